@@ -1,0 +1,58 @@
+# `make` alone lists what can be done. Every target sets up the environment it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# The benchmarks read public data from MANYKERNELS_DATA. A data folder kept beside the
+# checkout is found on its own; a value already set is left alone.
+ifndef MANYKERNELS_DATA
+FOUND_DATA := $(shell cd ../shared/data 2>/dev/null && pwd)
+ifneq ($(FOUND_DATA),)
+export MANYKERNELS_DATA := $(FOUND_DATA)
+endif
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv and install the package with its development tools
+
+$(STAMP): pyproject.toml
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "'$(PYTHON)' was not found. Name a Python 3.11 or newer: make setup PYTHON=python3.12" >&2; \
+		exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "manykernels needs Python 3.11 or newer; '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1)." >&2; \
+		echo "Name a newer one: make setup PYTHON=python3.12" >&2; \
+		exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@touch $@
+
+demo: $(STAMP) ## learn which views of a digit matter, and draw it
+	$(BIN)/python examples/plot_which_views_matter.py
+
+# numpy and scipy each bring a BLAS thread pool; on small machines the two fight, so the
+# tests keep to one thread.
+test: export OPENBLAS_NUM_THREADS = 1
+test: export OMP_NUM_THREADS = 1
+test: $(STAMP) ## run the tests and the examples in the docstrings
+	$(BIN)/python -m pytest
+
+check: $(STAMP) ## lint, formatting, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
+	$(BIN)/python -m benchmarks.core
+
+clean: ## remove everything that can be rebuilt, the environment too
+	rm -rf $(VENV) build dist out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

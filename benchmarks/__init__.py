@@ -1,0 +1,1 @@
+"""Benchmarks on public data: ``python -m benchmarks.core`` from the root of the repository."""

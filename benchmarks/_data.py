@@ -1,0 +1,115 @@
+"""Public data sets for the benchmarks, read from the folder named by ``MANYKERNELS_DATA``.
+
+Nothing is downloaded. A data set that is not there ends the program with a message that
+says where it comes from and what its files are to be called.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+VARIABLE = "MANYKERNELS_DATA"
+_UCI = "UCI Machine Learning Repository"
+
+# name: (public source, files)
+_SOURCES = {
+    "sonar": (
+        f"{_UCI}: Connectionist Bench (Sonar, Mines vs. Rocks)\n"
+        "  https://archive.ics.uci.edu/dataset/151 (there called sonar.all-data)",
+        ["sonar/sonar.csv"],
+    ),
+    "satimage": (
+        f"{_UCI}: Statlog (Landsat Satellite)\n"
+        "  https://archive.ics.uci.edu/dataset/146 (there called sat.trn, sat.tst)",
+        ["satimage/sat.trn.txt", "satimage/sat.tst.txt"],
+    ),
+    "mfeat": (
+        f"{_UCI}: Multiple Features\n"
+        "  https://archive.ics.uci.edu/dataset/72 (there called mfeat-fac, mfeat-fou, ...)\n"
+        "  The two .openml.csv files are the same data from OpenML: mfeat-karhunen,\n"
+        "  mfeat-zernike, saved as CSV with a header line and the class last.",
+        [
+            "mfeat/mfeat-fac.txt",
+            "mfeat/mfeat-fou.txt",
+            "mfeat/mfeat-mor.txt",
+            "mfeat/mfeat-pix.txt",
+            "mfeat/mfeat-kar.openml.csv",
+            "mfeat/mfeat-zer.openml.csv",
+        ],
+    ),
+}
+
+
+def sonar():
+    """208 sonar echoes in 60 frequency bands: rock (R) or metal cylinder (M).
+
+    Returns
+    -------
+    X : ndarray of shape (208, 60)
+    y : ndarray of shape (208,), str
+    """
+    (path,) = _files("sonar")
+    table = np.loadtxt(path, delimiter=",", dtype=str)
+    return table[:, :60].astype(float), table[:, 60].astype("U1")
+
+
+def satimage():
+    """6435 neighbourhoods of 3 × 3 pixels in four spectral bands, six kinds of ground.
+
+    The first 4435 rows are the training part. The providers ask that the two parts be kept
+    apart and no cross-validation run over them together: neighbourhoods overlap.
+
+    Returns
+    -------
+    X : ndarray of shape (6435, 36)
+    y : ndarray of shape (6435,), int
+        1, 2, 3, 4, 5 and 7.
+    """
+    table = np.vstack([np.loadtxt(path) for path in _files("satimage")])
+    return table[:, :36], table[:, 36].astype(int)
+
+
+def mfeat():
+    """2000 handwritten numerals in six views, 200 per digit, in the order of the digits.
+
+    Returns
+    -------
+    views : dict of str to ndarray of shape (2000, n_columns)
+        fac 216, fou 76, mor 6, pix 240, kar 64, zer 47.
+    y : ndarray of shape (2000,), int
+        The digits, 0 to 9.
+    """
+    views = {}
+    for path in _files("mfeat"):
+        name = path.name.split(".")[0].removeprefix("mfeat-")
+        views[name] = _openml(path) if path.suffix == ".csv" else np.loadtxt(path)
+    return views, np.repeat(np.arange(10), 200)
+
+
+def _openml(path):
+    """The columns of a CSV file with a header line, but for the class at the end."""
+    with path.open() as file:
+        n_columns = file.readline().count(",") + 1
+    return np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(n_columns - 1))
+
+
+def _files(name):
+    """The paths of a data set's files, or the end of the program if one is missing."""
+    source, files = _SOURCES[name]
+    folder = os.environ.get(VARIABLE)
+    if folder is None:
+        problem = f"{VARIABLE} is not set."
+        missing = files
+    else:
+        missing = [file for file in files if not (Path(folder) / file).is_file()]
+        problem = f"{VARIABLE} is {folder}, which lacks the files below."
+    if missing:
+        listing = "\n".join(f"  ${VARIABLE}/{file}" for file in missing)
+        raise SystemExit(
+            f"The data set '{name}' was not found: {problem}\n"
+            f"Source: {source}\n"
+            f"Expected:\n{listing}\n"
+            f"Set {VARIABLE} to the folder that holds '{Path(files[0]).parent}/'."
+        )
+    return [Path(folder) / file for file in files]

@@ -1,0 +1,14 @@
+"""manykernels: learn how to combine kernels, with a proof of how well it was done.
+
+>>> from manykernels import MKFDA
+>>> from sklearn.datasets import load_iris
+>>> X, y = load_iris(return_X_y=True)
+>>> MKFDA().fit(X, y).score(X, y) > 0.9
+True
+"""
+
+from .estimators import MKFDA
+from .kernels import KernelStack, KernelUnion, rbf_grid, views_union
+
+__version__ = "0.1.0"
+__all__ = ["MKFDA", "KernelStack", "KernelUnion", "__version__", "rbf_grid", "views_union"]

@@ -1,0 +1,25 @@
+"""Every private name of scikit-learn that the package relies on, imported in one place.
+
+scikit-learn may move these between releases; then this file changes and no other.
+"""
+
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._indexing import _get_column_indices as get_column_indices
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_y as check_y
+from sklearn.utils.validation import _num_samples as num_samples
+
+__all__ = [
+    "BaseComposition",
+    "Interval",
+    "StrOptions",
+    "VisualBlock",
+    "check_sample_weight",
+    "check_y",
+    "get_column_indices",
+    "num_samples",
+    "safe_indexing",
+]

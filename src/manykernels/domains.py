@@ -1,0 +1,237 @@
+"""Where kernel weights live: convex sets B of non-negative weights.
+
+A domain knows its support function ``σ_B(g) = max_{b ∈ B} b·g`` (the certificate needs it),
+the point where that maximum is attained, and how to state ``x ∈ B`` to a conic solver. The
+losses never increase when a weight grows, so minimisers lie on the outer boundary of B.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ConicForm:
+    """``x ∈ B`` as ``bound − matrix @ [x, t] ∈ R₊^n_nonnegative × Pow(a) × Pow(a) × …``.
+
+    ``t`` are ``matrix.shape[1] − n`` extra variables; ``Pow(a)`` is the three-dimensional
+    power cone ``u^a v^(1−a) ≥ |w|`` and `power_exponents` holds its exponents in order.
+    """
+
+    matrix: sparse.csc_matrix
+    bound: Array
+    n_nonnegative: int
+    power_exponents: tuple[float, ...] = ()
+
+
+class Domain(ABC):
+    """A set of non-negative kernel weights."""
+
+    @abstractmethod
+    def support(self, gains: Array) -> float:
+        """``σ_B(gains)``, for gains that are not all negative."""
+
+    @abstractmethod
+    def maximizer(self, gains: Array) -> Array:
+        """A point of B where ``b·gains`` is largest."""
+
+    @abstractmethod
+    def gauge(self, weights: Array) -> float:
+        """Factor by which B must grow to hold `weights` on its boundary."""
+
+    @abstractmethod
+    def conic_form(self, n_kernels: int) -> ConicForm:
+        """The set in the words of a conic solver."""
+
+    def start(self, n_kernels: int) -> Array:
+        """The point of B that treats all kernels alike."""
+        return self.onto_boundary(np.ones(n_kernels))
+
+    def onto_boundary(self, weights: Array) -> Array:
+        """Scale non-negative weights, not all zero, onto the outer boundary of B."""
+        return weights / self.gauge(weights)
+
+    def settle(self, weights: Array, gains: Array) -> Array:
+        """Make exact the zeros of an interior-point solution whose gains are `gains`."""
+        return weights
+
+    def level_set(self, weights: Array) -> tuple[float, Array, Array] | None:
+        """``c``, ``∇c`` and the diagonal of ``∇²c`` of the boundary ``c(weights) = 1``.
+
+        None where the boundary is not smooth in the interior of the weights.
+        """
+        return None
+
+    #: Whether `start` minimises every loss, so that there is nothing to search.
+    start_is_optimal = False
+
+
+@dataclass(frozen=True)
+class LpBall(Domain):
+    """``‖β‖_p ≤ 1`` for 1 < p < ∞ (Yan 2010, 2012)."""
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if not 1.0 < self.p < np.inf:
+            raise ValueError(
+                f"LpBall needs 1 < p < inf, got {self.p}; lp_domain takes any p >= 1."
+            )
+
+    @property
+    def q(self) -> float:
+        """The dual exponent, 1/p + 1/q = 1."""
+        return self.p / (self.p - 1.0)
+
+    def support(self, gains: Array) -> float:
+        return _norm(np.maximum(gains, 0.0), self.q)
+
+    def maximizer(self, gains: Array) -> Array:
+        gains = np.maximum(gains, 0.0)
+        norm = _norm(gains, self.q)
+        if norm == 0.0:
+            return self.start(len(gains))
+        return self.onto_boundary((gains / norm) ** (self.q - 1.0))
+
+    def gauge(self, weights: Array) -> float:
+        return _norm(weights, self.p)
+
+    def level_set(self, weights: Array) -> tuple[float, Array, Array]:
+        # Derivatives of Σ x^p by way of x^p, which does not overflow where x^(p−2) would.
+        positive = np.where(weights > 0.0, weights, 1.0)
+        powers = np.where(weights > 0.0, weights**self.p, 0.0)
+        gradient = self.p * powers / positive
+        return float(powers.sum()), gradient, (self.p - 1.0) * gradient / positive
+
+    def conic_form(self, n_kernels: int) -> ConicForm:
+        # x_j^p ≤ t_j as (t_j, 1, x_j) ∈ Pow(1/p), and Σ t_j ≤ 1, x ≥ 0.
+        n = n_kernels
+        j = np.arange(n)
+        first = 1 + n + 3 * j
+        rows = np.concatenate([np.zeros(n, int), 1 + j, first, first + 2])
+        cols = np.concatenate([n + j, j, n + j, j])
+        values = np.concatenate([np.ones(n), -np.ones(3 * n)])
+        bound = np.zeros(1 + 4 * n)
+        bound[0] = 1.0
+        bound[first + 1] = 1.0
+        matrix = sparse.csc_matrix((values, (rows, cols)), shape=(1 + 4 * n, 2 * n))
+        return ConicForm(matrix, bound, 1 + n, (1.0 / self.p,) * n)
+
+
+@dataclass(frozen=True)
+class Box(Domain):
+    """``0 ≤ β_j ≤ 1``: the limit p = ∞, whose solution is the plain sum of the kernels."""
+
+    start_is_optimal = True
+
+    def support(self, gains: Array) -> float:
+        return float(np.maximum(gains, 0.0).sum())
+
+    def maximizer(self, gains: Array) -> Array:
+        return np.ones(len(gains))
+
+    def gauge(self, weights: Array) -> float:
+        return float(weights.max())
+
+    def conic_form(self, n_kernels: int) -> ConicForm:
+        eye = sparse.eye(n_kernels, format="csc")
+        bound = np.concatenate([np.ones(n_kernels), np.zeros(n_kernels)])
+        return ConicForm(sparse.vstack([eye, -eye], format="csc"), bound, 2 * n_kernels)
+
+
+@dataclass(frozen=True)
+class Simplex(Domain):
+    """``Σ β_j ≤ 1``: p = 1, few kernels get a weight."""
+
+    def support(self, gains: Array) -> float:
+        return float((gains / self._prices(len(gains))).max())
+
+    def maximizer(self, gains: Array) -> Array:
+        prices = self._prices(len(gains))
+        best = int(np.argmax(gains / prices))
+        weights = np.zeros(len(gains))
+        weights[best] = 1.0 / prices[best]
+        return weights
+
+    def gauge(self, weights: Array) -> float:
+        return float(self._prices(len(weights)) @ weights)
+
+    def level_set(self, weights: Array) -> tuple[float, Array, Array]:
+        return self.gauge(weights), self._prices(len(weights)), np.zeros(len(weights))
+
+    def start(self, n_kernels: int) -> Array:
+        return 1.0 / (n_kernels * self._prices(n_kernels))
+
+    def conic_form(self, n_kernels: int) -> ConicForm:
+        total = sparse.csc_matrix(self._prices(n_kernels)[None, :])
+        matrix = sparse.vstack([total, -sparse.eye(n_kernels)], format="csc")
+        bound = np.zeros(1 + n_kernels)
+        bound[0] = 1.0
+        return ConicForm(matrix, bound, 1 + n_kernels)
+
+    def settle(self, weights: Array, gains: Array) -> Array:
+        # Of a weight's share of the budget and its slack (how far its gain per price stays
+        # below the best) one is zero at the solution: the smaller one.
+        prices = self._prices(len(weights))
+        slack = 1.0 - gains / prices / self.support(gains)
+        return np.where(weights * prices < 1e-2 * slack, 0.0, weights)
+
+    def _prices(self, n_kernels: int) -> Array:
+        return np.ones(n_kernels)
+
+
+@dataclass(frozen=True, eq=False)
+class TraceSimplex(Simplex):
+    """``Σ r_j β_j = 1`` with r_j the trace of kernel j (Ye 2008).
+
+    A kernel of trace zero cannot lower any loss; it is priced like the dearest one, so that
+    it gets no weight.
+    """
+
+    traces: Array
+
+    def __post_init__(self) -> None:
+        traces = np.asarray(self.traces, dtype=np.float64)
+        if traces.ndim != 1 or not np.isfinite(traces).all() or traces.min(initial=0.0) < 0:
+            raise ValueError("Kernel traces must be finite and non-negative, one per kernel.")
+        if not traces.any():
+            raise ValueError("All kernels have trace zero: there is nothing to learn from.")
+        object.__setattr__(self, "traces", np.where(traces > 0, traces, traces.max()))
+
+    def _prices(self, n_kernels: int) -> Array:
+        if n_kernels != len(self.traces):
+            raise ValueError(f"{len(self.traces)} traces were given for {n_kernels} kernels.")
+        return self.traces
+
+
+def lp_domain(p: float) -> Domain:
+    """Weight domain ``‖β‖_p ≤ 1`` for any p in [1, ∞].
+
+    Examples
+    --------
+    >>> from manykernels.domains import lp_domain
+    >>> lp_domain(1), lp_domain(2.0), lp_domain(float("inf"))
+    (Simplex(), LpBall(p=2.0), Box())
+    """
+    if not p >= 1.0:
+        raise ValueError(
+            f"p must be at least 1 (the set of weights is not convex below), got {p!r}. "
+            "p=1 gives the sparsest weights, p=inf the plain sum."
+        )
+    exact: dict[float, type[Domain]] = {1.0: Simplex, np.inf: Box}
+    return exact[p]() if p in exact else LpBall(float(p))
+
+
+def _norm(values: Array, exponent: float) -> float:
+    """``‖values‖`` of non-negative values; scaled, so that large exponents do not overflow."""
+    largest = float(values.max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    return float(largest * np.sum((values / largest) ** exponent) ** (1.0 / exponent))

@@ -1,0 +1,216 @@
+"""From whatever a user passes as X to kernel stacks: training once, test rows in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from .._sklearn import num_samples, safe_indexing
+from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
+from ..kernels.stack import storage_array
+from ..kernels.transforms import Chain
+
+# Entries of a test block held at once, over all kernels: 64 MiB.
+_TEST_BLOCK_ENTRIES = 2**23
+
+
+def default_kernels() -> KernelUnion:
+    """Kernels for any table: linear, and Gaussians from local to nearly linear."""
+    widths = rbf_grid([0.25, 0.5, 1, 2, 4], gamma="scale").kernels
+    return KernelUnion([("linear", Linear()), *widths])
+
+
+def as_union(kernels: Any) -> KernelUnion:
+    """A new union of whatever is accepted as ``kernels``."""
+    if kernels is None:
+        return default_kernels()
+    if isinstance(kernels, KernelUnion):
+        return clone(kernels)
+    if isinstance(kernels, list | tuple):
+        if _are_pairs(kernels):
+            return KernelUnion(list(clone(kernels, safe=False)))
+        return KernelUnion(_named([as_kernel(kernel) for kernel in kernels]))
+    return KernelUnion(_named([as_kernel(kernels)]))
+
+
+def _are_pairs(kernels: Any) -> bool:
+    return any(isinstance(item, tuple) for item in kernels)
+
+
+def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
+    """Kernels under the names of their classes, numbered where a class comes twice."""
+    classes = [type(kernel).__name__.lower() for kernel in kernels]
+    names = [
+        name if classes.count(name) == 1 else f"{name}{1 + classes[:position].count(name)}"
+        for position, name in enumerate(classes)
+    ]
+    return list(zip(names, kernels, strict=True))
+
+
+class KernelInput:
+    """Mixin: how an estimator with a ``kernels`` parameter reads its X."""
+
+    kernels: Any
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.sparse = not self._is_precomputed
+        return tags
+
+    # A list of (name, kernel) pairs offers the same nested parameters as a KernelUnion.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
+        params: dict[str, Any] = super().get_params(deep=deep)  # type: ignore[misc]
+        if deep and isinstance(self.kernels, list) and _are_pairs(self.kernels):
+            nested = as_union(self.kernels).get_params()
+            del nested["kernels"]
+            params.update({f"kernels__{name}": value for name, value in nested.items()})
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
+        if "kernels" in params:
+            self.kernels = params.pop("kernels")
+        prefix = "kernels__"
+        nested = {name: params.pop(name) for name in list(params) if name.startswith(prefix)}
+        if nested and isinstance(self.kernels, list):
+            union = as_union(self.kernels)
+            union.set_params(**{name.removeprefix(prefix): nested[name] for name in nested})
+            self.kernels, nested = union.kernels, {}
+        return super().set_params(**params, **nested)  # type: ignore[misc]
+
+    # -- training --------------------------------------------------------------------------
+
+    def _read_training(self, X: Any) -> Any:
+        """Validate training X: a table for the kernels, or a Gram stack if precomputed."""
+        if not self._is_precomputed:
+            return self._table(X, reset=True)
+        stack = self._as_stack(X, reset=True, gram=True)
+        if not stack.gram:
+            raise ValueError(
+                "Training needs square kernel matrices of the training samples; got a "
+                f"{stack.shape[0]} x {stack.shape[1]} block between different samples."
+            )
+        return stack
+
+    def _training_stack(self, data: Any, sample_weight: np.ndarray | None) -> KernelStack:
+        """Kernels of the training rows; bandwidths and scales are frozen here."""
+        if isinstance(data, KernelStack):
+            return check_stack(data, centered=True, rounding=self._rounding)
+        self.union_ = as_union(self.kernels).fit(data, sample_weight=sample_weight)
+        self.X_fit_ = data
+        return self.union_(data)
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        if isinstance(X, KernelStack):
+            raise ValueError('A KernelStack is passed with kernels="precomputed".')
+        if hasattr(X, "columns") and hasattr(X, "dtypes"):
+            # Kernels pick columns by name and check their own, so the dataframe stays one.
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            if num_samples(X) == 0:
+                raise ValueError("Found array with 0 sample(s): the table has no rows.")
+            return X.copy() if hasattr(X, "copy") else X.clone()
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
+        )
+
+    def _as_stack(self, X: Any, *, reset: bool, gram: bool) -> KernelStack:
+        if not isinstance(X, KernelStack):
+            X = self._stack_of_array(X, reset=reset, gram=gram)
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        return X
+
+    def _stack_of_array(self, X: Any, *, reset: bool, gram: bool) -> KernelStack:
+        """Kernel matrices as an unchecked stack; a 3-D array is (rows, cols, n_kernels)."""
+        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+        self._rounding = float(np.issubdtype(array.dtype, np.integer))
+        if array.ndim == 3:
+            if array.shape[1] == array.shape[2] != array.shape[0]:
+                raise ValueError(
+                    f"An array of shape {array.shape} looks like (n_kernels, rows, cols); a "
+                    "3-D X is (rows, cols, n_kernels): pass np.moveaxis(X, 0, -1), or "
+                    "KernelStack.from_arrays(X)."
+                )
+            matrices = storage_array(list(np.moveaxis(array, -1, 0)))
+        else:
+            matrices = validate_data(self, X, dtype=np.float64, reset=reset)[None]
+        if gram and matrices.shape[1] != matrices.shape[2]:
+            raise ValueError(
+                "X should be a square kernel matrix of the training samples (or an array "
+                f"(rows, rows, n_kernels)); got {matrices.shape[1]} x {matrices.shape[2]}."
+            )
+        names = [f"kernel{j}" for j in range(len(matrices))]
+        return KernelStack(matrices, names, gram=gram)
+
+    # Size of the rounding in the entries of the kernels given; integers are rounded to 1.
+    _rounding = 0.0
+
+    # -- prediction ------------------------------------------------------------------------
+
+    def _remember_kernels(
+        self, names: list[str], weights: np.ndarray, transform: Chain, scale: np.ndarray
+    ) -> None:
+        """Keep what prediction needs: the kernels whose share in the sum is not rounding."""
+        share = weights * scale
+        self._active = np.flatnonzero(share > np.finfo(float).eps * share.max(initial=0.0))
+        self._transform = transform.select(self._active)
+        self._n_train = transform.n_samples_fit_
+        self.kernel_names_ = names
+        if not self._is_precomputed:
+            self._active_union = self.union_.subset(self._active)
+
+    def _project(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
+        """``Σ_j weights_j K_j(X, training rows) @ coefficients``, in blocks of rows."""
+        weights = self.weights_[self._active]  # type: ignore[attr-defined]
+        n_rows, blocks = self._test_blocks(X)
+        projected = np.empty((n_rows, coefficients.shape[1]))
+        for rows, stack in blocks:
+            stack = self._transform.transform(stack)
+            projected[rows] = stack.apply_combined(weights, coefficients)
+        return projected
+
+    def _test_blocks(self, X: Any) -> tuple[int, Iterator[tuple[slice, KernelStack]]]:
+        """Number of rows of X, and its active kernels against the training rows, in blocks."""
+        height = max(1, _TEST_BLOCK_ENTRIES // (max(1, len(self._active)) * self._n_train))
+        if self._is_precomputed:
+            stack = self._checked_test_stack(X)
+            starts = range(0, len(stack), height)
+            slices = [slice(start, min(start + height, len(stack))) for start in starts]
+            return len(stack), ((rows, stack.rows(rows, self._active)) for rows in slices)
+        table = self._table(X, reset=False)
+        n_rows = num_samples(table)
+        slices = [slice(s, min(s + height, n_rows)) for s in range(0, n_rows, height)]
+        return n_rows, (
+            (rows, self._active_union(safe_indexing(table, rows), self.X_fit_)) for rows in slices
+        )
+
+    def _checked_test_stack(self, X: Any) -> KernelStack:
+        stack = self._as_stack(X, reset=False, gram=False)
+        if stack.shape[1] != self._n_train:
+            raise ValueError(
+                f"X has {stack.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self._n_train} features as input: a test block has one column per training "
+                "sample."
+            )
+        if stack.n_kernels != len(self.kernel_names_):
+            raise ValueError(
+                f"X has {stack.n_kernels} kernels, but {type(self).__name__} was fitted on "
+                f"{len(self.kernel_names_)}: {', '.join(self.kernel_names_)}."
+            )
+        if isinstance(X, KernelStack) and stack.names != self.kernel_names_:
+            raise ValueError(
+                f"The kernels of X ({', '.join(stack.names)}) are not those of training "
+                f"({', '.join(self.kernel_names_)}), in this order."
+            )
+        return check_stack(stack)

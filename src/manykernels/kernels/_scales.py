@@ -1,0 +1,108 @@
+"""Bandwidths taken from the training rows.
+
+Every rule counts a row of weight two as two equal rows, so that weighting and repeating
+rows are the same thing.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from .._sklearn import Interval, StrOptions
+from .base import Kernel
+
+# A thousand rows give half a million distances: their median does not need more.
+_MEDIAN_ROWS = 1000
+
+
+def gamma_options(*rules: str) -> list[Any]:
+    """What a kernel accepts as `gamma`: a positive number or the name of one of these rules."""
+    return [Interval(Real, 0, None, closed="neither"), StrOptions(set(rules))]
+
+
+def frozen_scale(kernel: Kernel, parameter: str, learnt: str) -> float:
+    """The scale in use: attribute `learnt` of a fitted kernel, else `parameter` if a number."""
+    if hasattr(kernel, learnt):
+        return getattr(kernel, learnt)
+    value = getattr(kernel, parameter)
+    if isinstance(value, Real):
+        return float(value)
+    raise NotFittedError(
+        f"{type(kernel).__name__}({parameter}={value!r}) takes its {parameter} from training "
+        f"rows: call fit first, or give {parameter} as a number."
+    )
+
+
+class GammaKernel(Kernel):
+    """A kernel with a factor `gamma`: a number or the name of a rule in `GAMMA_RULES`."""
+
+    gamma: float | str
+
+    def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
+        if isinstance(self.gamma, str):
+            self.gamma_ = float(GAMMA_RULES[self.gamma](self, X, weights))
+        else:
+            self.gamma_ = float(self.gamma)
+
+    def _frozen_gamma(self) -> float:
+        return frozen_scale(self, "gamma", "gamma_")
+
+
+def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
+    variance = X.shape[1] * weighted_variance(X, weights)
+    return 1.0 / variance if variance else 1.0
+
+
+def _inverse_width(kernel: Any, X: Any, weights: np.ndarray) -> float:
+    return 1.0 / X.shape[1]
+
+
+def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
+    rows = np.arange(len(weights))
+    if len(rows) > _MEDIAN_ROWS:
+        rows = np.linspace(0, len(rows) - 1, _MEDIAN_ROWS).astype(np.intp)
+    distances = kernel._distance(X[rows], None)
+    return 1.0 / median_distance(distances, weights[rows])
+
+
+GAMMA_RULES = {
+    "scale": _inverse_variance,
+    "auto": _inverse_width,
+    "median": _inverse_median_distance,
+}
+
+
+def median_distance(distances: np.ndarray, weights: np.ndarray) -> float:
+    """Weighted median over all ordered pairs; their mean if it is zero, then one.
+
+    Pairs of a row with itself are counted: two copies of a row make such a pair too, and a
+    weight must not differ from copies.
+    """
+    values = distances.ravel()
+    pair_weights = np.outer(weights, weights).ravel()
+    median = np.quantile(values, 0.5, weights=pair_weights, method="inverted_cdf")
+    return float(median or np.average(values, weights=pair_weights) or 1.0)
+
+
+def weighted_variance(X: Any, weights: np.ndarray) -> float:
+    """Variance of all entries of `X`, dense or sparse, its rows weighted."""
+    centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
+    variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
+    # Equal entries leave a rounding residue that would make a wild bandwidth.
+    return variance if variance > (4 * np.finfo(float).eps * centre) ** 2 else 0.0
+
+
+def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
+    """For each row the mean of (entry − centre)²."""
+    if not sparse.issparse(X):
+        return ((X - centre) ** 2).mean(axis=1)
+    stored = X.copy()
+    stored.sum_duplicates()
+    # The zeros that are not stored deviate by centre² each.
+    stored.data = (stored.data - centre) ** 2 - centre**2
+    return np.asarray(stored.mean(axis=1)).ravel() + centre**2

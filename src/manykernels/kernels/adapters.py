@@ -1,0 +1,155 @@
+"""Kernels made by others, behind the interface of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from .._sklearn import StrOptions, num_samples
+from .base import Kernel
+from .checks import check_symmetric
+from .standard import writable
+
+
+class PairwiseKernel(Kernel):
+    """A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, by name.
+
+    Parameters
+    ----------
+    metric : str, default="linear"
+        A name that :func:`~sklearn.metrics.pairwise.pairwise_kernels` knows.
+    params : dict, default=None
+        Keyword arguments for the metric; None means its defaults.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import PairwiseKernel
+    >>> kernel = PairwiseKernel("sigmoid", params={"gamma": 1.0, "coef0": 0.0})
+    >>> kernel([[1.0]], [[0.5]]).round(3)
+    array([[0.462]])
+    >>> kernel.is_psd
+    False
+    """
+
+    # "poly" needs a coef0 that is not negative, "sigmoid" and "additive_chi2" are indefinite.
+    _psd_metrics = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "metric": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS))],
+        "params": [dict, None],
+    }
+
+    def __init__(
+        self, metric: str = "linear", params: dict | None = None, *, columns: Any = None
+    ) -> None:
+        self.metric = metric
+        self.params = params
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.metric in self._psd_metrics and not self.params
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        Y = None if Y is None else writable(Y)
+        return pairwise_kernels(writable(X), Y, metric=self.metric, **(self.params or {}))
+
+
+class GaussianProcessKernel(Kernel):
+    """A kernel of :mod:`sklearn.gaussian_process.kernels`, with its hyperparameters as given.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import Matern
+    >>> from manykernels.kernels import as_kernel
+    >>> kernel = as_kernel(Matern(length_scale=2.0))
+    >>> kernel([[0.0]], [[2.0]]).round(3)
+    array([[0.483]])
+    >>> kernel.get_params()["kernel__length_scale"]
+    2.0
+    """
+
+    _accepts_sparse = False
+    # Positive semi-definite for some parameters or in one dimension only.
+    _sometimes_psd = (gp.PairwiseKernel, gp.Exponentiation, gp.ExpSineSquared)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [gp.Kernel],
+    }
+
+    def __init__(self, kernel: gp.Kernel, *, columns: Any = None) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        parts = (self.kernel, *self.kernel.get_params().values())
+        return not any(isinstance(part, self._sometimes_psd) for part in parts)
+
+    def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+        return self.kernel(X, Y)
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        return self.kernel.diag(X)
+
+
+class CallableKernel(Kernel):
+    """A function ``f(X, Y)`` that returns the matrix of similarities.
+
+    Nothing is known about it, so shape and symmetry are checked here and positive
+    semi-definiteness by the union.
+
+    Parameters
+    ----------
+    function : callable
+        Given two float64 tables, returns an array of shape (rows of X, rows of Y).
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import as_kernel
+    >>> as_kernel(lambda X, Y: np.tanh(X @ Y.T))([[1.0]], [[0.5]]).round(3)
+    array([[0.462]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "function": [callable],
+    }
+
+    def __init__(self, function: Callable[[Any, Any], np.ndarray], *, columns: Any = None) -> None:
+        self.function = function
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return False
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        gram = Y is None
+        Y = X if gram else Y
+        # A copy: the function may keep the matrix it returns, and the caller writes into it.
+        K = np.array(self.function(X, Y), dtype=np.float64)
+        expected = (num_samples(X), num_samples(Y))
+        if K.shape != expected:
+            raise ValueError(
+                f"CallableKernel: {self._function_name()} returned shape {K.shape} instead of "
+                f"(rows of X, rows of Y) = {expected}."
+            )
+        if gram:
+            check_symmetric(K, self._function_name())
+        return K
+
+    def _function_name(self) -> str:
+        return getattr(self.function, "__name__", repr(self.function))

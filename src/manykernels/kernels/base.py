@@ -1,0 +1,340 @@
+"""Kernel: what every kernel is, and the algebra that combines kernels."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_array
+
+from .._sklearn import Interval, check_sample_weight, num_samples
+from ._columns import column_positions, resolve_columns, select_columns
+from ._naming import naming
+from .checks import check_finite
+
+_BLOCK_ROWS = 256
+
+
+class Kernel(BaseEstimator):
+    """A positive semi-definite similarity between the rows of tables.
+
+    ``kernel(X, Y)`` is the matrix of similarities and ``kernel(X)`` the symmetric one of the
+    rows of `X` with themselves. ``fit`` freezes whatever the kernel takes from data, such as
+    a bandwidth, on the training rows. Kernels add and multiply, with each other and with
+    numbers.
+
+    A new kernel defines ``_evaluate(X, Y)`` on validated float64 arrays, with `Y` None for
+    the rows of `X` themselves, and where it can ``_diagonal(X)``. Its constructor ends with
+    the keyword ``columns=None``.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns of `X` that the kernel compares; None means all. See :meth:`on`.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns compared, seen in ``fit``.
+    """
+
+    _accepts_sparse: bool = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, *, columns: Any = None) -> None:
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether the parameters alone make every Gram matrix positive semi-definite."""
+        return True
+
+    # -- what a user calls -----------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Freeze data-driven scales on the rows of `X`.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe, sparse matrix} of shape (rows, features)
+        y : ignored
+        sample_weight : array-like of shape (rows,), optional
+            A row of weight two counts as two equal rows, one of weight zero as none.
+
+        Returns
+        -------
+        self : Kernel
+        """
+        self._validate_params()
+        with naming(type(self).__name__):
+            self.columns_ = resolve_columns(self.columns, X)
+            X = self._validated(select_columns(X, self.columns_))
+        self._fit(X, sample_weight)
+        return self
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Similarities of the rows of `X` with those of `Y`, or with each other.
+
+        Returns
+        -------
+        K : ndarray of shape (rows of X, rows of Y)
+        """
+        self._validate_params()
+        X, Y = self._prepared(X, Y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self._evaluate(X, Y)
+        return self._completed(K, gram=Y is None)
+
+    def diag(self, X: Any) -> np.ndarray:
+        """Similarities ``k(x, x)`` of the rows of `X` with themselves, without the matrix."""
+        self._validate_params()
+        X, _ = self._prepared(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal = np.asarray(self._diagonal(X), dtype=np.float64)
+        check_finite(diagonal[:, None], type(self).__name__)
+        return diagonal
+
+    def on(self, columns: Any) -> Self:
+        """Copy of this kernel, unfitted, that compares only `columns`.
+
+        Parameters
+        ----------
+        columns : str, int, list, slice, boolean mask or callable
+            Names need a dataframe. A callable such as
+            :class:`~sklearn.compose.make_column_selector` is given `X` and returns columns.
+            A combined kernel selects before its parts do.
+        """
+        return clone(self).set_params(columns=columns)
+
+    # -- what a kernel defines -------------------------------------------------------------
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        raise NotImplementedError
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        blocks = gen_batches(num_samples(X), _BLOCK_ROWS)
+        return np.concatenate([np.diagonal(self._evaluate(X[rows], None)) for rows in blocks])
+
+    def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
+        """Set the attributes learnt from rows `X`, all of positive weight."""
+
+    def _validated(self, X: Any) -> Any:
+        """Selected columns of `X` as finite float64 numbers in two dimensions."""
+        # One memory order, so that the rounding does not depend on the container.
+        return check_array(
+            X,
+            accept_sparse="csr" if self._accepts_sparse else False,
+            dtype=np.float64,
+            order="C",
+            estimator=type(self).__name__,
+        )
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self.n_features_in_ = X.shape[1]
+        counted = weights > 0
+        self._learn_scale(X if counted.all() else X[counted], weights[counted])
+
+    def _distance_key(self, X: Any) -> Any:
+        """Equal for kernels that are functions of one distance matrix on `X`; None: of none."""
+        return None
+
+    # -- shared steps ----------------------------------------------------------------------
+
+    def _prepared(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
+        with naming(type(self).__name__):
+            columns = self._frozen_columns(X)
+            X = self._validated(select_columns(X, columns))
+            if Y is not None:
+                Y = self._validated(select_columns(Y, columns))
+            self._check_widths(X, Y)
+        return X, Y
+
+    def _frozen_columns(self, X: Any) -> Any:
+        if hasattr(self, "columns_"):
+            return self.columns_
+        return resolve_columns(self.columns, X)
+
+    def _check_widths(self, X: Any, Y: Any) -> None:
+        width = X.shape[1]
+        if hasattr(self, "n_features_in_") and width != self.n_features_in_:
+            raise ValueError(
+                f"X has {width} columns to compare, but the kernel was fitted on "
+                f"{self.n_features_in_}."
+            )
+        if Y is not None and width != Y.shape[1]:
+            raise ValueError(f"X has {width} columns to compare, but Y has {Y.shape[1]}.")
+
+    def _column_key(self, X: Any) -> tuple[int, ...]:
+        return tuple(column_positions(X, self._frozen_columns(X)))
+
+    def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
+        check_finite(K, type(self).__name__)
+        return mirror_upper_triangle(K) if gram else K
+
+    # -- algebra ---------------------------------------------------------------------------
+
+    # numpy scalars then leave the operators below to this class.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Sum:
+        return _combine(Sum, self, other)
+
+    def __radd__(self, other: Any) -> Sum:
+        return _combine(Sum, other, self)
+
+    def __mul__(self, other: Any) -> Product:
+        return _combine(Product, self, other)
+
+    def __rmul__(self, other: Any) -> Product:
+        return _combine(Product, other, self)
+
+
+class _WholeTable(Kernel):
+    """A kernel that looks at no number of `X` itself, so any table will do."""
+
+    def _validated(self, X: Any) -> Any:
+        return X
+
+    def _check_widths(self, X: Any, Y: Any) -> None:
+        pass
+
+
+class Constant(_WholeTable):
+    """The same similarity for every pair of rows.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+    columns : default=None
+        Accepted as by every kernel; changes nothing here.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Constant
+    >>> Constant(2.0)([[0.0], [1.0]])
+    array([[2., 2.],
+           [2., 2.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "value": [Interval(Real, None, None, closed="neither")],
+    }
+
+    def __init__(self, value: float = 1.0, *, columns: Any = None) -> None:
+        self.value = value
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.value >= 0
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        pass
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return np.full((num_samples(X), num_samples(X if Y is None else Y)), float(self.value))
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return np.full(num_samples(X), float(self.value))
+
+
+class _Pair(_WholeTable):
+    """Two kernels combined entry by entry; each validates the columns it compares itself."""
+
+    left: Kernel
+    right: Kernel
+    left_: Kernel
+    right_: Kernel
+    _operation: np.ufunc
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "left": [Kernel],
+        "right": [Kernel],
+    }
+
+    def __init__(self, left: Kernel, right: Kernel, *, columns: Any = None) -> None:
+        self.left = left
+        self.right = right
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.left.is_psd and self.right.is_psd
+
+    def _parts(self) -> tuple[Kernel, Kernel]:
+        fitted = hasattr(self, "left_")
+        return (self.left_, self.right_) if fitted else (self.left, self.right)
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)
+        self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        left, right = self._parts()
+        K = left(X, Y)
+        return self._operation(K, right(X, Y), out=K)
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        left, right = self._parts()
+        return self._operation(left.diag(X), right.diag(X))
+
+
+class Sum(_Pair):
+    """Sum of two kernels, written ``left + right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+    columns : default=None
+        Columns that both parts are given.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF, Linear
+    >>> kernel = RBF(gamma=1.0) + 2 * Linear()
+    >>> kernel([[1.0], [1.0]])
+    array([[3., 3.],
+           [3., 3.]])
+    >>> kernel.set_params(left__gamma=0.5).left
+    RBF(gamma=0.5)
+    """
+
+    _operation = np.add
+
+
+class Product(_Pair):
+    """Product of two kernels, entry by entry, written ``left * right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+    columns : default=None
+        Columns that both parts are given.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> (Linear() * Linear())([[2.0]], [[3.0]])
+    array([[36.]])
+    """
+
+    _operation = np.multiply
+
+
+def _combine(operation: type[_Pair], left: Any, right: Any) -> Any:
+    operands = [Constant(float(k)) if isinstance(k, Real) else k for k in (left, right)]
+    if not all(isinstance(k, Kernel) for k in operands):
+        return NotImplemented
+    return operation(*operands)
+
+
+def mirror_upper_triangle(K: np.ndarray) -> np.ndarray:
+    """Make `K` exactly symmetric in place: formulas are, their rounding is not always."""
+    for rows in gen_batches(len(K), _BLOCK_ROWS):
+        K[rows, : rows.start] = K[: rows.start, rows].T
+        corner = K[rows, rows]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    return K

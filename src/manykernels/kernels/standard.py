@@ -1,0 +1,346 @@
+"""The standard kernels of tables of numbers."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel,
+    euclidean_distances,
+    manhattan_distances,
+)
+from sklearn.preprocessing import normalize
+from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from .._sklearn import Interval
+from ._scales import GammaKernel, gamma_options
+from .base import Kernel
+
+# Entries of the three-dimensional temporary of Intersection: 32 MiB.
+_BLOCK_ENTRIES = 2**22
+
+
+def writable(X: Any) -> Any:
+    """`X` or, if dense and read-only as joblib hands it to workers, a copy.
+
+    The compiled χ² loop of scikit-learn refuses read-only buffers, which it only reads.
+    """
+    return X if sparse.issparse(X) else np.require(X, requirements="W")
+
+
+def _inner_products(X: Any, Y: Any) -> np.ndarray:
+    return safe_sparse_dot(X, (X if Y is None else Y).T, dense_output=True)
+
+
+class Linear(Kernel):
+    """Inner product ``⟨x, y⟩``.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return _inner_products(X, Y)
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return row_norms(X, squared=True)
+
+
+class Polynomial(GammaKernel):
+    """Polynomial kernel ``(gamma ⟨x, y⟩ + coef0) ** degree``.
+
+    Positive semi-definite by construction when `coef0` is not negative.
+
+    Parameters
+    ----------
+    degree : int, default=3
+    gamma : float or {"auto", "scale"}, default="auto"
+        "auto" is one over the number of columns, "scale" that over the variance of the
+        training entries.
+    coef0 : float, default=1.0
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The factor in use.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0)([[1.0, 1.0]], [[1.0, 0.0]])
+    array([[4.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": gamma_options("auto", "scale"),
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        degree: int = 3,
+        gamma: float | str = "auto",
+        coef0: float = 1.0,
+        *,
+        columns: Any = None,
+    ) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.coef0 >= 0
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return self._power(_inner_products(X, Y))
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return self._power(row_norms(X, squared=True))
+
+    def _power(self, products: np.ndarray) -> np.ndarray:
+        products *= self._frozen_gamma()
+        products += self.coef0
+        return np.power(products, self.degree, out=products)
+
+
+class Cosine(Kernel):
+    """Cosine of the angle between rows; a zero row is similar to nothing, itself included.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Cosine
+    >>> Cosine()([[2.0, 0.0]], [[3.0, 0.0], [0.0, 1.0]])
+    array([[1., 0.]])
+    """
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return _inner_products(normalize(X), None if Y is None else normalize(Y))
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return row_norms(normalize(X), squared=True)
+
+
+class DistanceKernel(GammaKernel):
+    """A kernel that falls exponentially with a distance.
+
+    A subclass sets `_metric(X, Y)`, symmetric and exactly zero between a row and itself.
+    A :class:`~manykernels.KernelUnion` computes the distances of neighbours with the same
+    metric and columns once, through :meth:`distance` and :meth:`from_distance`.
+    """
+
+    def distance(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Distances between the rows of `X` and `Y`, or of `X` with each other."""
+        return self._distance(*self._prepared(X, Y))
+
+    def from_distance(self, distances: np.ndarray, *, gram: bool) -> np.ndarray:
+        """The kernel matrix of rows at these distances."""
+        self._validate_params()
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = distances * -self._decay()
+        return self._completed(np.exp(K, out=K), gram=gram)
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        return self.from_distance(self.distance(X, Y), gram=Y is None)
+
+    def _distance(self, X: Any, Y: Any) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return type(self)._metric(X, Y)
+
+    def _distance_key(self, X: Any) -> Any:
+        return type(self)._metric, self._column_key(X)
+
+    def _decay(self) -> float:
+        return self._frozen_gamma()
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return np.ones(X.shape[0])
+
+
+def _squared_euclidean(X: Any, Y: Any) -> np.ndarray:
+    if not sparse.issparse(X) and not sparse.issparse(Y):
+        # ‖x‖² − 2⟨x, y⟩ + ‖y‖² cancels far from the origin; a shift changes no distance.
+        origin = X.mean(axis=0)
+        X = X - origin
+        Y = None if Y is None else Y - origin
+    return euclidean_distances(X, Y, squared=True)
+
+
+def _squared_difference_over_sum(X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+    return -additive_chi2_kernel(writable(X), None if Y is None else writable(Y))
+
+
+class RBF(DistanceKernel):
+    """Gaussian kernel ``exp(−gamma ‖x − y‖² / width²)``.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "auto", "median"}, default="scale"
+        "scale" is one over the number of columns times the variance of the training entries,
+        as in :class:`~sklearn.svm.SVC`; "auto" one over the number of columns; "median" one
+        over the median squared distance of training rows.
+    width : float, default=1.0
+        With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise relative to
+        the bandwidth that `gamma` stands for.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The factor in use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> RBF(gamma="median").fit(X)(X).round(2)
+    array([[1.  , 0.37, 0.  ],
+           [0.37, 1.  , 0.02],
+           [0.  , 0.02, 1.  ]])
+    """
+
+    _metric = staticmethod(_squared_euclidean)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": gamma_options("scale", "auto", "median"),
+        "width": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self, gamma: float | str = "scale", width: float = 1.0, *, columns: Any = None
+    ) -> None:
+        self.gamma = gamma
+        self.width = width
+        self.columns = columns
+
+    def _decay(self) -> float:
+        # Dividing twice: the square of an extreme width leaves the range of floats.
+        return super()._decay() / self.width / self.width
+
+
+class Laplacian(DistanceKernel):
+    """Laplacian kernel ``exp(−gamma ‖x − y‖₁)``.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "auto", "median"}, default="scale"
+        As for :class:`RBF`, "median" with the L1 distance.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The factor in use.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Laplacian
+    >>> Laplacian(gamma=1.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(3)
+    array([[0.135]])
+    """
+
+    _metric = staticmethod(manhattan_distances)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": gamma_options("scale", "auto", "median"),
+    }
+
+    def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
+        self.gamma = gamma
+        self.columns = columns
+
+
+class _HistogramKernel(Kernel):
+    """A kernel of rows that are histograms: dense, and nowhere negative."""
+
+    _accepts_sparse = False
+
+    def _validated(self, X: Any) -> Any:
+        X = super()._validated(X)
+        if X.min() < 0:
+            row, column = np.argwhere(X < 0)[0]
+            raise ValueError(
+                f"entries must not be negative, got {X[row, column]} at row {row}, "
+                f"selected column {column}."
+            )
+        return X
+
+
+class ChiSquare(_HistogramKernel, DistanceKernel):
+    """Exponential χ² kernel ``exp(−gamma Σ (x − y)² / (x + y))`` of histograms.
+
+    Parameters
+    ----------
+    gamma : float or "median", default=1.0
+        "median" is one over the median χ² distance of training rows.
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The factor in use.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import ChiSquare
+    >>> ChiSquare()([[1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]).round(3)
+    array([[0.135, 1.   ]])
+    """
+
+    _metric = staticmethod(_squared_difference_over_sum)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": gamma_options("median"),
+    }
+
+    def __init__(self, gamma: float | str = 1.0, *, columns: Any = None) -> None:
+        self.gamma = gamma
+        self.columns = columns
+
+
+class Intersection(_HistogramKernel):
+    """Histogram intersection ``Σ min(x, y)``.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns compared; None means all.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Intersection
+    >>> Intersection()([[1.0, 2.0]], [[3.0, 0.5]])
+    array([[1.5]])
+    """
+
+    def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+        Y = X if Y is None else Y
+        K = np.empty((len(X), len(Y)))
+        for rows in gen_batches(len(X), max(1, _BLOCK_ENTRIES // Y.size)):
+            K[rows] = np.minimum(X[rows, None, :], Y).sum(axis=2)
+        return K
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        return X.sum(axis=1)

@@ -1,0 +1,230 @@
+"""Transforms of kernel stacks, learnt on the training rows and applied to any block.
+
+Each has ``fit`` (a Gram stack of training rows), ``transform`` (a stack whose columns are
+the training samples) and ``select`` (the same transform for some of the kernels). None
+copies the stack.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .stack import KernelStack
+
+
+class StackTransform(BaseEstimator):
+    """Base of the transforms: what is learnt is one row per kernel in `_per_kernel` arrays."""
+
+    _per_kernel: tuple[str, ...] = ()
+
+    def fit_transform(
+        self, stack: KernelStack, sample_weight: np.ndarray | None = None
+    ) -> KernelStack:
+        """Learn from a training stack and return it transformed."""
+        return self.fit(stack, sample_weight).transform(stack)
+
+    def fit(self, stack: KernelStack, sample_weight: np.ndarray | None = None) -> Self:
+        """Learn constants from a stack whose rows and columns are the training samples."""
+        if not stack.gram:
+            raise ValueError(
+                f"{type(self).__name__} learns from a Gram stack of the training rows; this "
+                f"one is a {len(stack)} x {stack.shape[1]} block between different samples."
+            )
+        weights = np.ones(len(stack)) if sample_weight is None else np.asarray(sample_weight)
+        self._learn(stack, weights)
+        self.n_samples_fit_ = len(stack)
+        return self
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def transform(self, stack: KernelStack) -> KernelStack:
+        """Transform a stack whose columns are the training samples."""
+        check_is_fitted(self, "n_samples_fit_")
+        if stack.shape[1] != self.n_samples_fit_:
+            raise ValueError(
+                f"The block has {stack.shape[1]} columns, but {type(self).__name__} was "
+                f"fitted on {self.n_samples_fit_} training samples: columns are training samples."
+            )
+        return self._transform(stack)
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        raise NotImplementedError
+
+    def select(self, kernels: np.ndarray) -> Self:
+        """The fitted transform of only these kernels."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        for name in self._per_kernel:
+            setattr(new, name, getattr(self, name)[kernels])
+        return new
+
+
+class Center(StackTransform):
+    """Centre every kernel in its feature space with the training means.
+
+    ``K ← P K P`` on training rows; a test block becomes ``(K_t − 1 k̄ᵀ) P`` with k̄ the
+    training column means.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (n_kernels, n_samples)
+        Weighted mean over training rows of each kernel column.
+    grand_means_ : ndarray of shape (n_kernels,)
+        Weighted mean of `means_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import KernelStack
+    >>> from manykernels.kernels import Center
+    >>> stack = KernelStack.from_arrays([np.array([[4.0, 2.0], [2.0, 1.0]])])
+    >>> Center().fit_transform(stack).kernel(0)
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
+    """
+
+    _per_kernel = ("means_", "grand_means_")
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+        self.sample_weight_ = weights / weights.sum()
+        self.means_ = stack.apply(self.sample_weight_[:, None])[:, :, 0]
+        self.grand_means_ = self.means_ @ self.sample_weight_
+
+    def fit_transform(
+        self, stack: KernelStack, sample_weight: np.ndarray | None = None
+    ) -> KernelStack:
+        """Learn from a training stack and return it centred, in one pass over it."""
+        self.fit(stack, sample_weight)
+        return self._shift(stack, self.means_)
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        return self._shift(stack, stack.apply(self.sample_weight_[:, None])[:, :, 0])
+
+    def _shift(self, stack: KernelStack, row_means: np.ndarray) -> KernelStack:
+        # Half of the grand mean on each side makes the offset one function of the sample.
+        half = self.grand_means_[:, None] / 2
+        return stack.shifted(row_means - half, self.means_ - half)
+
+
+class Spherical(StackTransform):
+    """Project every sample on the unit sphere: ``K_ij / sqrt(K_ii K_jj)``.
+
+    A test block is scaled with its own self-similarities, so it must carry `row_diag`; the
+    training ones are remembered. Samples of zero norm stay zero.
+    """
+
+    _per_kernel = ("col_factor_",)
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+        self.col_factor_ = _inverse_roots(stack)
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        if stack.row_diag is None:
+            raise ValueError(
+                "Spherical normalisation of a test block needs the self-similarities k(x, x) "
+                "of its rows: KernelStack.from_arrays(block, names, gram=False, row_diag=...)."
+            )
+        return stack.rescaled_samples(_inverse_roots(stack), self.col_factor_)
+
+
+class UnitTrace(StackTransform):
+    """Divide every kernel by the trace it has after centring.
+
+    A kernel without variance (constant) becomes zero: it tells nothing about the samples.
+
+    Attributes
+    ----------
+    scale_ : ndarray of shape (n_kernels,)
+        What each kernel is multiplied with.
+    """
+
+    _per_kernel = ("scale_",)
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+        centered = stack if stack.centered else Center().fit_transform(stack, weights)
+        trace = centered.row_diag @ weights
+        # A trace at the level of rounding is none: dividing by it would blow noise up.
+        uncentered = np.einsum("jii->ji", stack.data) @ weights * stack._scale
+        nothing = trace <= 1e-12 * np.abs(uncentered)
+        self.scale_ = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, trace))
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        return stack.scaled(self.scale_)
+
+
+class Multiplicative(UnitTrace):
+    """Divide every kernel by its variance in feature space, ``mean(diag K) − mean(K)``.
+
+    The normalisation of Zien and Ong (2007): unit trace times the number of samples.
+    """
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+        super()._learn(stack, weights)
+        self.scale_ = self.scale_ * weights.sum()
+
+
+class Chain(StackTransform):
+    """Several transforms, one after the other."""
+
+    def __init__(self, steps: list[StackTransform]):
+        self.steps = steps
+
+    def fit_transform(
+        self, stack: KernelStack, sample_weight: np.ndarray | None = None
+    ) -> KernelStack:
+        """Learn every step on what the steps before it return."""
+        self.n_samples_fit_ = len(stack)
+        for step in self.steps:
+            stack = step.fit_transform(stack, sample_weight)
+        return stack
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+        self.fit_transform(stack, weights)
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        for step in self.steps:
+            stack = step.transform(stack)
+        return stack
+
+    def select(self, kernels: np.ndarray) -> Self:
+        """The fitted chain for only these kernels."""
+        new = super().select(kernels)
+        new.steps = [step.select(kernels) for step in self.steps]
+        return new
+
+
+# Spherical normalisation moves the samples, so it comes before centring; the others only
+# scale what centring leaves (Yan 2012, section 3; Yan 2010).
+_PREPARATIONS = {
+    None: (Center,),
+    "spherical": (Spherical, Center),
+    "multiplicative": (Center, Multiplicative),
+    "trace": (Center, UnitTrace),
+}
+
+
+def preparation(normalize: str | None) -> Chain:
+    """Centring and the normalisation of this name, in the order the papers apply them."""
+    if normalize not in _PREPARATIONS:
+        raise ValueError(
+            f'normalize must be "multiplicative", "spherical", "trace" or None, got {normalize!r}.'
+        )
+    return Chain([step() for step in _PREPARATIONS[normalize]])
+
+
+def _inverse_roots(stack: KernelStack) -> np.ndarray:
+    diagonal = stack.row_diag
+    assert diagonal is not None
+    if diagonal.min() < 0:
+        j, row = np.unravel_index(diagonal.argmin(), diagonal.shape)
+        raise ValueError(
+            f"Kernel {stack.names[j]!r} has a negative self-similarity {diagonal[j, row]:.3g} at "
+            f'row {row}, so it has no spherical normalisation; use "multiplicative" or "trace".'
+        )
+    positive = diagonal > 0
+    return np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 1.0)

@@ -1,0 +1,101 @@
+"""What a loss is: a convex function F of the kernel weights, with derivatives on demand.
+
+``F(β) = max_α D(α, β)`` with D linear in β, so F is convex, and because kernels are positive
+semi-definite its *gains* ``g_j = −∂F/∂β_j`` are non-negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class KernelOperator(Protocol):
+    """What losses need of kernels; :class:`manykernels.KernelStack` is one."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+
+    def combine(self, weights: Any, out: Array | None = None) -> Array: ...
+
+    def apply(self, columns: Array) -> Array: ...
+
+    def __getitem__(self, key: Any) -> Self: ...
+
+
+class Evaluation(Protocol):
+    """A loss at one point of weight space."""
+
+    @property
+    def weights(self) -> Array: ...
+
+    @property
+    def value(self) -> float:
+        """F(β)."""
+        ...
+
+    @property
+    def gains(self) -> Array:
+        """``−∂F/∂β``, non-negative."""
+        ...
+
+    @property
+    def dual(self) -> Array:
+        """The inner solution α* that attains F, (n_samples, n_outputs)."""
+        ...
+
+    def hessian(self) -> Array:
+        """``∇²F(β)``; to be asked for before the loss is evaluated at another point."""
+        ...
+
+
+class Loss(Protocol):
+    """A convex function of kernel weights."""
+
+    @property
+    def n_kernels(self) -> int: ...
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Solve the inner problem at `weights`."""
+        ...
+
+    def coarse(self) -> Loss | None:
+        """A much cheaper loss with a nearby minimiser, or None if that does not pay."""
+        ...
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of how far weights are from the best ones: ``primal − optimum ≤ gap``.
+
+    Attributes
+    ----------
+    primal : float
+        F at the weights found.
+    dual : float
+        A lower bound on F over the whole weight domain.
+    gap : float
+        ``primal − dual``, never negative beyond rounding.
+    tol : float
+        The relative gap asked for.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    tol: float
+
+    @property
+    def rel_gap(self) -> float:
+        """``gap / |primal|``."""
+        return self.gap / abs(self.primal) if self.primal else self.gap
+
+    @property
+    def converged(self) -> bool:
+        """Whether `rel_gap` is within `tol`."""
+        return self.rel_gap <= self.tol

@@ -1,0 +1,197 @@
+"""Square loss: the regularised kernel Fisher discriminant, binary and multiclass.
+
+With centred kernels, ``K_β = Σ_j β_j K_j``, targets H (m×c) and regularisation λ,
+
+    A = I + K_β/λ,   U = A⁻¹ H,   F(β) = tr(HᵀU),   α = 2U
+    g_j    = −∂F/∂β_j = tr(Uᵀ K_j U)/λ
+    ∇²F_ij = (2/λ²) tr((K_i U)ᵀ A⁻¹ (K_j U))
+
+(Ye 2008, Theorems 2.1 and 3.2; Yan 2012, section 2; F is ``aᵀa − J`` for the Fisher ratio J
+of Yan 2012 (4)). One Cholesky factorisation A = RᵀR serves all: F and U by two triangular
+solves, g by one product per kernel, and the Hessian by one triangular solve with the n·c
+columns K_jU, since ``tr((K_iU)ᵀA⁻¹(K_jU)) = ⟨R⁻ᵀK_iU, R⁻ᵀK_jU⟩``.
+
+Sample weights w turn the inner problem into ``min_f Σ_i w_i ‖h_i − f(x_i)‖² + λ‖f‖²``, which
+is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import linalg
+
+from .base import Array, KernelOperator
+
+# Below this many rows a coarse problem costs as much as the factorisations it saves.
+_COARSE_MIN_ROWS = 1000
+_BLOCK_ROWS = 256
+
+
+class SquareLoss:
+    """F(β) of the square loss on centred kernels.
+
+    Parameters
+    ----------
+    kernels : KernelOperator
+        Centred training kernels (with the sample weights, if there are any).
+    targets : ndarray of shape (m, c)
+        Columns H, each with (weighted) mean zero.
+    reg : float
+        λ > 0.
+    sample_weight : ndarray of shape (m,), optional
+        Positive weights.
+    """
+
+    def __init__(
+        self,
+        kernels: KernelOperator,
+        targets: Array,
+        reg: float,
+        sample_weight: Array | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.targets = targets
+        self.reg = reg
+        self.sample_weight = sample_weight
+        self.roots = None if sample_weight is None else np.sqrt(sample_weight)[:, None]
+        # The c class columns of H have rank c − 1. F, g and ∇²F are traces over outputs, so
+        # they do not change when H is rotated to the columns that are not zero.
+        scaled = targets if self.roots is None else targets * self.roots
+        spectrum, basis = np.linalg.eigh(scaled.T @ scaled)
+        self.rotation = basis[:, spectrum > 1e-12 * spectrum[-1]]
+        self._rotated_targets = np.asfortranarray(scaled @ self.rotation)
+        self._factor = np.empty((len(targets), len(targets)))
+        self._latest: SquareEvaluation | None = None
+
+    @property
+    def n_kernels(self) -> int:
+        return self.kernels.shape[2]
+
+    def evaluate(self, weights: Array) -> SquareEvaluation:
+        """Factorise A at `weights` and return F, gains and what else is asked for."""
+        self._factorize(weights)
+        solution, _ = linalg.lapack.dpotrs(self._factor.T, self._rotated_targets, lower=0)
+        products = self.kernels.apply(solution if self.roots is None else solution * self.roots)
+        if self.roots is not None:
+            products *= self.roots
+        flat = products.transpose(0, 2, 1).reshape(self.n_kernels, -1)
+        gains = linalg.blas.dgemv(1.0 / self.reg, flat.T, solution.T.reshape(-1), trans=1)
+        value = float(np.vdot(self._rotated_targets, solution))
+        point = SquareEvaluation(weights, value, np.maximum(gains, 0.0), self, solution, products)
+        self._latest = point
+        return point
+
+    def _factorize(self, weights: Array) -> None:
+        """Cholesky factor of A(weights), in place: R is the upper triangle of `_factor.T`."""
+        matrix = self.kernels.combine(weights / self.reg, out=self._factor)
+        if self.roots is not None:
+            matrix *= self.roots
+            matrix *= self.roots.T
+        matrix.flat[:: len(matrix) + 1] += 1.0
+        # The transpose of a C-ordered symmetric matrix is itself in LAPACK's order: no copy.
+        _, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if failed:
+            raise ValueError(
+                f"I + K/reg is not positive definite at reg={self.reg:g}: the combined kernel "
+                "has negative eigenvalues larger than reg. Raise reg, or build the stack with "
+                'KernelStack.from_arrays(..., psd="clip").'
+            )
+
+    def coarse(self) -> SquareLoss | None:
+        """The same loss on every fourth row or fewer, spread evenly over the targets.
+
+        At most ``√(1/n)`` of the rows are taken, so the copy is never larger than one kernel.
+        Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        """
+        n_rows = len(self.targets)
+        if n_rows < _COARSE_MIN_ROWS:
+            return None
+        step = max(4, int(np.ceil(np.sqrt(self.n_kernels))))
+        rows = np.sort(np.lexsort(self.targets.T)[::step])
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
+        targets = self.targets[rows]
+        targets = targets - np.average(targets, axis=0, weights=weights)
+        return SquareLoss(self.kernels[np.ix_(rows, rows)], targets, self.reg / step, weights)
+
+
+@dataclass
+class SquareEvaluation:
+    """F of the square loss at one point; see the module for the formulas."""
+
+    weights: Array
+    value: float
+    gains: Array
+    _loss: SquareLoss = field(repr=False)
+    _solution: Array = field(repr=False)
+    _products: Array = field(repr=False)
+
+    @property
+    def outputs(self) -> Array:
+        """U in the columns of the targets, (m, c); coefficients of the discriminant are U/λ."""
+        solution = (
+            self._solution if self._loss.roots is None else self._solution * self._loss.roots
+        )
+        return solution @ self._loss.rotation.T
+
+    @property
+    def dual(self) -> Array:
+        """α = 2U."""
+        return 2.0 * self.outputs
+
+    def _own_factor(self) -> Array:
+        """The factor at these weights; made again if the loss has been elsewhere since."""
+        if self._loss._latest is not self:
+            self._loss._factorize(self.weights)
+            self._loss._latest = self
+        return self._loss._factor
+
+    def hessian(self) -> Array:
+        """``∇²F``, by one triangular solve."""
+        n_kernels, n_rows, n_outputs = self._products.shape
+        columns = self._products.transpose(0, 2, 1).reshape(-1, n_rows).T
+        half, _ = linalg.lapack.dtrtrs(self._own_factor().T, columns, lower=0, trans=1)
+        flat = half.T.reshape(n_kernels, n_outputs * n_rows).T
+        hessian: Array = linalg.blas.dgemm(2.0 / self._loss.reg**2, flat, flat, trans_a=1)
+        return hessian
+
+    def inverse_diagonal(self) -> Array:
+        """``diag(A⁻¹)``, consuming the factor: row sums of squares of R⁻¹."""
+        factor = self._own_factor()
+        self._loss._latest = None
+        linalg.lapack.dtrtri(factor.T, lower=0, overwrite_c=1)
+        diagonal = np.zeros(len(factor))
+        for start in range(0, len(factor), _BLOCK_ROWS):
+            # Row k of `factor` holds R⁻¹[i, k] for i ≤ k; beyond k it holds nothing of use.
+            rows = factor[start : start + _BLOCK_ROWS]
+            stop = start + len(rows)
+            diagonal[:start] += np.einsum("ki,ki->i", rows[:, :start], rows[:, :start])
+            corner = np.tril(rows[:, start:stop])
+            diagonal[start:stop] += np.einsum("ki,ki->i", corner, corner)
+        return diagonal
+
+    def leave_one_out(self, multiplicity: Array | None = None) -> Array:
+        """Outputs ``f(x_i)`` of the discriminant trained without sample i, weights held, (m, c).
+
+        Ridge regression with an intercept has hat matrix ``I − A⁻¹ + 11ᵀ/m``, so the residual
+        without sample i is ``u_i / (A⁻¹_ii − 1/m)``.
+
+        Parameters
+        ----------
+        multiplicity : ndarray of shape (m,), optional
+            How many equal samples a row stands for; one of them is left out. Fractions below
+            one count as one.
+        """
+        inverse = self.inverse_diagonal()
+        outputs = self.outputs
+        if self._loss.sample_weight is None:
+            weight = np.ones(len(outputs))
+        else:
+            weight = self._loss.sample_weight
+        leverage = 1.0 - inverse + weight / weight.sum()
+        if multiplicity is not None:
+            leverage = leverage / np.maximum(multiplicity, 1.0)
+        # 1 − leverage > 0 in exact arithmetic; rounding must not make it change sign.
+        kept = np.maximum(1.0 - leverage, 1e-12)
+        return self._loss.targets - outputs / (weight * kept)[:, None]

@@ -1,0 +1,93 @@
+"""The loaders, on small files written in the layout of the public ones."""
+
+import numpy as np
+import pytest
+
+from benchmarks import _data
+
+SOURCES = {
+    "sonar": ("Sonar", ["sonar/sonar.csv"]),
+    "satimage": ("Landsat Satellite", ["satimage/sat.trn.txt", "satimage/sat.tst.txt"]),
+    "mfeat": (
+        "Multiple Features",
+        [f"mfeat/mfeat-{v}.txt" for v in ("fac", "fou", "mor", "pix")]
+        + [f"mfeat/mfeat-{v}.openml.csv" for v in ("kar", "zer")],
+    ),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MANYKERNELS_DATA", str(tmp_path))
+    for name in SOURCES:
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_sonar(folder, rng):
+    X = rng.random((5, 60)).round(4)
+    y = np.array(list("RMMRM"))
+    lines = [",".join([*map(str, row), label]) for row, label in zip(X, y, strict=True)]
+    (folder / "sonar/sonar.csv").write_text("\n".join(lines) + "\n")
+    X_read, y_read = _data.sonar()
+    np.testing.assert_array_equal(X_read, X)
+    np.testing.assert_array_equal(y_read, y)
+
+
+def test_satimage_puts_the_training_part_first(folder, rng):
+    table = np.hstack([rng.integers(0, 255, (7, 36)), [[i] for i in (1, 2, 3, 4, 5, 7, 7)]])
+    np.savetxt(folder / "satimage/sat.trn.txt", table[:4], fmt="%d")
+    np.savetxt(folder / "satimage/sat.tst.txt", table[4:], fmt="%d")
+    X, y = _data.satimage()
+    np.testing.assert_array_equal(X, table[:, :36])
+    np.testing.assert_array_equal(y, table[:, 36])
+    assert y.dtype.kind == "i"
+
+
+def test_mfeat(folder, rng):
+    written = {v: rng.random((2000, 3)).round(6) for v in ("fac", "fou", "mor", "pix")}
+    for v, view in written.items():
+        np.savetxt(folder / f"mfeat/mfeat-{v}.txt", view, fmt="%12.6f")
+    for v in ("kar", "zer"):
+        written[v] = rng.random((2000, 2)).round(6)
+        lines = [
+            "att1,att2,class",
+            *(f"{a},{b},{i // 200 + 1}" for i, (a, b) in enumerate(written[v])),
+        ]
+        (folder / f"mfeat/mfeat-{v}.openml.csv").write_text("\n".join(lines))
+    views, y = _data.mfeat()
+    assert list(views) == list(written)
+    for v, view in written.items():
+        np.testing.assert_array_equal(views[v], view)
+    np.testing.assert_array_equal(np.bincount(y), np.full(10, 200))
+    assert (np.diff(y) >= 0).all()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("is_set", [True, False])
+def test_missing_data_says_what_where_and_whence(name, is_set, tmp_path, monkeypatch):
+    if is_set:
+        monkeypatch.setenv("MANYKERNELS_DATA", str(tmp_path))
+    else:
+        monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
+    title, files = SOURCES[name]
+    with pytest.raises(SystemExit, match="MANYKERNELS_DATA") as error:
+        getattr(_data, name)()
+    message = str(error.value)
+    assert "UCI Machine Learning Repository" in message
+    assert title in message
+    assert all(file in message for file in files)
+    assert (str(tmp_path) in message) == is_set
+
+
+def test_only_the_missing_file_is_named(folder):
+    (folder / "satimage/sat.trn.txt").write_text("")
+    with pytest.raises(SystemExit) as error:
+        _data.satimage()
+    assert "MANYKERNELS_DATA/satimage/sat.tst.txt" in str(error.value)
+    assert "MANYKERNELS_DATA/satimage/sat.trn.txt" not in str(error.value)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
