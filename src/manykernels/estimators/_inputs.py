@@ -158,15 +158,12 @@ class KernelInput:
 
     # -- prediction ------------------------------------------------------------------------
 
-    def _remember_kernels(
-        self, names: list[str], weights: np.ndarray, transform: Chain, scale: np.ndarray
-    ) -> None:
-        """Keep what prediction needs: the kernels whose share in the sum is not rounding."""
-        share = weights * scale
-        self._active = np.flatnonzero(share > np.finfo(float).eps * share.max(initial=0.0))
+    def _remember_kernels(self, stack: KernelStack, weights: np.ndarray, transform: Chain) -> None:
+        """Keep what prediction needs: the kernels whose part in the sum is not rounding."""
+        self._active = stack.contributing(weights)
         self._transform = transform.select(self._active)
-        self._n_train = transform.n_samples_fit_
-        self.kernel_names_ = names
+        self._n_train = len(stack)
+        self.kernel_names_ = stack.names
         if not self._is_precomputed:
             self._active_union = self.union_.subset(self._active)
 

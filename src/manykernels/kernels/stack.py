@@ -17,15 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
 
+from .._blas import add_scaled, matmul
 from ._memory import allocate
 from .checks import check_stack
 
 __all__ = ["KernelStack", "allocate", "check_stack"]
-
-# Products here call SciPy's BLAS, never NumPy's: the factorisations of the losses use SciPy's,
-# and the two libraries keep separate thread pools that fight for the cores when alternated.
 
 # Entries handled at once: 2 MiB, about a second-level cache.
 _BLOCK_ENTRIES = 2**18
@@ -221,8 +218,8 @@ class KernelStack:
         chosen = np.asarray(kernels, dtype=np.intp)
         if np.array_equal(chosen, np.arange(self.n_kernels)):
             return self
-        vectors = ("row_diag", "col_diag", "_row_factor", "_col_factor")
-        vectors += ("_row_offset", "_col_offset", "_scale")
+        vectors = ["row_diag", "col_diag", "_row_factor", "_col_factor"]
+        vectors += ["_row_offset", "_col_offset", "_scale"]
         picked = {name: _take(getattr(self, name), chosen, axis=0) for name in vectors}
         return self._like(self.data[chosen], names=[self.names[j] for j in chosen], **picked)
 
@@ -272,45 +269,70 @@ class KernelStack:
             out = np.empty(self.data.shape[1:])
         offsets = None
         if self._row_offset is not None and self._col_offset is not None:
-            offsets = (weights @ self._row_offset)[:, None], weights @ self._col_offset
+            row_offset = matmul(self._row_offset.T, weights)
+            offsets = -row_offset[:, None], -matmul(self._col_offset.T, weights)
         scaled = weights * self._scale
-        active = np.flatnonzero(scaled)
+        active = self.contributing(weights).tolist()
         for rows in self._row_blocks():
             # The block of the sum stays in the cache while the kernels stream past it.
             block = out[rows]
-            block[...] = 0.0 if offsets is None else -(offsets[0][rows] + offsets[1])
+            if offsets is None:
+                block.fill(0.0)
+            else:
+                np.add(offsets[0][rows], offsets[1], out=block)
             for j in active:
-                blas.daxpy(self._factored(j, rows).reshape(-1), block.reshape(-1), a=scaled[j])
+                add_scaled(block, self._factored(j, rows), scaled[j])
         return out
 
-    def apply(self, columns: np.ndarray) -> np.ndarray:
-        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns)."""
-        # Stored column by column, as LAPACK wants them next.
-        products = np.empty((self.n_kernels, columns.shape[1], len(self)))
-        for j in range(self.n_kernels):
-            products[j] = self._product(j, columns).T
+    def contributing(self, weights: np.ndarray) -> np.ndarray:
+        """Positions of the kernels whose part in the weighted sum is more than rounding.
+
+        No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
+        """
+        if self.row_diag is None:
+            return np.flatnonzero(weights * self._scale)
+        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1)
+        return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
+
+    def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
+
+        `out` may be an array that an earlier call with as many columns returned.
+        """
+        n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
+        if n_columns == 1 and self._col_factor is None:
+            # One column against all kernels at once: a single pass over contiguous memory.
+            flat = matmul(self.data.reshape(-1, self.shape[1]), columns[:, 0])
+            products = flat.reshape(n_kernels, 1, n_rows)
+        else:
+            # Stored column by column, as LAPACK wants them next.
+            products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
+            for j in range(n_kernels):
+                products[j] = self._factored_product(j, columns).T
+        if np.any(self._scale != 1.0):
+            products *= self._scale[:, None, None]
+        if self._row_offset is not None and self._col_offset is not None:
+            products -= self._row_offset[:, None] * columns.sum(axis=0)[:, None]
+            products -= matmul(self._col_offset, columns)[:, :, None]
         return products.transpose(0, 2, 1)
 
     def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
         weights = self._check_weights(weights)
         total = np.zeros((len(self), columns.shape[1]))
-        for j in np.flatnonzero(weights):
-            total += weights[j] * self._product(j, columns)
+        for j in np.flatnonzero(weights).tolist():
+            total += weights[j] * self._scale[j] * self._factored_product(j, columns)
+        if self._row_offset is not None and self._col_offset is not None:
+            total -= np.outer(weights @ self._row_offset, columns.sum(axis=0))
+            total -= (weights @ self._col_offset) @ columns
         return total
 
-    def _product(self, j: int, columns: np.ndarray) -> np.ndarray:
-        """``K_j @ columns`` by (*), Fortran-ordered."""
-        factored = columns if self._col_factor is None else columns * self._col_factor[j, :, None]
-        if columns.shape[1] == 1:
-            product = blas.dgemv(self._scale[j], self.data[j].T, factored[:, 0], trans=1)[:, None]
-        else:
-            product = blas.dgemm(self._scale[j], self.data[j].T, factored, trans_a=1)
-        if self._row_factor is not None:
-            product *= self._row_factor[j, :, None]
-        if self._row_offset is not None and self._col_offset is not None:
-            product -= np.outer(self._row_offset[j], columns.sum(axis=0))
-            product -= self._col_offset[j] @ columns
+    def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
+        """``(*) @ columns`` without scale and offsets, Fortran-ordered."""
+        if self._row_factor is None or self._col_factor is None:
+            return matmul(self.data[j], columns)
+        product = matmul(self.data[j], columns * self._col_factor[j, :, None])
+        product *= self._row_factor[j, :, None]
         return product
 
     def _check_weights(self, weights: Any) -> np.ndarray:
@@ -396,14 +418,14 @@ class KernelStack:
     def save(self, path: str | Path) -> None:
         """Write names, values and diagonals to a .npz file, transforms applied."""
         plain = self.materialized()
-        optional = {"row_diag": self.row_diag, "col_diag": self.col_diag}
-        np.savez(
-            path,
-            data=plain.data,
-            names=np.array(self.names),
-            flags=np.array([self.gram, self.checked, self.centered]),
-            **{name: value for name, value in optional.items() if value is not None},
-        )
+        arrays: dict[str, Any] = {
+            "data": plain.data,
+            "names": np.array(self.names),
+            "flags": np.array([self.gram, self.checked, self.centered]),
+            "row_diag": self.row_diag,
+            "col_diag": self.col_diag,
+        }
+        np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
     def load(cls, path: str | Path) -> KernelStack:

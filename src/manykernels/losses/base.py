@@ -23,7 +23,7 @@ class KernelOperator(Protocol):
 
     def combine(self, weights: Any, out: Array | None = None) -> Array: ...
 
-    def apply(self, columns: Array) -> Array: ...
+    def apply(self, columns: Array, out: Array | None = None) -> Array: ...
 
     def __getitem__(self, key: Any) -> Self: ...
 
@@ -50,7 +50,15 @@ class Evaluation(Protocol):
         ...
 
     def hessian(self) -> Array:
-        """``∇²F(β)``; to be asked for before the loss is evaluated at another point."""
+        """``∇²F(β)``; cheapest before the loss is evaluated at another point."""
+        ...
+
+    def model_hessian(self) -> Array:
+        """Hessian of the quadratic model that a second-order step minimises; PSD.
+
+        ``∇²F``, or that of an increasing function of F which is closer to quadratic, scaled
+        so that its gradient is that of F.
+        """
         ...
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import linalg
 
+from .._blas import matmul
 from .base import Array, KernelOperator
 
 # Below this many rows a coarse problem costs as much as the factorisations it saves.
@@ -63,6 +64,8 @@ class SquareLoss:
         self.rotation = basis[:, spectrum > 1e-12 * spectrum[-1]]
         self._rotated_targets = np.asfortranarray(scaled @ self.rotation)
         self._factor = np.empty((len(targets), len(targets)))
+        self._products: Array | None = None
+        # The point that `_factor` and `_products` belong to.
         self._latest: SquareEvaluation | None = None
 
     @property
@@ -73,15 +76,24 @@ class SquareLoss:
         """Factorise A at `weights` and return F, gains and what else is asked for."""
         self._factorize(weights)
         solution, _ = linalg.lapack.dpotrs(self._factor.T, self._rotated_targets, lower=0)
-        products = self.kernels.apply(solution if self.roots is None else solution * self.roots)
-        if self.roots is not None:
-            products *= self.roots
-        flat = products.transpose(0, 2, 1).reshape(self.n_kernels, -1)
-        gains = linalg.blas.dgemv(1.0 / self.reg, flat.T, solution.T.reshape(-1), trans=1)
+        self._multiply(solution)
+        gains = matmul(self._flat_products, solution.T.reshape(-1), scale=1.0 / self.reg)
         value = float(np.vdot(self._rotated_targets, solution))
-        point = SquareEvaluation(weights, value, np.maximum(gains, 0.0), self, solution, products)
-        self._latest = point
-        return point
+        self._latest = SquareEvaluation(weights, value, np.maximum(gains, 0.0), self, solution)
+        return self._latest
+
+    def _multiply(self, solution: Array) -> None:
+        """K_jU for all kernels, into the same memory each time."""
+        columns = solution if self.roots is None else solution * self.roots
+        self._products = self.kernels.apply(columns, out=self._products)
+        if self.roots is not None:
+            self._products *= self.roots
+
+    @property
+    def _flat_products(self) -> Array:
+        """K_jU, one row per kernel, output after output."""
+        assert self._products is not None
+        return self._products.transpose(0, 2, 1).reshape(self.n_kernels, -1)
 
     def _factorize(self, weights: Array) -> None:
         """Cholesky factor of A(weights), in place: R is the upper triangle of `_factor.T`."""
@@ -105,8 +117,9 @@ class SquareLoss:
         At most ``√(1/n)`` of the rows are taken, so the copy is never larger than one kernel.
         Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
         """
-        n_rows = len(self.targets)
-        if n_rows < _COARSE_MIN_ROWS:
+        n_rows, n_outputs = self._rotated_targets.shape
+        if n_rows < _COARSE_MIN_ROWS or n_outputs == 1:
+            # With one output the model of 1/F is good enough from the start.
             return None
         step = max(4, int(np.ceil(np.sqrt(self.n_kernels))))
         rows = np.sort(np.lexsort(self.targets.T)[::step])
@@ -125,7 +138,6 @@ class SquareEvaluation:
     gains: Array
     _loss: SquareLoss = field(repr=False)
     _solution: Array = field(repr=False)
-    _products: Array = field(repr=False)
 
     @property
     def outputs(self) -> Array:
@@ -140,25 +152,43 @@ class SquareEvaluation:
         """α = 2U."""
         return 2.0 * self.outputs
 
-    def _own_factor(self) -> Array:
-        """The factor at these weights; made again if the loss has been elsewhere since."""
-        if self._loss._latest is not self:
-            self._loss._factorize(self.weights)
-            self._loss._latest = self
-        return self._loss._factor
+    def _recall(self) -> SquareLoss:
+        """The loss with factor and products of this point, made again if it has moved on."""
+        loss = self._loss
+        if loss._latest is not self:
+            loss._factorize(self.weights)
+            loss._multiply(self._solution)
+            loss._latest = self
+        return loss
 
     def hessian(self) -> Array:
         """``∇²F``, by one triangular solve."""
-        n_kernels, n_rows, n_outputs = self._products.shape
-        columns = self._products.transpose(0, 2, 1).reshape(-1, n_rows).T
-        half, _ = linalg.lapack.dtrtrs(self._own_factor().T, columns, lower=0, trans=1)
-        flat = half.T.reshape(n_kernels, n_outputs * n_rows).T
-        hessian: Array = linalg.blas.dgemm(2.0 / self._loss.reg**2, flat, flat, trans_a=1)
+        loss = self._recall()
+        n_rows = len(self._solution)
+        columns = loss._flat_products.reshape(-1, n_rows).T
+        half, _ = linalg.lapack.dtrtrs(loss._factor.T, columns, lower=0, trans=1)
+        flat = half.T.reshape(loss.n_kernels, -1)
+        return matmul(flat, flat.T, scale=2.0 / loss.reg**2)
+
+    def model_hessian(self) -> Array:
+        """Curvature of the model a second-order solver should minimise.
+
+        For one output ``1/F(β) = min {uᵀA(β)u : hᵀu = 1}`` is a minimum of functions linear in
+        β: concave, and linear where a single kernel direction matters, while F itself bends
+        like a hyperbola. A step that maximises the quadratic model of 1/F minimises
+        ``−g·d + ½ dᵀ(∇²F − (2/F) g gᵀ)d``: same gradient, better curvature.
+        """
+        hessian = self.hessian()
+        if self._solution.shape[1] > 1:
+            return hessian
+        hessian -= (2.0 / self.value) * np.outer(self.gains, self.gains)
+        # Positive semi-definite up to rounding, which a quadratic program would refuse.
+        hessian.flat[:: len(hessian) + 1] += 1e-12 * np.trace(hessian)
         return hessian
 
     def inverse_diagonal(self) -> Array:
         """``diag(A⁻¹)``, consuming the factor: row sums of squares of R⁻¹."""
-        factor = self._own_factor()
+        factor = self._recall()._factor
         self._loss._latest = None
         linalg.lapack.dtrtri(factor.T, lower=0, overwrite_c=1)
         diagonal = np.zeros(len(factor))

@@ -5,9 +5,9 @@ next point minimises the quadratic model over the whole weight domain,
 
     min_x  −g·(x − β) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
 
-an n-dimensional conic program, followed by a backtracking line search on F. The gap is tested
-before the Hessian is asked for, so the last iteration needs none. The start is the minimiser
-of a coarse loss (a quarter of the rows), which costs a few percent of one factorisation.
+an n-dimensional conic program, followed by a backtracking line search on F. (A loss may offer a
+better Q than ∇²F, see ``model_hessian``.) The gap is tested before the Hessian is asked for, so
+the last iteration needs none. The start is the minimiser of a coarse loss where there is one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Newton:
 
     @staticmethod
     def _model_minimizer(point: Evaluation, domain: Domain) -> Array:
-        quadratic = point.hessian()
+        quadratic = point.model_hessian()
         linear = -point.gains - quadratic @ point.weights
         target = minimize_quadratic(linear, quadratic, domain)
         if target is None or point.gains @ (target - point.weights) <= 0.0:

@@ -1,4 +1,4 @@
-"""Small convex quadratic programs over a weight domain: Clarabel, then Newton to full precision."""
+"""Small convex quadratic programs over a weight domain: Clarabel, then Newton steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import clarabel
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from ..domains import Array, ConicForm, Domain
 
@@ -92,8 +92,8 @@ def _polish(linear: Array, quadratic: Array, x: Array, domain: Domain) -> Array:
         system[-1, :-1] = system[:-1, -1] = gradient[free] * y
         residual = np.append(y * (gains - multiplier * gradient)[free], 1.0 - value)
         try:
-            step = linalg.solve(system, residual, assume_a="sym", check_finite=False)[:-1]
-        except (linalg.LinAlgError, linalg.LinAlgWarning):
+            step = np.linalg.solve(system, residual)[:-1]
+        except np.linalg.LinAlgError:
             break
         if not np.all(np.abs(step) < 0.5):
             break

@@ -1,0 +1,34 @@
+"""Matrix products by SciPy's BLAS, for C-ordered arrays.
+
+The factorisations of the losses run in SciPy's BLAS. NumPy brings another copy of the library
+with a thread pool of its own, and on few cores the two pools fight whenever they alternate:
+products in the same loop as a factorisation come from here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+
+Array = NDArray[np.float64]
+
+
+def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
+    """``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
+
+    The transpose of a C-ordered matrix is Fortran-ordered, so nothing is copied. A matrix
+    product comes back Fortran-ordered.
+    """
+    if right.ndim == 1:
+        product: Array = blas.dgemv(scale, left.T, right, trans=1)
+    elif right.shape[1] == 1:
+        product = blas.dgemv(scale, left.T, right[:, 0], trans=1)[:, None]
+    else:
+        product = blas.dgemm(scale, left.T, right, trans_a=1)
+    return product
+
+
+def add_scaled(target: Array, source: Array, scale: float) -> None:
+    """``target += scale · source`` for C-ordered arrays of one shape."""
+    blas.daxpy(source.reshape(-1), target.reshape(-1), a=scale)
