@@ -22,12 +22,14 @@ class ConicForm:
     """``x ∈ B`` as ``bound − matrix @ [x, t] ∈ R₊^n_nonnegative × Pow(a) × Pow(a) × …``.
 
     ``t`` are ``matrix.shape[1] − n`` extra variables; ``Pow(a)`` is the three-dimensional
-    power cone ``u^a v^(1−a) ≥ |w|`` and `power_exponents` holds its exponents in order.
+    power cone ``u^a v^(1−a) ≥ |w|`` and `power_exponents` holds its exponents in order. The
+    n rows from `first_sign_row` on state x ≥ 0.
     """
 
     matrix: sparse.csc_matrix
     bound: Array
     n_nonnegative: int
+    first_sign_row: int
     power_exponents: tuple[float, ...] = ()
 
 
@@ -45,6 +47,14 @@ class Domain(ABC):
     @abstractmethod
     def gauge(self, weights: Array) -> float:
         """Factor by which B must grow to hold `weights` on its boundary."""
+
+    @abstractmethod
+    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+        """Where gains ``strength/(t + shift)²`` meet the price of a weight t at this level.
+
+        A kernel of weight t is worth it where its gain is ``level · price(t)``; at a minimiser
+        that holds for every positive weight, with one level for all.
+        """
 
     @abstractmethod
     def conic_form(self, n_kernels: int) -> ConicForm:
@@ -110,6 +120,17 @@ class LpBall(Domain):
         gradient = self.p * powers / positive
         return float(powers.sum()), gradient, (self.p - 1.0) * gradient / positive
 
+    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+        # price(t) = t^(p−1). Both sides are monotone: bisection in log t, vectorised.
+        low, high = np.full(len(strength), -80.0), np.full(len(strength), 10.0)
+        constant = np.log(strength) - np.log(level)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            excess = constant - 2.0 * np.log(np.exp(middle) + shift) - (self.p - 1.0) * middle
+            low = np.where(excess > 0.0, middle, low)
+            high = np.where(excess > 0.0, high, middle)
+        return np.exp(0.5 * (low + high))
+
     def conic_form(self, n_kernels: int) -> ConicForm:
         # x_j^p ≤ t_j as (t_j, 1, x_j) ∈ Pow(1/p), and Σ t_j ≤ 1, x ≥ 0.
         n = n_kernels
@@ -122,7 +143,7 @@ class LpBall(Domain):
         bound[0] = 1.0
         bound[first + 1] = 1.0
         matrix = sparse.csc_matrix((values, (rows, cols)), shape=(1 + 4 * n, 2 * n))
-        return ConicForm(matrix, bound, 1 + n, (1.0 / self.p,) * n)
+        return ConicForm(matrix, bound, 1 + n, 1, (1.0 / self.p,) * n)
 
 
 @dataclass(frozen=True)
@@ -140,10 +161,14 @@ class Box(Domain):
     def gauge(self, weights: Array) -> float:
         return float(weights.max())
 
+    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+        return np.ones(len(strength))
+
     def conic_form(self, n_kernels: int) -> ConicForm:
         eye = sparse.eye(n_kernels, format="csc")
         bound = np.concatenate([np.ones(n_kernels), np.zeros(n_kernels)])
-        return ConicForm(sparse.vstack([eye, -eye], format="csc"), bound, 2 * n_kernels)
+        matrix = sparse.vstack([eye, -eye], format="csc")
+        return ConicForm(matrix, bound, 2 * n_kernels, n_kernels)
 
 
 @dataclass(frozen=True)
@@ -169,12 +194,16 @@ class Simplex(Domain):
     def start(self, n_kernels: int) -> Array:
         return 1.0 / (n_kernels * self._prices(n_kernels))
 
+    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+        prices = self._prices(len(strength))
+        return np.maximum(np.sqrt(strength / (level * prices)) - shift, 0.0)
+
     def conic_form(self, n_kernels: int) -> ConicForm:
         total = sparse.csc_matrix(self._prices(n_kernels)[None, :])
         matrix = sparse.vstack([total, -sparse.eye(n_kernels)], format="csc")
         bound = np.zeros(1 + n_kernels)
         bound[0] = 1.0
-        return ConicForm(matrix, bound, 1 + n_kernels)
+        return ConicForm(matrix, bound, 1 + n_kernels, 1)
 
     def settle(self, weights: Array, gains: Array) -> Array:
         # Of a weight's share of the budget and its slack (how far its gain per price stays

@@ -169,18 +169,24 @@ def test_html_repr_names_the_kernel(kernel):
     assert type(kernel).__name__ in kernel._repr_html_()
 
 
+LOOK_AT_VALUES = [name for name in KERNELS if name != "constant"]
+LOOK_AT_ALL_COLUMNS = [
+    name
+    for name, kernel in KERNELS.items()
+    if not isinstance(kernel, (Constant, *BY_ROW_NUMBER)) and "columns" not in repr(kernel)
+]
+
+
+@pytest.mark.parametrize("kernel", LOOK_AT_VALUES, indirect=True)
 def test_missing_values_are_refused_by_name(kernel, X):
     broken = X.astype(float)
     broken[1] = np.nan
-    if isinstance(kernel, Constant):
-        pytest.skip("looks at no value")
     with pytest.raises(ValueError, match="NaN"):
         kernel.fit(broken)
 
 
+@pytest.mark.parametrize("kernel", LOOK_AT_ALL_COLUMNS, indirect=True)
 def test_different_widths_are_refused(kernel, X):
-    if isinstance(kernel, (Constant, *BY_ROW_NUMBER)) or "columns" in repr(kernel):
-        pytest.skip("is not about all columns")
     kernel.fit(X)
     with pytest.raises(ValueError, match="3 columns to compare, but the kernel was fitted on 4"):
         kernel(X[:, :3])

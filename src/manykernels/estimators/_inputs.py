@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
+from ..kernels.checks import check_finite
 from ..kernels.stack import storage_array
 from ..kernels.transforms import Chain
 
@@ -119,24 +120,30 @@ class KernelInput:
             validate_data(self, X, skip_check_array=True, reset=reset)
             if num_samples(X) == 0:
                 raise ValueError("Found array with 0 sample(s): the table has no rows.")
+            if X.shape[1] == 0:
+                raise ValueError("Found array with 0 feature(s): the table has no columns.")
             return X.copy() if hasattr(X, "copy") else X.clone()
         return validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
         )
 
     def _as_stack(self, X: Any, *, reset: bool, gram: bool) -> KernelStack:
+        rounding = 0.0
         if not isinstance(X, KernelStack):
-            X = self._stack_of_array(X, reset=reset, gram=gram)
+            X, rounding = self._stack_of_array(X, reset=reset, gram=gram)
         if reset:
             self.n_features_in_ = X.shape[1]
+            self._rounding = rounding
         return X
 
-    def _stack_of_array(self, X: Any, *, reset: bool, gram: bool) -> KernelStack:
-        """Kernel matrices as an unchecked stack; a 3-D array is (rows, cols, n_kernels)."""
+    def _stack_of_array(self, X: Any, *, reset: bool, gram: bool) -> tuple[KernelStack, float]:
+        """Kernel matrices as an unchecked stack, and the size of the rounding of their entries.
+
+        A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1.
+        """
         array = X if isinstance(X, np.ndarray) else np.asarray(X)
-        self._rounding = float(np.issubdtype(array.dtype, np.integer))
         if array.ndim == 3:
-            if array.shape[1] == array.shape[2] != array.shape[0]:
+            if gram and array.shape[1] == array.shape[2] != array.shape[0]:
                 raise ValueError(
                     f"An array of shape {array.shape} looks like (n_kernels, rows, cols); a "
                     "3-D X is (rows, cols, n_kernels): pass np.moveaxis(X, 0, -1), or "
@@ -144,6 +151,9 @@ class KernelInput:
                 )
             matrices = storage_array(list(np.moveaxis(array, -1, 0)))
         else:
+            if array.ndim == 2 and array.dtype.kind == "f":
+                # Before scikit-learn does, which would not say where.
+                check_finite(array, "kernel0")
             matrices = validate_data(self, X, dtype=np.float64, reset=reset)[None]
         if gram and matrices.shape[1] != matrices.shape[2]:
             raise ValueError(
@@ -151,10 +161,8 @@ class KernelInput:
                 f"(rows, rows, n_kernels)); got {matrices.shape[1]} x {matrices.shape[2]}."
             )
         names = [f"kernel{j}" for j in range(len(matrices))]
-        return KernelStack(matrices, names, gram=gram)
-
-    # Size of the rounding in the entries of the kernels given; integers are rounded to 1.
-    _rounding = 0.0
+        rounding = float(np.issubdtype(array.dtype, np.integer))
+        return KernelStack(matrices, names, gram=gram), rounding
 
     # -- prediction ------------------------------------------------------------------------
 

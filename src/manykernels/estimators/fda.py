@@ -136,7 +136,6 @@ class MKFDA(
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "p": [Interval(Real, 1, None, closed="both")],
         "reg": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions(set(SOLVERS)), object],
         "normalize": [StrOptions({"multiplicative", "spherical", "trace"}), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "priors": ["array-like", None],
@@ -183,6 +182,7 @@ class MKFDA(
             A weight of two counts as a repeated sample, zero as none.
         """
         self._validate_params()
+        solver = self._chosen_solver()
         task = self._init_callback_context(max_subtasks=self.max_iter + 1)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         data, labels, weights, multiplicity = self._validated(X, y, sample_weight)
@@ -190,6 +190,7 @@ class MKFDA(
         transform = preparation(self.normalize)
         stack = transform.fit_transform(stack, weights)
         masses = np.bincount(labels, weights=weights)
+        self.priors_ = self._checked_priors(masses)
         targets = fisher_targets(labels, masses)
         loss = SquareLoss(stack, targets, self.reg, weights)
 
@@ -200,7 +201,6 @@ class MKFDA(
             step.call_on_fit_task_begin(estimator=self, X=X, y=y)
             return bool(step.call_on_fit_task_end(estimator=self, X=X, y=y))
 
-        solver = SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
         solution = solver.solve(
             loss, lp_domain(self.p), tol=self.tol, max_iter=self.max_iter, observer=observer
         )
@@ -217,7 +217,6 @@ class MKFDA(
             "n_factorizations": [step.n_inner_solves for step in solution.history],
         }
         self._remember_kernels(stack, self.weights_, transform)
-        self.priors_ = self._checked_priors(masses)
         discriminant = Discriminant.learn(
             coefficients=solution.evaluation.outputs @ loss.rotation / self.reg,
             outputs=solution.evaluation.leave_one_out(multiplicity) @ loss.rotation,
@@ -234,7 +233,7 @@ class MKFDA(
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second class (n_rows,), or scores of all classes (n_rows, n_classes)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         scores = self._project(X, self.dual_coef_) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -266,12 +265,22 @@ class MKFDA(
         Within-class covariance is the identity, so Euclidean distances to `means_` are what
         the decision compares.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "scalings_")
         return self._project(X, self.scalings_)
 
     @property
     def _n_features_out(self) -> int:
         return self.scalings_.shape[1]
+
+    def _chosen_solver(self) -> Any:
+        if isinstance(self.solver, str) and self.solver in SOLVERS:
+            return SOLVERS[self.solver]()
+        if isinstance(self.solver, type) or not hasattr(self.solver, "solve"):
+            raise ValueError(
+                f"solver must be one of {sorted(SOLVERS)} or an object with a method solve, "
+                f"got {self.solver!r}."
+            )
+        return self.solver
 
     def _validated(
         self, X: Any, y: Any, sample_weight: Any
@@ -347,8 +356,10 @@ def _class_factors(
     """Factor of each sample's weight; "balanced" gives all classes the same total."""
     if class_weight != "balanced":
         factors = compute_sample_weight(class_weight, y)
-        if factors.min() <= 0:
-            raise ValueError(f"class_weight must be positive for every class, got {class_weight}.")
+        if not np.all((factors > 0) & (factors < np.inf)):
+            raise ValueError(
+                f"class_weight must be positive and finite for every class, got {class_weight}."
+            )
         return factors
     masses = np.bincount(labels, weights=counts)
     return (counts.sum() / (len(masses) * masses))[labels]

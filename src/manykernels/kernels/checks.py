@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import linalg
@@ -52,6 +52,7 @@ def check_stack(
         return stack
     for j, name in enumerate(stack.names):
         check_finite(stack.data[j], name)
+        _check_diagonals(stack, j)
         if stack.gram:
             check_symmetric(stack.data[j], name)
     data = stack.data
@@ -62,10 +63,27 @@ def check_stack(
             if mended is not None:
                 data = data if data is not stack.data else stack.data.copy()
                 data[j] = mended
-    if data is stack.data:
-        return stack._like(data, checked=True)
-    diagonal = np.einsum("jii->ji", data).copy()
-    return stack._like(data, checked=True, row_diag=diagonal, col_diag=diagonal)
+    definite = stack.gram and psd != "ignore"
+    changes: dict[str, Any] = {
+        "checked": True,
+        "_bounded": definite and not centered,
+        "_bounded_if_centered": definite,
+    }
+    if data is not stack.data:
+        diagonal = np.einsum("jii->ji", data).copy()
+        changes.update(row_diag=diagonal, col_diag=diagonal)
+    return stack._like(data, **changes)
+
+
+def _check_diagonals(stack: KernelStack, j: int) -> None:
+    for what in ("row_diag", "col_diag"):
+        diagonals = getattr(stack, what)
+        if diagonals is not None and not np.isfinite(diagonals[j]).all():
+            sample = int(np.argmin(np.isfinite(diagonals[j])))
+            raise ValueError(
+                f"{what} of kernel {stack.names[j]!r} has a value that is not finite "
+                f"({diagonals[j, sample]}) at sample {sample}."
+            )
 
 
 def check_finite(matrix: np.ndarray, name: str) -> None:
@@ -73,7 +91,7 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
         bad = ~np.isfinite(matrix[start : start + _BLOCK_ROWS])
         if bad.any():
             row, col = np.argwhere(bad)[0]
-            value = matrix[start + row, col]
+            value = "NaN" if np.isnan(matrix[start + row, col]) else matrix[start + row, col]
             raise ValueError(
                 f"Kernel {name!r} has a value that is not finite ({value}) at row "
                 f"{start + row}, column {col}. Check the data behind it for missing values."
@@ -100,6 +118,8 @@ def smallest_eigenvalue_if_negative(matrix: np.ndarray) -> tuple[float, float] |
     A Cholesky factorisation of the matrix shifted by the tolerance decides almost every
     case at a tenth of the price of the spectrum.
     """
+    if not matrix.any():
+        return None
     if len(matrix) < 32:
         largest = float(linalg.eigvalsh(matrix, check_finite=False)[-1])
     else:

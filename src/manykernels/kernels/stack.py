@@ -27,6 +27,8 @@ __all__ = ["KernelStack", "allocate", "check_stack"]
 # Entries handled at once: 2 MiB, about a second-level cache.
 _BLOCK_ENTRIES = 2**18
 
+_FLAGS = ("gram", "checked", "centered", "_bounded", "_bounded_if_centered")
+
 
 class KernelStack:
     """Named kernel matrices of the same rows and columns.
@@ -93,6 +95,8 @@ class KernelStack:
         self.gram = bool(gram)
         self.checked = bool(checked)
         self.centered = False
+        # Diagonals bound the entries of PSD matrices; of some others once they are centred.
+        self._bounded = self._bounded_if_centered = self.gram and self.checked
         if gram and row_diag is None:
             row_diag = np.einsum("jii->ji", data).copy()
         self.row_diag = _check_diagonal(row_diag, data.shape[:2], "row_diag")
@@ -134,6 +138,8 @@ class KernelStack:
         psd : {"raise", "clip", "ignore"}, default="raise"
             What to do with a Gram matrix that has significant negative eigenvalues.
         """
+        if gram is not False:
+            _refuse_transposed(arrays)
         data = storage_array(arrays, names)
         if names is None:
             names = [f"kernel{j}" for j in range(len(data))]
@@ -150,6 +156,11 @@ class KernelStack:
         view.flags.writeable = False
         new.__dict__.update(data=view, **changes)
         return new
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickling does not keep arrays read-only.
+        self.__dict__.update(state)
+        self.data.flags.writeable = False
 
     # -- what scikit-learn asks of an array ------------------------------------------------
 
@@ -185,7 +196,12 @@ class KernelStack:
 
     def __getitem__(self, key: Any) -> KernelStack:
         """``stack[rows]``, ``stack[rows, cols]`` or ``stack[np.ix_(rows, cols)]``: a sub-stack."""
-        row_key, col_key = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) > 2:
+            raise TypeError(
+                "A KernelStack is indexed by rows and columns; select(...) chooses kernels."
+            )
+        row_key, col_key = (*keys, slice(None))[:2]
         rows = _positions(row_key, self.data.shape[1])
         cols = _positions(col_key, self.data.shape[2])
         data = allocate((self.n_kernels, len(rows), len(cols)))
@@ -210,12 +226,14 @@ class KernelStack:
 
     def kernel(self, which: int | str) -> np.ndarray:
         """One kernel matrix (rows, cols), by name or position, with all transforms applied."""
+        if isinstance(which, str) and which not in self.names:
+            raise ValueError(f"There is no kernel {which!r}, only {', '.join(self.names)}.")
         j = self.names.index(which) if isinstance(which, str) else which
         return self._values(j, slice(None))
 
-    def select(self, kernels: Sequence[int] | np.ndarray) -> KernelStack:
-        """Stack of some of the kernels, given by position."""
-        chosen = np.asarray(kernels, dtype=np.intp)
+    def select(self, kernels: Any) -> KernelStack:
+        """Stack of some of the kernels, given by positions, a slice or a mask."""
+        chosen = np.atleast_1d(np.arange(self.n_kernels)[kernels])
         if np.array_equal(chosen, np.arange(self.n_kernels)):
             return self
         vectors = ["row_diag", "col_diag", "_row_factor", "_col_factor"]
@@ -267,6 +285,10 @@ class KernelStack:
         weights = self._check_weights(weights)
         if out is None:
             out = np.empty(self.data.shape[1:])
+        elif not _holds_floats(out, self.data.shape[1:]):
+            raise ValueError(
+                f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
+            )
         offsets = None
         if self._row_offset is not None and self._col_offset is not None:
             row_offset = matmul(self._row_offset.T, weights)
@@ -289,9 +311,9 @@ class KernelStack:
 
         No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
         """
-        if self.row_diag is None:
+        if not (self.gram and self._bounded) or self.row_diag is None:
             return np.flatnonzero(weights * self._scale)
-        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1)
+        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
         return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -351,9 +373,10 @@ class KernelStack:
         a discriminant sees (Yan 2012, Fig. 5). A zero kernel is aligned with nothing.
         """
         if centered:
-            from .transforms import Center
+            from .transforms import preparation
 
-            return Center().fit_transform(self).alignment()
+            # Cosines do not see the scale; a unit trace makes a constant kernel exactly zero.
+            return preparation("trace").fit_transform(self).alignment()
         inner = np.zeros((self.n_kernels, self.n_kernels))
         for rows in self._row_blocks():
             flat = np.stack([self._values(j, rows).ravel() for j in range(self.n_kernels)])
@@ -402,6 +425,7 @@ class KernelStack:
             row_diag=None if self.row_diag is None else self.row_diag - 2 * row_offset,
             col_diag=None if self.col_diag is None else self.col_diag - 2 * col_offset,
             centered=True,
+            _bounded=self._bounded_if_centered,
         )
 
     def materialized(self, memmap: str | Path | None = None) -> KernelStack:
@@ -421,26 +445,31 @@ class KernelStack:
         arrays: dict[str, Any] = {
             "data": plain.data,
             "names": np.array(self.names),
-            "flags": np.array([self.gram, self.checked, self.centered]),
+            "flags": np.array([getattr(self, flag) for flag in _FLAGS]),
             "row_diag": self.row_diag,
             "col_diag": self.col_diag,
         }
-        np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+        # An open file: given a path, NumPy would add a suffix that `load` does not know of.
+        with open(path, "wb") as file:
+            np.savez(file, **{name: value for name, value in arrays.items() if value is not None})
 
     @classmethod
     def load(cls, path: str | Path) -> KernelStack:
         """Read a stack written by :meth:`save`."""
-        with np.load(path, allow_pickle=False) as file:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise ValueError(f"{path} is not a saved KernelStack: it is a single array.")
+        with loaded as file:
             missing = {"data", "names", "flags"} - set(file.files)
             if missing:
                 raise ValueError(
                     f"{path} is not a saved KernelStack: it has no {', '.join(sorted(missing))}."
                 )
-            gram, checked, centered = file["flags"]
+            flags = dict(zip(_FLAGS, file["flags"].tolist(), strict=True))
             diagonals = {k: file[k] for k in ("row_diag", "col_diag") if k in file.files}
             names = [str(name) for name in file["names"]]
-            stack = cls(file["data"], names, gram=gram, checked=checked, **diagonals)
-        stack.centered = bool(centered)
+            stack = cls(file["data"], names, gram=flags["gram"], **diagonals)
+        stack.__dict__.update(flags)
         return stack
 
 
@@ -468,18 +497,31 @@ def _check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndar
     return diagonal
 
 
+def _refuse_transposed(arrays: Any) -> None:
+    shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
+    if len(shape) == 3 and 1 < shape[0] == shape[1] != shape[2]:
+        raise ValueError(
+            f"An array of shape {shape} looks like (rows, cols, n_kernels), but from_arrays takes "
+            "(n_kernels, rows, cols): pass np.moveaxis(array, -1, 0). If it is a block of "
+            f"{shape[0]} kernels between {shape[1]} and {shape[2]} samples, pass gram=False."
+        )
+
+
+def _holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
+    return (
+        isinstance(array, np.ndarray)
+        and array.dtype == np.float64
+        and array.flags.c_contiguous
+        and shape in (None, array.shape)
+    )
+
+
 def storage_array(arrays: Any, names: Sequence[str] | None = None) -> np.ndarray:
     """Matrices in any accepted form as one float64 array (n_kernels, rows, cols)."""
     if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
         arrays = arrays[None]
-    if isinstance(arrays, np.ndarray) and arrays.ndim == 3:
-        if 1 < arrays.shape[0] == arrays.shape[1] != arrays.shape[2]:
-            raise ValueError(
-                f"An array of shape {arrays.shape} looks like (rows, cols, n_kernels), but "
-                "from_arrays takes (n_kernels, rows, cols): pass np.moveaxis(array, -1, 0)."
-            )
-        if arrays.dtype == np.float64:
-            return np.ascontiguousarray(arrays)
+    if _holds_floats(arrays) and arrays.ndim == 3 and len(arrays):
+        return arrays
     matrices = list(arrays)
     if not matrices:
         raise ValueError("A kernel stack needs at least one kernel.")

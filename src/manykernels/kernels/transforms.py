@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._sklearn import check_sample_weight
 from .stack import KernelStack
 
 
@@ -34,7 +35,9 @@ class StackTransform(BaseEstimator):
                 f"{type(self).__name__} learns from a Gram stack of the training rows; this "
                 f"one is a {len(stack)} x {stack.shape[1]} block between different samples."
             )
-        weights = np.ones(len(stack)) if sample_weight is None else np.asarray(sample_weight)
+        weights = check_sample_weight(
+            sample_weight, stack, dtype=np.float64, ensure_non_negative=True
+        )
         self._learn(stack, weights)
         self.n_samples_fit_ = len(stack)
         return self
@@ -149,7 +152,9 @@ class UnitTrace(StackTransform):
         centered = stack if stack.centered else Center().fit_transform(stack, weights)
         trace = centered.row_diag @ weights
         # A trace at the level of rounding is none: dividing by it would blow noise up.
-        uncentered = np.einsum("jii->ji", stack.data) @ weights * stack._scale
+        uncentered = stack.row_diag @ weights
+        if stack._row_offset is not None:
+            uncentered = uncentered + 2 * stack._row_offset @ weights
         nothing = trace <= 1e-12 * np.abs(uncentered)
         self.scale_ = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, trace))
 

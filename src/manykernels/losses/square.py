@@ -26,7 +26,7 @@ from .._blas import matmul
 from .base import Array, KernelOperator
 
 # Below this many rows a coarse problem costs as much as the factorisations it saves.
-_COARSE_MIN_ROWS = 1000
+_COARSE_MIN_ROWS = 600
 _BLOCK_ROWS = 256
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import clarabel
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ..domains import Array, ConicForm, Domain
@@ -13,31 +14,39 @@ from ..domains import Array, ConicForm, Domain
 # A stalled interior-point method still gives a useful point; the certificate of the outer
 # problem, not the status here, decides what is accepted.
 _USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
-_TOLERANCE = 1e-9
-_POLISHING_STEPS = 4
+_TOLERANCE = 1e-10
+_POLISHING_STEPS = 6
 
 
-def minimize_quadratic(linear: Array, quadratic: Array, domain: Domain) -> Array | None:
-    """``argmin_x linear·x + ½ xᵀ quadratic x`` over ``x ∈ B``, on its boundary.
+def minimize_quadratic(
+    linear: Array, quadratic: Array, domain: Domain, lower: Array | None = None
+) -> Array | None:
+    """``argmin_x linear·x + ½ xᵀ quadratic x`` over ``lower ≤ x ∈ B``, on the boundary of B.
 
     None if the solver fails. Weights that are zero at the solution are exact zeros.
     """
+    lower = np.zeros(len(linear)) if lower is None else lower
     size = np.abs(linear).max()
     if not np.isfinite(size) or size == 0.0:
         return None
     linear, quadratic = linear / size, quadratic / size
-    x = _interior_point(linear, quadratic, domain)
+    x = _interior_point(linear, quadratic, domain, lower)
     if x is None:
         return None
-    x = domain.settle(x, -(linear + quadratic @ x))
+    x = np.maximum(domain.settle(x, -(linear + quadratic @ x)), lower)
     if not x.any():
         return None
-    return _polish(linear, quadratic, domain.onto_boundary(x), domain)
+    free = (x > 0.0) & (x > 1.001 * lower)
+    return _polish(linear, quadratic, domain.onto_boundary(x), free, domain)
 
 
-def _interior_point(linear: Array, quadratic: Array, domain: Domain) -> Array | None:
+def _interior_point(
+    linear: Array, quadratic: Array, domain: Domain, lower: Array
+) -> Array | None:
     n = len(linear)
     form = _conic_form(domain, n)
+    bound = form.bound.copy()
+    bound[form.first_sign_row : form.first_sign_row + n] -= lower
     n_extra = form.matrix.shape[1] - n
     # Upper triangle column by column; the extra variables have no quadratic part.
     rows, cols = np.tril_indices(n)
@@ -53,12 +62,13 @@ def _interior_point(linear: Array, quadratic: Array, domain: Domain) -> Array | 
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     full_linear = np.concatenate([linear, np.zeros(n_extra)])
     solver = clarabel.DefaultSolver(
-        objective, full_linear, form.matrix, form.bound, cones, settings
+        objective, full_linear, form.matrix, bound, cones, settings
     )
     result = solver.solve()
     if result.status not in _USABLE:
         return None
-    return np.maximum(np.asarray(result.x)[:n], 0.0)
+    x: Array = np.maximum(np.asarray(result.x)[:n], 0.0)
+    return x
 
 
 @lru_cache(maxsize=32)
@@ -66,47 +76,51 @@ def _conic_form(domain: Domain, n_kernels: int) -> ConicForm:
     return domain.conic_form(n_kernels)
 
 
-def _polish(linear: Array, quadratic: Array, x: Array, domain: Domain) -> Array:
-    """Newton steps on the optimality conditions of the positive weights.
+def _polish(
+    linear: Array, quadratic: Array, x: Array, free: NDArray[np.bool_], domain: Domain
+) -> Array:
+    """Newton steps on the optimality conditions of the `free` weights.
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``. Steps
     are taken in ``log x``, where weights of very different size are equally well scaled, and
-    kept while they shrink the gap ``σ_B(γ) − x·γ``. An interior-point method alone leaves the
-    square root of its tolerance in x, and with it visibly different weights for the same
-    problem stated in another order.
+    kept while they shrink what is left of the conditions. An interior-point method alone
+    leaves the square root of its tolerance in x, and with it visibly different weights for
+    the same problem stated in another order.
     """
-    best, best_gap = x, _model_gap(linear, quadratic, x, domain)
+    best, least = x, np.inf
     for _ in range(_POLISHING_STEPS):
         level = domain.level_set(x)
-        if level is None:
+        if level is None or not free.any():
             break
         value, gradient, curvature = level
-        free = x > 0.0
         y = x[free]
         gains = -(linear + quadratic @ x)
-        multiplier = (gains @ x) / (gradient @ x)
+        multiplier = (gains[free] @ y) / (gradient[free] @ y)
+        residual = np.append(y * (gains - multiplier * gradient)[free], 1.0 - value)
+        size = float(np.abs(residual).max())
+        if not size < least:
+            break
+        best, least = x, size
         n_free = len(y)
         system = np.zeros((n_free + 1, n_free + 1))
         system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
         system.flat[: n_free * (n_free + 1) : n_free + 2] += multiplier * curvature[free] * y**2
         system[-1, :-1] = system[:-1, -1] = gradient[free] * y
-        residual = np.append(y * (gains - multiplier * gradient)[free], 1.0 - value)
         try:
             step = np.linalg.solve(system, residual)[:-1]
         except np.linalg.LinAlgError:
             break
-        if not np.all(np.abs(step) < 0.5):
-            break
         x = x.copy()
-        x[free] = y * (1.0 + step)
-        x = domain.onto_boundary(x)
-        gap = _model_gap(linear, quadratic, x, domain)
-        if not gap < best_gap:
+        leaving = step <= -0.5
+        if leaving.any() and not curvature.any():
+            # On a flat boundary weights can be zero, and these want to be.
+            x[np.flatnonzero(free)[leaving]] = 0.0
+            free, least = free & (x > 0.0), np.inf
+        elif np.all(np.abs(step) < 0.5):
+            x[free] = y * (1.0 + step)
+        else:
             break
-        best, best_gap = x, gap
+        if not x.any():
+            break
+        x = domain.onto_boundary(x)
     return best
-
-
-def _model_gap(linear: Array, quadratic: Array, x: Array, domain: Domain) -> float:
-    gains = -(linear + quadratic @ x)
-    return domain.support(gains) - float(gains @ x)

@@ -1,0 +1,326 @@
+"""Cost and accuracy of MKFDA fits, in units of one single-kernel discriminant.
+
+    python -m benchmarks.core [--quick] [--sets mfeat10,sonar] [--write]
+
+For every norm p of Yan et al. (2012) and four regularisations λ, an MKFDA is fitted to ready
+kernels. Each cell of the tables holds three figures:
+
+- the relative duality gap reached (asked for: 1e-6);
+- the number of factorisations of an m×m matrix;
+- the time of the whole fit, divided by that of Fisher's discriminant on the plain sum of the
+  same kernels: one sum, one centring, one Cholesky factorisation, one solve. The two are timed
+  in turn, and the best time of each counts.
+
+The peak of the memory that a fit allocates beyond the stack is given in matrices, that is
+in units of m² doubles. Bounds that are missed are reported as missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+import joblib
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import _data
+from manykernels import MKFDA, KernelStack, __version__, rbf_grid, views_union
+from manykernels.estimators._discriminant import fisher_targets
+
+NORMS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
+REGS = [1e-4, 1e-2, 1.0, 1e2]
+QUICK_NORMS = [1.0, 1 + 2.0**-3, 2.0, np.inf]
+QUICK_REGS = [1e-4, 1.0]
+MEMORY_REG = 1.0
+
+TOL = 1e-6
+MOST_FACTORIZATIONS = 8
+WORST_RATIO = {"binary": 8.0, "multiclass": 10.0}
+AIM = 4.0
+# Peak memory beyond the stack: 8 matrices, and products of all kernels with all outputs.
+MOST_MATRICES = 8
+MOST_PRODUCTS = 4
+
+_REPEATS = 3
+_LEAST_SECONDS = 0.25  # quicker fits are repeated until they have taken this long
+_SATIMAGE_ROWS = 2000
+_REPORT = Path(__file__).parents[1] / "docs" / "benchmarks" / "core.md"
+
+
+# -- data ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Kernels and labels 0 … c−1 of one data set."""
+
+    name: str
+    title: str
+    stack: KernelStack
+    labels: np.ndarray
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+    @property
+    def kind(self) -> str:
+        return "binary" if self.n_classes == 2 else "multiclass"
+
+    def __str__(self) -> str:
+        m, _, n = self.stack.shape
+        return f"{self.name}: {self.title} ({m} samples, {n} kernels, {self.n_classes} classes)"
+
+
+@lru_cache(maxsize=1)  # two problems share the kernels of mfeat; no two stacks are kept
+def _kernels(source: str) -> tuple[KernelStack, np.ndarray]:
+    """Checked kernels of a data set, and its labels 0 … c−1."""
+    if source == "mfeat":
+        views, y = _data.mfeat()
+        views = {name: StandardScaler().fit_transform(view) for name, view in views.items()}
+        X, union = views_union(views, rbf_grid([0.5, 1, 2], gamma="median"))
+    elif source == "satimage":
+        X, y = _data.satimage()
+        rows = np.random.default_rng(0).choice(len(y), _SATIMAGE_ROWS, replace=False)
+        X, y = X[rows], y[rows]
+        union = rbf_grid(np.logspace(-1, 1, 10), gamma="median")
+    else:
+        X, y = _data.sonar()
+        union = rbf_grid(np.logspace(-1, 2, 10))  # the widths of Ye et al. (2008)
+    return union.fit(X)(X), np.unique(y, return_inverse=True)[1]
+
+
+def mfeat10() -> Problem:
+    return Problem("mfeat10", "Multiple Features, ten digits", *_kernels("mfeat"))
+
+
+def mfeat2() -> Problem:
+    stack, digits = _kernels("mfeat")
+    title = "Multiple Features, digits 0–4 against 5–9"
+    return Problem("mfeat2", title, stack, (digits >= 5).astype(int))
+
+
+def satimage() -> Problem:
+    return Problem("satimage", "Landsat Satellite", *_kernels("satimage"))
+
+
+def sonar() -> Problem:
+    return Problem("sonar", "Sonar", *_kernels("sonar"))
+
+
+PROBLEMS = {load.__name__: load for load in (mfeat10, mfeat2, satimage, sonar)}
+
+
+# -- measurements --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit, measured."""
+
+    rel_gap: float
+    n_factorizations: int
+    ratio: float
+
+    def __str__(self) -> str:
+        return f"{max(self.rel_gap, 0.0):.0e} {self.n_factorizations:2d} {self.ratio:5.1f}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """All fits of one problem."""
+
+    problem: Problem
+    cells: dict[tuple[float, float], Cell]
+    peak_matrices: float
+    single_seconds: float
+
+
+def single_kernel_fda(stack: KernelStack, targets: np.ndarray, reg: float) -> np.ndarray:
+    """``(I + P K P/λ)⁻¹ H`` for the plain sum K of the kernels, in one matrix of memory."""
+    A = stack.combine(np.full(stack.n_kernels, 1.0 / reg))
+    means = A.mean(axis=0)
+    offset = means - means.mean() / 2
+    A -= offset
+    A -= offset[:, None]
+    A.flat[:: len(A) + 1] += 1.0
+    # A is symmetric and C-ordered, so its transpose is A in LAPACK's order: no copy.
+    factor = cho_factor(A.T, overwrite_a=True, check_finite=False)
+    return cho_solve(factor, targets, check_finite=False)
+
+
+def best_times(*functions: Callable[[], object]) -> list[float]:
+    """Seconds that each function takes at best, called in turn."""
+    times: list[list[float]] = [[] for _ in functions]
+    while len(times[-1]) < _REPEATS or sum(times[-1]) < _LEAST_SECONDS:
+        for function, taken in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            function()
+            taken.append(time.perf_counter() - start)
+    return [min(taken) for taken in times]
+
+
+def peak_doubles(function: Callable[[], object]) -> float:
+    """Most doubles that NumPy and Python held at once for `function`, beyond what was there."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1] / 8
+    finally:
+        tracemalloc.stop()
+
+
+def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
+    """Fit and measure every p and λ."""
+    stack, labels = problem.stack, problem.labels
+    targets = fisher_targets(labels, np.bincount(labels).astype(float))
+
+    def model(p: float, reg: float) -> MKFDA:
+        return MKFDA("precomputed", normalize=None, p=p, reg=reg, tol=TOL)
+
+    cells, peaks, singles = {}, [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the tables show the gap
+        for p in norms:
+            for reg in regs:
+                fitted = model(p, reg)
+                single, whole = best_times(
+                    lambda reg=reg: single_kernel_fda(stack, targets, reg),
+                    lambda fitted=fitted: fitted.fit(stack, labels),
+                )
+                gap = fitted.certificate_.rel_gap
+                cells[p, reg] = Cell(gap, fitted.n_factorizations_, whole / single)
+                singles.append(single)
+            peaks.append(peak_doubles(lambda p=p: model(p, MEMORY_REG).fit(stack, labels)))
+    return Result(problem, cells, max(peaks) / len(labels) ** 2, float(np.median(singles)))
+
+
+# -- reports -------------------------------------------------------------------------------
+
+
+def table(result: Result) -> str:
+    """Markdown table, a row per p and a column per λ."""
+    norms = list(dict.fromkeys(p for p, _ in result.cells))
+    regs = list(dict.fromkeys(reg for _, reg in result.cells))
+    width = max(len(str(cell)) for cell in result.cells.values())
+    lines = [
+        "| p        | " + " | ".join(f"{f'λ = {reg:g}':>{width}}" for reg in regs) + " |",
+        "|----------|" + "|".join("-" * (width + 1) + ":" for _ in regs) + "|",
+    ]
+    for p in norms:
+        cells = " | ".join(f"{result.cells[p, reg]!s:>{width}}" for reg in regs)
+        lines.append(f"| {p:<8.7g} | {cells} |")
+    return "\n".join(lines)
+
+
+def summary(result: Result) -> str:
+    """The worst figures of a problem beside their bounds, one line."""
+    problem, cells = result.problem, result.cells.values()
+    m, _, n = problem.stack.shape
+    n_outputs = problem.n_classes - 1
+    gap = max(cell.rel_gap for cell in cells)
+    factorizations = max(cell.n_factorizations for cell in cells)
+    ratios = [cell.ratio for cell in cells]
+    worst = WORST_RATIO[problem.kind]
+    most_matrices = MOST_MATRICES + MOST_PRODUCTS * n * n_outputs / m
+    return (
+        f"{problem.name}: "
+        f"worst gap {gap:.1e} ({_verdict(gap, TOL)}); "
+        f"most factorisations {factorizations} "
+        f"({_verdict(factorizations, MOST_FACTORIZATIONS)}); "
+        f"ratio median {np.median(ratios):.1f} ({_verdict(np.median(ratios), AIM, 'aim')}), "
+        f"worst {max(ratios):.1f} ({_verdict(max(ratios), worst)}); "
+        f"memory {result.peak_matrices:.1f} m² "
+        f"({_verdict(result.peak_matrices, round(most_matrices, 1))}); "
+        f"one single-kernel discriminant {1e3 * result.single_seconds:.3g} ms"
+    )
+
+
+def _verdict(value: float, bound: float, word: str = "bound") -> str:
+    return f"{word} {bound:g}: {'held' if value <= bound else 'MISSED'}"
+
+
+def report(results: list[Result]) -> str:
+    """The page for the documentation."""
+    packages = ("numpy", "scipy", "scikit-learn", "clarabel")
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
+    parts = [
+        "# Fits of MKFDA against one single-kernel discriminant",
+        "Written by `python -m benchmarks.core --write`. Cells: relative gap, factorisations, "
+        "time of the whole fit over that of one Fisher discriminant on the plain sum of the "
+        "same kernels, timed in turn. Memory is the peak beyond the kernels, in matrices of m² "
+        f"doubles, at λ = {MEMORY_REG:g}.",
+        f"manykernels {__version__}, {versions}, Python {platform.python_version()}; "
+        f"{platform.system()} {platform.machine()}, {joblib.cpu_count()} cores.",
+        "## Summary",
+        "\n".join(f"- {summary(result)}" for result in results),
+    ]
+    for result in results:
+        parts += [f"## {result.problem}", table(result)]
+    return "\n\n".join(parts) + "\n"
+
+
+# -- command line --------------------------------------------------------------------------
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark; 1 if the data of a set were missing."""
+    options = _parser().parse_args(arguments)
+    norms = QUICK_NORMS if options.quick else NORMS
+    regs = QUICK_REGS if options.quick else REGS
+    results, missing = [], False
+    for name in options.sets:
+        try:
+            problem = PROBLEMS[name]()
+        except SystemExit as error:  # the loaders end a program whose data are not there
+            print(f"{error}\nSkipped: {name}.\n", file=sys.stderr)
+            missing = True
+            continue
+        print(problem, flush=True)
+        results.append(run(problem, norms, regs))
+        print(f"\n{table(results[-1])}\n", flush=True)
+    for result in results:
+        print(summary(result))
+    if options.write and results:
+        _REPORT.parent.mkdir(parents=True, exist_ok=True)
+        _REPORT.write_text(report(results), encoding="utf-8")
+        print(f"Written: {_REPORT}")
+    return int(missing)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.core", description="MKFDA against one single-kernel FDA."
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer p and λ")
+    parser.add_argument(
+        "--sets",
+        type=_names,
+        default=list(PROBLEMS),
+        help=f"comma-separated, of {','.join(PROBLEMS)} (default: all)",
+    )
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/core.md")
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in PROBLEMS]:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())

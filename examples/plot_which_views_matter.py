@@ -1,0 +1,113 @@
+"""
+Which views of a digit matter?
+==============================
+
+The same handwritten digits are described in six ways, from the pixels themselves to a few
+Fourier coefficients, and three more views hold nothing but noise. Each view becomes a
+Gaussian kernel. :class:`~manykernels.MKFDA` learns one weight per kernel: which views does it
+take, and does it notice the noise?
+"""
+
+# %%
+# Nine views, one kernel each
+# ---------------------------
+# ``views_union`` puts the views side by side in one table and gives each a kernel that sees
+# its own columns only. Half of the images are held out.
+
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from manykernels import MKFDA, views_union
+from manykernels.datasets import load_digit_views
+from manykernels.kernels import RBF
+
+REG = 3.0
+
+views, y = load_digit_views(noise=3)
+X, union = views_union(views, RBF(gamma="median"))
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, test_size=0.5, stratify=y, random_state=0
+)
+
+# %%
+# Weights at p = 1 and p = 2
+# --------------------------
+# p is the norm that bounds the weights: p = 1 leaves out what is not needed, p = 2 spreads
+# the weight. For comparison, each kernel is also used alone.
+
+models, seconds = {}, {}
+for p in (1, 2):
+    start = time.perf_counter()
+    models[p] = MKFDA(union, p=p, reg=REG).fit(X_train, y_train)
+    seconds[p] = time.perf_counter() - start
+
+alone = [
+    MKFDA([kernel], reg=REG).fit(X_train, y_train).score(X_test, y_test)
+    for kernel in union.kernels
+]
+
+print(f"{'kernel':<12}{'weight, p=1':>12}{'weight, p=2':>12}{'accuracy alone':>16}")
+for name, sparse, dense, accuracy in zip(
+    views, models[1].weights_, models[2].weights_, alone, strict=True
+):
+    print(f"{name:<12}{sparse:>12.3f}{dense:>12.3f}{accuracy:>16.1%}")
+print()
+print(f"{'all kernels':<12}{'accuracy':>12}{'rel. gap':>12}{'factorisations':>16}{'seconds':>9}")
+for p, model in models.items():
+    print(
+        f"{f'p = {p}':<12}{model.score(X_test, y_test):>12.1%}"
+        f"{model.certificate_.rel_gap:>12.0e}{model.n_factorizations_:>16d}{seconds[p]:>9.2f}"
+    )
+
+# %%
+# At p = 1 the noise gets exactly nothing, and neither does ``columns``: what it tells, the
+# other views tell too. At p = 2 every kernel keeps a part, noise the least. The gap proves
+# that no other weights do better by more than that fraction of the objective.
+#
+# λ has a say. At a thirtieth of the value used here, the noise gets some weight at p = 1 as
+# well: of the nine kernels those of noise have the flattest spectrum, which makes them the
+# nearest to the identity that λ adds. Where λ is too small, they take its place.
+
+# %%
+# The picture
+# -----------
+
+
+INK, BLUE, GREY, PALE = "#1b1b1b", "#2a6f97", "#767676", "#b8b8b8"
+is_noise = np.array([name.startswith("noise") for name in views])
+position = np.arange(len(views)) + 0.6 * is_noise  # a space sets the noise apart
+
+
+def draw(ax, weights):
+    """Bars of the weights, each with its number; those of noise in grey."""
+    bars = ax.barh(position, weights, height=0.72, color=np.where(is_noise, PALE, BLUE))
+    numbers = [f"{weight:.2f}" if weight else "0" for weight in weights]
+    for text, noise in zip(ax.bar_label(bars, numbers, padding=4), is_noise, strict=True):
+        text.set_color(GREY if noise else INK)
+    ax.tick_params(length=0)
+    ax.set_xticks([])
+    ax.margins(x=0.12, y=0.02)
+    ax.spines[:].set_visible(False)
+    ax.spines["left"].set(visible=True, color=PALE)
+
+
+fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), sharex=True, sharey=True, layout="constrained")
+for ax, (p, model) in zip(axes, models.items(), strict=True):
+    draw(ax, model.weights_)
+    ax.set_title(
+        f"p = {p}, held-out accuracy {model.score(X_test, y_test):.1%}", loc="left", fontsize=11
+    )
+axes[0].set_yticks(position, list(views))
+for label, noise in zip(axes[0].get_yticklabels(), is_noise, strict=True):
+    label.set_color(GREY if noise else INK)
+axes[0].invert_yaxis()
+fig.suptitle("Learnt kernel weights, nine views of a digit", x=0.01, ha="left", weight="bold")
+
+path = Path("out", "which_views_matter.png").resolve()
+path.parent.mkdir(exist_ok=True)
+fig.savefig(path, dpi=150)
+print(f"\nPicture: {path}")

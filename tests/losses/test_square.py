@@ -1,0 +1,217 @@
+"""Square loss: values and derivatives against brute force, the formulas it is built on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.problems import dense_kernels, random_gram_matrices, square_loss
+
+CASES = [(1, 2, False), (3, 2, False), (4, 3, False), (4, 5, True), (3, 2, True)]
+
+
+@pytest.fixture(params=CASES, ids=lambda c: f"{c[0]} kernels, {c[1]} classes, weights {c[2]}")
+def loss(request):
+    n_kernels, n_classes, weighted = request.param
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, 24) if weighted else None
+    matrices = random_gram_matrices(n_kernels, 24)
+    return square_loss(matrices, n_classes, reg=0.3, sample_weight=weights)
+
+
+def brute_force_value(loss, weights):
+    kernels, targets = dense_kernels(loss)
+    A = np.eye(len(targets)) + np.tensordot(weights, kernels, 1) / loss.reg
+    return np.trace(targets.T @ np.linalg.solve(A, targets))
+
+
+def some_weights(loss, seed=0):
+    return np.random.default_rng(seed).uniform(0.1, 1.0, loss.n_kernels)
+
+
+def test_value_is_the_formula(loss):
+    weights = some_weights(loss)
+    assert loss.evaluate(weights).value == pytest.approx(
+        brute_force_value(loss, weights), rel=1e-11
+    )
+
+
+def test_value_is_the_dual_objective_at_the_dual_solution(loss):
+    """F = tr(Hᵀα) − ¼ tr(αᵀα) − (1/4λ) tr(αᵀKα) at α = 2U, and no α does better."""
+    weights = some_weights(loss)
+    kernels, targets = dense_kernels(loss)
+    combined = np.tensordot(weights, kernels, 1)
+    point = loss.evaluate(weights)
+    roots = 1.0 if loss.sample_weight is None else np.sqrt(loss.sample_weight)[:, None]
+    alpha = point.dual / roots
+
+    def dual(a):
+        return np.vdot(targets, a) - np.vdot(a, a) / 4 - np.vdot(a, combined @ a) / (4 * loss.reg)
+
+    assert dual(alpha) == pytest.approx(point.value, rel=1e-10)
+    perturbed = alpha + 1e-3 * np.random.default_rng(0).standard_normal(alpha.shape)
+    assert dual(perturbed) < point.value
+
+
+def test_gains_are_minus_the_gradient(loss):
+    weights = some_weights(loss)
+    gains = loss.evaluate(weights).gains
+    step = 1e-6
+    for j in range(loss.n_kernels):
+        shift = step * np.eye(loss.n_kernels)[j]
+        slope = (
+            brute_force_value(loss, weights + shift) - brute_force_value(loss, weights - shift)
+        ) / (2 * step)
+        assert -slope == pytest.approx(gains[j], rel=1e-6, abs=1e-9)
+
+
+def test_hessian_is_the_derivative_of_the_gradient(loss):
+    weights = some_weights(loss)
+    hessian = loss.evaluate(weights).hessian()
+    step = 1e-6
+    for j in range(loss.n_kernels):
+        shift = step * np.eye(loss.n_kernels)[j]
+        up = loss.evaluate(weights + shift).gains
+        down = loss.evaluate(weights - shift).gains
+        np.testing.assert_allclose(
+            -(up - down) / (2 * step), hessian[:, j], rtol=1e-5, atol=1e-7 * np.abs(hessian).max()
+        )
+
+
+def test_model_hessian_of_one_output_is_that_of_the_inverse_loss():
+    loss = square_loss(random_gram_matrices(3, 24), 2, reg=0.3)
+    weights = some_weights(loss)
+    point = loss.evaluate(weights)
+    model = point.model_hessian()
+    step = 1e-4
+
+    def inverse(w):
+        return -(point.value**2) / brute_force_value(loss, w)
+
+    for i in range(3):
+        for j in range(3):
+            ei, ej = step * np.eye(3)[[i, j]]
+            second = (
+                inverse(weights + ei + ej)
+                - inverse(weights + ei - ej)
+                - inverse(weights - ei + ej)
+                + inverse(weights - ei - ej)
+            ) / (4 * step**2)
+            assert second == pytest.approx(model[i, j], rel=1e-3, abs=1e-4 * np.abs(model).max())
+    assert np.linalg.eigvalsh(model)[0] >= -1e-10 * np.trace(model)
+
+
+def test_model_hessian_of_several_outputs_is_the_hessian():
+    loss = square_loss(random_gram_matrices(3, 24), 4)
+    point = loss.evaluate(some_weights(loss))
+    np.testing.assert_array_equal(point.model_hessian(), point.hessian())
+
+
+def test_a_point_keeps_its_derivatives_after_the_loss_moved_on(loss):
+    first = loss.evaluate(some_weights(loss, 0))
+    expected = first.hessian()
+    diagonal = first.inverse_diagonal()
+    loss.evaluate(some_weights(loss, 1))
+    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
+    np.testing.assert_allclose(first.inverse_diagonal(), diagonal, rtol=1e-12)
+    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1))
+@settings(max_examples=30, deadline=None)
+def test_convex_along_segments_with_gains_of_one_sign(seed, mix):
+    loss = square_loss(random_gram_matrices(3, 12, seed), 3, seed=seed)
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(0, 1, (2, 3))
+    points = [loss.evaluate(w) for w in (a, b, mix * a + (1 - mix) * b)]
+    chord = mix * points[0].value + (1 - mix) * points[1].value
+    assert points[2].value <= chord * (1 + 1e-12)
+    assert all((point.gains >= 0).all() for point in points)
+
+
+def test_inverse_diagonal_across_blocks(monkeypatch):
+    monkeypatch.setattr("manykernels.losses.square._BLOCK_ROWS", 7)
+    loss = square_loss(random_gram_matrices(2, 24), 2)
+    weights = some_weights(loss)
+    kernels, _ = dense_kernels(loss)
+    A = np.eye(24) + np.tensordot(weights, kernels, 1) / loss.reg
+    np.testing.assert_allclose(
+        loss.evaluate(weights).inverse_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-11
+    )
+
+
+@given(st.integers(0, 10**6), st.sampled_from([2, 5]), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_leave_one_out_is_brute_force_with_weights_held(seed, n_classes, weighted):
+    """Ridge with an unpenalised intercept, refitted without each sample in turn."""
+    m, reg = 16, 0.2
+    rng = np.random.default_rng(seed)
+    sample_weight = rng.uniform(0.3, 3.0, m) if weighted else None
+    matrices = random_gram_matrices(2, m, seed)
+    loss = square_loss(matrices, n_classes, reg, seed, sample_weight)
+    weights = rng.uniform(0.2, 1.0, 2)
+    fast = loss.evaluate(weights).leave_one_out()
+    kernel = np.asarray(loss.kernels) @ weights
+    w = np.ones(m) if sample_weight is None else sample_weight
+    for i in range(m):
+        kept = np.delete(np.arange(m), i)
+        K, H, W = kernel[np.ix_(kept, kept)], loss.targets[kept], w[kept]
+        # Stationarity of Σ w ‖h − Ka − b‖² + λ aᵀKa: W(H − Ka − 1b) = λa, 1ᵀa = 0.
+        system = np.block(
+            [
+                [K + reg * np.diag(1 / W), np.ones((m - 1, 1))],
+                [np.ones((1, m - 1)), np.zeros((1, 1))],
+            ]
+        )
+        solution = np.linalg.solve(system, np.vstack([H, np.zeros((1, H.shape[1]))]))
+        left_out = kernel[i, kept] @ solution[:-1] + solution[-1]
+        np.testing.assert_allclose(fast[i], left_out, rtol=1e-7, atol=1e-9 * np.abs(H).max())
+
+
+def test_leave_one_out_of_a_multiplicity_is_that_of_repeated_samples():
+    matrices = random_gram_matrices(2, 12)
+    counts = np.array([1, 2, 3] * 4)
+    repeated = np.repeat(np.arange(12), counts)
+    labels = np.arange(12) % 3
+    losses = [
+        square_loss(matrices, 3, seed=0, sample_weight=counts.astype(float)),
+        square_loss(matrices, 3, seed=0, sample_weight=counts.astype(float)),
+    ]
+    del labels
+    weights = np.array([0.6, 0.4])
+    with_counts = losses[0].evaluate(weights).leave_one_out(counts.astype(float))
+    # The same samples written out: kernels and targets of the repeated rows.
+    from manykernels.losses import SquareLoss
+
+    big = SquareLoss(
+        losses[1].kernels[np.ix_(repeated, repeated)], losses[1].targets[repeated], losses[1].reg
+    )
+    written_out = big.evaluate(weights).leave_one_out()
+    np.testing.assert_allclose(with_counts[repeated], written_out, rtol=1e-8)
+
+
+def test_coarse_loss_is_a_fair_sample():
+    matrices = random_gram_matrices(2, 700, rank=5)
+    loss = square_loss(matrices, 5)
+    coarse = loss.coarse()
+    assert coarse.n_kernels == 2
+    assert len(coarse.targets) == 175
+    assert coarse.reg == loss.reg / 4
+    np.testing.assert_allclose(coarse.targets.mean(axis=0), 0, atol=1e-12)
+    _, counts = np.unique(coarse.targets.round(9), axis=0, return_counts=True)
+    assert counts.tolist() == [35] * 5
+
+
+def test_small_and_one_output_losses_have_no_coarse_one():
+    assert square_loss(random_gram_matrices(2, 24), 3).coarse() is None
+    assert square_loss(random_gram_matrices(2, 700, rank=5), 2).coarse() is None
+
+
+def test_indefinite_sum_is_refused_with_a_way_out():
+    from manykernels import KernelStack
+    from manykernels.losses import SquareLoss
+
+    stack = KernelStack.from_arrays([-np.eye(6)], psd="ignore")
+    loss = SquareLoss(stack, np.repeat([[1.0], [-1.0]], 3, axis=0), reg=1e-3)
+    with pytest.raises(ValueError, match=r"reg=0\.001.*psd=.clip"):
+        loss.evaluate(np.ones(1))

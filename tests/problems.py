@@ -1,0 +1,48 @@
+"""Small problems shared by the test suites."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manykernels import KernelStack
+from manykernels.estimators._discriminant import fisher_targets
+from manykernels.kernels.transforms import preparation
+from manykernels.losses import SquareLoss
+
+PAPER_PS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
+
+
+def random_gram_matrices(n_kernels, n_rows, seed=0, rank=None):
+    """PSD matrices of different rank and spectrum."""
+    rng = np.random.default_rng(seed)
+    matrices = []
+    for j in range(n_kernels):
+        factor = rng.standard_normal((n_rows, rank or 2 + 2 * j))
+        factor *= np.exp(-rng.uniform(0, 2) * np.arange(factor.shape[1]))
+        matrices.append(factor @ factor.T)
+    return np.array(matrices)
+
+
+def labels_for(n_rows, n_classes, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.arange(n_rows) % n_classes)
+
+
+def square_loss(
+    matrices, n_classes=2, reg=0.1, seed=0, sample_weight=None, normalize="multiplicative"
+):
+    """Square loss on centred kernels with Fisher's targets."""
+    labels = labels_for(matrices.shape[1], n_classes, seed)
+    stack = KernelStack.from_arrays(matrices)
+    stack = preparation(normalize).fit_transform(stack, sample_weight)
+    masses = np.bincount(labels, weights=sample_weight).astype(float)
+    return SquareLoss(stack, fisher_targets(labels, masses), reg, sample_weight)
+
+
+def dense_kernels(loss):
+    """The kernels of a loss as one array (n_kernels, m, m), sample weights applied."""
+    kernels = np.moveaxis(np.asarray(loss.kernels), -1, 0)
+    if loss.sample_weight is None:
+        return kernels, loss.targets
+    roots = np.sqrt(loss.sample_weight)
+    return kernels * np.outer(roots, roots), loss.targets * roots[:, None]

@@ -1,0 +1,54 @@
+"""Every example runs from any folder, without a display, and says what it promises."""
+
+import runpy
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+# What each example must print.
+EXPECTED = {
+    "certificate.py": "by hand",
+    "kernels_and_columns.py": "kernels__edge__gamma",
+    "plot_discriminant_directions.py": "held-out accuracy",
+    "plot_lp_norms.py": "share of noise",
+    "plot_which_views_matter.py": "which_views_matter.png",
+    "precomputed_kernels.py": "best of 9 settings",
+}
+
+
+@pytest.fixture
+def without_display(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    backend = matplotlib.get_backend()
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    yield
+    plt.close("all")
+    matplotlib.use(backend)
+
+
+def test_every_example_is_run_here():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
+
+
+@pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+@pytest.mark.usefixtures("without_display")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name, capsys):
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert EXPECTED[name] in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("without_display")
+def test_the_demo_gives_noise_nothing_and_draws_it(tmp_path):
+    names = runpy.run_path(str(EXAMPLES / "plot_which_views_matter.py"))
+    sparse, dense = (names["models"][p].weights_ for p in (1, 2))
+    is_noise = names["is_noise"]
+    assert is_noise.sum() == 3
+    assert not sparse[is_noise].any()
+    assert dense[is_noise].max() < dense[~is_noise].min()
+    assert (tmp_path / "out" / "which_views_matter.png").stat().st_size > 10_000
