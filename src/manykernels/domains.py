@@ -129,7 +129,8 @@ class LpBall(Domain):
             excess = constant - 2.0 * np.log(np.exp(middle) + shift) - (self.p - 1.0) * middle
             low = np.where(excess > 0.0, middle, low)
             high = np.where(excess > 0.0, high, middle)
-        return np.exp(0.5 * (low + high))
+        root: Array = np.exp(0.5 * (low + high))
+        return root
 
     def conic_form(self, n_kernels: int) -> ConicForm:
         # x_j^p ≤ t_j as (t_j, 1, x_j) ∈ Pow(1/p), and Σ t_j ≤ 1, x ≥ 0.

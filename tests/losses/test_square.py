@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from manykernels import KernelStack
+from manykernels.losses import SquareLoss
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
 CASES = [(1, 2, False), (3, 2, False), (4, 3, False), (4, 5, True), (3, 2, True)]
@@ -169,25 +172,17 @@ def test_leave_one_out_is_brute_force_with_weights_held(seed, n_classes, weighte
 
 
 def test_leave_one_out_of_a_multiplicity_is_that_of_repeated_samples():
-    matrices = random_gram_matrices(2, 12)
-    counts = np.array([1, 2, 3] * 4)
-    repeated = np.repeat(np.arange(12), counts)
-    labels = np.arange(12) % 3
-    losses = [
-        square_loss(matrices, 3, seed=0, sample_weight=counts.astype(float)),
-        square_loss(matrices, 3, seed=0, sample_weight=counts.astype(float)),
-    ]
-    del labels
+    counts = np.array([1.0, 2.0, 3.0] * 4)
+    loss = square_loss(random_gram_matrices(2, 12), 3, sample_weight=counts)
     weights = np.array([0.6, 0.4])
-    with_counts = losses[0].evaluate(weights).leave_one_out(counts.astype(float))
-    # The same samples written out: kernels and targets of the repeated rows.
-    from manykernels.losses import SquareLoss
-
-    big = SquareLoss(
-        losses[1].kernels[np.ix_(repeated, repeated)], losses[1].targets[repeated], losses[1].reg
+    counted = loss.evaluate(weights).leave_one_out(counts)
+    repeated = np.repeat(np.arange(12), counts.astype(int))
+    written_out = SquareLoss(
+        loss.kernels[np.ix_(repeated, repeated)], loss.targets[repeated], loss.reg
     )
-    written_out = big.evaluate(weights).leave_one_out()
-    np.testing.assert_allclose(with_counts[repeated], written_out, rtol=1e-8)
+    np.testing.assert_allclose(
+        counted[repeated], written_out.evaluate(weights).leave_one_out(), rtol=1e-8
+    )
 
 
 def test_coarse_loss_is_a_fair_sample():
@@ -208,9 +203,6 @@ def test_small_and_one_output_losses_have_no_coarse_one():
 
 
 def test_indefinite_sum_is_refused_with_a_way_out():
-    from manykernels import KernelStack
-    from manykernels.losses import SquareLoss
-
     stack = KernelStack.from_arrays([-np.eye(6)], psd="ignore")
     loss = SquareLoss(stack, np.repeat([[1.0], [-1.0]], 3, axis=0), reg=1e-3)
     with pytest.raises(ValueError, match=r"reg=0\.001.*psd=.clip"):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.problems import PAPER_PS, dense_kernels, random_gram_matrices, square_loss
 
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.solvers import Newton, certify
+from tests.problems import PAPER_PS, dense_kernels, random_gram_matrices, square_loss
 
 
 def oracle(loss, p):
@@ -103,7 +103,7 @@ def test_degenerate_kernels(p, n_classes):
 
 def test_weights_zero_at_the_optimum_are_exact_zeros():
     matrices = random_gram_matrices(6, 40)
-    solution = Newton().solve(square_loss(matrices, 3), lp_domain(1.0), tol=1e-8)
+    solution = Newton().solve(square_loss(matrices, 3, reg=30.0), lp_domain(1.0), tol=1e-8)
     zeros = solution.weights == 0
     assert zeros.any()
     assert solution.weights[~zeros].min() > 1e-6

@@ -11,8 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
+from ..kernels._storage import storage_array
 from ..kernels.checks import check_finite
-from ..kernels.stack import storage_array
 from ..kernels.transforms import Chain
 
 # Entries of a test block held at once, over all kernels: 64 MiB.

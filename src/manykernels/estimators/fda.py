@@ -131,6 +131,13 @@ class MKFDA(
     True
     >>> for name, weight in zip(model.kernel_names_, model.weights_):
     ...     print(f"{name:10s} {weight:.3f}")
+    pixels     0.526
+    rows       0.074
+    columns    0.000
+    gradients  0.112
+    fourier    0.132
+    coarse     0.155
+    noise1     0.000
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

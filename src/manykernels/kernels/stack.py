@@ -12,25 +12,30 @@ with a few columns cost one pass over ``data`` whatever the transform.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._blas import add_scaled, matmul
+from ._arithmetic import KernelArithmetic
 from ._memory import allocate
+from ._storage import (
+    check_diagonal,
+    check_names,
+    positions,
+    refuse_transposed,
+    storage_array,
+    take,
+)
 from .checks import check_stack
 
 __all__ = ["KernelStack", "allocate", "check_stack"]
 
-# Entries handled at once: 2 MiB, about a second-level cache.
-_BLOCK_ENTRIES = 2**18
-
 _FLAGS = ("gram", "checked", "centered", "_bounded", "_bounded_if_centered")
 
 
-class KernelStack:
+class KernelStack(KernelArithmetic):
     """Named kernel matrices of the same rows and columns.
 
     Most users call :meth:`from_arrays` or get a stack from a
@@ -84,7 +89,7 @@ class KernelStack:
                 "KernelStack data must be a float64 array (n_kernels, rows, cols); got "
                 f"{data.dtype} of shape {data.shape}. KernelStack.from_arrays converts."
             )
-        self.names = _check_names(names, len(data))
+        self.names = check_names(names, len(data))
         if gram and data.shape[1] != data.shape[2]:
             raise ValueError(
                 f"A Gram stack has as many rows as columns, got {data.shape[1]} x {data.shape[2]}."
@@ -99,10 +104,10 @@ class KernelStack:
         self._bounded = self._bounded_if_centered = self.gram and self.checked
         if gram and row_diag is None:
             row_diag = np.einsum("jii->ji", data).copy()
-        self.row_diag = _check_diagonal(row_diag, data.shape[:2], "row_diag")
+        self.row_diag = check_diagonal(row_diag, data.shape[:2], "row_diag")
         if gram and col_diag is None:
             col_diag = self.row_diag
-        self.col_diag = _check_diagonal(col_diag, data.shape[::2], "col_diag")
+        self.col_diag = check_diagonal(col_diag, data.shape[::2], "col_diag")
         self._scale = np.ones(len(data))
         self._row_factor: np.ndarray | None = None
         self._col_factor: np.ndarray | None = None
@@ -139,7 +144,7 @@ class KernelStack:
             What to do with a Gram matrix that has significant negative eigenvalues.
         """
         if gram is not False:
-            _refuse_transposed(arrays)
+            refuse_transposed(arrays)
         data = storage_array(arrays, names)
         if names is None:
             names = [f"kernel{j}" for j in range(len(data))]
@@ -164,23 +169,11 @@ class KernelStack:
 
     # -- what scikit-learn asks of an array ------------------------------------------------
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        n_kernels, rows, cols = self.data.shape
-        return rows, cols, n_kernels
-
     ndim = 3
 
     @property
     def dtype(self) -> np.dtype:
         return self.data.dtype
-
-    @property
-    def n_kernels(self) -> int:
-        return len(self.data)
-
-    def __len__(self) -> int:
-        return self.data.shape[1]
 
     def __repr__(self) -> str:
         names = ", ".join(repr(name) for name in self.names[:6])
@@ -202,22 +195,22 @@ class KernelStack:
                 "A KernelStack is indexed by rows and columns; select(...) chooses kernels."
             )
         row_key, col_key = (*keys, slice(None))[:2]
-        rows = _positions(row_key, self.data.shape[1])
-        cols = _positions(col_key, self.data.shape[2])
+        rows = positions(row_key, self.data.shape[1])
+        cols = positions(col_key, self.data.shape[2])
         data = allocate((self.n_kernels, len(rows), len(cols)))
         flat = (rows[:, None] * self.data.shape[2] + cols).ravel()
         for source, target in zip(self.data, data, strict=True):
-            # mode="clip" skips a bounds check that _positions has made already.
+            # mode="clip" skips a bounds check that positions has made already.
             np.take(source.reshape(-1), flat, out=target.reshape(-1), mode="clip")
         return self._like(
             data,
             gram=self.gram and np.array_equal(rows, cols),
-            row_diag=_take(self.row_diag, rows),
-            col_diag=_take(self.col_diag, cols),
-            _row_factor=_take(self._row_factor, rows),
-            _col_factor=_take(self._col_factor, cols),
-            _row_offset=_take(self._row_offset, rows),
-            _col_offset=_take(self._col_offset, cols),
+            row_diag=take(self.row_diag, rows),
+            col_diag=take(self.col_diag, cols),
+            _row_factor=take(self._row_factor, rows),
+            _col_factor=take(self._col_factor, cols),
+            _row_offset=take(self._row_offset, rows),
+            _col_offset=take(self._col_offset, cols),
             # A sub-sample of centred rows is not centred any more.
             centered=False,
         )
@@ -238,7 +231,7 @@ class KernelStack:
             return self
         vectors = ["row_diag", "col_diag", "_row_factor", "_col_factor"]
         vectors += ["_row_offset", "_col_offset", "_scale"]
-        picked = {name: _take(getattr(self, name), chosen, axis=0) for name in vectors}
+        picked = {name: take(getattr(self, name), chosen, axis=0) for name in vectors}
         return self._like(self.data[chosen], names=[self.names[j] for j in chosen], **picked)
 
     def rows(self, rows: slice, kernels: np.ndarray) -> KernelStack:
@@ -252,119 +245,6 @@ class KernelStack:
             _row_offset=None if self._row_offset is None else self._row_offset[:, rows],
         )
         return part.select(kernels)
-
-    def _row_blocks(self) -> Iterator[slice]:
-        n_rows, n_cols, _ = self.shape
-        height = max(1, _BLOCK_ENTRIES // max(1, n_cols))
-        return (slice(r, min(r + height, n_rows)) for r in range(0, n_rows, height))
-
-    def _factored(self, j: int, rows: slice) -> np.ndarray:
-        """Rows of data times sample factors: (*) without scale and offsets."""
-        block = self.data[j, rows]
-        if self._row_factor is None or self._col_factor is None:
-            return block
-        return block * self._row_factor[j, rows, None] * self._col_factor[j]
-
-    def _values(self, j: int, rows: slice) -> np.ndarray:
-        """Rows of the transformed kernel j, all of (*)."""
-        block = self._factored(j, rows) * self._scale[j]
-        if self._row_offset is not None and self._col_offset is not None:
-            block -= self._row_offset[j, rows, None]
-            block -= self._col_offset[j]
-        return block
-
-    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """Weighted sum of the kernels, ``Σ_j weights[j] K_j``; zero weights cost nothing.
-
-        Parameters
-        ----------
-        weights : array-like of shape (n_kernels,)
-        out : C-contiguous ndarray of shape (rows, cols), optional
-            Where to write the sum.
-        """
-        weights = self._check_weights(weights)
-        if out is None:
-            out = np.empty(self.data.shape[1:])
-        elif not _holds_floats(out, self.data.shape[1:]):
-            raise ValueError(
-                f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
-            )
-        offsets = None
-        if self._row_offset is not None and self._col_offset is not None:
-            row_offset = matmul(self._row_offset.T, weights)
-            offsets = -row_offset[:, None], -matmul(self._col_offset.T, weights)
-        scaled = weights * self._scale
-        active = self.contributing(weights).tolist()
-        for rows in self._row_blocks():
-            # The block of the sum stays in the cache while the kernels stream past it.
-            block = out[rows]
-            if offsets is None:
-                block.fill(0.0)
-            else:
-                np.add(offsets[0][rows], offsets[1], out=block)
-            for j in active:
-                add_scaled(block, self._factored(j, rows), scaled[j])
-        return out
-
-    def contributing(self, weights: np.ndarray) -> np.ndarray:
-        """Positions of the kernels whose part in the weighted sum is more than rounding.
-
-        No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
-        """
-        if not (self.gram and self._bounded) or self.row_diag is None:
-            return np.flatnonzero(weights * self._scale)
-        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
-        return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
-
-    def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
-
-        `out` may be an array that an earlier call with as many columns returned.
-        """
-        n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
-        if n_columns == 1 and self._col_factor is None:
-            # One column against all kernels at once: a single pass over contiguous memory.
-            flat = matmul(self.data.reshape(-1, self.shape[1]), columns[:, 0])
-            products = flat.reshape(n_kernels, 1, n_rows)
-        else:
-            # Stored column by column, as LAPACK wants them next.
-            products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
-            for j in range(n_kernels):
-                products[j] = self._factored_product(j, columns).T
-        if np.any(self._scale != 1.0):
-            products *= self._scale[:, None, None]
-        if self._row_offset is not None and self._col_offset is not None:
-            products -= self._row_offset[:, None] * columns.sum(axis=0)[:, None]
-            products -= matmul(self._col_offset, columns)[:, :, None]
-        return products.transpose(0, 2, 1)
-
-    def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
-        """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
-        weights = self._check_weights(weights)
-        total = np.zeros((len(self), columns.shape[1]))
-        for j in np.flatnonzero(weights).tolist():
-            total += weights[j] * self._scale[j] * self._factored_product(j, columns)
-        if self._row_offset is not None and self._col_offset is not None:
-            total -= np.outer(weights @ self._row_offset, columns.sum(axis=0))
-            total -= (weights @ self._col_offset) @ columns
-        return total
-
-    def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
-        """``(*) @ columns`` without scale and offsets, Fortran-ordered."""
-        if self._row_factor is None or self._col_factor is None:
-            return matmul(self.data[j], columns)
-        product = matmul(self.data[j], columns * self._col_factor[j, :, None])
-        product *= self._row_factor[j, :, None]
-        return product
-
-    def _check_weights(self, weights: Any) -> np.ndarray:
-        weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != (self.n_kernels,):
-            raise ValueError(
-                f"One weight per kernel is needed: {self.n_kernels} kernels, "
-                f"weights of shape {weights.shape}."
-            )
-        return weights
 
     def alignment(self, *, centered: bool = False) -> np.ndarray:
         """Cosines ``⟨K_i, K_j⟩ / (‖K_i‖ ‖K_j‖)`` of every pair, (n_kernels, n_kernels).
@@ -471,98 +351,6 @@ class KernelStack:
             stack = cls(file["data"], names, gram=flags["gram"], **diagonals)
         stack.__dict__.update(flags)
         return stack
-
-
-def _check_names(names: Sequence[str], n_kernels: int) -> list[str]:
-    names = list(names)
-    if n_kernels == 0:
-        raise ValueError("A kernel stack needs at least one kernel.")
-    if len(names) != n_kernels:
-        raise ValueError(f"{n_kernels} kernels were given {len(names)} names.")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"Kernel names must be strings, got {name!r}.")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"Kernel names must differ; repeated: {', '.join(repeated)}.")
-    return names
-
-
-def _check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarray | None:
-    if diagonal is None:
-        return None
-    diagonal = np.asarray(diagonal, dtype=np.float64)
-    if diagonal.shape != shape:
-        raise ValueError(f"{what} must have shape {shape}, got {diagonal.shape}.")
-    return diagonal
-
-
-def _refuse_transposed(arrays: Any) -> None:
-    shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
-    if len(shape) == 3 and 1 < shape[0] == shape[1] != shape[2]:
-        raise ValueError(
-            f"An array of shape {shape} looks like (rows, cols, n_kernels), but from_arrays takes "
-            "(n_kernels, rows, cols): pass np.moveaxis(array, -1, 0). If it is a block of "
-            f"{shape[0]} kernels between {shape[1]} and {shape[2]} samples, pass gram=False."
-        )
-
-
-def _holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
-    return (
-        isinstance(array, np.ndarray)
-        and array.dtype == np.float64
-        and array.flags.c_contiguous
-        and shape in (None, array.shape)
-    )
-
-
-def storage_array(arrays: Any, names: Sequence[str] | None = None) -> np.ndarray:
-    """Matrices in any accepted form as one float64 array (n_kernels, rows, cols)."""
-    if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
-        arrays = arrays[None]
-    if _holds_floats(arrays) and arrays.ndim == 3 and len(arrays):
-        return arrays
-    matrices = list(arrays)
-    if not matrices:
-        raise ValueError("A kernel stack needs at least one kernel.")
-    labels = list(names) if names is not None else [f"kernel{j}" for j in range(len(matrices))]
-    data = None
-    for j, matrix in enumerate(matrices):
-        label = labels[j] if j < len(labels) else f"kernel{j}"
-        try:
-            matrix = np.asarray(matrix, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"Kernel {label!r} does not hold numbers only: {error}") from error
-        if matrix.ndim != 2:
-            raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
-        if data is None:
-            data = allocate((len(matrices), *matrix.shape))
-        if matrix.shape != data.shape[1:]:
-            raise ValueError(
-                f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
-            )
-        data[j] = matrix
-    assert data is not None
-    return data
-
-
-def _positions(key: Any, size: int) -> np.ndarray:
-    """Positions chosen by a slice, mask or integer array along an axis of `size` samples."""
-    if key is Ellipsis:
-        return np.arange(size)
-    if isinstance(key, int | np.integer):
-        raise TypeError(
-            "A KernelStack is indexed by samples: use a slice or an array, not an int."
-        )
-    if not isinstance(key, slice):
-        key = np.asarray(key).ravel()
-        if key.size == 0:
-            key = key.astype(np.intp)
-    return np.arange(size)[key]
-
-
-def _take(array: np.ndarray | None, positions: np.ndarray, axis: int = 1) -> np.ndarray | None:
-    return None if array is None else np.take(array, positions, axis=axis)
 
 
 def _times(array: np.ndarray | None, factor: np.ndarray) -> np.ndarray | None:

@@ -142,10 +142,8 @@ class SquareEvaluation:
     @property
     def outputs(self) -> Array:
         """U in the columns of the targets, (m, c); coefficients of the discriminant are U/λ."""
-        solution = (
-            self._solution if self._loss.roots is None else self._solution * self._loss.roots
-        )
-        return solution @ self._loss.rotation.T
+        outputs: Array = self._solution @ self._loss.rotation.T
+        return outputs if self._loss.roots is None else outputs * self._loss.roots
 
     @property
     def dual(self) -> Array:
@@ -224,4 +222,5 @@ class SquareEvaluation:
             leverage = leverage / np.maximum(multiplicity, 1.0)
         # 1 − leverage > 0 in exact arithmetic; rounding must not make it change sign.
         kept = np.maximum(1.0 - leverage, 1e-12)
-        return self._loss.targets - outputs / (weight * kept)[:, None]
+        left_out: Array = self._loss.targets - outputs / (weight * kept)[:, None]
+        return left_out

@@ -1,6 +1,7 @@
 """How: solvers that minimise any loss over any weight domain."""
 
-from .base import Certificate, Progress, Solution, Solver, certify
+from ..losses.base import Certificate
+from .base import Progress, Solution, Solver, certify
 from .newton import Newton
 
 __all__ = ["SOLVERS", "Certificate", "Newton", "Progress", "Solution", "Solver", "certify"]

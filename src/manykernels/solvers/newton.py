@@ -16,11 +16,11 @@ hyperbola ``r_j/(x + s_j)`` with the slope and curvature of F at β_j,
     β_j + s_j = 2g_j/Q_jj ,   r_j = g_j (β_j + s_j)²      (s_j ≥ 0, since β_j Q_jj ≤ 2g_j)
 
 tells where the weight is heading if the others stay: to t_j, where its gain ``r_j/(t + s_j)²``
-meets the price that the domain asks of that weight. With ``θ_j = (β_j + s_j)/(t_j + s_j)`` the mean
-curvature of the hyperbola between β_j and t_j is ``c_j Q_jj``, ``c_j = θ_j(1 + θ_j)/2``; so Q is
-replaced by ``C^½ Q C^½``, and no weight may fall below a tenth of t_j in one step. At the solution
-t = β and C = I, hence convergence stays quadratic; far from it, this is what makes the number
-of factorisations small (without: up to 40 where now 5 suffice).
+meets the price that the domain asks of that weight. With ``θ_j = (β_j + s_j)/(t_j + s_j)`` the
+mean curvature of the hyperbola between β_j and t_j is ``c_j Q_jj``, ``c_j = θ_j(1 + θ_j)/2``; so
+Q is replaced by ``C^½ Q C^½``, and no weight may fall below a tenth of t_j in one step. At the
+solution t = β and C = I, hence convergence stays quadratic; far from it, this is what makes the
+number of factorisations small (5 where plain Newton steps take 40).
 """
 
 from __future__ import annotations

@@ -40,9 +40,7 @@ def minimize_quadratic(
     return _polish(linear, quadratic, domain.onto_boundary(x), free, domain)
 
 
-def _interior_point(
-    linear: Array, quadratic: Array, domain: Domain, lower: Array
-) -> Array | None:
+def _interior_point(linear: Array, quadratic: Array, domain: Domain, lower: Array) -> Array | None:
     n = len(linear)
     form = _conic_form(domain, n)
     bound = form.bound.copy()
@@ -61,9 +59,7 @@ def _interior_point(
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     full_linear = np.concatenate([linear, np.zeros(n_extra)])
-    solver = clarabel.DefaultSolver(
-        objective, full_linear, form.matrix, bound, cones, settings
-    )
+    solver = clarabel.DefaultSolver(objective, full_linear, form.matrix, bound, cones, settings)
     result = solver.solve()
     if result.status not in _USABLE:
         return None

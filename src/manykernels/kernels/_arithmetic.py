@@ -1,0 +1,158 @@
+"""Sums and products of the kernels of a stack, in one pass over its data.
+
+The notation is that of :mod:`manykernels.kernels.stack`:
+
+    K_j(r, c) = scale_j · f_j(r) · f_j(c) · data[j, r, c] − o_j(r) − o_j(c)              (*)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .._blas import add_scaled, matmul
+from ._storage import holds_floats
+
+# Entries handled at once: 2 MiB, about a second-level cache.
+_BLOCK_ENTRIES = 2**18
+
+
+class KernelArithmetic:
+    """What can be computed from the numbers of (*) alone; base of ``KernelStack``."""
+
+    data: np.ndarray
+    gram: bool
+    row_diag: np.ndarray | None
+    _bounded: bool
+    _scale: np.ndarray
+    _row_factor: np.ndarray | None
+    _col_factor: np.ndarray | None
+    _row_offset: np.ndarray | None
+    _col_offset: np.ndarray | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        n_kernels, rows, cols = self.data.shape
+        return rows, cols, n_kernels
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.data)
+
+    def __len__(self) -> int:
+        return self.data.shape[1]
+
+    def _row_blocks(self) -> Iterator[slice]:
+        n_rows, n_cols, _ = self.shape
+        height = max(1, _BLOCK_ENTRIES // max(1, n_cols))
+        return (slice(r, min(r + height, n_rows)) for r in range(0, n_rows, height))
+
+    def _factored(self, j: int, rows: slice) -> np.ndarray:
+        """Rows of data times sample factors: (*) without scale and offsets."""
+        block = self.data[j, rows]
+        if self._row_factor is None or self._col_factor is None:
+            return block
+        return block * self._row_factor[j, rows, None] * self._col_factor[j]
+
+    def _values(self, j: int, rows: slice) -> np.ndarray:
+        """Rows of the transformed kernel j, all of (*)."""
+        block = self._factored(j, rows) * self._scale[j]
+        if self._row_offset is not None and self._col_offset is not None:
+            block -= self._row_offset[j, rows, None]
+            block -= self._col_offset[j]
+        return block
+
+    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """Weighted sum of the kernels, ``Σ_j weights[j] K_j``; zero weights cost nothing.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_kernels,)
+        out : C-contiguous ndarray of shape (rows, cols), optional
+            Where to write the sum.
+        """
+        weights = self._check_weights(weights)
+        if out is None:
+            out = np.empty(self.data.shape[1:])
+        elif not holds_floats(out, self.data.shape[1:]):
+            raise ValueError(
+                f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
+            )
+        offsets = None
+        if self._row_offset is not None and self._col_offset is not None:
+            row_offset = matmul(self._row_offset.T, weights)
+            offsets = -row_offset[:, None], -matmul(self._col_offset.T, weights)
+        scaled = weights * self._scale
+        active = self.contributing(weights).tolist()
+        for rows in self._row_blocks():
+            # The block of the sum stays in the cache while the kernels stream past it.
+            block = out[rows]
+            if offsets is None:
+                block.fill(0.0)
+            else:
+                np.add(offsets[0][rows], offsets[1], out=block)
+            for j in active:
+                add_scaled(block, self._factored(j, rows), scaled[j])
+        return out
+
+    def contributing(self, weights: np.ndarray) -> np.ndarray:
+        """Positions of the kernels whose part in the weighted sum is more than rounding.
+
+        No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
+        """
+        if not (self.gram and self._bounded) or self.row_diag is None:
+            return np.flatnonzero(weights * self._scale)
+        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
+        return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
+
+    def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
+
+        `out` may be an array that an earlier call with as many columns returned.
+        """
+        n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
+        if n_columns == 1 and self._col_factor is None:
+            # One column against all kernels at once: a single pass over contiguous memory.
+            flat = matmul(self.data.reshape(-1, self.shape[1]), columns[:, 0])
+            products = flat.reshape(n_kernels, 1, n_rows)
+        else:
+            # Stored column by column, as LAPACK wants them next.
+            products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
+            for j in range(n_kernels):
+                products[j] = self._factored_product(j, columns).T
+        if np.any(self._scale != 1.0):
+            products *= self._scale[:, None, None]
+        if self._row_offset is not None and self._col_offset is not None:
+            products -= self._row_offset[:, None] * columns.sum(axis=0)[:, None]
+            products -= matmul(self._col_offset, columns)[:, :, None]
+        return products.transpose(0, 2, 1)
+
+    def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
+        """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
+        weights = self._check_weights(weights)
+        total = np.zeros((len(self), columns.shape[1]))
+        for j in np.flatnonzero(weights).tolist():
+            total += weights[j] * self._scale[j] * self._factored_product(j, columns)
+        if self._row_offset is not None and self._col_offset is not None:
+            total -= np.outer(weights @ self._row_offset, columns.sum(axis=0))
+            total -= (weights @ self._col_offset) @ columns
+        return total
+
+    def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
+        """``(*) @ columns`` without scale and offsets, Fortran-ordered."""
+        if self._row_factor is None or self._col_factor is None:
+            return matmul(self.data[j], columns)
+        product = matmul(self.data[j], columns * self._col_factor[j, :, None])
+        product *= self._row_factor[j, :, None]
+        return product
+
+    def _check_weights(self, weights: Any) -> np.ndarray:
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (self.n_kernels,):
+            raise ValueError(
+                f"One weight per kernel is needed: {self.n_kernels} kernels, "
+                f"weights of shape {weights.shape}."
+            )
+        return weights
