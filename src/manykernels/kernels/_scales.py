@@ -17,7 +17,7 @@ from .._sklearn import Interval, StrOptions
 from .base import Kernel
 
 # A thousand rows give half a million distances: their median does not need more.
-_MEDIAN_ROWS = 1000
+_MEDIAN_ROWS = 500
 
 
 def gamma_options(*rules: str) -> list[Any]:
