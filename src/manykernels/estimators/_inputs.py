@@ -56,6 +56,8 @@ class KernelInput:
     """Mixin: how an estimator with a ``kernels`` parameter reads its X."""
 
     kernels: Any
+    # Columns of test blocks that belong to training samples; None if all do.
+    _train_columns: np.ndarray | None
 
     @property
     def _is_precomputed(self) -> bool:
@@ -97,12 +99,20 @@ class KernelInput:
         if not self._is_precomputed:
             return self._table(X, reset=True)
         stack = self._as_stack(X, reset=True, gram=True)
+        self._train_columns = None
         if not stack.gram:
             raise ValueError(
                 "Training needs square kernel matrices of the training samples; got a "
                 f"{stack.shape[0]} x {stack.shape[1]} block between different samples."
             )
         return stack
+
+    def _without(self, data: Any, kept: np.ndarray) -> Any:
+        """Training data of the rows `kept`; test blocks go on having columns for all."""
+        if not isinstance(data, KernelStack):
+            return safe_indexing(data, kept)
+        self._train_columns = kept
+        return data[np.ix_(kept, kept)]
 
     def _training_stack(self, data: Any, sample_weight: np.ndarray | None) -> KernelStack:
         """Kernels of the training rows; bandwidths and scales are frozen here."""
@@ -168,7 +178,9 @@ class KernelInput:
 
     def _remember_kernels(self, stack: KernelStack, weights: np.ndarray, transform: Chain) -> None:
         """Keep what prediction needs: the kernels whose part in the sum is not rounding."""
-        self._active = stack.contributing(weights)
+        active = stack.contributing(weights)
+        # Kernels without any variance give no scores, but they do predict the largest prior.
+        self._active = active if len(active) else np.array([0])
         self._transform = transform.select(self._active)
         self._n_train = len(stack)
         self.kernel_names_ = stack.names
@@ -192,7 +204,10 @@ class KernelInput:
             stack = self._checked_test_stack(X)
             starts = range(0, len(stack), height)
             slices = [slice(start, min(start + height, len(stack))) for start in starts]
-            return len(stack), ((rows, stack.rows(rows, self._active)) for rows in slices)
+            blocks = (stack.rows(rows, self._active) for rows in slices)
+            if self._train_columns is not None:
+                blocks = (block[:, self._train_columns] for block in blocks)
+            return len(stack), zip(slices, blocks, strict=True)
         table = self._table(X, reset=False)
         n_rows = num_samples(table)
         slices = [slice(s, min(s + height, n_rows)) for s in range(0, n_rows, height)]
@@ -202,11 +217,11 @@ class KernelInput:
 
     def _checked_test_stack(self, X: Any) -> KernelStack:
         stack = self._as_stack(X, reset=False, gram=False)
-        if stack.shape[1] != self._n_train:
+        if stack.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {stack.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self._n_train} features as input: a test block has one column per training "
-                "sample."
+                f"{self.n_features_in_} features as input: a test block has one column per "
+                "training sample."
             )
         if stack.n_kernels != len(self.kernel_names_):
             raise ValueError(

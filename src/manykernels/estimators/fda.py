@@ -21,9 +21,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._sklearn import Interval, StrOptions, check_sample_weight, check_y, safe_indexing
+from .._sklearn import Interval, StrOptions, check_sample_weight, check_y
 from ..domains import lp_domain
-from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ..losses import SquareLoss
 from ..solvers import SOLVERS, Progress
@@ -224,9 +223,10 @@ class MKFDA(
             "n_factorizations": [step.n_inner_solves for step in solution.history],
         }
         self._remember_kernels(stack, self.weights_, transform)
+        left_out = solution.evaluation.leave_one_out(multiplicity, from_mean=True)
         discriminant = Discriminant.learn(
             coefficients=solution.evaluation.outputs @ loss.rotation / self.reg,
-            outputs=solution.evaluation.leave_one_out(multiplicity) @ loss.rotation,
+            outputs=left_out @ loss.rotation,
             labels=labels,
             sample_weight=weights,
             priors=self.priors_,
@@ -310,7 +310,7 @@ class MKFDA(
             )
             kept = np.flatnonzero(multiplicity > 0)
             if len(kept) < len(y):
-                data = _take_rows(data, kept)
+                data = self._without(data, kept)
                 y, multiplicity = y[kept], multiplicity[kept]
             weights = multiplicity
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -347,14 +347,8 @@ class MKFDA(
                 f"MKFDA stopped at relative gap {certificate.rel_gap:.2e} > tol={self.tol:g}; "
                 "the weights are at most that far from optimal. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,  # past fit and the wrapper of its callbacks
             )
-
-
-def _take_rows(data: Any, rows: np.ndarray) -> Any:
-    if isinstance(data, KernelStack):
-        return data[np.ix_(rows, rows)]
-    return safe_indexing(data, rows)
 
 
 def _class_factors(

@@ -80,12 +80,15 @@ class KernelArithmetic:
             raise ValueError(
                 f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
             )
+        active = self.contributing(weights).tolist()
+        # What is left out is left out with its offsets, or these would stand alone.
+        kept = np.zeros_like(weights)
+        kept[active] = weights[active]
         offsets = None
         if self._row_offset is not None and self._col_offset is not None:
-            row_offset = matmul(self._row_offset.T, weights)
-            offsets = -row_offset[:, None], -matmul(self._col_offset.T, weights)
-        scaled = weights * self._scale
-        active = self.contributing(weights).tolist()
+            row_offset = matmul(self._row_offset.T, kept)
+            offsets = -row_offset[:, None], -matmul(self._col_offset.T, kept)
+        scaled = kept * self._scale
         for rows in self._row_blocks():
             # The block of the sum stays in the cache while the kernels stream past it.
             block = out[rows]

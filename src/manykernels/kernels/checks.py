@@ -15,6 +15,8 @@ SYMMETRY_TOLERANCE = 1e-8
 # scikit-learn's tolerances for a positive spectrum in double precision.
 NEGATIVE_RATIO = 1e-5
 NEGATIVE_VALUE = 1e-10
+# Rounding of entries is no excuse for more than this part of the spectrum.
+MOST_EXPLAINED = 0.1
 _BLOCK_ROWS = 256
 
 
@@ -39,7 +41,7 @@ def check_stack(
         enough for every method that centres.
     rounding : float, default=0.0
         Known size of the rounding of single entries, 1 for integers. Negative eigenvalues
-        that it explains are clipped, not refused.
+        that it explains, as independent errors of that size would, are clipped, not refused.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def check_stack(
     if stack.gram:
         for j, name in enumerate(stack.names):
             matrix = _centered(stack.data[j]) if centered else stack.data[j]
-            mended = _PSD_POLICIES[psd](matrix, name, rounding * len(matrix))
+            mended = _PSD_POLICIES[psd](matrix, name, rounding * np.sqrt(len(matrix)))
             if mended is not None:
                 data = data if data is not stack.data else stack.data.copy()
                 data[j] = mended
@@ -141,7 +143,7 @@ def _raise_if_indefinite(matrix: np.ndarray, name: str, explained: float) -> np.
     extremes = smallest_eigenvalue_if_negative(matrix)
     if extremes is None:
         return None
-    if extremes[0] < -explained:
+    if extremes[0] < -min(explained, MOST_EXPLAINED * extremes[1]):
         raise ValueError(
             f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
             f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "

@@ -199,7 +199,9 @@ class SquareEvaluation:
             diagonal[start:stop] += np.einsum("ki,ki->i", corner, corner)
         return diagonal
 
-    def leave_one_out(self, multiplicity: Array | None = None) -> Array:
+    def leave_one_out(
+        self, multiplicity: Array | None = None, *, from_mean: bool = False
+    ) -> Array:
         """Outputs ``f(x_i)`` of the discriminant trained without sample i, weights held, (m, c).
 
         Ridge regression with an intercept has hat matrix ``I − A⁻¹ + 11ᵀ/m``, so the residual
@@ -210,17 +212,26 @@ class SquareEvaluation:
         multiplicity : ndarray of shape (m,), optional
             How many equal samples a row stands for; one of them is left out. Fractions below
             one count as one.
+        from_mean : bool, default=False
+            Measure outputs from the mean target of the samples left in. That mean moves away
+            from the sample left out, and where there is little to learn it is all that the
+            outputs would show: the classes, with their sides swapped.
         """
         inverse = self.inverse_diagonal()
         outputs = self.outputs
+        targets = self._loss.targets
         if self._loss.sample_weight is None:
             weight = np.ones(len(outputs))
         else:
             weight = self._loss.sample_weight
         leverage = 1.0 - inverse + weight / weight.sum()
+        unit = weight
         if multiplicity is not None:
             leverage = leverage / np.maximum(multiplicity, 1.0)
+            unit = weight / np.maximum(multiplicity, 1.0)
         # 1 − leverage > 0 in exact arithmetic; rounding must not make it change sign.
         kept = np.maximum(1.0 - leverage, 1e-12)
-        left_out: Array = self._loss.targets - outputs / (weight * kept)[:, None]
+        left_out: Array = targets - outputs / (weight * kept)[:, None]
+        if from_mean:
+            left_out += targets * (unit / (weight.sum() - unit))[:, None]
         return left_out

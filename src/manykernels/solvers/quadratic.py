@@ -102,10 +102,8 @@ def _polish(
         system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
         system.flat[: n_free * (n_free + 1) : n_free + 2] += multiplier * curvature[free] * y**2
         system[-1, :-1] = system[:-1, -1] = gradient[free] * y
-        try:
-            step = np.linalg.solve(system, residual)[:-1]
-        except np.linalg.LinAlgError:
-            break
+        # Least squares: equal kernels make the system singular, and any split of them is right.
+        step = np.linalg.lstsq(system, residual, rcond=1e-13)[0][:-1]
         x = x.copy()
         leaving = step <= -0.5
         if leaving.any() and not curvature.any():
