@@ -16,6 +16,8 @@ from scipy import sparse
 
 Array = NDArray[np.float64]
 
+_EQUILIBRIUM_STEPS = 10
+
 
 @dataclass(frozen=True)
 class ConicForm:
@@ -121,16 +123,15 @@ class LpBall(Domain):
         return float(powers.sum()), gradient, (self.p - 1.0) * gradient / positive
 
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
-        # price(t) = t^(p−1). Both sides are monotone: bisection in log t, vectorised.
-        low, high = np.full(len(strength), -80.0), np.full(len(strength), 10.0)
+        # price(t) = t^(p−1). In u = log t the excess of gain over price is concave and falls,
+        # so Newton's method comes from the right after its first step, whatever the start.
         constant = np.log(strength) - np.log(level)
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            excess = constant - 2.0 * np.log(np.exp(middle) + shift) - (self.p - 1.0) * middle
-            low = np.where(excess > 0.0, middle, low)
-            high = np.where(excess > 0.0, high, middle)
-        root: Array = np.exp(0.5 * (low + high))
-        return root
+        u = np.zeros(len(strength))
+        for _ in range(_EQUILIBRIUM_STEPS):
+            t = np.exp(u)
+            excess = constant - 2.0 * np.log(t + shift) - (self.p - 1.0) * u
+            u = np.clip(u + excess / (2.0 * t / (t + shift) + self.p - 1.0), -80.0, 10.0)
+        return np.exp(u)
 
     def conic_form(self, n_kernels: int) -> ConicForm:
         # x_j^p ≤ t_j as (t_j, 1, x_j) ∈ Pow(1/p), and Σ t_j ≤ 1, x ≥ 0.

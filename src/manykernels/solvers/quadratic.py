@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -15,7 +17,7 @@ from ..domains import Array, ConicForm, Domain
 # problem, not the status here, decides what is accepted.
 _USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
 _TOLERANCE = 1e-10
-_POLISHING_STEPS = 6
+_POLISHING_STEPS = 8
 
 
 def minimize_quadratic(
@@ -30,46 +32,63 @@ def minimize_quadratic(
     if not np.isfinite(size) or size == 0.0:
         return None
     linear, quadratic = linear / size, quadratic / size
-    x = _interior_point(linear, quadratic, domain, lower)
-    if x is None:
+    found = _interior_point(linear, quadratic, domain, lower)
+    if found is None:
         return None
-    x = np.maximum(domain.settle(x, -(linear + quadratic @ x)), lower)
+    x = np.maximum(domain.settle(found, -(linear + quadratic @ found)), lower)
     if not x.any():
         return None
     free = (x > 0.0) & (x > 1.001 * lower)
     return _polish(linear, quadratic, domain.onto_boundary(x), free, domain)
 
 
-def _interior_point(linear: Array, quadratic: Array, domain: Domain, lower: Array) -> Array | None:
-    n = len(linear)
-    form = _conic_form(domain, n)
-    bound = form.bound.copy()
-    bound[form.first_sign_row : form.first_sign_row + n] -= lower
+@dataclass(frozen=True)
+class _Program:
+    """All of a conic program over a domain but its numbers; making it takes as long as solving."""
+
+    form: ConicForm
+    objective: sparse.csc_matrix
+    triangle: tuple[NDArray[np.intp], NDArray[np.intp]]
+    cones: list[Any]
+    settings: Any
+
+
+@lru_cache(maxsize=32)
+def _program(domain: Domain, n: int) -> _Program:
+    form = domain.conic_form(n)
     n_extra = form.matrix.shape[1] - n
     # Upper triangle column by column; the extra variables have no quadratic part.
     rows, cols = np.tril_indices(n)
     starts = np.arange(n + 1) * np.arange(1, n + 2) // 2
     pointers = np.concatenate([starts, np.full(n_extra, starts[-1])])
     objective = sparse.csc_matrix(
-        (quadratic[rows, cols], cols, pointers), shape=(n + n_extra, n + n_extra)
+        (np.zeros(len(cols)), cols, pointers), shape=(n + n_extra, n + n_extra)
     )
     cones = [clarabel.NonnegativeConeT(form.n_nonnegative)]
     cones += [clarabel.PowerConeT(exponent) for exponent in form.power_exponents]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
-    full_linear = np.concatenate([linear, np.zeros(n_extra)])
-    solver = clarabel.DefaultSolver(objective, full_linear, form.matrix, bound, cones, settings)
+    return _Program(form, objective, (rows, cols), cones, settings)
+
+
+def _interior_point(linear: Array, quadratic: Array, domain: Domain, lower: Array) -> Array | None:
+    n = len(linear)
+    program = _program(domain, n)
+    form = program.form
+    objective = program.objective.copy()
+    objective.data[:] = quadratic[program.triangle]
+    bound = form.bound.copy()
+    bound[form.first_sign_row : form.first_sign_row + n] -= lower
+    full_linear = np.concatenate([linear, np.zeros(form.matrix.shape[1] - n)])
+    solver = clarabel.DefaultSolver(
+        objective, full_linear, form.matrix, bound, program.cones, program.settings
+    )
     result = solver.solve()
     if result.status not in _USABLE:
         return None
     x: Array = np.maximum(np.asarray(result.x)[:n], 0.0)
     return x
-
-
-@lru_cache(maxsize=32)
-def _conic_form(domain: Domain, n_kernels: int) -> ConicForm:
-    return domain.conic_form(n_kernels)
 
 
 def _polish(
@@ -102,8 +121,7 @@ def _polish(
         system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
         system.flat[: n_free * (n_free + 1) : n_free + 2] += multiplier * curvature[free] * y**2
         system[-1, :-1] = system[:-1, -1] = gradient[free] * y
-        # Least squares: equal kernels make the system singular, and any split of them is right.
-        step = np.linalg.lstsq(system, residual, rcond=1e-13)[0][:-1]
+        step = _solve(system, residual)[:-1]
         x = x.copy()
         leaving = step <= -0.5
         if leaving.any() and not curvature.any():
@@ -118,3 +136,18 @@ def _polish(
             break
         x = domain.onto_boundary(x)
     return best
+
+
+def _solve(system: Array, residual: Array) -> Array:
+    """Solution of a symmetric system; the smallest one if it is (nearly) singular.
+
+    Equal kernels make it so, and then any split of their weight is right.
+    """
+    try:
+        solution: Array = np.linalg.solve(system, residual)
+        if np.abs(solution[:-1]).max() < 0.5:
+            return solution
+    except np.linalg.LinAlgError:
+        pass
+    smallest: Array = np.linalg.lstsq(system, residual, rcond=1e-13)[0]
+    return smallest
