@@ -144,10 +144,10 @@ def _solve(system: Array, residual: Array) -> Array:
     Equal kernels make it so, and then any split of their weight is right.
     """
     try:
-        solution: Array = np.linalg.solve(system, residual)
+        solution = np.linalg.solve(system, residual)
         if np.abs(solution[:-1]).max() < 0.5:
-            return solution
+            return solution.astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         pass
-    smallest: Array = np.linalg.lstsq(system, residual, rcond=1e-13)[0]
-    return smallest
+    smallest = np.linalg.lstsq(system, residual, rcond=1e-13)[0]
+    return smallest.astype(np.float64, copy=False)
