@@ -186,8 +186,9 @@ def test_clipping_after_centring_is_the_clipped_centred_kernel():
     P = np.eye(SMALL) - 1 / SMALL
     values, vectors = np.linalg.eigh(P @ matrix @ P)
     stack = check_stack(unchecked(matrix + 5.0), "clip", centered=True)
-    expected = (vectors * np.maximum(values, 0)) @ vectors.T
-    assert_allclose(stack.data[0], expected, atol=1e-12)
+    removed = (vectors * np.minimum(values, 0)) @ vectors.T
+    assert_allclose(stack.data[0], matrix + 5.0 - removed, atol=1e-12)
+    assert_allclose(stack.data[0].mean(axis=0), (matrix + 5.0).mean(axis=0), atol=1e-12)
 
 
 def test_rounding_explains_small_negative_eigenvalues():

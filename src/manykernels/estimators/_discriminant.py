@@ -58,7 +58,8 @@ class Discriminant:
         masses = members.sum(axis=0)
         means = members.T @ outputs / masses[:, None]
         if len(priors) == 2:
-            means = _oriented(means, outputs, labels)
+            spread = np.average((outputs - means[labels]) ** 2, weights=weight, axis=0)
+            means = _oriented(means, np.sqrt(spread[0]))
         within = (outputs - means[labels]) * np.sqrt(weight)[:, None]
         whiten = _whitening(within.T @ within / masses.sum(), masses.sum())
         center = masses @ means / masses.sum()
@@ -76,14 +77,14 @@ class Discriminant:
         return cls(scalings, turned, dual_coef, constants)
 
 
-def _oriented(means: np.ndarray, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _oriented(means: np.ndarray, spread: float) -> np.ndarray:
     """Means of two classes, never on swapped sides.
 
     The regression was asked to give the second class the larger output. Where samples left out
     show no sign of it, the scores keep that order, hardly apart: a ranking by them is then as
     good as the regression, and the probabilities are the priors.
     """
-    least = 1e-3 * np.std(outputs - means[labels])
+    least = 1e-3 * spread
     if means[1, 0] - means[0, 0] >= least:
         return means
     return means.mean() + 0.5 * least * np.array([[-1.0], [1.0]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -18,7 +19,7 @@ from .checks import check_finite
 _BLOCK_ROWS = 256
 
 
-class Kernel(BaseEstimator):
+class Kernel(BaseEstimator, ABC):
     """A positive semi-definite similarity between the rows of tables.
 
     ``kernel(X, Y)`` is the matrix of similarities and ``kernel(X)`` the symmetric one of the
@@ -111,8 +112,9 @@ class Kernel(BaseEstimator):
 
     # -- what a kernel defines -------------------------------------------------------------
 
+    @abstractmethod
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        raise NotImplementedError
+        """Similarities of validated rows; `Y` is None for the rows of `X` themselves."""
 
     def _diagonal(self, X: Any) -> np.ndarray:
         blocks = gen_batches(num_samples(X), _BLOCK_ROWS)

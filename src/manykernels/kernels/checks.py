@@ -64,7 +64,9 @@ def check_stack(
             mended = _PSD_POLICIES[psd](matrix, name, rounding * np.sqrt(len(matrix)))
             if mended is not None:
                 data = data if data is not stack.data else stack.data.copy()
-                data[j] = mended
+                # Only the difference: where the kernel was centred for the check, its means
+                # must stay, since test blocks have them too.
+                data[j] += mended - matrix
     definite = stack.gram and psd != "ignore"
     changes: dict[str, Any] = {
         "checked": True,

@@ -157,12 +157,15 @@ class DistanceKernel(GammaKernel):
     def from_distance(self, distances: np.ndarray, *, gram: bool) -> np.ndarray:
         """The kernel matrix of rows at these distances."""
         self._validate_params()
+        return self._completed(self._decayed(distances), gram=gram)
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return self._decayed(self._distance(X, Y))
+
+    def _decayed(self, distances: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             K = distances * -self._decay()
-        return self._completed(np.exp(K, out=K), gram=gram)
-
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        return self.from_distance(self.distance(X, Y), gram=Y is None)
+            return np.exp(K, out=K)
 
     def _distance(self, X: Any, Y: Any) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):

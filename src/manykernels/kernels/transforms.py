@@ -7,6 +7,7 @@ copies the stack.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._sklearn import check_sample_weight
 from .stack import KernelStack
 
 
-class StackTransform(BaseEstimator):
+class StackTransform(BaseEstimator, ABC):
     """Base of the transforms: what is learnt is one row per kernel in `_per_kernel` arrays."""
 
     _per_kernel: tuple[str, ...] = ()
@@ -42,8 +43,9 @@ class StackTransform(BaseEstimator):
         self.n_samples_fit_ = len(stack)
         return self
 
+    @abstractmethod
     def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
-        raise NotImplementedError
+        """Set the learnt attributes from a training stack and its sample weights."""
 
     def transform(self, stack: KernelStack) -> KernelStack:
         """Transform a stack whose columns are the training samples."""
@@ -55,8 +57,9 @@ class StackTransform(BaseEstimator):
             )
         return self._transform(stack)
 
+    @abstractmethod
     def _transform(self, stack: KernelStack) -> KernelStack:
-        raise NotImplementedError
+        """Transform a stack that has the training samples as columns."""
 
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted transform of only these kernels."""

@@ -19,8 +19,8 @@ tells where the weight is heading if the others stay: to t_j, where its gain ``r
 meets the price that the domain asks of that weight. With ``θ_j = (β_j + s_j)/(t_j + s_j)`` the
 mean curvature of the hyperbola between β_j and t_j is ``c_j Q_jj``, ``c_j = θ_j(1 + θ_j)/2``; so
 Q is replaced by ``C^½ Q C^½``, and no weight may fall below a tenth of t_j in one step. At the
-solution t = β and C = I, hence convergence stays quadratic; far from it, this is what makes the
-number of factorisations small (5 where plain Newton steps take 40).
+solution t = β and C = I, hence convergence stays quadratic; far from it, this is what keeps the
+number of factorisations small where plain Newton steps crawl.
 """
 
 from __future__ import annotations
