@@ -162,6 +162,7 @@ def test_input_is_not_written_to(kernel, X):
     locked.flags.writeable = False
     kernel.fit(locked)(locked)
     kernel(locked[:3], locked)
+    assert_array_equal(locked, X)
 
 
 def test_html_repr_names_the_kernel(kernel):

@@ -113,8 +113,8 @@ def test_coarse_start_leads_to_the_same_optimum():
     matrices = random_gram_matrices(4, 640, rank=6)
     loss = square_loss(matrices, 4, reg=0.1)
     assert loss.coarse() is not None
-    far = Newton().solve(loss, lp_domain(1.5), tol=1e-8, start=np.array([1.0, 0, 0, 0]))
-    near = Newton().solve(loss, lp_domain(1.5), tol=1e-8)
+    far = Newton().solve(loss, lp_domain(1.5), tol=1e-11, start=np.array([1.0, 0, 0, 0]))
+    near = Newton().solve(loss, lp_domain(1.5), tol=1e-11)
     np.testing.assert_allclose(near.weights, far.weights, atol=1e-4)
 
 
@@ -173,3 +173,26 @@ def test_no_other_weights_are_better(seed, p):
     for _ in range(5):
         other = domain.onto_boundary(rng.uniform(0, 1, 4))
         assert loss.evaluate(other).value >= best.certificate.dual * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_zero_kernel_on_the_trace_simplex_gets_nothing(n_classes):
+    matrices = np.concatenate([random_gram_matrices(3, 25), np.zeros((1, 25, 25))])
+    loss = square_loss(matrices, n_classes, normalize=None)
+    traces = loss.kernels.row_diag.sum(axis=1)
+    with_zero = Newton().solve(loss, TraceSimplex(traces), tol=1e-9)
+    without = Newton().solve(
+        square_loss(matrices[:3], n_classes, normalize=None), TraceSimplex(traces[:3]), tol=1e-9
+    )
+    assert with_zero.weights[3] == 0.0
+    assert with_zero.certificate.primal == pytest.approx(without.certificate.primal, rel=1e-8)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5])
+def test_a_start_that_knows_nothing_is_no_obstacle(p):
+    matrices = np.concatenate([np.zeros((1, 25, 25)), random_gram_matrices(3, 25)])
+    loss = square_loss(matrices, 3)
+    lost = Newton().solve(loss, lp_domain(p), tol=1e-7, start=np.array([1.0, 0.0, 0.0, 0.0]))
+    usual = Newton().solve(loss, lp_domain(p), tol=1e-7)
+    assert lost.certificate.converged
+    assert lost.certificate.primal == pytest.approx(usual.certificate.primal, rel=1e-6)

@@ -40,6 +40,7 @@ _MAX_BACKTRACKS = 12
 _INDISTINGUISHABLE = 1e-10
 _ROUNDING = 1e-13
 _MAX_BENDING = 1e8
+_LEAST_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -142,15 +143,18 @@ class Newton:
 def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Array, Array]:
     """Where each weight is heading, t, and the square roots of the factors C; see the module."""
     gains, weights = point.gains, point.weights
-    heading, factors = np.zeros(len(gains)), np.ones(len(gains))
+    # Without gain or curvature there is no hyperbola; these weights are left to the model.
     alive = (gains > _ROUNDING * gains.max()) & (curvatures > 0.0)
     if not alive.any():
-        return heading, factors
-    reach = 2.0 * gains[alive] / curvatures[alive]
-    shift = np.maximum(reach - weights[alive], _ROUNDING * reach)
-    reach = weights[alive] + shift
-    level = float(weights @ gains)
-    heading[alive] = domain.equilibrium(gains[alive] * reach**2, shift, level)
-    ratio = np.clip(reach / (heading[alive] + shift), 1.0 / _MAX_BENDING, _MAX_BENDING)
-    factors[alive] = np.sqrt(0.5 * ratio * (1.0 + ratio))
-    return heading, factors
+        return np.zeros(len(gains)), np.ones(len(gains))
+    gains, curvatures = np.where(alive, gains, 1.0), np.where(alive, curvatures, 1.0)
+    reach = 2.0 * gains / curvatures
+    shift = np.maximum(reach - weights, _ROUNDING * reach)
+    reach = weights + shift
+    level = float(point.weights @ point.gains)
+    # Weights on kernels that do nothing would make everything else look free.
+    level = max(level, _LEAST_LEVEL * domain.support(point.gains))
+    heading = domain.equilibrium(gains * reach**2, shift, level)
+    ratio = np.clip(reach / (heading + shift), 1.0 / _MAX_BENDING, _MAX_BENDING)
+    factors = np.sqrt(0.5 * ratio * (1.0 + ratio))
+    return np.where(alive, heading, 0.0), np.where(alive, factors, 1.0)
