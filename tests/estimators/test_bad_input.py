@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from manykernels import MKFDA, KernelStack
-from manykernels.kernels import RBF, Linear, _memory
+from manykernels import MKFDA, KernelStack, _memory
+from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
 
 N_ROWS = 12

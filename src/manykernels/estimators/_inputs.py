@@ -114,6 +114,12 @@ class KernelInput:
         self._train_columns = kept
         return data[np.ix_(kept, kept)]
 
+    def _count_kernels(self, data: Any) -> int:
+        """How many kernels there will be, before any is computed."""
+        if isinstance(data, KernelStack):
+            return data.n_kernels
+        return len(as_union(self.kernels).kernels)
+
     def _training_stack(self, data: Any, sample_weight: np.ndarray | None) -> KernelStack:
         """Kernels of the training rows; bandwidths and scales are frozen here."""
         if isinstance(data, KernelStack):

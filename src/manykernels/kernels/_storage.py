@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._memory import allocate
+from .._memory import allocate
 
 
 def check_names(names: Sequence[str], n_kernels: int) -> list[str]:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from .._memory import allocate
 from ._arithmetic import KernelArithmetic
-from ._memory import allocate
 from ._storage import (
     check_diagonal,
     check_names,

@@ -25,6 +25,8 @@ class KernelOperator(Protocol):
 
     def apply(self, columns: Array, out: Array | None = None) -> Array: ...
 
+    def kernel(self, which: int) -> Array: ...
+
     def __getitem__(self, key: Any) -> Self: ...
 
 
@@ -45,6 +47,11 @@ class Evaluation(Protocol):
         ...
 
     @property
+    def slack(self) -> float:
+        """How far `value` may lie above F(β): the inner gap, zero if solved exactly."""
+        ...
+
+    @property
     def dual(self) -> Array:
         """The inner solution α* that attains F, (n_samples, n_outputs)."""
         ...
@@ -62,11 +69,34 @@ class Evaluation(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What is known of a loss before anything is computed; solvers judge by it.
+
+    Attributes
+    ----------
+    kind : type
+        Class of the loss.
+    n_samples, n_kernels, n_outputs : int
+    learns_reg : bool
+        Whether the regularisation is one of the weights.
+    """
+
+    kind: type
+    n_samples: int
+    n_kernels: int
+    n_outputs: int
+    learns_reg: bool = False
+
+
 class Loss(Protocol):
     """A convex function of kernel weights."""
 
     @property
     def n_kernels(self) -> int: ...
+
+    @property
+    def outline(self) -> Outline: ...
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Solve the inner problem at `weights`."""

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg
 
 from .._blas import matmul
-from .base import Array, KernelOperator
+from .base import Array, KernelOperator, Outline
 
 # Below this many rows a coarse problem costs as much as the factorisations it saves.
 _COARSE_MIN_ROWS = 600
@@ -72,9 +72,24 @@ class SquareLoss:
     def n_kernels(self) -> int:
         return self.kernels.shape[2]
 
+    @property
+    def outline(self) -> Outline:
+        n_samples, n_outputs = self._rotated_targets.shape
+        return Outline(type(self), n_samples, self.n_kernels, n_outputs)
+
+    @property
+    def rotated_targets(self) -> Array:
+        """H in an orthonormal basis of its columns, sample weights applied, (m, rank H)."""
+        return self._rotated_targets
+
+    def kernel(self, which: int) -> Array:
+        """One kernel matrix as A sees it: sample weights applied, divided by λ."""
+        matrix = self.kernels.kernel(which) / self.reg
+        return matrix if self.roots is None else matrix * self.roots * self.roots.T
+
     def evaluate(self, weights: Array) -> SquareEvaluation:
         """Factorise A at `weights` and return F, gains and what else is asked for."""
-        self._factorize(weights)
+        weights = self._factorize(weights)
         solution, _ = linalg.lapack.dpotrs(self._factor.T, self._rotated_targets, lower=0)
         self._multiply(solution)
         gains = matmul(self._flat_products, solution.T.reshape(-1), scale=1.0 / self.reg)
@@ -95,21 +110,50 @@ class SquareLoss:
         assert self._products is not None
         return self._products.transpose(0, 2, 1).reshape(self.n_kernels, -1)
 
-    def _factorize(self, weights: Array) -> None:
-        """Cholesky factor of A(weights), in place: R is the upper triangle of `_factor.T`."""
-        matrix = self.kernels.combine(weights / self.reg, out=self._factor)
-        if self.roots is not None:
-            matrix *= self.roots
-            matrix *= self.roots.T
-        matrix.flat[:: len(matrix) + 1] += 1.0
-        # The transpose of a C-ordered symmetric matrix is itself in LAPACK's order: no copy.
-        _, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
-        if failed:
+    def _factorize(self, weights: Array) -> Array:
+        """Cholesky factor of A, in place; returns the weights it belongs to."""
+        self._assemble(weights)
+        self._diagonal[:] += 1.0
+        if not self._cholesky():
             raise ValueError(
                 f"I + K/reg is not positive definite at reg={self.reg:g}: the combined kernel "
                 "has negative eigenvalues larger than reg. Raise reg, or build the stack with "
                 'KernelStack.from_arrays(..., psd="clip").'
             )
+        return weights
+
+    def _assemble(self, weights: Array) -> None:
+        """``K_β/λ`` with sample weights into `_factor`."""
+        matrix = self.kernels.combine(weights / self.reg, out=self._factor)
+        if self.roots is not None:
+            matrix *= self.roots
+            matrix *= self.roots.T
+
+    @property
+    def _diagonal(self) -> Array:
+        return self._factor.reshape(-1)[:: len(self._factor) + 1]
+
+    def _cholesky(self) -> bool:
+        """Replace A in `_factor` by R, the upper triangle of `_factor.T`; False if it has none."""
+        # The transpose of a C-ordered symmetric matrix is itself in LAPACK's order: no copy.
+        _, failed = linalg.lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
+        return not failed
+
+    def kernel_weights(self, weights: Array) -> Array:
+        """Those of the weights that belong to kernels."""
+        return weights
+
+    def regularization(self, weights: Array) -> float:
+        """λ."""
+        return self.reg
+
+    def ridge(self, weights: Array) -> float:
+        """Coefficient of I in A: what is left of A where no kernel reaches."""
+        return 1.0
+
+    def constant_value(self, weights: Array) -> float:
+        """Eigenvalue of A at the constant direction, which centred kernels do not reach."""
+        return 1.0
 
     def coarse(self) -> SquareLoss | None:
         """The same loss on every fourth row or fewer, spread evenly over the targets.
@@ -138,12 +182,19 @@ class SquareEvaluation:
     gains: Array
     _loss: SquareLoss = field(repr=False)
     _solution: Array = field(repr=False)
+    #: The inner problem is solved exactly.
+    slack = 0.0
 
     @property
     def outputs(self) -> Array:
-        """U in the columns of the targets, (m, c); coefficients of the discriminant are U/λ."""
+        """U in the columns of the targets, (m, c)."""
         outputs: Array = self._solution @ self._loss.rotation.T
         return outputs if self._loss.roots is None else outputs * self._loss.roots
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients of the training samples in the discriminant, U/λ, (m, c)."""
+        return self.outputs / self._loss.reg
 
     @property
     def dual(self) -> Array:
@@ -204,8 +255,10 @@ class SquareEvaluation:
     ) -> Array:
         """Outputs ``f(x_i)`` of the discriminant trained without sample i, weights held, (m, c).
 
-        Ridge regression with an intercept has hat matrix ``I − A⁻¹ + 11ᵀ/m``, so the residual
-        without sample i is ``u_i / (A⁻¹_ii − 1/m)``.
+        Ridge regression with an intercept has hat matrix ``I − rA⁻¹ + r11ᵀ/(ma)``, where r is
+        the coefficient of I in A and a its eigenvalue at 1 (both 1 here), and residuals ru. So
+        the residual without sample i is ``u_i/κ_i``, ``κ_i = A⁻¹_ii − 1/(ma)``; if it is one of
+        k equal samples, ``k u_i/(κ_i + (k − 1)/r)``.
 
         Parameters
         ----------
@@ -217,21 +270,19 @@ class SquareEvaluation:
             from the sample left out, and where there is little to learn it is all that the
             outputs would show: the classes, with their sides swapped.
         """
+        loss = self._loss
+        targets, outputs = loss.targets, self.outputs
+        weight = np.ones(len(outputs)) if loss.sample_weight is None else loss.sample_weight
+        count = np.ones(len(outputs)) if multiplicity is None else np.maximum(multiplicity, 1.0)
         inverse = self.inverse_diagonal()
-        outputs = self.outputs
-        targets = self._loss.targets
-        if self._loss.sample_weight is None:
-            weight = np.ones(len(outputs))
-        else:
-            weight = self._loss.sample_weight
-        leverage = 1.0 - inverse + weight / weight.sum()
-        unit = weight
-        if multiplicity is not None:
-            leverage = leverage / np.maximum(multiplicity, 1.0)
-            unit = weight / np.maximum(multiplicity, 1.0)
-        # 1 − leverage > 0 in exact arithmetic; rounding must not make it change sign.
-        kept = np.maximum(1.0 - leverage, 1e-12)
-        left_out: Array = targets - outputs / (weight * kept)[:, None]
+        constant = loss.constant_value(self.weights)
+        # Positive in exact arithmetic; rounding must not make it change sign.
+        kept = np.maximum(inverse - weight / (weight.sum() * constant), 1e-12 / constant)
+        repeated = count > 1.0
+        with np.errstate(divide="ignore"):  # a fit through equal samples leaves no residual
+            kept[repeated] += (count[repeated] - 1.0) / loss.ridge(self.weights)
+        left_out: Array = targets - outputs * (count / (weight * kept))[:, None]
+        unit = weight / count
         if from_mean:
             left_out += targets * (unit / (weight.sum() - unit))[:, None]
         return left_out

@@ -1,13 +1,18 @@
-"""What a solver is and what it returns; the one duality gap of the package."""
+"""What a solver is and what it returns; the one duality gap of the package.
+
+A solver names what it needs of a problem. A problem that does not fit is refused before any
+work, in one sentence that says which solvers take it: :func:`refuse_unfit`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar
 
 from ..domains import Array, Domain
-from ..losses.base import Certificate, Evaluation, Loss
+from ..losses.base import Certificate, Evaluation, Loss, Outline
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,10 @@ Observer = Callable[[Progress], bool | None]
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights, and the proof of how good they are."""
+    """Weights, and the proof of how good they are.
+
+    `status` is what a solver has to say about its end beyond the certificate, or empty.
+    """
 
     weights: Array
     certificate: Certificate
@@ -40,28 +48,146 @@ class Solution:
     n_iter: int
     n_inner_solves: int
     history: list[Progress] = field(repr=False)
+    status: str = ""
 
 
-class Solver(Protocol):
+def certify(
+    evaluation: Evaluation, domain: Domain, tol: float, bound: float = float("-inf")
+) -> Certificate:
+    """Certificate of the weights of `evaluation`.
+
+    ``F(β) − min_B F ≤ σ_B(g) − β·g``, because F is convex with gradient −g: no b in B lowers
+    F by more than ``(b − β)·g``. At the inner optimum this is the true primal–dual gap. An
+    evaluation that is not exact adds its own `slack`. `bound` is what other weights have proved
+    about the minimum before.
+    """
+    gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
+    dual = max(evaluation.value - gap - evaluation.slack, bound)
+    return Certificate(evaluation.value, dual, evaluation.value - dual, tol)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What solvers may ask before they take a problem."""
+
+    outline: Outline
+    domain: Domain
+    tol: float
+
+
+#: By the name users give: all solvers of the package.
+SOLVERS: dict[str, type[Solver]] = {}
+
+
+class Solver(ABC):
     """Walks from some weights to the minimiser of a loss over a domain."""
+
+    name: ClassVar[str]
+    #: Each gives what is missing, as in "works at p = 1 only", or None.
+    needs: ClassVar[tuple[Callable[[Solver, Problem], str | None], ...]] = ()
+    #: Outer iterations that are enough, unless a problem is hard.
+    default_max_iter: ClassVar[int] = 50
+
+    def __init_subclass__(cls, name: str, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = name
+        SOLVERS[name] = cls
 
     def solve(
         self,
         loss: Loss,
         domain: Domain,
         *,
-        tol: float,
-        max_iter: int,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
         start: Array | None = None,
         observer: Observer | None = None,
-    ) -> Solution: ...
+    ) -> Solution:
+        """Minimise `loss` over `domain` to the relative gap `tol`.
+
+        Parameters
+        ----------
+        loss : Loss
+        domain : Domain
+        tol : float, default=1e-6
+            Relative gap at which to stop.
+        max_iter : int, optional
+            Most outer iterations; by default what the solver usually needs.
+        start : ndarray of shape (n_kernels,), optional
+            Weights to start from, for solvers that can.
+        observer : callable, optional
+            Sees the progress of every outer iteration; a true answer ends the walk.
+        """
+        refuse_unfit(self, Problem(loss.outline, domain, tol))
+        walk = Walk(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
+        status = self._walk(loss, domain, walk, start)
+        return walk.solution(status or "")
+
+    @abstractmethod
+    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
+        """Take the steps, telling `walk` of every point; return what is to be said of the end."""
 
 
-def certify(evaluation: Evaluation, domain: Domain, tol: float) -> Certificate:
-    """Certificate of the weights of `evaluation`.
+def complaint(solver: Solver, problem: Problem) -> str | None:
+    """The first need of `solver` that `problem` does not meet."""
+    answers = (need(solver, problem) for need in solver.needs)
+    return next((answer for answer in answers if answer is not None), None)
 
-    ``F(β) − min_B F ≤ σ_B(g) − β·g``, because F is convex with gradient −g: no b in B lowers
-    F by more than ``(b − β)·g``. At the inner optimum this is the true primal–dual gap.
-    """
-    gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
-    return Certificate(evaluation.value, evaluation.value - gap, gap, tol)
+
+def refuse_unfit(solver: Solver, problem: Problem) -> None:
+    """Raise ValueError if `solver` cannot take `problem`, naming those that can."""
+    missing = complaint(solver, problem)
+    if missing is None:
+        return
+    able = [name for name, other in SOLVERS.items() if complaint(other(), problem) is None]
+    ways = " or ".join(f"solver={name!r}" for name in able) or "no other solver"
+    raise ValueError(f"solver={solver.name!r} {missing}; {ways} takes this problem.")
+
+
+class Walk:
+    """The way of a solver: its history, the best weights seen and the best bound proved."""
+
+    def __init__(
+        self, domain: Domain, tol: float, max_iter: int, observer: Observer | None
+    ) -> None:
+        self.domain = domain
+        self.tol = tol
+        self.max_iter = max_iter
+        self.observer = observer
+        self.history: list[Progress] = []
+        self.n_inner_solves = 0
+        self._best: Evaluation | None = None
+        self._bound = float("-inf")
+
+    def arrive(self, point: Evaluation, n_inner_solves: int = 1) -> bool:
+        """Note a point and what it cost; True if the walk is to end here."""
+        self.n_inner_solves += n_inner_solves
+        if self._best is None or point.value <= self._best.value:
+            self._best = point
+        self._bound = certify(point, self.domain, self.tol, self._bound).dual
+        progress = Progress(len(self.history), self.n_inner_solves, self.certificate)
+        self.history.append(progress)
+        stop = self.observer is not None and self.observer(progress)
+        return bool(stop) or self.certificate.converged or progress.iteration >= self.max_iter
+
+    @property
+    def best(self) -> Evaluation:
+        """The point with the least loss so far."""
+        assert self._best is not None, "a walk has at least one point"
+        return self._best
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of the best weights, with the best bound."""
+        return certify(self.best, self.domain, self.tol, self._bound)
+
+    def solution(self, status: str) -> Solution:
+        return Solution(
+            weights=self.best.weights,
+            certificate=self.certificate,
+            evaluation=self.best,
+            n_iter=len(self.history),
+            n_inner_solves=self.n_inner_solves,
+            history=self.history,
+            status=status,
+        )

@@ -31,7 +31,7 @@ import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
-from .base import Observer, Progress, Solution, certify
+from .base import Solver, Walk
 from .quadratic import minimize_quadratic
 
 _ARMIJO = 1e-4
@@ -44,7 +44,7 @@ _LEAST_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(Solver, name="newton"):
     """Outer Newton solver.
 
     Parameters
@@ -55,42 +55,18 @@ class Newton:
 
     coarse_tol: float = 1e-3
 
-    def solve(
-        self,
-        loss: Loss,
-        domain: Domain,
-        *,
-        tol: float = 1e-6,
-        max_iter: int = 50,
-        start: Array | None = None,
-        observer: Observer | None = None,
-    ) -> Solution:
-        """Minimise `loss` over `domain` to the relative gap `tol`."""
+    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
         if start is None:
-            start = self._coarse_start(loss, domain, max_iter)
+            start = self._coarse_start(loss, domain, walk.max_iter)
         point = loss.evaluate(start)
-        n_inner_solves = 1
-        history: list[Progress] = []
-        while True:
-            progress = Progress(len(history), n_inner_solves, certify(point, domain, tol))
-            history.append(progress)
-            stop = observer is not None and observer(progress)
-            if stop or progress.certificate.converged or progress.iteration >= max_iter:
-                break
+        n_trials = 1
+        while not walk.arrive(point, n_trials):
             target = self._model_minimizer(point, domain)
             following, n_trials = self._line_search(loss, point, target)
-            n_inner_solves += n_trials
             if following is None:
+                walk.n_inner_solves += n_trials
                 break
             point = following
-        return Solution(
-            weights=point.weights,
-            certificate=progress.certificate,
-            evaluation=point,
-            n_iter=len(history),
-            n_inner_solves=n_inner_solves,
-            history=history,
-        )
 
     def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
         start = domain.start(loss.n_kernels)
