@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
@@ -56,6 +57,14 @@ class Domain(ABC):
 
         A kernel of weight t is worth it where its gain is ``level · price(t)``; at a minimiser
         that holds for every positive weight, with one level for all.
+        """
+
+    @abstractmethod
+    def balance(self, log_strength: Array) -> Array:
+        """Logarithms of the weights that minimise ``Σ_j exp(log_strength_j)/β_j`` over B.
+
+        With strengths ``β_j² g_j``, the squared norms of the parts of a discriminant, this is
+        the analytic update of Kloft et al. (2011).
         """
 
     @abstractmethod
@@ -133,6 +142,10 @@ class LpBall(Domain):
             u = np.clip(u + excess / (2.0 * t / (t + shift) + self.p - 1.0), -80.0, 10.0)
         return np.exp(u)
 
+    def balance(self, log_strength: Array) -> Array:
+        log_weights = log_strength / (self.p + 1.0)
+        return log_weights - float(logsumexp(self.p * log_weights)) / self.p
+
     def conic_form(self, n_kernels: int) -> ConicForm:
         # x_j^p ≤ t_j as (t_j, 1, x_j) ∈ Pow(1/p), and Σ t_j ≤ 1, x ≥ 0.
         n = n_kernels
@@ -166,6 +179,9 @@ class Box(Domain):
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
         return np.ones(len(strength))
 
+    def balance(self, log_strength: Array) -> Array:
+        return np.zeros(len(log_strength))
+
     def conic_form(self, n_kernels: int) -> ConicForm:
         eye = sparse.eye(n_kernels, format="csc")
         bound = np.concatenate([np.ones(n_kernels), np.zeros(n_kernels)])
@@ -178,30 +194,35 @@ class Simplex(Domain):
     """``Σ β_j ≤ 1``: p = 1, few kernels get a weight."""
 
     def support(self, gains: Array) -> float:
-        return float((gains / self._prices(len(gains))).max())
+        return float((gains / self.prices(len(gains))).max())
 
     def maximizer(self, gains: Array) -> Array:
-        prices = self._prices(len(gains))
+        prices = self.prices(len(gains))
         best = int(np.argmax(gains / prices))
         weights = np.zeros(len(gains))
         weights[best] = 1.0 / prices[best]
         return weights
 
     def gauge(self, weights: Array) -> float:
-        return float(self._prices(len(weights)) @ weights)
+        return float(self.prices(len(weights)) @ weights)
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array]:
-        return self.gauge(weights), self._prices(len(weights)), np.zeros(len(weights))
+        return self.gauge(weights), self.prices(len(weights)), np.zeros(len(weights))
 
     def start(self, n_kernels: int) -> Array:
-        return 1.0 / (n_kernels * self._prices(n_kernels))
+        return 1.0 / (n_kernels * self.prices(n_kernels))
 
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
-        prices = self._prices(len(strength))
+        prices = self.prices(len(strength))
         return np.maximum(np.sqrt(strength / (level * prices)) - shift, 0.0)
 
+    def balance(self, log_strength: Array) -> Array:
+        log_prices = np.log(self.prices(len(log_strength)))
+        log_weights: Array = 0.5 * (log_strength - log_prices)
+        return log_weights - float(logsumexp(log_weights + log_prices))
+
     def conic_form(self, n_kernels: int) -> ConicForm:
-        total = sparse.csc_matrix(self._prices(n_kernels)[None, :])
+        total = sparse.csc_matrix(self.prices(n_kernels)[None, :])
         matrix = sparse.vstack([total, -sparse.eye(n_kernels)], format="csc")
         bound = np.zeros(1 + n_kernels)
         bound[0] = 1.0
@@ -210,11 +231,12 @@ class Simplex(Domain):
     def settle(self, weights: Array, gains: Array) -> Array:
         # Of a weight's share of the budget and its slack (how far its gain per price stays
         # below the best) one is zero at the solution: the smaller one.
-        prices = self._prices(len(weights))
+        prices = self.prices(len(weights))
         slack = 1.0 - gains / prices / self.support(gains)
         return np.where(weights * prices < 1e-2 * slack, 0.0, weights)
 
-    def _prices(self, n_kernels: int) -> Array:
+    def prices(self, n_kernels: int) -> Array:
+        """What a unit of each weight takes of the budget: ``Σ_j prices_j β_j ≤ 1``."""
         return np.ones(n_kernels)
 
 
@@ -236,7 +258,7 @@ class TraceSimplex(Simplex):
             raise ValueError("All kernels have trace zero: there is nothing to learn from.")
         object.__setattr__(self, "traces", np.where(traces > 0, traces, traces.max()))
 
-    def _prices(self, n_kernels: int) -> Array:
+    def prices(self, n_kernels: int) -> Array:
         if n_kernels != len(self.traces):
             raise ValueError(f"{len(self.traces)} traces were given for {n_kernels} kernels.")
         return self.traces

@@ -123,6 +123,8 @@ class JointSquareLoss(SquareLoss):
             weights = weights.copy()
             weights[0] = max(10.0 * weights[0], eps * self._lift / self.kernels.unit)
 
+    fixed_ridge = 0.0
+
     def kernel_weights(self, weights: Array) -> Array:
         return weights[1:]
 

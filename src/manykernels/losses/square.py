@@ -87,6 +87,12 @@ class SquareLoss:
         matrix = self.kernels.kernel(which) / self.reg
         return matrix if self.roots is None else matrix * self.roots * self.roots.T
 
+    def products(self, columns: Array) -> Array:
+        """``K_j @ columns`` of every kernel as A sees it, (n_kernels, m, n_columns)."""
+        if self.roots is None:
+            return self.kernels.apply(columns) / self.reg
+        return self.kernels.apply(columns * self.roots) * (self.roots / self.reg)
+
     def evaluate(self, weights: Array) -> SquareEvaluation:
         """Factorise A at `weights` and return F, gains and what else is asked for."""
         weights = self._factorize(weights)
@@ -138,6 +144,9 @@ class SquareLoss:
         # The transpose of a C-ordered symmetric matrix is itself in LAPACK's order: no copy.
         _, failed = linalg.lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
         return not failed
+
+    #: Coefficient of I in A that no weight can change.
+    fixed_ridge = 1.0
 
     def kernel_weights(self, weights: Array) -> Array:
         """Those of the weights that belong to kernels."""
@@ -234,6 +243,21 @@ class SquareEvaluation:
         # Positive semi-definite up to rounding, which a quadratic program would refuse.
         hessian.flat[:: len(hessian) + 1] += 1e-12 * np.trace(hessian)
         return hessian
+
+    def whiten(self, columns: Array) -> Array:
+        """``R⁻ᵀ @ columns``."""
+        solved, _ = linalg.lapack.dtrtrs(self._recall()._factor.T, columns, lower=0, trans=1)
+        return np.asarray(solved)
+
+    def unwhiten(self, columns: Array) -> Array:
+        """``R⁻¹ @ columns``."""
+        solved, _ = linalg.lapack.dtrtrs(self._recall()._factor.T, columns, lower=0)
+        return np.asarray(solved)
+
+    @property
+    def rotated_outputs(self) -> Array:
+        """U in the basis of the rotated targets, sample weights applied."""
+        return self._solution
 
     def inverse_diagonal(self) -> Array:
         """``diag(A⁻¹)``, consuming the factor: row sums of squares of R⁻¹."""

@@ -1,17 +1,32 @@
 """How: solvers that minimise any loss over any weight domain."""
 
 from ..losses.base import Certificate
+from .analytic import Analytic
 from .base import SOLVERS, Problem, Progress, Solution, Solver, certify, refuse_unfit
+from .conic import QCQP
+from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
 from .newton import Newton
+from .semidefinite import SDP, SDPApprox
+from .sip import SILP, SIP
 
 __all__ = [
+    "QCQP",
+    "SDP",
+    "SILP",
+    "SIP",
     "SOLVERS",
+    "Analytic",
     "Certificate",
+    "Dual",
     "Newton",
     "Problem",
     "Progress",
+    "SDPApprox",
     "Solution",
     "Solver",
+    "TikhonovSolution",
     "certify",
     "refuse_unfit",
+    "tikhonov",
+    "tikhonov_strength",
 ]

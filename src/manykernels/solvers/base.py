@@ -75,6 +75,9 @@ class Problem:
     tol: float
 
 
+#: Each says what is missing, as in "works at p=1 only", or None.
+Need = Callable[["Solver", Problem], str | None]
+
 #: By the name users give: all solvers of the package.
 SOLVERS: dict[str, type[Solver]] = {}
 
@@ -83,8 +86,7 @@ class Solver(ABC):
     """Walks from some weights to the minimiser of a loss over a domain."""
 
     name: ClassVar[str]
-    #: Each gives what is missing, as in "works at p = 1 only", or None.
-    needs: ClassVar[tuple[Callable[[Solver, Problem], str | None], ...]] = ()
+    needs: ClassVar[tuple[Need, ...]] = ()
     #: Outer iterations that are enough, unless a problem is hard.
     default_max_iter: ClassVar[int] = 50
 
@@ -159,12 +161,17 @@ class Walk:
         self._best: Evaluation | None = None
         self._bound = float("-inf")
 
-    def arrive(self, point: Evaluation, n_inner_solves: int = 1) -> bool:
-        """Note a point and what it cost; True if the walk is to end here."""
+    def arrive(
+        self, point: Evaluation, n_inner_solves: int = 1, bound: float = float("-inf")
+    ) -> bool:
+        """Note a point and what it cost; True if the walk is to end here.
+
+        `bound` is a lower bound on the minimum that the solver knows of.
+        """
         self.n_inner_solves += n_inner_solves
         if self._best is None or point.value <= self._best.value:
             self._best = point
-        self._bound = certify(point, self.domain, self.tol, self._bound).dual
+        self._bound = certify(point, self.domain, self.tol, max(self._bound, bound)).dual
         progress = Progress(len(self.history), self.n_inner_solves, self.certificate)
         self.history.append(progress)
         stop = self.observer is not None and self.observer(progress)

@@ -1,0 +1,206 @@
+"""The dual problem with the kernel weights eliminated, by L-BFGS.
+
+F is a maximum over α, and for given α the best weights are known: minimising
+``tr(Hᵀα) − ¼‖α‖² − (1/4λ) Σ_j β_j s_j`` with ``s_j = tr(αᵀK_jα)`` over β ∈ B gives
+
+    max_α  tr(Hᵀα) − ¼‖α‖² − (1/4λ) σ_B(s)                                       Ivanov
+    max_α  tr(Hᵀα) − ¼‖α‖² − (1/64μλ³) σ_B(s)²                                   Tikhonov
+
+with ``σ_B(s) = ‖s‖_q``, smooth for p > 1 (Yan 2012 (26) and Vishwanathan et al. 2010). In the
+first the weights live in the unit ball; in the second they are free and ``(μ/2)‖β‖_p²`` is added
+to ``F/2λ`` (Yan 2012 (25), with C = 1/λ and α scaled by C/2). With α the weights are
+
+    β = ρ · argmax_{b ∈ B} b·s ,    ρ = 1  or  ρ = σ_B(s)/(8μλ²)
+
+that is, ``β_j = ρ s_j^{q/p}/‖s‖_q^{q/p}``. Both are one problem: the Tikhonov solution of (λ, μ)
+is ρ times the solution in the unit ball for λ/ρ, and the solution in the unit ball is that of
+Tikhonov for ``μ = ‖g‖_q/2λ``, see :func:`tikhonov_strength`.
+
+The Hessian in α is close to ``−½A(β)``, as badly conditioned as the kernels. One Cholesky
+factorisation A = RᵀR at the current weights and the variable ``z = Rα`` make it the identity
+near the solution. After some steps of L-BFGS, each a product with every kernel, the weights are
+read off, F is evaluated there, which also gives the next factor, and the true gap decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import optimize
+
+from ..domains import Array, Domain, lp_domain
+from ..losses.base import Certificate, Loss
+from ..losses.square import SquareEvaluation, SquareLoss
+from ._needs import fixed_regularization, smooth_norm, square_loss
+from .base import Need, Problem, Solver, Walk, refuse_unfit
+
+#: From σ_B(s) to what is paid for it, and the derivative.
+Price = Callable[[float], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Dual(Solver, name="dual"):
+    """L-BFGS on the dual problem without weights, 1 < p ≤ ∞.
+
+    Parameters
+    ----------
+    n_steps : int, default=50
+        Steps of L-BFGS between two factorisations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import MKFDA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 3)); y = X[:, 0] > 0
+    >>> model = MKFDA(p=1.5, solver="dual").fit(X, y)
+    >>> model.certificate_.converged
+    True
+    """
+
+    n_steps: int = 50
+
+    needs: ClassVar[tuple[Need, ...]] = (square_loss, fixed_regularization, smooth_norm)
+    default_max_iter = 200
+
+    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
+        assert isinstance(loss, SquareLoss)
+        weights = domain.start(loss.n_kernels) if start is None else start
+        bound = -np.inf
+        while not walk.arrive(point := loss.evaluate(weights), bound=bound):
+            weights, bound = _ascend(loss, domain, point, _unit_ball, self.n_steps, walk.tol)
+
+
+@dataclass(frozen=True)
+class TikhonovSolution:
+    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+    radius : float
+        ``‖weights‖_p``. The same direction is best in the unit ball for λ/radius.
+    certificate : Certificate
+        Of the objective above.
+    evaluation : SquareEvaluation
+        The loss at the weights.
+    """
+
+    weights: Array
+    radius: float
+    certificate: Certificate
+    evaluation: SquareEvaluation
+
+
+def tikhonov(
+    loss: SquareLoss,
+    p: float,
+    mu: float,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    n_steps: int = 50,
+) -> TikhonovSolution:
+    """Kernel weights with a price on their norm instead of a ball, Yan 2012 (25) and (26).
+
+    Parameters
+    ----------
+    loss : SquareLoss
+    p : float > 1
+        Norm of the weights.
+    mu : float > 0
+        Price of the squared norm, μ.
+    tol : float, default=1e-6
+        Relative gap at which to stop.
+    max_iter : int, default=200
+        Most factorisations.
+    n_steps : int, default=50
+        Steps of L-BFGS between two factorisations.
+    """
+    if not 0.0 < mu < np.inf:
+        raise ValueError(f"mu must be positive and finite, got {mu!r}.")
+    domain = lp_domain(p)
+    refuse_unfit(Dual(), Problem(loss.outline, domain, tol))
+    factor = 1.0 / (2.0 * loss.reg)  # from F to the units of Yan 2012
+
+    def price(support: float) -> tuple[float, float]:
+        # Products of the loss are divided by λ, so `support` is σ_B(s)/λ.
+        curvature = 1.0 / (64.0 * mu * loss.reg)
+        return curvature * support**2, 2.0 * curvature * support
+
+    weights, bound = domain.start(loss.n_kernels), -np.inf
+    for _ in range(max_iter):
+        point = loss.evaluate(weights)
+        radius = domain.gauge(weights)
+        primal = factor * point.value + 0.5 * mu * radius**2
+        certificate = Certificate(primal, bound, primal - bound, tol)
+        if certificate.converged:
+            break
+        weights, value = _ascend(loss, domain, point, price, n_steps, tol)
+        bound = max(bound, factor * value)
+    return TikhonovSolution(point.weights, radius, certificate, point)
+
+
+def tikhonov_strength(evaluation: SquareEvaluation, domain: Domain, reg: float) -> float:
+    """The μ for which the minimiser over the unit ball is that of the Tikhonov form.
+
+    Of the optimality conditions ``g/2λ = μ ‖β‖_p ∇‖β‖_p``, at ``‖β‖_p = 1``, only the size is
+    left: ``μ = σ_B(g)/2λ``.
+    """
+    return domain.support(evaluation.gains) / (2.0 * reg)
+
+
+def dual_bound(loss: SquareLoss, domain: Domain, alpha: Array) -> float:
+    """Lower bound on the minimum of `loss` over `domain` that any α proves, scaled at its best.
+
+    `alpha` (m, k) is in the basis of ``loss.rotated_targets``.
+    """
+    strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
+    linear = float(np.sum(loss.rotated_targets * alpha))
+    quadratic = loss.fixed_ridge * float(np.sum(alpha**2)) + domain.support(strengths)
+    return linear**2 / quadratic if quadratic > 0.0 else -np.inf
+
+
+def _unit_ball(support: float) -> tuple[float, float]:
+    return 0.25 * support, 0.25
+
+
+def _ascend(
+    loss: SquareLoss,
+    domain: Domain,
+    point: SquareEvaluation,
+    price: Price,
+    n_steps: int,
+    tol: float,
+) -> tuple[Array, float]:
+    """Weights and dual value after some steps of L-BFGS from the inner solution at `point`."""
+    targets = loss.rotated_targets
+    size = float(np.sum(targets**2))
+
+    def negative(flat: Array) -> tuple[float, Array]:
+        alpha = point.unwhiten(flat.reshape(targets.shape))
+        products = loss.products(alpha)
+        strengths = np.einsum("jik,ik->j", products, alpha)
+        paid, rate = price(domain.support(strengths))
+        value = np.sum(targets * alpha) - 0.25 * np.sum(alpha**2) - paid
+        # dσ/ds are the weights where σ is attained, ds_j/dα = 2K_jα.
+        pull = np.einsum("j,jik->ik", domain.maximizer(strengths), products)
+        gradient = targets - 0.5 * alpha - 2.0 * rate * pull
+        return -value / size, -point.whiten(gradient).ravel() / size
+
+    # z = Rα for α = 2U, since RᵀR U = H.
+    start = 2.0 * point.whiten(targets)
+    found = optimize.minimize(
+        negative,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": n_steps, "ftol": 1e-2 * tol * point.value / size, "gtol": 0.0},
+    )
+    alpha = point.unwhiten(found.x.reshape(targets.shape))
+    strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
+    _, rate = price(domain.support(strengths))
+    return 4.0 * rate * domain.maximizer(strengths), float(-found.fun * size)

@@ -1,0 +1,221 @@
+"""Semi-infinite programs by cutting planes: the wrapper algorithms of the papers.
+
+F is the largest of infinitely many functions linear in β, one for every α. The solution α_r at
+weights β_r gives the cut
+
+    F(β) ≥ c_r − β·q_r ,    q_r = g(β_r) ,   c_r = F(β_r) + β_r·q_r
+
+The restricted master problem minimises the greatest of the cuts so far,
+
+    min_{ζ, β} ζ   s.t.  ζ ≥ c_r − β·q_r  (r = 1 … t),   β ∈ B
+
+and its solution is where the next cut is made (Yan 2012, algorithms 1 and 2, with θ = −ζ and
+S = −F; Ye 2008 (16) and (37)). The papers stop when ``|1 − S/θ| ≤ ε``. On a simplex the master
+is a linear program, to which HiGHS adds each cut as a row and goes on from its last basis. For
+p > 1 the constraint ``c(β) = Σ β_j^p ≤ 1`` is replaced by its second-order expansion at the
+current weights β̃ (Yan 2012 (11)),
+
+    ν(β) = c(β̃) + ∇c·(β − β̃) + ½ Σ_j c''_j (β_j − β̃_j)² ≤ 1
+
+a ball in ``z_j = β_j √c''_j``, and Clarabel solves a program with linear constraints and one
+second-order cone. The expansion is right only on the boundary, so iterates are renormalised; and
+only near β̃, so it is made again at the solution until the weights settle, which costs no inner
+problem. (With a single expansion the papers' test can hold at weights far from optimal.)
+
+Cutting planes know no curvature: weights jump between corners of B, most of all at p = 1, and
+ζ is only as good as the cuts. The certificate of the package tells how far the best weights
+are from optimal, whatever ζ says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import clarabel
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ..domains import Array, Domain
+from ..losses.base import Loss
+from ._needs import on_a_simplex
+from .base import Need, Problem, Solver, Walk
+
+# The feasibility tolerance of linear programs: what cuts cannot tell apart.
+_LEAST_TOL = 1e-7
+_LEAST_WEIGHT = 1e-10
+_EXPANSIONS = 20
+_SETTLED = 1e-9
+
+
+def _attainable_tol(solver: Solver, problem: Problem) -> str | None:
+    if problem.tol >= _LEAST_TOL:
+        return None
+    return f"cannot tell cuts closer than {_LEAST_TOL:g} apart, tol={problem.tol:g} is less"
+
+
+@dataclass(frozen=True)
+class SIP(Solver, name="sip"):
+    """Cutting planes for any p.
+
+    Parameters
+    ----------
+    eps : float, optional
+        The papers' tolerance on ``|1 − S/θ|``; by default `tol`. The walk also ends when the
+        true gap is within `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import MKFDA
+    >>> from manykernels.solvers import SIP
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 3)); y = X[:, 0] > 0
+    >>> model = MKFDA(p=1, solver=SIP(eps=1e-4), tol=1e-2).fit(X, y)
+    >>> model.certificate_.converged
+    True
+    """
+
+    eps: float | None = None
+
+    needs: ClassVar[tuple[Need, ...]] = (_attainable_tol,)
+    default_max_iter = 1000
+
+    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
+        eps = walk.tol if self.eps is None else self.eps
+        weights = domain.start(loss.n_kernels) if start is None else start
+        point = loss.evaluate(weights)
+        master = _master(domain, point.value, loss.n_kernels)
+        least = -np.inf
+        while not walk.arrive(point) and not abs(1.0 - point.value / least) <= eps:
+            master.add_cut(point.value + float(point.weights @ point.gains), point.gains)
+            weights, least, failure = master.solve(point.weights)
+            if failure:
+                return f"the master problem with {len(walk.history)} cuts ended as {failure}"
+            point = loss.evaluate(domain.onto_boundary(weights))
+        return f"|1 − S/θ| is {abs(1.0 - point.value / least):.1e}"
+
+
+@dataclass(frozen=True)
+class SILP(SIP, name="silp"):
+    """Semi-infinite linear program of Ye 2008 (16), (37), joint (44), (47): p = 1.
+
+    Parameters
+    ----------
+    eps : float, optional
+        As for :class:`SIP`; Ye et al. use 5e-4.
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = (*SIP.needs, on_a_simplex)
+
+
+class _Master(Protocol):
+    def add_cut(self, constant: float, slope: Array) -> None: ...
+
+    def solve(self, current: Array) -> tuple[Array, float, str]:
+        """Weights, ζ, and what went wrong if anything did."""
+        ...
+
+
+def _master(domain: Domain, size: float, n_kernels: int) -> _Master:
+    level = domain.level_set(domain.start(n_kernels))
+    curved = level is not None and level[2].any()
+    return (_QuadraticMaster if curved else _LinearMaster)(domain, size, n_kernels)
+
+
+class _LinearMaster:
+    """min ζ over cuts and ``conic_form`` of a polyhedral domain, by HiGHS."""
+
+    def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
+        import highspy  # takes its time to import, and most users never need it
+
+        self._n = n_kernels
+        self._size = abs(size) or 1.0
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self._highs.setOptionValue("output_flag", False)
+        self._highs.setOptionValue("primal_feasibility_tolerance", 1e-10)
+        self._highs.setOptionValue("dual_feasibility_tolerance", 1e-10)
+        infinity = highspy.kHighsInf
+        # Columns: ζ/size, then the weights.
+        self._highs.addVar(-infinity, infinity)
+        self._highs.changeColCost(0, 1.0)
+        for _ in range(n_kernels):
+            self._highs.addVar(0.0, infinity)
+        form = domain.conic_form(n_kernels)
+        for row, bound in zip(form.matrix.toarray(), form.bound, strict=True):
+            columns = np.flatnonzero(row)
+            self._add_row(-infinity, bound, columns + 1, row[columns])
+
+    def _add_row(
+        self, lower: float, upper: float, columns: NDArray[np.intp], values: Array
+    ) -> None:
+        self._highs.addRow(lower, upper, len(columns), columns.astype(np.int32), values)
+
+    def add_cut(self, constant: float, slope: Array) -> None:
+        row = np.concatenate([[1.0], slope / self._size])
+        self._add_row(constant / self._size, np.inf, np.arange(1 + self._n), row)
+
+    def solve(self, current: Array) -> tuple[Array, float, str]:
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        values = np.array(self._highs.getSolution().col_value)
+        failure = "" if status == self._optimal else self._highs.modelStatusToString(status)
+        return np.maximum(values[1:], 0.0), values[0] * self._size, failure
+
+
+class _QuadraticMaster:
+    """min ζ over cuts and the second-order expansion of a curved boundary, by Clarabel."""
+
+    def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
+        self._domain = domain
+        self._n = n_kernels
+        self._size = abs(size) or 1.0
+        self._constants: list[float] = []
+        self._slopes: list[Array] = []
+        self._settings = clarabel.DefaultSettings()
+        self._settings.verbose = False
+
+    def add_cut(self, constant: float, slope: Array) -> None:
+        self._constants.append(constant / self._size)
+        self._slopes.append(slope / self._size)
+
+    def solve(self, current: Array) -> tuple[Array, float, str]:
+        best, least, failure = current, np.inf, ""
+        for _ in range(_EXPANSIONS):
+            weights, failure = self._solve_expansion(current)
+            if failure or not weights.any():
+                break
+            current = self._domain.onto_boundary(weights)
+            greatest = float(np.max(self._constants - np.array(self._slopes) @ current))
+            if greatest >= least - _SETTLED * abs(least):
+                break
+            best, least, failure = current, greatest, ""
+        return best, least * self._size, "" if least < np.inf else failure
+
+    def _solve_expansion(self, current: Array) -> tuple[Array, str]:
+        # A weight of zero has infinite curvature below p = 2 and none above.
+        expansion = self._domain.onto_boundary(np.maximum(current, _LEAST_WEIGHT))
+        level = self._domain.level_set(expansion)
+        assert level is not None
+        _, gradient, curvature = level
+        unit = 1.0 / np.sqrt(curvature)  # β = unit · z
+        radius = float(np.linalg.norm(gradient * unit))
+        center = expansion / unit - gradient * unit
+        n, n_cuts = self._n, len(self._constants)
+        # Rows: cuts, z ≥ 0, ‖z − center‖ ≤ radius. Columns: ζ, z.
+        cuts = np.column_stack([-np.ones(n_cuts), -np.array(self._slopes) * unit])
+        signs = sparse.hstack([sparse.csc_matrix((n, 1)), -sparse.eye(n)])
+        ball = sparse.vstack([sparse.csc_matrix((1, n + 1)), signs])
+        result = clarabel.DefaultSolver(
+            sparse.csc_matrix((n + 1, n + 1)),
+            np.concatenate([[1.0], np.zeros(n)]),
+            sparse.vstack([cuts, signs, ball], format="csc"),
+            np.concatenate([-np.array(self._constants), np.zeros(n), [radius], -center]),
+            [clarabel.NonnegativeConeT(n_cuts + n), clarabel.SecondOrderConeT(n + 1)],
+            self._settings,
+        ).solve()
+        solved = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+        failure = "" if result.status in solved else str(result.status)
+        return np.maximum(unit * np.asarray(result.x)[1:], 0.0), failure
