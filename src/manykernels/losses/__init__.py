@@ -2,6 +2,7 @@
 
 from .base import Certificate, Evaluation, KernelOperator, Loss, Outline
 from .joint import JointSquareLoss
+from .kim import KimLoss
 from .square import SquareLoss
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "Evaluation",
     "JointSquareLoss",
     "KernelOperator",
+    "KimLoss",
     "Loss",
     "Outline",
     "SquareLoss",

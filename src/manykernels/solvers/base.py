@@ -78,6 +78,9 @@ class Problem:
 #: Each says what is missing, as in "works at p=1 only", or None.
 Need = Callable[["Solver", Problem], str | None]
 
+#: The one to name first.
+DEFAULT_SOLVER = "newton"
+
 #: By the name users give: all solvers of the package.
 SOLVERS: dict[str, type[Solver]] = {}
 
@@ -89,6 +92,8 @@ class Solver(ABC):
     needs: ClassVar[tuple[Need, ...]] = ()
     #: Outer iterations that are enough, unless a problem is hard.
     default_max_iter: ClassVar[int] = 50
+    #: Whether a few columns of the kernels at a time are enough, so that none need be stored.
+    by_columns: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -142,6 +147,7 @@ def refuse_unfit(solver: Solver, problem: Problem) -> None:
     if missing is None:
         return
     able = [name for name, other in SOLVERS.items() if complaint(other(), problem) is None]
+    able.sort(key=lambda name: name != DEFAULT_SOLVER)
     ways = " or ".join(f"solver={name!r}" for name in able) or "no other solver"
     raise ValueError(f"solver={solver.name!r} {missing}; {ways} takes this problem.")
 

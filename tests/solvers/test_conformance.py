@@ -1,0 +1,177 @@
+"""Every solver on the same problems: values agree within the sum of the gaps, gaps are true."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from manykernels.domains import TraceSimplex, lp_domain
+from manykernels.losses import JointSquareLoss
+from manykernels.solvers import SILP, SIP, SOLVERS, Newton, Problem, certify, refuse_unfit
+from manykernels.solvers.base import complaint
+from tests.problems import random_gram_matrices, square_loss
+
+PS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0, 8.0, np.inf]
+# Cutting planes are slow; what they prove is checked at the tolerance they reach.
+TOLERANCES = {"sip": 1e-3, "silp": 1e-3}
+
+
+def stacks():
+    base = random_gram_matrices(4, 30)
+    near = 1e-9 * random_gram_matrices(1, 30, seed=9)
+    return {
+        "plain": base,
+        "near duplicates": np.concatenate([base, base[:1], base[1:2] + near]),
+        "zero kernel": np.concatenate([base, np.zeros((1, 30, 30))]),
+        "one kernel": base[:1],
+        "fewer samples than kernels": random_gram_matrices(15, 10, rank=3),
+        "scales far apart": base * np.array([1e-6, 1.0, 1e6, 1.0])[:, None, None],
+    }
+
+
+def losses(n_classes, **options):
+    return {name: square_loss(K, n_classes, **options) for name, K in stacks().items()}
+
+
+def joint(loss):
+    return JointSquareLoss(loss.kernels, loss.targets, 1.0, loss.sample_weight)
+
+
+def takes(name, loss, domain):
+    return complaint(SOLVERS[name](), Problem(loss.outline, domain, 1e-6)) is None
+
+
+def check_against_newton(name, loss, domain):
+    tol = TOLERANCES.get(name, 1e-6)
+    reference = Newton().solve(loss, domain, tol=1e-9)
+    solution = SOLVERS[name]().solve(loss, domain, tol=tol)
+    best, found = reference.certificate, solution.certificate
+    rounding = 1e-9 * abs(best.primal)
+    assert abs(found.primal - best.primal) <= found.gap + best.gap + rounding
+    assert found.dual <= best.primal + rounding
+    assert solution.weights.min() >= 0.0
+    assert domain.gauge(solution.weights) <= 1.0 + 1e-9
+    again = certify(loss.evaluate(solution.weights), domain, tol)
+    assert again.primal == pytest.approx(found.primal, rel=1e-8)
+    assert again.gap >= found.gap - rounding
+    assert solution.n_iter == len(solution.history)
+    assert solution.n_inner_solves >= 1
+    gaps = [step.certificate.gap for step in solution.history]
+    assert min(gaps) >= -rounding
+    assert (np.diff(gaps) <= rounding).all(), "the best gap never grows"
+    return solution
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("p", PS, ids=lambda p: f"p={p:g}")
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_values_agree_within_the_gaps(name, p, n_classes):
+    domain = lp_domain(p)
+    for loss in losses(n_classes).values():
+        if takes(name, loss, domain):
+            solution = check_against_newton(name, loss, domain)
+            if name != "sdp-approx" or n_classes == 2:
+                assert solution.certificate.rel_gap <= 1e-2
+        else:
+            with pytest.raises(ValueError, match="takes this problem"):
+                SOLVERS[name]().solve(loss, domain)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_trace_simplex_and_learnt_regularization(name, n_classes):
+    loss = square_loss(random_gram_matrices(4, 30), n_classes, normalize=None)
+    traces = loss.kernels.row_diag.sum(axis=1)
+    learnt = joint(loss)
+    problems = [
+        (loss, TraceSimplex(traces)),
+        (learnt, TraceSimplex(np.concatenate([[30.0], traces]))),
+    ]
+    for problem, domain in problems:
+        if takes(name, problem, domain):
+            check_against_newton(name, problem, domain)
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_sample_weights_are_repeated_samples(name):
+    matrices = random_gram_matrices(3, 20)
+    weight = np.ones(20)
+    weight[:5] = 2.0
+    weighted = square_loss(matrices, 2, sample_weight=weight)
+    rows = np.concatenate([np.arange(20), np.arange(5)])
+    labels = weighted.targets[rows]
+    repeated = square_loss(matrices[:, rows][:, :, rows], 2)
+    repeated.targets[:] = labels
+    repeated = type(repeated)(repeated.kernels, labels, repeated.reg)
+    domain = lp_domain(1.0) if takes(name, weighted, lp_domain(1.0)) else lp_domain(2.0)
+    solver = SOLVERS[name]()
+    tol = TOLERANCES.get(name, 1e-6)
+    one = solver.solve(weighted, domain, tol=tol)
+    other = solver.solve(repeated, domain, tol=tol)
+    allowed = one.certificate.gap + other.certificate.gap + 1e-9 * one.certificate.primal
+    assert abs(one.certificate.primal - other.certificate.primal) <= allowed
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("learnt", [False, True], ids=["given reg", "learnt reg"])
+def test_the_programs_of_ye_have_one_optimum(n_classes, learnt):
+    loss = square_loss(random_gram_matrices(5, 50), n_classes, normalize="trace", reg=5e-4)
+    if learnt:
+        loss = JointSquareLoss(loss.kernels, loss.targets, 1 / 50)
+    domain = lp_domain(1.0)
+    best = Newton().solve(loss, domain, tol=1e-9).certificate.primal
+    for name in ("sdp", "qcqp"):
+        found = SOLVERS[name]().solve(loss, domain, tol=1e-6)
+        assert found.certificate.primal == pytest.approx(best, rel=1e-6)
+        assert found.certificate.rel_gap <= 1e-6
+    cuts = SILP(eps=1e-6).solve(loss, domain, tol=1e-6)
+    assert cuts.certificate.primal == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_an_observer_can_stop_any_solver(name):
+    loss = square_loss(random_gram_matrices(6, 40), 3, reg=1e-2)
+    domain = lp_domain(1.0) if takes(name, loss, lp_domain(1.0)) else lp_domain(1.1)
+    seen = []
+
+    def stop_at_once(progress):
+        seen.append(progress)
+        return True
+
+    solution = SOLVERS[name]().solve(loss, domain, tol=1e-7, observer=stop_at_once)
+    assert len(seen) == solution.n_iter == 1
+    assert np.isfinite(solution.certificate.gap)
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_a_refusal_comes_before_any_work(name):
+    class Untouched:
+        """A loss that nobody may evaluate."""
+
+        outline = joint(square_loss(random_gram_matrices(2, 10), 2)).outline
+        n_kernels = 3
+
+    problem = Problem(Untouched.outline, lp_domain(2.0), 1e-6)
+    missing = complaint(SOLVERS[name](), problem)
+    if missing is None:
+        refuse_unfit(SOLVERS[name](), problem)
+        return
+    with pytest.raises(ValueError, match=f"solver='{name}' .*; solver='newton'"):
+        SOLVERS[name]().solve(Untouched(), lp_domain(2.0))
+
+
+def test_every_problem_has_a_solver():
+    for p in PS:
+        for loss in (square_loss(random_gram_matrices(2, 10), 2), None):
+            given = square_loss(random_gram_matrices(2, 10), 2)
+            problem = given if loss is not None else joint(given)
+            assert any(takes(name, problem, lp_domain(p)) for name in SOLVERS)
+
+
+def test_the_papers_test_of_cutting_planes_is_the_default_end():
+    loss = square_loss(random_gram_matrices(5, 30), 2, reg=1e-2)
+    loose = SIP(eps=1e-2).solve(loss, lp_domain(1.0), tol=1e-7)
+    strict = SIP(eps=1e-5).solve(loss, lp_domain(1.0), tol=1e-7)
+    assert loose.n_inner_solves < strict.n_inner_solves
+    assert loose.certificate.primal >= strict.certificate.primal
+    assert "|1 − S/θ|" in loose.status
