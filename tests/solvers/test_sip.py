@@ -1,0 +1,147 @@
+"""Cutting planes: masters, their failures, what the papers' test means and what it does not."""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
+
+from manykernels import MKFDA
+from manykernels.domains import TraceSimplex, lp_domain
+from manykernels.solvers import SILP, SIP, Newton
+from manykernels.solvers.sip import _LinearMaster, _QuadraticMaster
+from tests.problems import random_gram_matrices, square_loss
+
+
+def random_cuts(n_kernels, n_cuts, seed=0):
+    rng = np.random.default_rng(seed)
+    slopes = rng.uniform(0, 3, (n_cuts, n_kernels))
+    return rng.uniform(2, 4, n_cuts), slopes
+
+
+def test_linear_master_is_the_linear_program_at_every_cut():
+    constants, slopes = random_cuts(4, 12)
+    prices = np.array([1.0, 2.0, 0.5, 1.5])
+    master = _LinearMaster(TraceSimplex(prices), 2.0, 4)
+    for n_cuts in range(1, 13):
+        master.add_cut(constants[n_cuts - 1], slopes[n_cuts - 1])
+        weights, least, mixture, failure = master.solve(weights if n_cuts > 1 else np.ones(4))
+        oracle = linprog(
+            [1, 0, 0, 0, 0],
+            A_ub=np.vstack([np.column_stack([-np.ones(n_cuts), -slopes[:n_cuts]]), [0, *prices]]),
+            b_ub=[*-constants[:n_cuts], 1.0],
+            bounds=[(None, None)] + 4 * [(0, None)],
+        )
+        assert failure == ""
+        assert least == pytest.approx(oracle.fun, rel=1e-9)
+        assert np.max(constants[:n_cuts] - slopes[:n_cuts] @ weights) == pytest.approx(least)
+        assert len(mixture) == n_cuts
+        assert mixture.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("p", [1 + 2.0**-6, 1.5, 2.0, 4.0])
+def test_quadratic_master_finds_the_best_point_of_the_ball(p):
+    """Among random points of the sphere none has a smaller greatest cut."""
+    constants, slopes = random_cuts(4, 6)
+    domain = lp_domain(p)
+    master = _QuadraticMaster(domain, 2.0, 4)
+    for constant, slope in zip(constants, slopes, strict=True):
+        master.add_cut(constant, slope)
+    weights, least, _, failure = master.solve(domain.start(4))
+    assert failure == ""
+    assert domain.gauge(weights) == pytest.approx(1.0)
+    points = np.random.default_rng(1).dirichlet(np.ones(4), 20000) ** (1 / p)
+    sampled = np.min(np.max(constants - points @ slopes.T, axis=1))
+    assert least <= sampled + 1e-3 * abs(sampled)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5])
+def test_a_master_that_fails_leaves_the_best_weights_and_says_why(p, monkeypatch):
+    loss = square_loss(random_gram_matrices(5, 30), 2, reg=1e-2)
+    solve = {1.0: _LinearMaster, 1.5: _QuadraticMaster}[p]
+    original = solve.solve
+
+    def third_fails(self, current):
+        weights, least, mixture, failure = original(self, current)
+        return weights, least, mixture, "Infeasible" if len(mixture) == 3 else failure
+
+    monkeypatch.setattr(solve, "solve", third_fails)
+    solution = SIP().solve(loss, lp_domain(p), tol=1e-7)
+    assert solution.status == "the master problem with 3 cuts ended as Infeasible"
+    assert solution.n_iter == 3
+    assert not solution.certificate.converged
+    values = [step.certificate.primal for step in solution.history]
+    assert solution.certificate.primal == min(values)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    with pytest.warns(ConvergenceWarning, match=r"3 cuts ended as Infeasible.*use solver"):
+        model = MKFDA(p=p, solver="sip", tol=1e-7).fit(X, X[:, 0] + X[:, 1] ** 2 > 0.5)
+    assert model.score(X, X[:, 0] + X[:, 1] ** 2 > 0.5) > 0.7
+
+
+def test_status_of_the_conic_solver_is_passed_on(monkeypatch):
+    class Refusing:
+        def __init__(self, *args):
+            pass
+
+        def solve(self):
+            class Result:
+                status = clarabel.SolverStatus.PrimalInfeasible
+                x = np.full(6, np.nan)
+                z = np.full(50, np.nan)
+
+            return Result
+
+    monkeypatch.setattr(clarabel, "DefaultSolver", Refusing)
+    loss = square_loss(random_gram_matrices(5, 30), 2)
+    solution = SIP().solve(loss, lp_domain(1.5))
+    assert "PrimalInfeasible" in solution.status
+    assert np.isfinite(solution.weights).all()
+
+
+def test_status_of_the_linear_solver_is_passed_on():
+    master = _LinearMaster(lp_domain(1.0), 1.0, 2)
+    _, _, _, failure = master.solve(np.ones(2))
+    assert failure == "Unbounded"
+
+
+@pytest.mark.parametrize("solver", [SIP, SILP])
+def test_tolerances_below_those_of_linear_programs_are_refused(solver):
+    loss = square_loss(random_gram_matrices(3, 20), 2)
+    with pytest.raises(ValueError, match=r"closer than 1e-07 apart, tol=1e-08.*'newton'"):
+        solver().solve(loss, lp_domain(1.0), tol=1e-8)
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(ValueError, match="tol=1e-09 is less"):
+        MKFDA(solver="sip", tol=1e-9).fit(X, X[:, 0] > 0)
+
+
+def test_linear_programs_are_warm_started(monkeypatch):
+    """Rows are added to one model; after the first cut, few simplex iterations are needed."""
+    loss = square_loss(random_gram_matrices(8, 40), 3, reg=1e-2)
+    iterations = []
+    original = _LinearMaster.solve
+
+    def counting(self, current):
+        result = original(self, current)
+        iterations.append(self._highs.getInfo().simplex_iteration_count)
+        return result
+
+    monkeypatch.setattr(_LinearMaster, "solve", counting)
+    SIP(eps=1e-4).solve(loss, lp_domain(1.0), tol=1e-6)
+    assert len(iterations) > 20
+    assert np.median(iterations) <= 8
+
+
+def test_the_mixture_of_cuts_proves_more_than_the_weights():
+    loss = square_loss(random_gram_matrices(6, 40), 2, reg=1e-3)
+    domain = lp_domain(1.0)
+    solution = SIP(eps=1e-4).solve(loss, domain, tol=1e-6)
+    best = Newton().solve(loss, domain, tol=1e-8).certificate.primal
+    alone = (
+        domain.support(solution.evaluation.gains) - solution.weights @ solution.evaluation.gains
+    )
+    assert solution.certificate.gap < 0.2 * alone
+    assert solution.certificate.dual <= best * (1 + 1e-9)
+    assert solution.certificate.rel_gap < 2e-4
