@@ -27,7 +27,7 @@ def test_linear_master_is_the_linear_program_at_every_cut():
     master = _LinearMaster(TraceSimplex(prices), 2.0, 4)
     for n_cuts in range(1, 13):
         master.add_cut(constants[n_cuts - 1], slopes[n_cuts - 1])
-        weights, least, mixture, failure = master.solve(weights if n_cuts > 1 else np.ones(4))
+        weights, least, mixture, failure = master.solve(np.ones(4))
         oracle = linprog(
             [1, 0, 0, 0, 0],
             A_ub=np.vstack([np.column_stack([-np.ones(n_cuts), -slopes[:n_cuts]]), [0, *prices]]),
