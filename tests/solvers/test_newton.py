@@ -49,6 +49,18 @@ def test_every_p_and_reg_within_eight_factorisations(p, reg):
         assert solution.n_inner_solves <= 8
 
 
+@pytest.mark.parametrize("reg", [1e-6, 1e-8])
+@pytest.mark.parametrize("p", [1.0, 1 + 2.0**-6, 1.125, 2.0])
+def test_kernels_of_low_rank_at_tiny_reg(p, reg):
+    """Spectra that decay to nothing, λ next to rounding: where full steps are often rejected."""
+    for n_classes in (2, 4):
+        for seed in range(6):
+            loss = square_loss(random_gram_matrices(6, 40, seed), n_classes, reg, seed)
+            solution = Newton().solve(loss, lp_domain(p), tol=1e-6)
+            assert solution.certificate.converged
+            assert solution.n_inner_solves <= 12
+
+
 def test_the_gap_bounds_the_distance_to_the_optimum_all_along():
     for n_classes in (2, 5):
         loss = square_loss(random_gram_matrices(5, 30), n_classes, reg=0.01)

@@ -23,6 +23,12 @@ from ..losses.base import Loss
 from .base import Solver, Walk
 
 
+def updated(log_weights: Array, gains: Array, domain: Domain) -> Array:
+    """Logarithms of the weights after one update; kernels without weight or gain stay out."""
+    with np.errstate(divide="ignore"):
+        return domain.balance(2.0 * log_weights + np.log(gains))
+
+
 @dataclass(frozen=True)
 class Analytic(Solver, name="analytic"):
     """Alternates between the discriminant and the closed form of its best weights.
@@ -42,9 +48,9 @@ class Analytic(Solver, name="analytic"):
 
     def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
         weights = domain.start(loss.n_kernels) if start is None else start
-        with np.errstate(divide="ignore"):  # kernels without weight or gain stay out
+        with np.errstate(divide="ignore"):
             log_weights = np.log(weights)
             while not walk.arrive(point := loss.evaluate(np.exp(log_weights))):
                 # A loss may have raised a weight that was too small for it.
                 log_weights = np.maximum(log_weights, np.log(point.weights))
-                log_weights = domain.balance(2.0 * log_weights + np.log(point.gains))
+                log_weights = updated(log_weights, point.gains, domain)

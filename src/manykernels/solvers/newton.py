@@ -21,6 +21,10 @@ mean curvature of the hyperbola between β_j and t_j is ``c_j Q_jj``, ``c_j = θ
 Q is replaced by ``C^½ Q C^½``, and no weight may fall below a tenth of t_j in one step. At the
 solution t = β and C = I, hence convergence stays quadratic; far from it, this is what keeps the
 number of factorisations small where plain Newton steps crawl.
+
+Should F reject the full step all the same, which happens where λ is close to rounding, the
+analytic update is tried before shorter steps: it never increases F and knows nothing of Q. And
+where differences of F drown in rounding, a point with half of the gap is progress.
 """
 
 from __future__ import annotations
@@ -31,16 +35,16 @@ import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
-from .base import Solver, Walk
+from .analytic import updated
+from .base import Solver, Walk, certify
 from .quadratic import minimize_quadratic
 
 _ARMIJO = 1e-4
 _MAX_BACKTRACKS = 12
-# Changes of F below this fraction may be rounding and cannot be judged by a line search.
-_INDISTINGUISHABLE = 1e-10
 _ROUNDING = 1e-13
 _MAX_BENDING = 1e8
 _LEAST_LEVEL = 1e-3
+_WORTHWHILE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Newton(Solver, name="newton"):
         n_trials = 1
         while not walk.arrive(point, n_trials):
             target = self._model_minimizer(point, domain)
-            following, n_trials = self._line_search(loss, point, target)
+            following, n_trials = self._search(loss, domain, point, target)
             if following is None:
                 walk.n_inner_solves += n_trials
                 break
@@ -91,29 +95,35 @@ class Newton(Solver, name="newton"):
         return target
 
     @staticmethod
-    def _line_search(
-        loss: Loss, point: Evaluation, target: Array
+    def _search(
+        loss: Loss, domain: Domain, point: Evaluation, target: Array
     ) -> tuple[Evaluation | None, int]:
-        """First point from `target` back to `point` that lowers F enough, and trials made."""
+        """A point that lowers F enough, and the trials it took: `target`, or the analytic
+        update, or one on the way back from `target`."""
         direction = target - point.weights
         slope = -float(point.gains @ direction)
+        gap = certify(point, domain, 0.0).gap
         step = 1.0
-        for trial in range(1, _MAX_BACKTRACKS + 1):
+        for trial in range(_MAX_BACKTRACKS):
+            # The analytic update came after the first trial.
+            n_solves = trial + 1 + (trial > 0)
             candidate = loss.evaluate(point.weights + step * direction)
             if candidate.value <= point.value + _ARMIJO * step * slope:
-                return candidate, trial
-            # Close to the solution differences of F are rounding, but slopes are not: the same
-            # test for the parabola through both slopes (Hager and Zhang 2005, (22)).
-            end_slope = -float(candidate.gains @ direction)
-            if (
-                candidate.value <= point.value + _INDISTINGUISHABLE * abs(point.value)
-                and end_slope <= (2.0 * _ARMIJO - 1.0) * slope
-            ):
-                return candidate, trial
+                return candidate, n_solves
+            # Close to the solution differences of F are rounding, but gains are not: half of
+            # the gap is progress whatever F says.
+            if certify(candidate, domain, 0.0).gap <= 0.5 * gap:
+                return candidate, n_solves
+            if trial == 0:
+                with np.errstate(divide="ignore"):
+                    log_weights = updated(np.log(point.weights), point.gains, domain)
+                balanced = loss.evaluate(np.exp(log_weights))
+                if balanced.value <= point.value + _WORTHWHILE * slope:
+                    return balanced, 2
             # Minimiser of the parabola through F, its slope and the rejected value.
             curvature = 2.0 * (candidate.value - point.value - step * slope) / step**2
             step = float(np.clip(-slope / curvature, 0.1 * step, 0.5 * step))
-        return None, _MAX_BACKTRACKS
+        return None, _MAX_BACKTRACKS + 1
 
 
 def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Array, Array]:
