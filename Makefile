@@ -52,6 +52,9 @@ check: $(STAMP) ## lint, formatting, types
 
 bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.solvers
+	$(BIN)/python -m benchmarks.ye2008
+	$(BIN)/python -m benchmarks.large
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf $(VENV) build dist out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,6 +19,11 @@ _SOURCES = {
         "  https://archive.ics.uci.edu/dataset/151 (there called sonar.all-data)",
         ["sonar/sonar.csv"],
     ),
+    "ionosphere": (
+        f"{_UCI}: Ionosphere\n"
+        "  https://archive.ics.uci.edu/dataset/52 (there called ionosphere.data)",
+        ["ionosphere/ionosphere.csv"],
+    ),
     "satimage": (
         f"{_UCI}: Statlog (Landsat Satellite)\n"
         "  https://archive.ics.uci.edu/dataset/146 (there called sat.trn, sat.tst)",
@@ -50,8 +55,19 @@ def sonar():
     y : ndarray of shape (208,), str
     """
     (path,) = _files("sonar")
-    table = np.loadtxt(path, delimiter=",", dtype=str)
-    return table[:, :60].astype(float), table[:, 60].astype("U1")
+    return _labelled_rows(path)
+
+
+def ionosphere():
+    """351 radar returns, 17 complex numbers each: good (g) if they show structure, or bad (b).
+
+    Returns
+    -------
+    X : ndarray of shape (351, 34)
+    y : ndarray of shape (351,), str
+    """
+    (path,) = _files("ionosphere")
+    return _labelled_rows(path)
 
 
 def satimage():
@@ -85,6 +101,12 @@ def mfeat():
         name = path.name.split(".")[0].removeprefix("mfeat-")
         views[name] = _openml(path) if path.suffix == ".csv" else np.loadtxt(path)
     return views, np.repeat(np.arange(10), 200)
+
+
+def _labelled_rows(path):
+    """Numbers, and the first letter of the class at the end of each line of a CSV file."""
+    table = np.loadtxt(path, delimiter=",", dtype=str)
+    return table[:, :-1].astype(float), table[:, -1].astype("U1")
 
 
 def _openml(path):

@@ -17,26 +17,21 @@ in units of m² doubles. Bounds that are missed are reported as missed.
 
 from __future__ import annotations
 
-import argparse
-import platform
 import sys
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import version
-from pathlib import Path
 
-import joblib
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 
-from benchmarks import _data
-from manykernels import MKFDA, KernelStack, __version__, rbf_grid, views_union
+from benchmarks._command import command_line, load, write_page
+from benchmarks._problems import PROBLEMS, Problem
+from benchmarks._tables import environment, markdown
+from manykernels import MKFDA, KernelStack
 from manykernels.estimators._discriminant import fisher_targets
 
 NORMS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
@@ -55,72 +50,6 @@ MOST_PRODUCTS = 4
 
 _REPEATS = 3
 _LEAST_SECONDS = 0.25  # quicker fits are repeated until they have taken this long
-_SATIMAGE_ROWS = 2000
-_REPORT = Path(__file__).parents[1] / "docs" / "benchmarks" / "core.md"
-
-
-# -- data ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Kernels and labels 0 … c−1 of one data set."""
-
-    name: str
-    title: str
-    stack: KernelStack
-    labels: np.ndarray
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.labels.max()) + 1
-
-    @property
-    def kind(self) -> str:
-        return "binary" if self.n_classes == 2 else "multiclass"
-
-    def __str__(self) -> str:
-        m, _, n = self.stack.shape
-        return f"{self.name}: {self.title} ({m} samples, {n} kernels, {self.n_classes} classes)"
-
-
-@lru_cache(maxsize=1)  # two problems share the kernels of mfeat; no two stacks are kept
-def _kernels(source: str) -> tuple[KernelStack, np.ndarray]:
-    """Checked kernels of a data set, and its labels 0 … c−1."""
-    if source == "mfeat":
-        views, y = _data.mfeat()
-        views = {name: StandardScaler().fit_transform(view) for name, view in views.items()}
-        X, union = views_union(views, rbf_grid([0.5, 1, 2], gamma="median"))
-    elif source == "satimage":
-        X, y = _data.satimage()
-        rows = np.random.default_rng(0).choice(len(y), _SATIMAGE_ROWS, replace=False)
-        X, y = X[rows], y[rows]
-        union = rbf_grid(np.logspace(-1, 1, 10), gamma="median")
-    else:
-        X, y = _data.sonar()
-        union = rbf_grid(np.logspace(-1, 2, 10))  # the widths of Ye et al. (2008)
-    return union.fit(X)(X), np.unique(y, return_inverse=True)[1]
-
-
-def mfeat10() -> Problem:
-    return Problem("mfeat10", "Multiple Features, ten digits", *_kernels("mfeat"))
-
-
-def mfeat2() -> Problem:
-    stack, digits = _kernels("mfeat")
-    title = "Multiple Features, digits 0–4 against 5–9"
-    return Problem("mfeat2", title, stack, (digits >= 5).astype(int))
-
-
-def satimage() -> Problem:
-    return Problem("satimage", "Landsat Satellite", *_kernels("satimage"))
-
-
-def sonar() -> Problem:
-    return Problem("sonar", "Sonar", *_kernels("sonar"))
-
-
-PROBLEMS = {load.__name__: load for load in (mfeat10, mfeat2, satimage, sonar)}
 
 
 # -- measurements --------------------------------------------------------------------------
@@ -214,15 +143,10 @@ def table(result: Result) -> str:
     """Markdown table, a row per p and a column per λ."""
     norms = list(dict.fromkeys(p for p, _ in result.cells))
     regs = list(dict.fromkeys(reg for _, reg in result.cells))
-    width = max(len(str(cell)) for cell in result.cells.values())
-    lines = [
-        "| p        | " + " | ".join(f"{f'λ = {reg:g}':>{width}}" for reg in regs) + " |",
-        "|----------|" + "|".join("-" * (width + 1) + ":" for _ in regs) + "|",
-    ]
-    for p in norms:
-        cells = " | ".join(f"{result.cells[p, reg]!s:>{width}}" for reg in regs)
-        lines.append(f"| {p:<8.7g} | {cells} |")
-    return "\n".join(lines)
+    return markdown(
+        ["p", *(f"λ = {reg:g}" for reg in regs)],
+        [[f"{p:.7g}", *(str(result.cells[p, reg]) for reg in regs)] for p in norms],
+    )
 
 
 def summary(result: Result) -> str:
@@ -254,16 +178,13 @@ def _verdict(value: float, bound: float, word: str = "bound") -> str:
 
 def report(results: list[Result]) -> str:
     """The page for the documentation."""
-    packages = ("numpy", "scipy", "scikit-learn", "clarabel")
-    versions = ", ".join(f"{package} {version(package)}" for package in packages)
     parts = [
         "# Fits of MKFDA against one single-kernel discriminant",
         "Written by `python -m benchmarks.core --write`. Cells: relative gap, factorisations, "
         "time of the whole fit over that of one Fisher discriminant on the plain sum of the "
         "same kernels, timed in turn. Memory is the peak beyond the kernels, in matrices of m² "
         f"doubles, at λ = {MEMORY_REG:g}.",
-        f"manykernels {__version__}, {versions}, Python {platform.python_version()}; "
-        f"{platform.system()} {platform.machine()}, {joblib.cpu_count()} cores.",
+        environment(),
         "## Summary",
         "\n".join(f"- {summary(result)}" for result in results),
     ]
@@ -277,16 +198,14 @@ def report(results: list[Result]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; 1 if the data of a set were missing."""
-    options = _parser().parse_args(arguments)
+    parser = command_line("core", "MKFDA against one single-kernel FDA.", list(PROBLEMS))
+    options = parser.parse_args(arguments)
     norms = QUICK_NORMS if options.quick else NORMS
     regs = QUICK_REGS if options.quick else REGS
-    results, missing = [], False
+    results = []
     for name in options.sets:
-        try:
-            problem = PROBLEMS[name]()
-        except SystemExit as error:  # the loaders end a program whose data are not there
-            print(f"{error}\nSkipped: {name}.\n", file=sys.stderr)
-            missing = True
+        problem = load(name, PROBLEMS[name])
+        if problem is None:
             continue
         print(problem, flush=True)
         results.append(run(problem, norms, regs))
@@ -294,32 +213,8 @@ def main(arguments: list[str] | None = None) -> int:
     for result in results:
         print(summary(result))
     if options.write and results:
-        _REPORT.parent.mkdir(parents=True, exist_ok=True)
-        _REPORT.write_text(report(results), encoding="utf-8")
-        print(f"Written: {_REPORT}")
-    return int(missing)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.core", description="MKFDA against one single-kernel FDA."
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer p and λ")
-    parser.add_argument(
-        "--sets",
-        type=_names,
-        default=list(PROBLEMS),
-        help=f"comma-separated, of {','.join(PROBLEMS)} (default: all)",
-    )
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/core.md")
-    return parser
-
-
-def _names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in PROBLEMS]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}")
-    return names
+        write_page("core", report(results))
+    return int(len(results) < len(options.sets))
 
 
 if __name__ == "__main__":

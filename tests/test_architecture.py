@@ -11,8 +11,8 @@ import manykernels
 
 ROOT = Path(manykernels.__file__).parent
 # Each room may import from itself and from the rooms before it.
-ORDER = ["_blas", "_memory", "_sklearn", "domains", "losses", "solvers", "kernels"]
-ORDER += ["estimators", "baselines"]
+ORDER = ["_blas", "_memory", "_sklearn", "metrics", "domains", "losses", "solvers", "kernels"]
+ORDER += ["estimators", "baselines", "report"]
 PURE = {"domains", "losses", "solvers", "_blas"}
 MAX_LINES = 420
 

@@ -11,9 +11,12 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 # What each example must print.
 EXPECTED = {
     "certificate.py": "by hand",
+    "fisher_ratio_baseline.py": "Fisher ratio",
     "kernels_and_columns.py": "kernels__edge__gamma",
     "plot_discriminant_directions.py": "held-out accuracy",
+    "plot_learnt_regularization.py": "λ learnt",
     "plot_lp_norms.py": "share of noise",
+    "plot_solvers.py": "takes this problem",
     "plot_which_views_matter.py": "which_views_matter.png",
     "precomputed_kernels.py": "best of 9 settings",
 }

@@ -7,6 +7,7 @@ from benchmarks import _data
 
 SOURCES = {
     "sonar": ("Sonar", ["sonar/sonar.csv"]),
+    "ionosphere": ("Ionosphere", ["ionosphere/ionosphere.csv"]),
     "satimage": ("Landsat Satellite", ["satimage/sat.trn.txt", "satimage/sat.tst.txt"]),
     "mfeat": (
         "Multiple Features",
@@ -24,12 +25,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_sonar(folder, rng):
-    X = rng.random((5, 60)).round(4)
-    y = np.array(list("RMMRM"))
+@pytest.mark.parametrize(
+    ("name", "n_columns", "labels"), [("sonar", 60, "RMMRM"), ("ionosphere", 34, "gbggb")]
+)
+def test_rows_with_the_class_at_the_end(name, n_columns, labels, folder, rng):
+    X = rng.random((5, n_columns)).round(4)
+    y = np.array(list(labels))
     lines = [",".join([*map(str, row), label]) for row, label in zip(X, y, strict=True)]
-    (folder / "sonar/sonar.csv").write_text("\n".join(lines) + "\n")
-    X_read, y_read = _data.sonar()
+    (folder / f"{name}/{name}.csv").write_text("\n".join(lines) + "\n")
+    X_read, y_read = getattr(_data, name)()
     np.testing.assert_array_equal(X_read, X)
     np.testing.assert_array_equal(y_read, y)
 

@@ -158,8 +158,8 @@ def test_bad_reg(reg):
 
 
 def test_learnt_reg_follows_the_fit_to_training_labels_not_the_noise():
-    """Its known weakness: a kernel that can interpolate drives λ to zero, whatever the labels;
-    where none can, labels without structure leave λ almost the whole budget."""
+    """Its known weakness: kernels that can fit single samples take the place of λ, whatever the
+    labels; where none can, labels without structure leave λ almost the whole budget."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 5))
     noise = rng.permutation(np.arange(80) % 2)

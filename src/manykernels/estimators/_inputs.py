@@ -13,6 +13,7 @@ from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
 from ..kernels._storage import storage_array
 from ..kernels.checks import check_finite
+from ..kernels.streamed import StreamedKernels
 from ..kernels.transforms import Chain
 
 # Entries of a test block held at once, over all kernels: 64 MiB.
@@ -120,12 +121,16 @@ class KernelInput:
             return data.n_kernels
         return len(as_union(self.kernels).kernels)
 
-    def _training_stack(self, data: Any, sample_weight: np.ndarray | None) -> KernelStack:
-        """Kernels of the training rows; bandwidths and scales are frozen here."""
+    def _training_stack(
+        self, data: Any, sample_weight: np.ndarray | None, solver: Any = None
+    ) -> Any:
+        """Stack of the training rows, or its like by columns; scales are frozen here."""
         if isinstance(data, KernelStack):
             return check_stack(data, centered=True, rounding=self._rounding)
         self.union_ = as_union(self.kernels).fit(data, sample_weight=sample_weight)
         self.X_fit_ = data
+        if getattr(solver, "by_columns", False):
+            return StreamedKernels(self.union_, data, cache_bytes=solver.cache_bytes)
         return self.union_(data)
 
     def _table(self, X: Any, *, reset: bool) -> Any:
@@ -182,7 +187,9 @@ class KernelInput:
 
     # -- prediction ------------------------------------------------------------------------
 
-    def _remember_kernels(self, stack: KernelStack, weights: np.ndarray, transform: Chain) -> None:
+    def _remember_kernels(
+        self, stack: KernelStack | StreamedKernels, weights: np.ndarray, transform: Chain
+    ) -> None:
         """Keep what prediction needs: the kernels whose part in the sum is not rounding."""
         active = stack.contributing(weights)
         # Kernels without any variance give no scores, but they do predict the largest prior.

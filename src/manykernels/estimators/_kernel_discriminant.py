@@ -110,7 +110,7 @@ class KernelDiscriminant(
         if isinstance(solver, Solver):
             outline = self._outline(len(labels), self._count_kernels(data))
             refuse_unfit(solver, Problem(outline, domain, self.tol))
-        stack = self._training_stack(data, weights)
+        stack = self._training_stack(data, weights, solver)
         transform = self._preparation()
         stack = transform.fit_transform(stack, weights)
         self.priors_ = self._checked_priors(np.bincount(labels, weights=weights))

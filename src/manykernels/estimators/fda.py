@@ -30,9 +30,15 @@ class MKFDA(KernelDiscriminant):
         kernel matrix.
     p : float in [1, inf], default=2.0
         Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
-    reg : float, default=0.1
-        λ > 0, acting on the kernels after centring and `normalize`.
-    solver : {"newton"} or a solver object, default="newton"
+    reg : float or "joint", default=0.1
+        λ > 0, acting on the kernels after centring and `normalize`. "joint" learns it as the
+        weight of one more kernel, the identity; see the notes.
+    solver : str or a solver object, default="newton"
+        "newton" is the one to use. Those of the papers: "sip" and "silp" (cutting planes),
+        "analytic" (closed-form updates), "dual" (L-BFGS, p > 1), "coordinate" (kernels computed
+        column by column, for samples that are too many for a matrix), "qcqp", "sdp" and
+        "sdp-approx" (convex programs, p = 1). See :mod:`manykernels.solvers` for objects with
+        options, such as ``SIP(eps=1e-4)``.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.
@@ -42,8 +48,8 @@ class MKFDA(KernelDiscriminant):
         Class probabilities for the decision; by default the weighted frequencies.
     tol : float, default=1e-6
         Relative duality gap at which the weights are good enough.
-    max_iter : int, default=50
-        Most outer iterations.
+    max_iter : int, optional
+        Most outer iterations; by default what the solver usually needs.
     verbose : bool, default=False
         Print a line per outer iteration. Progress bars: ``set_callbacks(ProgressBar())``.
 
@@ -65,6 +71,7 @@ class MKFDA(KernelDiscriminant):
     means_ : ndarray of shape (n_classes, n_directions)
         Class means in the space of :meth:`transform`.
     reg_ : float
+        λ, given or learnt.
     n_iter_ : int
         Outer iterations.
     n_factorizations_ : int
@@ -83,6 +90,13 @@ class MKFDA(KernelDiscriminant):
     form, kernel weights held), give the class means and the pooled covariance; a new sample
     goes to the nearest mean in that metric, with priors, as in linear discriminant analysis.
     Probabilities are therefore not those of a fit to its own training outputs.
+
+    With ``reg="joint"`` λ and the weights share one budget, ``‖(λ/u, weights)‖_p ≤ 1`` with u the
+    scale of the normalised identity: 1/m for unit traces, else 1 (Ye 2008, section 4). What is
+    minimised is an error on the training samples, so λ is not what is best for new ones: it goes
+    to zero, down to rounding, wherever kernels can fit single samples as the identity does, and
+    can take most of the budget where none can. Accuracy need not suffer (Tables 2–5 of Ye 2008,
+    docs/benchmarks/ye2008.md); where much depends on λ, compare with a search.
 
     References
     ----------

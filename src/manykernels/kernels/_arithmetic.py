@@ -14,35 +14,21 @@ import numpy as np
 
 from .._blas import add_scaled, matmul
 from ._storage import holds_floats
+from ._transformed import TransformedKernels
 
 # Entries handled at once: 2 MiB, about a second-level cache.
 _BLOCK_ENTRIES = 2**18
 
 
-class KernelArithmetic:
+class KernelArithmetic(TransformedKernels):
     """What can be computed from the numbers of (*) alone; base of ``KernelStack``."""
 
     data: np.ndarray
-    gram: bool
-    row_diag: np.ndarray | None
-    _bounded: bool
-    _scale: np.ndarray
-    _row_factor: np.ndarray | None
-    _col_factor: np.ndarray | None
-    _row_offset: np.ndarray | None
-    _col_offset: np.ndarray | None
 
     @property
     def shape(self) -> tuple[int, int, int]:
         n_kernels, rows, cols = self.data.shape
         return rows, cols, n_kernels
-
-    @property
-    def n_kernels(self) -> int:
-        return len(self.data)
-
-    def __len__(self) -> int:
-        return self.data.shape[1]
 
     def _row_blocks(self) -> Iterator[slice]:
         n_rows, n_cols, _ = self.shape
@@ -100,16 +86,6 @@ class KernelArithmetic:
                 add_scaled(block, self._factored(j, rows), scaled[j])
         return out
 
-    def contributing(self, weights: np.ndarray) -> np.ndarray:
-        """Positions of the kernels whose part in the weighted sum is more than rounding.
-
-        No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
-        """
-        if not (self.gram and self._bounded) or self.row_diag is None:
-            return np.flatnonzero(weights * self._scale)
-        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
-        return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
-
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
 
@@ -151,11 +127,20 @@ class KernelArithmetic:
         product *= self._row_factor[j, :, None]
         return product
 
-    def _check_weights(self, weights: Any) -> np.ndarray:
-        weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != (self.n_kernels,):
-            raise ValueError(
-                f"One weight per kernel is needed: {self.n_kernels} kernels, "
-                f"weights of shape {weights.shape}."
-            )
-        return weights
+    def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
+        for j in range(self.n_kernels):
+            # Rows are contiguous, and those of a Gram matrix are its columns.
+            panel = self.data[j, indices].T if self.gram else self.data[j][:, indices]
+            factor = 1.0 if self._col_factor is None else self._col_factor[j, indices, None]
+            products[j] = panel @ (factor * coefficients)
+        return products
+
+    def _combine_stored(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        block = np.zeros((len(indices), len(indices)))
+        for j in np.flatnonzero(weights).tolist():
+            part = weights[j] * self.data[j][np.ix_(indices, indices)]
+            if self._row_factor is not None and self._col_factor is not None:
+                part *= self._row_factor[j, indices, None] * self._col_factor[j, indices]
+            block += part
+        return block

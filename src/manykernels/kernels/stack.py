@@ -267,46 +267,11 @@ class KernelStack(KernelArithmetic):
 
     # -- transforms, without copying -------------------------------------------------------
 
-    def scaled(self, scale: np.ndarray) -> KernelStack:
-        """Stack of ``scale[j] K_j``."""
-        column = scale[:, None]
-        return self._like(
-            self.data,
-            _scale=self._scale * scale,
-            row_diag=_times(self.row_diag, column),
-            col_diag=_times(self.col_diag, column),
-            _row_offset=_times(self._row_offset, column),
-            _col_offset=_times(self._col_offset, column),
-        )
+    def _changed(self, **changes: Any) -> KernelStack:
+        return self._like(self.data, **changes)
 
-    def rescaled_samples(self, row_factor: np.ndarray, col_factor: np.ndarray) -> KernelStack:
-        """Stack of ``f_j(r) f_j(c) K_j(r, c)`` for factors (n_kernels, rows) and (…, cols)."""
-        base = self if self._row_offset is None else self.materialized()
-        if base._row_factor is not None:
-            row_factor_total = base._row_factor * row_factor
-            col_factor_total = base._col_factor * col_factor
-        else:
-            row_factor_total, col_factor_total = row_factor, col_factor
-        return base._like(
-            base.data,
-            _row_factor=row_factor_total,
-            _col_factor=col_factor_total,
-            row_diag=_times(base.row_diag, row_factor**2),
-            col_diag=_times(base.col_diag, col_factor**2),
-            centered=False,
-        )
-
-    def shifted(self, row_offset: np.ndarray, col_offset: np.ndarray) -> KernelStack:
-        """Stack of ``K_j(r, c) − o_j(r) − o_j(c)``, the form of a centred kernel."""
-        return self._like(
-            self.data,
-            _row_offset=_plus(self._row_offset, row_offset),
-            _col_offset=_plus(self._col_offset, col_offset),
-            row_diag=None if self.row_diag is None else self.row_diag - 2 * row_offset,
-            col_diag=None if self.col_diag is None else self.col_diag - 2 * col_offset,
-            centered=True,
-            _bounded=self._bounded_if_centered,
-        )
+    def _without_offsets(self) -> KernelStack:
+        return self.materialized()
 
     def materialized(self, memmap: str | Path | None = None) -> KernelStack:
         """Copy with all transforms written into the data, in memory or in the file `memmap`."""
@@ -351,11 +316,3 @@ class KernelStack(KernelArithmetic):
             stack = cls(file["data"], names, gram=flags["gram"], **diagonals)
         stack.__dict__.update(flags)
         return stack
-
-
-def _times(array: np.ndarray | None, factor: np.ndarray) -> np.ndarray | None:
-    return None if array is None else array * factor
-
-
-def _plus(array: np.ndarray | None, term: np.ndarray) -> np.ndarray:
-    return term if array is None else array + term

@@ -88,7 +88,7 @@ class KernelUnion(BaseComposition):
         gram = Y is None
         shape = (len(self.kernels_), num_samples(X), num_samples(X if gram else Y))
         data = allocate(shape, memmap)
-        evaluate = _SharedDistances(X, Y)
+        evaluate = SharedDistances(X, Y)
         for matrix, (name, kernel) in zip(data, self.kernels_, strict=True):
             with naming(f"kernel {name!r}"):
                 matrix[...] = evaluate(kernel)
@@ -145,7 +145,7 @@ class KernelUnion(BaseComposition):
         return VisualBlock("parallel", kernels, names=names)
 
 
-class _SharedDistances:
+class SharedDistances:
     """Evaluates kernels on `X` and `Y`, keeping the last distance matrix for the next one."""
 
     def __init__(self, X: Any, Y: Any) -> None:

@@ -18,6 +18,7 @@ is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -63,10 +64,14 @@ class SquareLoss:
         spectrum, basis = np.linalg.eigh(scaled.T @ scaled)
         self.rotation = basis[:, spectrum > 1e-12 * spectrum[-1]]
         self._rotated_targets = np.asfortranarray(scaled @ self.rotation)
-        self._factor = np.empty((len(targets), len(targets)))
         self._products: Array | None = None
         # The point that `_factor` and `_products` belong to.
         self._latest: SquareEvaluation | None = None
+
+    @cached_property
+    def _factor(self) -> Array:
+        # Made when it is first needed: solvers that work by columns never do.
+        return np.empty((len(self.targets), len(self.targets)))
 
     @property
     def n_kernels(self) -> int:

@@ -4,6 +4,7 @@ from ..losses.base import Certificate
 from .analytic import Analytic
 from .base import SOLVERS, Problem, Progress, Solution, Solver, certify, refuse_unfit
 from .conic import QCQP
+from .coordinate import Coordinate
 from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
 from .newton import Newton
 from .semidefinite import SDP, SDPApprox
@@ -17,6 +18,7 @@ __all__ = [
     "SOLVERS",
     "Analytic",
     "Certificate",
+    "Coordinate",
     "Dual",
     "Newton",
     "Problem",

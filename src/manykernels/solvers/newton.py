@@ -65,7 +65,7 @@ class Newton(Solver, name="newton"):
         point = loss.evaluate(start)
         n_trials = 1
         while not walk.arrive(point, n_trials):
-            target = self._model_minimizer(point, domain)
+            target = model_minimizer(point, domain)
             following, n_trials = self._search(loss, domain, point, target)
             if following is None:
                 walk.n_inner_solves += n_trials
@@ -82,19 +82,6 @@ class Newton(Solver, name="newton"):
         return self.solve(coarse, domain, tol=self.coarse_tol, max_iter=max_iter).weights
 
     @staticmethod
-    def _model_minimizer(point: Evaluation, domain: Domain) -> Array:
-        quadratic = point.model_hessian()
-        heading, factors = _secants(point, np.diag(quadratic), domain)
-        quadratic = factors[:, None] * quadratic * factors
-        linear = -point.gains - quadratic @ point.weights
-        lower = np.minimum(0.1 * heading, point.weights)
-        target = minimize_quadratic(linear, quadratic, domain, lower)
-        if target is None or point.gains @ (target - point.weights) <= 0.0:
-            # Never worse than a step of the conditional gradient, which always descends.
-            target = domain.maximizer(point.gains)
-        return target
-
-    @staticmethod
     def _search(
         loss: Loss, domain: Domain, point: Evaluation, target: Array
     ) -> tuple[Evaluation | None, int]:
@@ -102,17 +89,12 @@ class Newton(Solver, name="newton"):
         update, or one on the way back from `target`."""
         direction = target - point.weights
         slope = -float(point.gains @ direction)
-        gap = certify(point, domain, 0.0).gap
         step = 1.0
         for trial in range(_MAX_BACKTRACKS):
             # The analytic update came after the first trial.
             n_solves = trial + 1 + (trial > 0)
             candidate = loss.evaluate(point.weights + step * direction)
-            if candidate.value <= point.value + _ARMIJO * step * slope:
-                return candidate, n_solves
-            # Close to the solution differences of F are rounding, but gains are not: half of
-            # the gap is progress whatever F says.
-            if certify(candidate, domain, 0.0).gap <= 0.5 * gap:
+            if improves(candidate, point, domain):
                 return candidate, n_solves
             if trial == 0:
                 with np.errstate(divide="ignore"):
@@ -124,6 +106,31 @@ class Newton(Solver, name="newton"):
             curvature = 2.0 * (candidate.value - point.value - step * slope) / step**2
             step = float(np.clip(-slope / curvature, 0.1 * step, 0.5 * step))
         return None, _MAX_BACKTRACKS + 1
+
+
+def model_minimizer(point: Evaluation, domain: Domain) -> Array:
+    """Where the quadratic model of the loss at `point` is least over the domain."""
+    quadratic = point.model_hessian()
+    heading, factors = _secants(point, np.diag(quadratic), domain)
+    quadratic = factors[:, None] * quadratic * factors
+    linear = -point.gains - quadratic @ point.weights
+    lower = np.minimum(0.1 * heading, point.weights)
+    target = minimize_quadratic(linear, quadratic, domain, lower)
+    if target is None or point.gains @ (target - point.weights) <= 0.0:
+        # Never worse than a step of the conditional gradient, which always descends.
+        target = domain.maximizer(point.gains)
+    return target
+
+
+def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
+    """Whether F falls enough from `point` to `candidate`, a step along its model."""
+    slope = -float(point.gains @ (candidate.weights - point.weights))
+    if candidate.value <= point.value + _ARMIJO * slope:
+        return True
+    # Close to the solution differences of F are rounding, but gains are not: half of the gap
+    # is progress whatever F says.
+    gap, new_gap = (certify(place, domain, 0.0).gap for place in (point, candidate))
+    return new_gap <= 0.5 * gap
 
 
 def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Array, Array]:

@@ -1,0 +1,259 @@
+"""Square loss without a factorisation: its dual, solved block by block, and what that proves.
+
+In the notation of :mod:`manykernels.losses.square` with ``α = 2U``, F(β) is the largest value of
+
+    D(U, β) = 2 tr(HᵀU) − tr(UᵀA U),   A = I + K_β/λ
+
+(Yan 2012 (24) after its substitutions), the maximum over a block B of samples with the others
+held is reached by the step
+
+    Δ = A_BB⁻¹ R_B,   R = H − A U
+
+(Keerthi and Shevade 2003 for two samples; Yan 2012, section 2.3.1), and the step costs the
+columns of B: the products ``V_j = K_jU``, kept for every kernel, change by ``K_j[:, B]Δ``. They
+give residual and objective at any weights, so these may change from block to block. V_j is
+linear in U: after each sweep over all blocks, D is maximised over the span of the changes of
+the last few sweeps at the price of inner products (with fixed weights, that makes a method of
+conjugate directions of them).
+
+Whatever U is, the discriminant with coefficients U/λ has the primal value
+
+    P(U, β) = ‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ ≥ F(β) ≥ D(U, β),   P − D = ‖R‖²
+
+so with gains ``g_j = tr(UᵀK_jU)/λ`` the bound ``D(U, β) − (σ_B(g) − β·g)``, which no longer
+depends on β, lies below F everywhere on the domain B: ``min_b D(U, b)`` over b in B. Where A is
+far from the identity, the U that is best for D is poor for P, so P is taken at the U that
+minimises it over the same span.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from .base import Array, KernelOperator
+from .square import SquareEvaluation, SquareLoss
+
+Indices = np.ndarray[tuple[int], np.dtype[np.intp]]
+
+# Directions over which D is maximised after a sweep, over all outputs.
+_MOST_DIRECTIONS = 64
+_MOST_SWEEPS_KEPT = 8
+_STRIPS_PER_BLOCK = 16
+_LEAST_STRIP = 8
+# Up to this many rows a factorisation for the leave-one-out outputs is a matter of seconds.
+_EXACT_ROWS = 3000
+_N_PROBES = 4
+_TRACE_SWEEPS = 8
+_TRACE_TOL = 1e-2
+
+
+class ColumnKernels(KernelOperator, Protocol):
+    """Kernels of training rows that can be had a few columns at a time."""
+
+    def apply_columns(self, indices: Indices, coefficients: Array) -> Array:
+        """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, m, n_columns)."""
+        ...
+
+    def combine_block(self, weights: Array, indices: Indices) -> Array:
+        """``Σ_j weights[j] K_j[indices, indices]``."""
+        ...
+
+
+class BlockAscent:
+    """U with ``A(β) U ≈ H``, improved block by block.
+
+    Parameters
+    ----------
+    kernels : ColumnKernels
+    targets : ndarray of shape (m, c)
+        H, sample weights applied.
+    reg : float
+    roots : ndarray of shape (m, 1), optional
+        Square roots of sample weights.
+    block_size : int
+        Most samples of a block.
+    seed : int, default=0
+        Of the blocks, which are others in each sweep.
+    """
+
+    def __init__(
+        self,
+        kernels: ColumnKernels,
+        targets: Array,
+        reg: float,
+        roots: Array | None,
+        block_size: int,
+        seed: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.targets = targets
+        self.reg = reg
+        self.roots = roots
+        self.block_size = block_size
+        self._rng = np.random.default_rng(seed)
+        # Blocks that are always the same stall; kernels keep panels of what is. So blocks are
+        # drawn anew from strips of samples that stay together.
+        per_block = max(2, min(_STRIPS_PER_BLOCK, block_size // _LEAST_STRIP))
+        n_strips = -(-len(targets) // max(1, block_size // per_block))
+        shuffled = self._rng.permutation(len(targets))
+        self._strips = [np.sort(strip) for strip in np.array_split(shuffled, n_strips)]
+        self.solution: Array = np.zeros_like(targets)
+        self.products: Array = np.zeros((kernels.shape[2], *targets.shape))
+        self._n_kept = min(_MOST_SWEEPS_KEPT, max(1, _MOST_DIRECTIONS // targets.shape[1]))
+        self._directions: list[tuple[Array, Array]] = []
+        self._origin = self.solution, self.products
+
+    @classmethod
+    def of(cls, loss: SquareLoss, block_size: int, seed: int = 0) -> BlockAscent:
+        """For the targets of a loss."""
+        kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]
+        return cls(kernels, loss.rotated_targets, loss.reg, loss.roots, block_size, seed)
+
+    def order(self) -> list[list[Indices]]:
+        """Blocks for a new sweep, each as a list of strips."""
+        self._origin = self.solution.copy(), self.products.copy()
+        shuffled = [self._strips[k] for k in self._rng.permutation(len(self._strips))]
+        longest = max(map(len, shuffled))
+        n_together = max(1, self.block_size // longest)
+        return [shuffled[k : k + n_together] for k in range(0, len(shuffled), n_together)]
+
+    def visit(self, strips: list[Indices], weights: Array) -> None:
+        """Maximise D over the samples of one block."""
+        block = np.concatenate(strips)
+        matrix = self.kernels.combine_block(weights / self.reg, block)
+        roots = None if self.roots is None else self.roots[block]
+        if roots is not None:
+            matrix *= roots
+            matrix *= roots.T
+        matrix.reshape(-1)[:: len(block) + 1] += 1.0
+        residual = self.targets[block] - self.solution[block]
+        residual -= np.tensordot(weights / self.reg, self.products[:, block], 1)
+        _, step, failed = linalg.lapack.dposv(matrix.T, residual, lower=0, overwrite_a=1)
+        if failed:
+            raise ValueError(
+                f"I + K/reg is not positive definite at reg={self.reg:g}: the combined kernel "
+                "has negative eigenvalues larger than reg. Raise reg, or leave out the kernels "
+                "that are not positive semi-definite."
+            )
+        self.solution[block] += step
+        ends = np.cumsum([len(strip) for strip in strips])[:-1]
+        for strip, part in zip(strips, np.split(step, ends), strict=True):
+            self._add(strip, part)
+
+    def _add(self, strip: Indices, step: Array) -> None:
+        """Follow a step of the solution with the products."""
+        if self.roots is None:
+            self.products += self.kernels.apply_columns(strip, step)
+        else:
+            change = self.kernels.apply_columns(strip, self.roots[strip] * step)
+            self.products += self.roots * change
+
+    def combine_sweeps(self, weights: Array) -> None:
+        """End a sweep: maximise D over its change and those of the sweeps before."""
+        solution, products = self._origin
+        change = self.solution - solution, self.products - products
+        self._directions = [*self._directions, change][-self._n_kept :]
+        span, mapped = self._span(weights)
+        best = _least_solution(span.T @ (span + mapped), span.T @ self.residual(weights))
+        for part, (direction, moved) in zip(
+            np.split(best, len(self._directions)), self._directions, strict=True
+        ):
+            self.solution = self.solution + direction @ part
+            self.products = self.products + moved @ part
+        self._directions[-1] = self.solution - solution, self.products - products
+
+    def sweep(self, weights: Array) -> None:
+        """Visit all blocks once at the same weights."""
+        for block in self.order():
+            self.visit(block, weights)
+        self.combine_sweeps(weights)
+
+    def fit(self, weights: Array) -> tuple[Array, Array]:
+        """U and ``K_βU/λ`` that minimise P over the span of the last sweeps."""
+        span, mapped = self._span(weights)
+        combined = self._combined(weights, self.products)
+        best = _least_solution(mapped.T @ (span + mapped), mapped.T @ self.residual(weights))
+        return self.solution + span @ best, combined + mapped @ best
+
+    def _span(self, weights: Array) -> tuple[Array, Array]:
+        """Changes of U in the last sweeps, and ``K_β/λ`` times these."""
+        span = np.hstack([direction for direction, _ in self._directions])
+        mapped = np.hstack([self._combined(weights, moved) for _, moved in self._directions])
+        return span, mapped
+
+    def _combined(self, weights: Array, products: Array) -> Array:
+        combined: Array = np.tensordot(weights / self.reg, products, 1)
+        return combined
+
+    def residual(self, weights: Array) -> Array:
+        """R."""
+        return self.targets - self.solution - self._combined(weights, self.products)
+
+    @property
+    def gains(self) -> Array:
+        """``tr(UᵀK_jU)/λ``, not below zero."""
+        gains: Array = np.einsum("jmc,mc->j", self.products, self.solution) / self.reg
+        return np.maximum(gains, 0.0)
+
+    def dual_value(self, weights: Array) -> float:
+        """D(U, β)."""
+        return float(np.vdot(self.solution, self.targets + self.residual(weights)))
+
+
+@dataclass
+class InexactEvaluation(SquareEvaluation):
+    """P, gains and slack of the square loss at a point that is solved approximately.
+
+    Parameters
+    ----------
+    slack : float
+        ``P − D``, where P is that of the solution and D, like the gains, that of the sweeps.
+    block_size : int
+        For more solves of the same kind.
+    """
+
+    slack: float = 0.0
+    block_size: int = 2000
+
+    @classmethod
+    def of(cls, loss: SquareLoss, ascent: BlockAscent, weights: Array) -> InexactEvaluation:
+        """Evaluation at `weights` of what `ascent` has reached."""
+        solution, combined = ascent.fit(weights)
+        misfit = loss.rotated_targets - combined
+        value = float(np.vdot(misfit, misfit) + np.vdot(solution, combined))
+        slack = value - ascent.dual_value(weights)
+        return cls(weights, value, ascent.gains, loss, solution, slack, ascent.block_size)
+
+    def inverse_diagonal(self) -> Array:
+        """``diag(A⁻¹)``, exact for few rows; for many, its mean in the place of each entry.
+
+        The mean turns leave-one-out into generalised cross-validation (Golub, Heath and Wahba
+        1979). It is estimated from random signs z, ``E zᵀA⁻¹z = tr A⁻¹``, by D with targets z,
+        whose error is quadratic in that of the sweeps.
+        """
+        loss = self._loss
+        n_rows = len(self._solution)
+        if n_rows <= _EXACT_ROWS:
+            return super().inverse_diagonal()
+        signs: Array = np.random.default_rng(0).choice([-1.0, 1.0], (n_rows, _N_PROBES))
+        kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]
+        ascent = BlockAscent(kernels, signs, loss.reg, loss.roots, self.block_size)
+        trace = growth = 0.0
+        for _ in range(_TRACE_SWEEPS):
+            ascent.sweep(self.weights)
+            last, growth = growth, ascent.dual_value(self.weights) / _N_PROBES - trace
+            trace += growth
+            # What is left if sweeps go on to gain by the same factor.
+            if growth**2 <= _TRACE_TOL * trace * (last - growth):
+                break
+        return np.full(n_rows, trace / n_rows)
+
+
+def _least_solution(matrix: Array, right: Array) -> Array:
+    """Solution of a system that is nearly singular where sweeps hardly change any more."""
+    solution: Array = linalg.lstsq(matrix, right)[0]
+    return solution

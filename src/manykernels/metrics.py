@@ -1,0 +1,436 @@
+"""Measures that the papers report and scikit-learn has no ready name for.
+
+All of them are means over classes, so that a rare class counts as much as a frequent one. Each
+is a function of labels, or of labels and scores, and a scorer for ``scoring=``:
+
+>>> from sklearn.datasets import load_iris
+>>> from sklearn.model_selection import cross_val_score
+>>> from manykernels import MKFDA
+>>> from manykernels.metrics import SCORERS
+>>> X, y = load_iris(return_X_y=True)
+>>> cross_val_score(MKFDA(), X, y, scoring=SCORERS["mean_class_mcc"], cv=3).round(1)
+array([1. , 0.9, 0.9])
+
+:func:`five_by_two_cv_f_test` says whether two methods differ by more than chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse, stats
+from sklearn.base import is_classifier
+from sklearn.metrics import average_precision_score, make_scorer, recall_score
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, cross_val_score
+from sklearn.utils.multiclass import type_of_target, unique_labels
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from ._sklearn import check_sample_weight, check_y, num_samples
+
+__all__ = [
+    "SCORERS",
+    "CombinedFTest",
+    "combined_f_test",
+    "five_by_two_cv_f_test",
+    "mean_average_precision",
+    "mean_average_precision_scorer",
+    "mean_class_accuracy",
+    "mean_class_mcc",
+]
+
+_REPLICATIONS = 5
+_FOLDS = 2
+
+
+# -- means over classes --------------------------------------------------------------------
+
+
+def mean_class_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """Mean over classes of the part of their samples that is recognised.
+
+    The measure of the Caltech101 experiments (Yan 2012, section 3.4). The same number as
+    :func:`sklearn.metrics.balanced_accuracy_score`, without its warnings about classes that
+    only occur among the predictions: these have no accuracy and do not count.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        True and predicted classes, of any kind.
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    accuracy : float
+        Between 0 and 1; 1 if all predictions are right.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import mean_class_accuracy
+    >>> mean_class_accuracy(["cat", "cat", "cat", "dog"], ["cat", "cat", "cow", "dog"])
+    0.8333333333333333
+    """
+    y_true, y_pred, weights = _checked_labels(y_true, y_pred, sample_weight)
+    return float(
+        recall_score(y_true, y_pred, average="macro", sample_weight=weights, zero_division=np.nan)
+    )
+
+
+def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
+    """Mean over classes of the Matthews correlation of each class against the rest.
+
+    The measure of the protein data sets (Zien and Ong 2007; Kloft 2011; Yan 2012, section 3.6),
+    which print ``100 · (1 − mean_class_mcc)``. The mean is over the classes of `y_true`, so that
+    it has as many terms for every method. For two classes both terms are
+    :func:`sklearn.metrics.matthews_corrcoef`; for more that function is another measure.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        True and predicted classes, of any kind.
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    mcc : float
+        Between −1 and 1; 1 if all predictions of at least two classes are right. A correlation
+        with a constant counts as 0, as in scikit-learn: that of a class which is never
+        predicted, or of a class that is the only one.
+
+    References
+    ----------
+    A. Zien, C. S. Ong. Multiclass multiple kernel learning. ICML 2007.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import mean_class_mcc
+    >>> y_true, y_pred = list("aaabbc"), list("aabbbc")
+    >>> round(mean_class_mcc(y_true, y_pred), 3)
+    0.805
+    >>> f"{100 * (1 - mean_class_mcc(y_true, y_pred)):.1f} %"
+    '19.5 %'
+    """
+    y_true, y_pred, weights = _checked_labels(y_true, y_pred, sample_weight)
+    return float(
+        np.mean([_matthews(y_true == k, y_pred == k, weights) for k in np.unique(y_true)])
+    )
+
+
+def _matthews(actual: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> float:
+    """Correlation of two indicators; sums of parts, for what is empty to be exactly zero."""
+    shares = weights / weights.sum()
+    hit, miss = shares[actual & predicted].sum(), shares[actual & ~predicted].sum()
+    alarm, rest = shares[~actual & predicted].sum(), shares[~actual & ~predicted].sum()
+    variances = (hit + miss) * (alarm + rest) * (hit + alarm) * (miss + rest)
+    return (hit * rest - miss * alarm) / np.sqrt(variances) if variances else 0.0
+
+
+def mean_average_precision(
+    y_true: Any, y_score: Any, *, labels: Any = None, sample_weight: Any = None
+) -> float:
+    """Mean over classes of the average precision of their scores.
+
+    The measure of the Pascal VOC experiments (Yan 2012, sections 3.2 and 3.3): the samples are
+    ranked by the score of a class, and the precision is averaged over the ranks at which
+    samples of that class come. The average precision of one class is
+    :func:`sklearn.metrics.average_precision_score`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Classes, or an indicator of the classes of each sample, which may be several.
+    y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Scores or probabilities, a column per class. For two classes one column will do, and of
+        two only the second is taken: what is returned is the average precision of the second
+        class, as for each of the classes of VOC, which are binary problems.
+    labels : array-like of shape (n_classes,), optional
+        The classes that the columns belong to. By default those of `y_true`, sorted; to be
+        given where not all of them occur there. Not for indicators.
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    precision : float
+        Between 0 and 1; 1 if every class is ranked before all others. Classes without samples
+        have no precision and do not count.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import mean_average_precision
+    >>> mean_average_precision(["no", "no", "yes", "yes"], [0.1, 0.4, 0.35, 0.8])
+    0.8333333333333333
+    >>> mean_average_precision([[1, 0], [1, 1], [0, 1]], [[0.9, 0.1], [0.8, 0.7], [0.2, 0.6]])
+    1.0
+    """
+    scores = _checked_scores(y_score)
+    members, scores = _members_and_scores(y_true, scores, labels)
+    weights = check_sample_weight(sample_weight, scores, ensure_non_negative=True)
+    members, scores, weights = (part[weights > 0] for part in (members, scores, weights))
+    occurring = np.flatnonzero(members.any(axis=0))
+    if not len(occurring):
+        raise ValueError("No sample belongs to a class that has scores: there is no precision.")
+    return float(
+        np.mean(
+            [
+                average_precision_score(members[:, k], scores[:, k], sample_weight=weights)
+                for k in occurring
+            ]
+        )
+    )
+
+
+def _members_and_scores(
+    y_true: Any, scores: np.ndarray, labels: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which sample belongs to which class, and its scores, (n_samples, n_classes) each."""
+    check_consistent_length(y_true, scores)
+    if not sparse.issparse(y_true) and np.ndim(y_true) == 1:
+        y_true = check_y(y_true)
+    if type_of_target(y_true, input_name="y_true") == "multilabel-indicator":
+        if labels is not None:
+            raise ValueError("labels are the classes of a vector y_true, not of an indicator.")
+        members = check_array(y_true, accept_sparse=True) != 0
+        members = members.toarray() if sparse.issparse(members) else members
+        if members.shape != scores.shape:
+            raise ValueError(
+                f"y_true is an indicator of shape {members.shape}, so y_score needs the same "
+                f"shape; got {scores.shape}."
+            )
+        return members, scores
+    y_true = column_or_1d(y_true)
+    classes = np.unique(y_true) if labels is None else column_or_1d(labels)
+    if len(classes) == 1:
+        raise ValueError(
+            f"All samples are of one class, {classes.tolist()[0]!r}: pass labels to tell which class the "
+            "scores belong to."
+        )
+    if unknown := sorted(set(y_true.tolist()) - set(classes.tolist()), key=str):
+        raise ValueError(f"y_true has classes that are not among the labels: {unknown}.")
+    n_columns = scores.shape[1]
+    if len(classes) == 2 and n_columns <= 2:
+        # The scores of the second class alone: those of the first are their mirror image.
+        return (y_true == classes[1])[:, None], scores[:, -1:]
+    if n_columns != len(classes):
+        raise ValueError(
+            f"y_score has {n_columns} columns for {len(classes)} classes ({classes.tolist()}); "
+            "pass labels if some classes do not occur in y_true."
+        )
+    return y_true[:, None] == classes, scores
+
+
+# -- scorers -------------------------------------------------------------------------------
+
+
+def mean_average_precision_scorer(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None
+) -> float:
+    """:func:`mean_average_precision` of a fitted classifier, for ``scoring=``.
+
+    Knows the classes of the classifier, so that samples of some of them may be missing in y.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        With ``decision_function`` or else ``predict_proba``.
+    X, y : test samples and their classes, or an indicator of them
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKFDA
+    >>> from manykernels.metrics import mean_average_precision_scorer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> mean_average_precision_scorer(MKFDA().fit(X, y), X, y) > 0.95
+    True
+    """
+    scores = _scores(estimator, X)
+    is_indicator = type_of_target(y) == "multilabel-indicator"
+    labels = None if is_indicator else getattr(estimator, "classes_", None)
+    return mean_average_precision(y, scores, labels=labels, sample_weight=sample_weight)
+
+
+def _scores(estimator: Any, X: Any) -> Any:
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function(X)
+    probabilities = estimator.predict_proba(X)
+    if isinstance(probabilities, list):  # one classifier for each of several outputs
+        return np.column_stack([part[:, -1] for part in probabilities])
+    return probabilities
+
+
+#: Scorers by the names of the measures: ``GridSearchCV(model, grid, scoring=SCORERS[name])``.
+SCORERS: dict[str, Callable[..., float]] = {
+    "mean_class_accuracy": make_scorer(mean_class_accuracy),
+    "mean_class_mcc": make_scorer(mean_class_mcc),
+    "mean_average_precision": mean_average_precision_scorer,
+}
+
+
+# -- do two methods differ? ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CombinedFTest:
+    """Result of the combined 5×2 cv F test.
+
+    Attributes
+    ----------
+    statistic : float
+        Follows F with 10 and 5 degrees of freedom where two methods are equally good.
+    pvalue : float
+        Probability of a statistic at least as large, if they are.
+    differences : ndarray of shape (5, 2)
+        Score of the first less that of the second method, a row per replication.
+    """
+
+    statistic: float
+    pvalue: float
+    differences: np.ndarray
+
+
+def combined_f_test(differences: Any) -> CombinedFTest:
+    """The combined 5×2 cv F test of Alpaydın (1999), from ready differences.
+
+    With p_ij the difference of two methods on fold j of replication i, and
+    ``s_i² = (p_i1 − p̄_i)² + (p_i2 − p̄_i)² = (p_i1 − p_i2)²/2``,
+
+        f = Σ_i Σ_j p_ij² / (2 Σ_i s_i²)
+
+    is approximately F-distributed with 10 and 5 degrees of freedom.
+
+    Parameters
+    ----------
+    differences : array-like of shape (5, 2)
+        Differences of scores, or of errors: the sign plays no part.
+
+    Returns
+    -------
+    result : CombinedFTest
+        Differences that are all zero give statistic 0 and p-value 1: nothing speaks for a
+        difference. If they are not zero but equal on both folds of every replication, the
+        statistic is infinite and the p-value 0.
+
+    References
+    ----------
+    E. Alpaydın. Combined 5 × 2 cv F test for comparing supervised classification learning
+    algorithms. Neural Computation 11, 1999.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import combined_f_test
+    >>> result = combined_f_test([[0.1, 0.2], [0.1, 0.1], [0.2, 0.1], [0.2, 0.2], [0.1, 0.3]])
+    >>> round(result.statistic, 6), round(result.pvalue, 3)
+    (5.0, 0.045)
+    """
+    table = np.asarray(differences, dtype=np.float64)
+    if table.shape != (_REPLICATIONS, _FOLDS):
+        raise ValueError(
+            f"The test needs differences of shape (5, 2), a replication a row; got {table.shape}."
+        )
+    if not np.isfinite(table).all():
+        replication, fold = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(
+            f"The difference on fold {fold} of replication {replication} is "
+            f"{table[replication, fold]}: the test needs finite scores."
+        )
+    largest = np.abs(table).max()
+    if largest == 0.0:
+        return CombinedFTest(0.0, 1.0, table)
+    relative = table / largest  # squares of tiny differences would be lost
+    variances = (relative[:, 0] - relative[:, 1]) ** 2 / 2
+    with np.errstate(divide="ignore"):
+        statistic = float(np.sum(relative**2) / (2 * np.sum(variances)))
+    degrees = _REPLICATIONS * _FOLDS, _REPLICATIONS
+    return CombinedFTest(statistic, float(stats.f.sf(statistic, *degrees)), table)
+
+
+def five_by_two_cv_f_test(
+    estimator1: Any,
+    estimator2: Any,
+    X: Any,
+    y: Any,
+    *,
+    scoring: Any = None,
+    random_state: Any = None,
+) -> CombinedFTest:
+    """Test whether two methods differ, by five replications of two-fold cross-validation.
+
+    Both are fitted on the same halves of the data. Halves are stratified by class.
+
+    Parameters
+    ----------
+    estimator1, estimator2 : estimators
+    X : table, or kernels of all samples for pairwise estimators
+        Such as a :class:`~manykernels.KernelStack` for ``MKFDA("precomputed")``.
+    y : array-like of shape (n_samples,)
+    scoring : str, callable or None, default=None
+        What is compared, as in scikit-learn; None takes the ``score`` of each estimator.
+    random_state : int, RandomState or None, default=None
+        Seed of the splits.
+
+    Returns
+    -------
+    result : CombinedFTest
+        ``statistic``, ``pvalue`` and the (5, 2) ``differences`` of scores; see
+        :func:`combined_f_test`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from manykernels import MKFDA
+    >>> from manykernels.metrics import five_by_two_cv_f_test
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = five_by_two_cv_f_test(MKFDA(), DummyClassifier(), X, y, random_state=0)
+    >>> result.pvalue < 0.01
+    True
+    >>> five_by_two_cv_f_test(MKFDA(), MKFDA(), X, y, random_state=0).pvalue
+    1.0
+    """
+    stratified = is_classifier(estimator1) and type_of_target(y) in ("binary", "multiclass")
+    kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
+    folds = kind(n_splits=_FOLDS, n_repeats=_REPLICATIONS, random_state=random_state)
+    # Drawn once: a random state that is consumed would give each method splits of its own.
+    splits = list(folds.split(np.zeros(num_samples(X)), y))
+    scores = [
+        cross_val_score(estimator, X, y, scoring=scoring, cv=splits, error_score="raise")
+        for estimator in (estimator1, estimator2)
+    ]
+    return combined_f_test((scores[0] - scores[1]).reshape(_REPLICATIONS, _FOLDS))
+
+
+# -- checks --------------------------------------------------------------------------------
+
+
+def _checked_labels(
+    y_true: Any, y_pred: Any, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels and weights of the samples that count."""
+    check_consistent_length(y_true, y_pred, sample_weight)
+    y_true, y_pred = check_y(y_true), check_y(y_pred)
+    for name, labels in (("y_true", y_true), ("y_pred", y_pred)):
+        kind = type_of_target(labels, input_name=name)
+        if kind not in ("binary", "multiclass"):
+            raise ValueError(f"{name} must be one class per sample, got {kind} values.")
+    unique_labels(y_true, y_pred)  # refuses numbers beside strings, which are never equal
+    weights = check_sample_weight(sample_weight, y_true, ensure_non_negative=True)
+    counting = weights > 0
+    return y_true[counting], y_pred[counting], weights[counting]
+
+
+def _checked_scores(y_score: Any) -> np.ndarray:
+    """Finite scores, (n_samples, n_columns)."""
+    scores = np.asarray(y_score, dtype=np.float64)
+    if scores.ndim not in (1, 2):
+        raise ValueError(f"y_score must have one or two dimensions, got shape {scores.shape}.")
+    scores = scores[:, None] if scores.ndim == 1 else scores
+    if not np.isfinite(scores).all():
+        sample, column = np.argwhere(~np.isfinite(scores))[0]
+        raise ValueError(
+            f"y_score is {scores[sample, column]} at sample {sample}, column {column}: there is "
+            "no ranking by scores that are not finite."
+        )
+    return scores

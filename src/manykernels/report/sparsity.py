@@ -1,0 +1,385 @@
+"""How sparse a set of kernels is: what each norm p makes of it, and how alike the kernels are.
+
+The smaller p, the fewer kernels get a weight; which p does best tells the "intrinsic sparsity"
+of a set of kernels (Yan 2012, section 3.3): low where the kernels complement each other, high
+where most are noise or say the same. This report shows what there is to choose from. Kernels
+are evaluated, checked and normalised once, and all norms share one loss. The walk goes from
+large p to small, each fit starting at the weights before: the plain sum, where the walk begins,
+is known, and weights that are zero, where it ends, are a bad place to start from.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+
+from .._sklearn import check_y
+from ..domains import lp_domain
+from ..estimators._discriminant import fisher_targets
+from ..kernels import KernelStack, check_stack
+from ..kernels.transforms import preparation
+from ..losses import SquareLoss
+from ..solvers import Newton, Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: The norms of Yan et al. (2012), section 3.3; their 10⁶ is ∞ here.
+PAPER_NORMS = (1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
+
+# A kernel is in use if it has more than this share of the weights.
+_IN_USE = 1e-4
+# A relative gap of 1e-6 settles about three digits of the weights: what agrees in them, relative
+# to the largest, has the same rank.
+_RANK_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class SparsityReport:
+    """Weights of a set of kernels under several norms; made by :func:`sparsity_report`.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the kernels.
+    ps : ndarray of shape (n_ps,)
+        The norms, in the order given.
+    weights : ndarray of shape (n_ps, n_kernels)
+        Learnt weights, of the normalised kernels.
+    rel_gaps : ndarray of shape (n_ps,)
+        How far each row may be from the best weights: relative duality gaps.
+    n_factorizations : int
+        What all fits cost together.
+    alignment, centered_alignment : ndarray of shape (n_kernels, n_kernels)
+        Cosines between kernels, as they are and centred in feature space.
+    kept_variance : ndarray of shape (n_kernels,) or None
+        Part of the variance that denoising leaves of each kernel, as given.
+    rank_correlation : ndarray of shape (n_ps,) or None
+        Spearman's coefficient between weights and kept variance. NaN where one of them is
+        constant: at p = ∞ and wherever else all weights are equal.
+    """
+
+    names: list[str]
+    ps: np.ndarray
+    weights: np.ndarray
+    rel_gaps: np.ndarray = field(repr=False)
+    n_factorizations: int
+    alignment: np.ndarray = field(repr=False)
+    centered_alignment: np.ndarray = field(repr=False)
+    kept_variance: np.ndarray | None = field(default=None, repr=False)
+    rank_correlation: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Weights over their sum, (n_ps, n_kernels): those of different p can be compared."""
+        return self.weights / self.weights.sum(axis=1, keepdims=True)
+
+    @property
+    def effective_numbers(self) -> np.ndarray:
+        """Effective number of kernels at each p, (n_ps,); see :func:`effective_number`."""
+        return effective_number(self.weights)
+
+    def as_table(self) -> str:
+        """A line per p: effective number, kernels in use, the largest share, gap, Spearman."""
+        header = ["p", "effective", "in use", "largest", "gap"]
+        columns = [
+            [_name_of(p) for p in self.ps],
+            [f"{number:.2f}" for number in self.effective_numbers],
+            [f"{number}" for number in np.count_nonzero(self.shares > _IN_USE, axis=1)],
+            [f"{share:.1%}" for share in self.shares.max(axis=1)],
+            [f"{max(gap, 0.0):.0e}" for gap in self.rel_gaps],
+        ]
+        if self.rank_correlation is not None:
+            header.append("Spearman")
+            columns.append([_sign_or_dash(value) for value in self.rank_correlation])
+        return _aligned([header, *zip(*columns, strict=True)])
+
+    def __str__(self) -> str:
+        """The table, the shares of all kernels in per cent, and which two are most alike."""
+        percent = [[f"{100 * share:.1f}" for share in row] for row in self.shares.T]
+        rows = [[name, *row] for name, row in zip(self.names, percent, strict=True)]
+        shares = _aligned([["share, %", *map(_name_of, self.ps)], *rows])
+        return "\n\n".join([self.as_table(), shares, self._likeness()])
+
+    def _likeness(self) -> str:
+        n_kernels = len(self.names)
+        if n_kernels == 1:
+            return "One kernel: nothing to align."
+        first, second = np.triu_indices(n_kernels, k=1)
+        lines = []
+        for title, matrix in (
+            ("alignment", self.alignment),
+            ("centred alignment", self.centered_alignment),
+        ):
+            values = matrix[first, second]
+            most = int(values.argmax())
+            lines.append(
+                f"{title}: mean {values.mean():.2f}, most {values[most]:.2f} between "
+                f"{self.names[first[most]]} and {self.names[second[most]]}"
+            )
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """Draw shares and effective numbers against p, and the centred alignment.
+
+        With kept variances, their rank correlation with the weights as well. Needs matplotlib.
+        """
+        import matplotlib.pyplot as plt
+
+        n_panels = 3 if self.rank_correlation is None else 4
+        height = max(3.2, 1.2 + 0.22 * len(self.names))
+        widths = [1.5, 1.0, 1.2, 1.1][:n_panels]
+        fig, axes = plt.subplots(
+            1,
+            n_panels,
+            figsize=(3.1 * sum(widths), height),
+            width_ratios=widths,
+            layout="constrained",
+        )
+        self._draw_shares(axes[0])
+        self._draw_effective_numbers(axes[1])
+        self._draw_alignment(axes[2])
+        if self.rank_correlation is not None:
+            self._draw_rank_correlation(axes[3], self.rank_correlation)
+        return fig
+
+    def _draw_shares(self, ax: Axes) -> None:
+        image = ax.imshow(100 * self.shares.T, cmap="Blues", vmin=0, aspect="auto")
+        ax.figure.colorbar(image, ax=ax, shrink=0.8)
+        ax.set_yticks(range(len(self.names)), self.names)
+        self._label_norms(ax, "Share of the weights, %")
+
+    def _draw_effective_numbers(self, ax: Axes) -> None:
+        ax.plot(self.effective_numbers, "o-", color="#2a6f97", markersize=4)
+        ax.axhline(len(self.names), color="#b8b8b8", linewidth=1)
+        ax.set_ylim(0, 1.08 * len(self.names))
+        self._label_norms(ax, "Effective number of kernels")
+
+    def _draw_alignment(self, ax: Axes) -> None:
+        # Positive semi-definite matrices have no negative cosines.
+        image = ax.imshow(self.centered_alignment, cmap="Blues", vmin=0, vmax=1)
+        ax.figure.colorbar(image, ax=ax, shrink=0.8)
+        ax.set_yticks(range(len(self.names)), self.names)
+        ax.set_xticks([])
+        ax.tick_params(length=0)
+        ax.set_title("Centred alignment", loc="left", fontsize=10)
+
+    def _draw_rank_correlation(self, ax: Axes, values: np.ndarray) -> None:
+        ax.plot(values, "o-", color="#c55a11", markersize=4)
+        ax.axhline(0.0, color="#b8b8b8", linewidth=1)
+        ax.set_ylim(-1.05, 1.05)
+        self._label_norms(ax, "Spearman with kept variance")
+
+    def _label_norms(self, ax: Axes, title: str) -> None:
+        ax.set_xticks(range(len(self.ps)), [_name_of(p, digits=3) for p in self.ps], rotation=90)
+        ax.set_xlim(-0.5, len(self.ps) - 0.5)
+        ax.tick_params(length=0)
+        ax.set_xlabel("p")
+        ax.set_title(title, loc="left", fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+def sparsity_report(
+    stack: KernelStack,
+    y: Any,
+    *,
+    ps: Sequence[float] = PAPER_NORMS,
+    reg: float = 0.1,
+    normalize: str | None = "multiplicative",
+    kept_variance: Any = None,
+    tol: float = 1e-6,
+) -> SparsityReport:
+    """Learn the weights of a set of kernels under several norms, and compare the kernels.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        Kernel matrices of the training samples.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    ps : sequence of float in [1, inf], default: the twelve of Yan et al. (2012)
+    reg : float, default=0.1
+        λ of :class:`~manykernels.MKFDA`, the same for all p.
+    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
+        How kernels are made comparable, as in :class:`~manykernels.MKFDA`.
+    kept_variance : array-like of shape (n_kernels,), optional
+        Part of the variance that denoising keeps of each kernel. Noisy kernels should keep
+        little and get small weights; the rank correlation of the two says whether they do
+        (Yan 2010, Fig. 3).
+    tol : float, default=1e-6
+        Relative duality gap at which weights are good enough.
+
+    Returns
+    -------
+    report : SparsityReport
+        ``print(report)`` shows it, ``report.plot()`` draws it.
+
+    References
+    ----------
+    F. Yan, J. Kittler, K. Mikolajczyk, A. Tahir. Non-sparse multiple kernel Fisher discriminant
+    analysis. JMLR 13, 2012.
+    F. Yan, J. Kittler, K. Mikolajczyk. Multiple kernel learning and feature space denoising.
+    2010.
+
+    Examples
+    --------
+    >>> from manykernels import views_union
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.report import sparsity_report
+    >>> views, y = load_digit_views(noise=1)
+    >>> X, union = views_union(views)
+    >>> stack = union.fit(X[:200])(X[:200])
+    >>> report = sparsity_report(stack, y[:200], ps=[1, 2, float("inf")], reg=10)
+    >>> print(report.as_table())
+    p    effective  in use  largest    gap
+    ...
+    >>> bool(report.effective_numbers[0] < report.effective_numbers[1])
+    True
+    """
+    norms = np.atleast_1d(np.asarray(ps, dtype=np.float64))
+    if norms.ndim != 1 or not len(norms):
+        raise ValueError(f"ps must be a sequence of norms, got {ps!r}.")
+    if not 0.0 < reg < np.inf:
+        raise ValueError(f"reg must be positive and finite, got {reg!r}.")
+    loss = _loss(stack, y, reg, normalize)
+    kept = None if kept_variance is None else _checked_variance(kept_variance, stack)
+    solutions = _solutions(loss, norms, tol)
+    weights = np.array([solution.weights for solution in solutions])
+    return SparsityReport(
+        names=list(stack.names),
+        ps=norms,
+        weights=weights,
+        rel_gaps=np.array([solution.certificate.rel_gap for solution in solutions]),
+        n_factorizations=sum(solution.n_inner_solves for solution in solutions),
+        alignment=stack.alignment(),
+        centered_alignment=stack.alignment(centered=True),
+        kept_variance=kept,
+        rank_correlation=None if kept is None else _rank_correlations(weights, kept),
+    )
+
+
+def effective_number(weights: Any) -> Any:
+    """Effective number of kernels, ``(Σ w)² / Σ w²``, over the last axis.
+
+    n kernels of equal weight count as n, and one that has all the weight as 1. Of the two usual
+    measures this is the one that small weights hardly touch; the other, the exponential of the
+    entropy of the shares, counts the crumbs that every p > 1 leaves to every kernel.
+
+    Parameters
+    ----------
+    weights : array-like of shape (..., n_kernels)
+        Non-negative, not all zero.
+
+    Examples
+    --------
+    >>> from manykernels.report import effective_number
+    >>> float(effective_number([0.5, 0.5, 0.0])), float(effective_number([3.0, 1.0]))
+    (2.0, 1.6)
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if not weights.size or weights.min() < 0 or not (weights.max(axis=-1) > 0).all():
+        raise ValueError("Weights must be non-negative, and not all zero.")
+    weights = weights / weights.max(axis=-1, keepdims=True)
+    return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
+
+
+# -- fits ----------------------------------------------------------------------------------
+
+
+def _loss(stack: KernelStack, y: Any, reg: float, normalize: str | None) -> SquareLoss:
+    """The loss of :class:`~manykernels.MKFDA` on these kernels."""
+    if not isinstance(stack, KernelStack) or not stack.gram:
+        raise ValueError(
+            "A sparsity report is made of a KernelStack of the training samples: "
+            "KernelStack.from_arrays(matrices), or a fitted union of kernels called on X."
+        )
+    y = check_y(y)
+    check_classification_targets(y)
+    check_consistent_length(stack, y)
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"A sparsity report needs samples of at least 2 classes, got {classes.tolist()}."
+        )
+    checked = check_stack(stack, centered=True)
+    prepared = preparation(normalize).fit_transform(checked)
+    targets = fisher_targets(labels, np.bincount(labels).astype(float))
+    return SquareLoss(prepared, targets, float(reg))
+
+
+def _solutions(loss: SquareLoss, norms: np.ndarray, tol: float) -> list[Solution]:
+    """Solutions in the order of `norms`, found from the largest norm to the smallest."""
+    solutions: dict[int, Solution] = {}
+    start = None
+    for i in np.argsort(-norms, kind="stable").tolist():
+        domain = lp_domain(norms[i])
+        if start is not None:
+            start = domain.onto_boundary(start)
+        solutions[i] = Newton().solve(loss, domain, tol=tol, start=start)
+        start = solutions[i].weights
+        certificate = solutions[i].certificate
+        if not certificate.converged:
+            warnings.warn(
+                f"The weights at p={norms[i]:g} are within a relative gap of "
+                f"{certificate.rel_gap:.2e} only, tol={tol:g} was asked for.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+    return [solutions[i] for i in range(len(norms))]
+
+
+# -- kept variance -------------------------------------------------------------------------
+
+
+def _checked_variance(kept_variance: Any, stack: KernelStack) -> np.ndarray:
+    kept = np.asarray(kept_variance, dtype=np.float64)
+    if kept.shape != (stack.n_kernels,) or not np.isfinite(kept).all():
+        raise ValueError(
+            f"kept_variance must be {stack.n_kernels} finite numbers, one per kernel; got "
+            f"{kept_variance!r}."
+        )
+    return kept
+
+
+def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    relative = np.round(weights / weights.max(axis=1, keepdims=True), _RANK_DIGITS)
+    return np.array([_spearman(row, kept) for row in relative])
+
+
+def _spearman(first: np.ndarray, second: np.ndarray) -> float:
+    if np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
+        return float("nan")
+    return float(stats.spearmanr(first, second).statistic)
+
+
+# -- words ---------------------------------------------------------------------------------
+
+
+def _name_of(p: float, digits: int = 7) -> str:
+    return "∞" if p == np.inf else f"{p:.{digits}g}"
+
+
+def _sign_or_dash(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:+.2f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, the first column to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,79 @@
+"""What some of the rows tell of the best weights for all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..domains import Array, Domain
+from ..losses import SquareLoss
+from ..losses.base import Evaluation
+from ..losses.tilted import TiltedLoss
+from .newton import Newton
+
+_TOL = 1e-6
+_LEAST_ROWS = 50
+# A step of the weights that shows curvature and not rounding.
+_LEAST_STEP = 1e-4
+_MOST_RESCALING = 2.0
+
+
+class Guide:
+    """A loss on some of the rows, tilted to agree with what is known of the loss on all.
+
+    Parameters
+    ----------
+    loss : SquareLoss
+        On some of the rows.
+    domain : Domain
+    """
+
+    def __init__(self, loss: SquareLoss, domain: Domain) -> None:
+        self._loss = loss
+        self._domain = domain
+        self._scale: float | None = None
+        self._last: tuple[Evaluation, Array] | None = None
+
+    @classmethod
+    def on_rows(cls, loss: SquareLoss, domain: Domain, most_rows: int) -> Guide | None:
+        """On rows spread evenly over the targets; None if too few would be left to tell.
+
+        Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        """
+        n_rows = len(loss.targets)
+        most = min(n_rows, most_rows)
+        if most < min(n_rows, _LEAST_ROWS):
+            return None
+        # Both ends are among them, so that targets differ.
+        chosen = np.linspace(0, n_rows - 1, most).round().astype(np.intp)
+        rows = np.sort(np.lexsort(loss.targets.T)[chosen])
+        sample_weight = None if loss.sample_weight is None else loss.sample_weight[rows]
+        targets = loss.targets[rows]
+        targets = targets - np.average(targets, axis=0, weights=sample_weight)
+        part = loss.kernels[np.ix_(rows, rows)]
+        return cls(SquareLoss(part, targets, loss.reg * most / n_rows, sample_weight), domain)
+
+    def start(self) -> Array:
+        """The minimiser on these rows."""
+        return Newton().solve(self._loss, self._domain, tol=_TOL).weights
+
+    def correct(self, weights: Array, gains: Array, value: float) -> Array:
+        """Minimiser of the model that has these gains at these weights."""
+        here = self._loss.evaluate(weights)
+        if self._scale is None:
+            self._scale = value / here.value
+        if self._last is not None:
+            self._scale *= self._rescaling(here, gains)
+        self._last = here, gains
+        model = TiltedLoss(self._loss, self._scale, gains - self._scale * here.gains)
+        return Newton().solve(model, self._domain, tol=_TOL, start=weights).weights
+
+    def _rescaling(self, here: Evaluation, gains: Array) -> float:
+        """True curvature over that of the model, along the last step."""
+        assert self._last is not None
+        before, gains_before = self._last
+        step = here.weights - before.weights
+        expected = float((before.gains - here.gains) @ step) * (self._scale or 1.0)
+        if np.abs(step).max() <= _LEAST_STEP * here.weights.max() or expected <= 0.0:
+            return 1.0
+        ratio = float((gains_before - gains) @ step) / expected
+        return float(np.clip(ratio, 1.0 / _MOST_RESCALING, _MOST_RESCALING))
