@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from scipy import io, sparse
 
 VARIABLE = "MANYKERNELS_DATA"
 _UCI = "UCI Machine Learning Repository"
@@ -42,6 +43,20 @@ _SOURCES = {
             "mfeat/mfeat-kar.openml.csv",
             "mfeat/mfeat-zer.openml.csv",
         ],
+    ),
+    "pendigits": (
+        "Pen-based digits in four representations, http://mkl.ucsd.edu/dataset/pendigits\n"
+        "  (mirror: https://github.com/bschlief/pendigits)",
+        [
+            f"pendigits4v/pendigits_{view}_{part}.csv"
+            for view in ("dyn", "sta4", "sta8", "sta16", "label")
+            for part in ("train", "test")
+        ],
+    ),
+    "bbc": (
+        "BBC news in four segments, https://github.com/Code706/DATASETS-Multi-view\n"
+        "  (D. Greene and P. Cunningham, http://mlg.ucd.ie/datasets/bbc.html)",
+        ["bbc/BBC_4view_685.mat"],
     ),
 }
 
@@ -101,6 +116,40 @@ def mfeat():
         name = path.name.split(".")[0].removeprefix("mfeat-")
         views[name] = _openml(path) if path.suffix == ".csv" else np.loadtxt(path)
     return views, np.repeat(np.arange(10), 200)
+
+
+def pendigits():
+    """10992 digits written with a pen, in four views; the first 7494 rows are the training part.
+
+    Returns
+    -------
+    views : dict of str to ndarray of shape (10992, n_columns)
+        dyn 16 (points along the stroke), sta4 16, sta8 64 and sta16 256 (pictures).
+    y : ndarray of shape (10992,), int
+        1 to 10, where 10 is the digit 0.
+    """
+    tables = [np.loadtxt(path, delimiter=",", ndmin=2) for path in _files("pendigits")]
+    joined = [np.vstack(pair) for pair in zip(tables[::2], tables[1::2], strict=True)]
+    views = dict(zip(("dyn", "sta4", "sta8", "sta16"), joined, strict=False))
+    return views, joined[-1].ravel().astype(int)
+
+
+def bbc():
+    """685 news texts on five topics, cut into four segments each: counts of words.
+
+    Returns
+    -------
+    views : dict of str to csr_array of shape (685, n_words)
+        seg1 4659, seg2 4633, seg3 4665, seg4 4684.
+    y : ndarray of shape (685,), int
+        Topics, 1 to 5.
+    """
+    (path,) = _files("bbc")
+    content = io.loadmat(path)
+    views = {
+        f"seg{i}": sparse.csr_array(counts) for i, counts in enumerate(content["X"].ravel(), 1)
+    }
+    return views, content["Y"].ravel().astype(int)
 
 
 def _labelled_rows(path):

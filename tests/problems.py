@@ -34,7 +34,7 @@ def square_loss(
     """Square loss on centred kernels with Fisher's targets."""
     labels = labels_for(matrices.shape[1], n_classes, seed)
     stack = KernelStack.from_arrays(matrices)
-    stack = preparation(normalize).fit_transform(stack, sample_weight)
+    stack = preparation(normalize).fit_transform(stack, sample_weight=sample_weight)
     masses = np.bincount(labels, weights=sample_weight).astype(float)
     return SquareLoss(stack, fisher_targets(labels, masses), reg, sample_weight)
 

@@ -16,6 +16,7 @@ EXPECTED = {
     "plot_discriminant_directions.py": "held-out accuracy",
     "plot_learnt_regularization.py": "λ learnt",
     "plot_lp_norms.py": "share of noise",
+    "plot_simulation.py": "effective, ℓ1",
     "plot_solvers.py": "takes this problem",
     "plot_which_views_matter.py": "which_views_matter.png",
     "precomputed_kernels.py": "best of 9 settings",

@@ -7,8 +7,18 @@
 True
 """
 
-from .estimators import MKFDA
-from .kernels import KernelStack, KernelUnion, rbf_grid, views_union
+from .estimators import MKFDA, MKFDACV
+from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
 
 __version__ = "0.1.0"
-__all__ = ["MKFDA", "KernelStack", "KernelUnion", "__version__", "rbf_grid", "views_union"]
+__all__ = [
+    "MKFDA",
+    "MKFDACV",
+    "Bands",
+    "Denoise",
+    "KernelStack",
+    "KernelUnion",
+    "__version__",
+    "rbf_grid",
+    "views_union",
+]

@@ -32,3 +32,9 @@ def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
 def add_scaled(target: Array, source: Array, scale: float) -> None:
     """``target += scale · source`` for C-ordered arrays of one shape."""
     blas.daxpy(source.reshape(-1), target.reshape(-1), a=scale)
+
+
+def weighted_sums(weights: Array, rows: Array) -> Array:
+    """``weights @ rows`` for many long C-ordered rows, one sum per row of `weights`."""
+    sums: Array = blas.dgemm(1.0, rows.T, weights.T).T
+    return sums

@@ -1,5 +1,7 @@
 """Means, verdicts and tables beside the paper's, on small problems."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,21 @@ def test_the_best_c_is_one_for_all_splits():
     text = ye2008.single_kernels(result())
     assert "90.00" in text
     assert "+0.33 at σ = 4.64" in text
+
+
+def test_readings_are_judged_by_svms_and_weights():
+    some = result()
+    exact = np.array(SINGLE_KERNELS["sonar"]["SVM C"]) / 100
+    some = replace(some, svm=np.tile(exact[:, None] - 0.02, (1, 1, 4)))
+    text = ye2008.agreement(some)
+    assert "off by 2.0 points (rms)" in text
+    assert "weights of SDP θ by 1.31 (sum)" in text
+
+
+@pytest.mark.parametrize(("reading", "power"), [(1, 2), (2, 1)])
+def test_readings_differ_in_the_power_of_the_width(reading, power):
+    scaler, gamma, found = list(ye2008.READINGS.values())[reading]
+    assert (scaler.feature_range, gamma, found) == ((-1, 1), 1.0, power)
 
 
 def test_what_becomes_of_a_learnt_regularization():

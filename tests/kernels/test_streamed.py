@@ -43,8 +43,8 @@ def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.5, 2.0, 70) if weighted else None
     chains = preparation(normalize), preparation(normalize)
-    stack = chains[0].fit_transform(union(X), weight)
-    lazy = chains[1].fit_transform(StreamedKernels(union, X), weight)
+    stack = chains[0].fit_transform(union(X), sample_weight=weight)
+    lazy = chains[1].fit_transform(StreamedKernels(union, X), sample_weight=weight)
     assert lazy.shape == stack.shape
     assert lazy.names == stack.names
     assert len(lazy) == 70

@@ -234,8 +234,8 @@ def test_weights_are_repetitions(make, counts):
 
 def test_weights_of_fit_transform(transform, train):
     weights = np.arange(1.0, N_TRAIN + 1)
-    at_once = values(transform.fit_transform(train, weights))
-    close(values(transform.fit(train, weights).transform(train)), at_once)
+    at_once = values(transform.fit_transform(train, sample_weight=weights))
+    close(values(transform.fit(train, sample_weight=weights).transform(train)), at_once)
 
 
 @pytest.mark.parametrize("name", [name for name in TRANSFORMS if name != "spherical-last"])

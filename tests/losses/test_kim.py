@@ -170,7 +170,7 @@ def test_centring_changes_nothing(seed, weighted):
     rng = np.random.default_rng(seed)
     sample_weight = rng.uniform(0.3, 3.0, 16) if weighted else None
     plain = kim_loss(random_gram_matrices(3, 16, seed), 0.1, seed, sample_weight)
-    centred = preparation(None).fit_transform(plain.kernels, sample_weight)
+    centred = preparation(None).fit_transform(plain.kernels, sample_weight=sample_weight)
     moved = KimLoss(centred, labels_of(16, seed), 0.1, sample_weight)
     weights = some_weights(plain, seed)
     first, second = plain.evaluate(weights), moved.evaluate(weights)
@@ -184,7 +184,7 @@ def test_centring_changes_nothing(seed, weighted):
 def test_it_is_a_function_of_the_square_loss_of_balanced_classes(reg):
     """E = 2 − 2/L with targets of norm one, samples of class k weighted 1/m_k."""
     kim = kim_loss(random_gram_matrices(3, 20), reg)
-    centred = preparation(None).fit_transform(kim.kernels, kim.shares)
+    centred = preparation(None).fit_transform(kim.kernels, sample_weight=kim.shares)
     targets = kim.signs[:, None] / np.sqrt(2)
     square = SquareLoss(centred, targets, reg, kim.shares)
     weights = some_weights(kim)

@@ -82,10 +82,11 @@ def test_one_norm_and_one_kernel(stack):
     assert "nothing to align" in str(report)
 
 
-def test_a_fit_that_falls_short_says_so(stack):
+def test_a_fit_that_falls_short_says_so(stack, monkeypatch):
+    monkeypatch.setattr(Newton, "default_max_iter", 0)
     with pytest.warns(ConvergenceWarning, match="The weights at p=2 are within"):
-        report = sparsity_report(stack, labels_for(60, 2), ps=[2], tol=1e-300)
-    assert report.rel_gaps[0] < 1e-8
+        report = sparsity_report(stack, labels_for(60, 2), ps=[2])
+    assert report.rel_gaps[0] > 1e-6
 
 
 # -- effective numbers ---------------------------------------------------------------------

@@ -198,8 +198,8 @@ class _WithoutConstants(UnitTrace):
     Where all are, the ratio of rounding to rounding would pass for a discriminant.
     """
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
-        super()._learn(stack, weights)
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        super()._learn(stack, weights, y)
         self.scale_ = np.where(self.scale_ > 0.0, 1.0, 0.0)
 
 

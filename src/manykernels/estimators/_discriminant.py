@@ -29,12 +29,21 @@ class Discriminant:
     `scalings` (m, k) are coefficients of training samples whose outputs have unit pooled
     covariance within classes; `means` (c, k) are the class means there. The score of class k
     for an output z is ``z·μ_k − ‖μ_k‖²/2 + log π_k``; for two classes the difference is kept.
+    `turn` takes regression outputs to that space.
     """
 
     scalings: np.ndarray
     means: np.ndarray
     dual_coef: np.ndarray
     intercept: np.ndarray
+    turn: np.ndarray
+
+    def scores(self, outputs: np.ndarray) -> np.ndarray:
+        """Scores of regression outputs (n, k): (n,) for two classes, else (n, c)."""
+        directions = self.turn @ self.means.T
+        if self.dual_coef.shape[1] == 1:
+            return outputs @ (directions[:, 1] - directions[:, 0]) + self.intercept[0]
+        return outputs @ directions + self.intercept
 
     @classmethod
     def learn(
@@ -74,7 +83,7 @@ class Discriminant:
         if len(priors) == 2:
             dual_coef = dual_coef[:, 1:] - dual_coef[:, :1]
             constants = constants[1:] - constants[:1]
-        return cls(scalings, turned, dual_coef, constants)
+        return cls(scalings, turned, dual_coef, constants, turn)
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:

@@ -126,8 +126,10 @@ class KernelInput:
     ) -> Any:
         """Stack of the training rows, or its like by columns; scales are frozen here."""
         if isinstance(data, KernelStack):
+            self._input_names = data.names
             return check_stack(data, centered=True, rounding=self._rounding)
         self.union_ = as_union(self.kernels).fit(data, sample_weight=sample_weight)
+        self._input_names = self.union_.names_
         self.X_fit_ = data
         if getattr(solver, "by_columns", False):
             return StreamedKernels(self.union_, data, cache_bytes=solver.cache_bytes)
@@ -190,15 +192,19 @@ class KernelInput:
     def _remember_kernels(
         self, stack: KernelStack | StreamedKernels, weights: np.ndarray, transform: Chain
     ) -> None:
-        """Keep what prediction needs: the kernels whose part in the sum is not rounding."""
+        """Keep what prediction needs: the kernels whose part in the sum is not rounding.
+
+        `stack` is what `transform` made of the kernels of X, perhaps several of one.
+        """
         active = stack.contributing(weights)
         # Kernels without any variance give no scores, but they do predict the largest prior.
         self._active = active if len(active) else np.array([0])
         self._transform = transform.select(self._active)
+        self._sources = transform.sources(self._active)
         self._n_train = len(stack)
         self.kernel_names_ = stack.names
         if not self._is_precomputed:
-            self._active_union = self.union_.subset(self._active)
+            self._active_union = self.union_.subset(self._sources)
 
     def _project(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
         """``Σ_j weights_j K_j(X, training rows) @ coefficients``, in blocks of rows."""
@@ -211,13 +217,13 @@ class KernelInput:
         return projected
 
     def _test_blocks(self, X: Any) -> tuple[int, Iterator[tuple[slice, KernelStack]]]:
-        """Number of rows of X, and its active kernels against the training rows, in blocks."""
-        height = max(1, _TEST_BLOCK_ENTRIES // (max(1, len(self._active)) * self._n_train))
+        """Number of rows of X, and the kernels needed against the training rows, in blocks."""
+        height = max(1, _TEST_BLOCK_ENTRIES // (len(self._active) * self._n_train))
         if self._is_precomputed:
             stack = self._checked_test_stack(X)
             starts = range(0, len(stack), height)
             slices = [slice(start, min(start + height, len(stack))) for start in starts]
-            blocks = (stack.rows(rows, self._active) for rows in slices)
+            blocks = (stack.rows(rows, self._sources) for rows in slices)
             if self._train_columns is not None:
                 blocks = (block[:, self._train_columns] for block in blocks)
             return len(stack), zip(slices, blocks, strict=True)
@@ -236,14 +242,14 @@ class KernelInput:
                 f"{self.n_features_in_} features as input: a test block has one column per "
                 "training sample."
             )
-        if stack.n_kernels != len(self.kernel_names_):
+        if stack.n_kernels != len(self._input_names):
             raise ValueError(
                 f"X has {stack.n_kernels} kernels, but {type(self).__name__} was fitted on "
-                f"{len(self.kernel_names_)}: {', '.join(self.kernel_names_)}."
+                f"{len(self._input_names)}: {', '.join(self._input_names)}."
             )
-        if isinstance(X, KernelStack) and stack.names != self.kernel_names_:
+        if isinstance(X, KernelStack) and stack.names != self._input_names:
             raise ValueError(
                 f"The kernels of X ({', '.join(stack.names)}) are not those of training "
-                f"({', '.join(self.kernel_names_)}), in this order."
+                f"({', '.join(self._input_names)}), in this order."
             )
         return check_stack(stack)

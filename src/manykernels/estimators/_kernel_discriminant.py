@@ -32,7 +32,8 @@ from ._discriminant import Discriminant
 from ._inputs import KernelInput
 
 
-def _gives_probabilities(estimator: KernelDiscriminant) -> bool:
+def gives_probabilities(estimator: KernelDiscriminant) -> bool:
+    """Whether an estimator has ``predict_proba`` at this moment."""
     # scikit-learn's check of decision values against probabilities hands a table to every
     # unfitted estimator that has both methods, pairwise ones too, where no table can be fitted.
     return not estimator._is_precomputed or hasattr(estimator, "classes_")
@@ -102,7 +103,7 @@ class KernelDiscriminant(
         """
         self._validate_params()
         solver = self._chosen_solver()
-        limit = getattr(solver, "default_max_iter", 50) if self.max_iter is None else self.max_iter
+        limit = getattr(self, "max_iter", None) or getattr(solver, "default_max_iter", 50)
         task = self._init_callback_context(max_subtasks=limit + 1)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         data, labels, weights, multiplicity = self._validated(X, y, sample_weight)
@@ -112,7 +113,7 @@ class KernelDiscriminant(
             refuse_unfit(solver, Problem(outline, domain, self.tol))
         stack = self._training_stack(data, weights, solver)
         transform = self._preparation()
-        stack = transform.fit_transform(stack, weights)
+        stack = transform.fit_transform(stack, labels, weights)
         self.priors_ = self._checked_priors(np.bincount(labels, weights=weights))
         loss = self._make_loss(stack, labels, weights)
 
@@ -164,7 +165,7 @@ class KernelDiscriminant(
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n_rows, n_classes)."""
         scores = self.decision_function(X)
@@ -172,7 +173,7 @@ class KernelDiscriminant(
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)
 
-    @available_if(_gives_probabilities)
+    @available_if(gives_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, (n_rows, n_classes)."""
         scores = self.decision_function(X)
@@ -219,11 +220,13 @@ class KernelDiscriminant(
         check_classification_targets(y)
         check_consistent_length(data, y)
         weights = multiplicity = None
+        self._kept_rows = np.arange(len(y))
         if sample_weight is not None:
             multiplicity = check_sample_weight(
                 sample_weight, data, dtype=np.float64, ensure_non_negative=True
             )
             kept = np.flatnonzero(multiplicity > 0)
+            self._kept_rows = kept
             if len(kept) < len(y):
                 data = self._without(data, kept)
                 y, multiplicity = y[kept], multiplicity[kept]

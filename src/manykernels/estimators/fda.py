@@ -6,10 +6,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from .._sklearn import Interval, StrOptions
-from ..kernels import KernelStack
-from ..kernels.transforms import Chain, preparation
+from ..kernels import Bands, Denoise, KernelStack
+from ..kernels.transforms import Center, Chain, preparation
 from ..losses import JointSquareLoss, Outline, SquareLoss
 from ._discriminant import fisher_targets
 from ._kernel_discriminant import KernelDiscriminant
@@ -42,6 +43,11 @@ class MKFDA(KernelDiscriminant):
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.
+    denoise : Denoise, Bands or None, default=None
+        :class:`~manykernels.Denoise` keeps the leading principal axes of every kernel after
+        centring; :class:`~manykernels.Bands` makes several kernels of each, so that weights are
+        learnt for ranges of axes. `normalize` scales what comes out, and `weights_` and
+        `kernel_names_` refer to it. It takes one decomposition per kernel.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
     priors : array-like of shape (n_classes,), default=None
@@ -72,6 +78,8 @@ class MKFDA(KernelDiscriminant):
         Class means in the space of :meth:`transform`.
     reg_ : float
         λ, given or learnt.
+    denoise_ : Denoise, Bands or None
+        Fitted on the training kernels, such as `denoise_.n_components_`.
     n_iter_ : int
         Outer iterations.
     n_factorizations_ : int
@@ -100,6 +108,8 @@ class MKFDA(KernelDiscriminant):
 
     References
     ----------
+    F. Yan, J. Kittler, K. Mikolajczyk. Multiple kernel learning and feature space denoising.
+    ICMLC 2010.
     F. Yan, J. Kittler, K. Mikolajczyk, A. Tahir. Non-sparse multiple kernel Fisher discriminant
     analysis. JMLR 13, 2012.
     J. Ye, S. Ji, J. Chen. Multi-class discriminant kernel learning via convex programming.
@@ -130,7 +140,10 @@ class MKFDA(KernelDiscriminant):
         "reg": [Interval(Real, 0, None, closed="neither"), StrOptions({"joint"})],
         "normalize": [StrOptions({"multiplicative", "spherical", "trace"}), None],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "denoise": [Denoise, Bands, None],
     }
+    # Subclasses need not have the parameter.
+    denoise: Any = None
 
     def __init__(
         self,
@@ -140,6 +153,7 @@ class MKFDA(KernelDiscriminant):
         reg: float | str = 0.1,
         solver: Any = "newton",
         normalize: str | None = "multiplicative",
+        denoise: Any = None,
         class_weight: Any = None,
         priors: Any = None,
         tol: float = 1e-6,
@@ -151,6 +165,7 @@ class MKFDA(KernelDiscriminant):
         self.reg = reg
         self.solver = solver
         self.normalize = normalize
+        self.denoise = denoise
         self.class_weight = class_weight
         self.priors = priors
         self.tol = tol
@@ -158,9 +173,24 @@ class MKFDA(KernelDiscriminant):
         self.verbose = verbose
 
     def _preparation(self) -> Chain:
-        return preparation(self.normalize)
+        chain = preparation(self.normalize)
+        self.denoise_ = None if self.denoise is None else clone(self.denoise)
+        if self.denoise_ is not None:
+            if isinstance(self.denoise_, Denoise) and self.denoise_.reg is None:
+                self.denoise_.reg = self._reg_at_unit_variance()
+            # Cut along the axes of centred kernels, then scale what is left.
+            after = 1 + [isinstance(step, Center) for step in chain.steps].index(True)
+            chain.steps.insert(after, self.denoise_)
+        return chain
+
+    def _reg_at_unit_variance(self) -> float | None:
+        """λ where kernels have unit variance and it is given."""
+        given = isinstance(self.reg, Real) and self.normalize == "multiplicative"
+        return float(self.reg) if given else None
 
     def _outline(self, n_samples: int, n_kernels: int) -> Outline:
+        if self.denoise is not None:
+            n_kernels = self.denoise.most_kernels(n_kernels)
         n_classes = len(self.classes_)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
         if self.reg == "joint":

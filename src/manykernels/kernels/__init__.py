@@ -4,6 +4,7 @@ from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel
 from .base import Constant, Kernel, Product, Sum
 from .convert import as_kernel
 from .precomputed import FromDistances, Precomputed
+from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
@@ -11,11 +12,13 @@ from .union import KernelUnion, rbf_grid, views_union
 
 __all__ = [
     "RBF",
+    "Bands",
     "CallableKernel",
     "Center",
     "ChiSquare",
     "Constant",
     "Cosine",
+    "Denoise",
     "FromDistances",
     "GaussianProcessKernel",
     "Intersection",

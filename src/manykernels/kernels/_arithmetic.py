@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .._blas import add_scaled, matmul
+from .._blas import add_scaled, matmul, weighted_sums
 from ._storage import holds_floats
 from ._transformed import TransformedKernels
 
 # Entries handled at once: 2 MiB, about a second-level cache.
 _BLOCK_ENTRIES = 2**18
+# Entries of all kernels from which several sums are made at once: 16 MiB.
+_SHARED_ENTRIES = 2**21
 
 
 class KernelArithmetic(TransformedKernels):
@@ -85,6 +87,24 @@ class KernelArithmetic(TransformedKernels):
             for j in active:
                 add_scaled(block, self._factored(j, rows), scaled[j])
         return out
+
+    def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
+        """Several weighted sums in one pass over the data, row r of `weights` into ``outs[r]``."""
+        if self._row_factor is not None or len(weights) == 1:
+            for row, out in zip(weights, outs, strict=True):
+                self.combine(row, out)
+            return
+        n_kernels, n_cols = self.n_kernels, self.shape[1]
+        height = max(1, _SHARED_ENTRIES // (n_kernels * n_cols))
+        for start in range(0, len(self), height):
+            rows = slice(start, min(start + height, len(self)))
+            block = self.data[:, rows].reshape(n_kernels, -1)
+            sums = weighted_sums(weights * self._scale, block)
+            for row, total, out in zip(weights, sums, outs, strict=True):
+                out[rows] = total.reshape(-1, n_cols)
+                if self._row_offset is not None and self._col_offset is not None:
+                    out[rows] -= (row @ self._row_offset[:, rows])[:, None]
+                    out[rows] -= row @ self._col_offset
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).

@@ -1,14 +1,14 @@
 """Transforms of kernel stacks, learnt on the training rows and applied to any block.
 
 Each has ``fit`` (a Gram stack of training rows), ``transform`` (a stack whose columns are
-the training samples) and ``select`` (the same transform for some of the kernels). None
-copies the stack.
+the training samples), ``select`` (the same transform for some of the kernels it returns) and
+``sources`` (the kernels that these are made from). None of this module copies the stack.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,14 +23,24 @@ class StackTransform(BaseEstimator, ABC):
 
     _per_kernel: tuple[str, ...] = ()
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
     def fit_transform(
-        self, stack: KernelStack, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         """Learn from a training stack and return it transformed."""
-        return self.fit(stack, sample_weight).transform(stack)
+        return self.fit(stack, y, sample_weight).transform(stack)
 
-    def fit(self, stack: KernelStack, sample_weight: np.ndarray | None = None) -> Self:
-        """Learn constants from a stack whose rows and columns are the training samples."""
+    def fit(
+        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
+    ) -> Self:
+        """Learn constants from a stack whose rows and columns are the training samples.
+
+        The class labels `y` are for the transforms that choose something by them.
+        """
         if not stack.gram:
             raise ValueError(
                 f"{type(self).__name__} learns from a Gram stack of the training rows; this "
@@ -39,13 +49,13 @@ class StackTransform(BaseEstimator, ABC):
         weights = check_sample_weight(
             sample_weight, stack, dtype=np.float64, ensure_non_negative=True
         )
-        self._learn(stack, weights)
+        self._learn(stack, weights, y)
         self.n_samples_fit_ = len(stack)
         return self
 
     @abstractmethod
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
-        """Set the learnt attributes from a training stack and its sample weights."""
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        """Set the learnt attributes from a training stack, its sample weights and labels."""
 
     def transform(self, stack: KernelStack) -> KernelStack:
         """Transform a stack whose columns are the training samples."""
@@ -61,8 +71,16 @@ class StackTransform(BaseEstimator, ABC):
     def _transform(self, stack: KernelStack) -> KernelStack:
         """Transform a stack that has the training samples as columns."""
 
+    def sources(self, kernels: np.ndarray) -> np.ndarray:
+        """Positions of the kernels of the input that these kernels of the output are made from.
+
+        ``select(kernels)`` takes a stack of them, in this order.
+        """
+        kernels = np.asarray(kernels)
+        return np.flatnonzero(kernels) if kernels.dtype == bool else kernels
+
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted transform of only these kernels."""
+        """The fitted transform that returns only these kernels."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         for name in self._per_kernel:
@@ -96,16 +114,16 @@ class Center(StackTransform):
 
     _per_kernel = ("means_", "grand_means_")
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         self.sample_weight_ = weights / weights.sum()
         self.means_ = stack.apply(self.sample_weight_[:, None])[:, :, 0]
         self.grand_means_ = self.means_ @ self.sample_weight_
 
     def fit_transform(
-        self, stack: KernelStack, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         """Learn from a training stack and return it centred, in one pass over it."""
-        self.fit(stack, sample_weight)
+        self.fit(stack, y, sample_weight)
         return self._shift(stack, self.means_)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -126,7 +144,7 @@ class Spherical(StackTransform):
 
     _per_kernel = ("col_factor_",)
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         self.col_factor_ = _inverse_roots(stack)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -151,14 +169,9 @@ class UnitTrace(StackTransform):
 
     _per_kernel = ("scale_",)
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
-        centered = stack if stack.centered else Center().fit_transform(stack, weights)
-        trace = centered.row_diag @ weights
-        # A trace at the level of rounding is none: dividing by it would blow noise up.
-        uncentered = stack.row_diag @ weights
-        if stack._row_offset is not None:
-            uncentered = uncentered + 2 * stack._row_offset @ weights
-        nothing = trace <= 1e-12 * np.abs(uncentered)
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        trace, rounding = centered_trace(stack, weights)
+        nothing = trace <= rounding
         self.scale_ = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, trace))
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -171,8 +184,8 @@ class Multiplicative(UnitTrace):
     The normalisation of Zien and Ong (2007): unit trace times the number of samples.
     """
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
-        super()._learn(stack, weights)
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        super()._learn(stack, weights, y)
         self.scale_ = self.scale_ * weights.sum()
 
 
@@ -183,26 +196,35 @@ class Chain(StackTransform):
         self.steps = steps
 
     def fit_transform(
-        self, stack: KernelStack, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         """Learn every step on what the steps before it return."""
         self.n_samples_fit_ = len(stack)
         for step in self.steps:
-            stack = step.fit_transform(stack, sample_weight)
+            stack = step.fit_transform(stack, y, sample_weight)
         return stack
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray) -> None:
-        self.fit_transform(stack, weights)
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        self.fit_transform(stack, y, weights)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
         for step in self.steps:
             stack = step.transform(stack)
         return stack
 
+    def sources(self, kernels: np.ndarray) -> np.ndarray:
+        """Positions of the kernels of the input that these kernels are made from."""
+        for step in reversed(self.steps):
+            kernels = step.sources(kernels)
+        return kernels
+
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted chain for only these kernels."""
+        """The fitted chain that returns only these kernels."""
         new = super().select(kernels)
-        new.steps = [step.select(kernels) for step in self.steps]
+        new.steps = []
+        for step in reversed(self.steps):
+            new.steps.insert(0, step.select(kernels))
+            kernels = step.sources(kernels)
         return new
 
 
@@ -223,6 +245,16 @@ def preparation(normalize: str | None) -> Chain:
             f'normalize must be "multiplicative", "spherical", "trace" or None, got {normalize!r}.'
         )
     return Chain([step() for step in _PREPARATIONS[normalize]])
+
+
+def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted trace of each kernel after centring, and how much of it may be rounding."""
+    centered = stack if stack.centered else Center().fit_transform(stack, sample_weight=weights)
+    # A trace at the level of rounding is none: dividing by it would blow noise up.
+    uncentered = stack.row_diag @ weights
+    if stack._row_offset is not None:
+        uncentered = uncentered + 2 * stack._row_offset @ weights
+    return centered.row_diag @ weights, 1e-12 * np.abs(uncentered)
 
 
 def _inverse_roots(stack: KernelStack) -> np.ndarray:

@@ -95,8 +95,8 @@ class BlockAscent:
         self.roots = roots
         self.block_size = block_size
         self._rng = np.random.default_rng(seed)
-        # Blocks that are always the same stall; kernels keep panels of what is. So blocks are
-        # drawn anew from strips of samples that stay together.
+        # Blocks drawn anew for each sweep converge faster than fixed ones, but kernels can keep
+        # panels only of what comes again: blocks are drawn from strips that stay together.
         per_block = max(2, min(_STRIPS_PER_BLOCK, block_size // _LEAST_STRIP))
         n_strips = -(-len(targets) // max(1, block_size // per_block))
         shuffled = self._rng.permutation(len(targets))

@@ -22,6 +22,10 @@ from .base import Array, KernelOperator, Outline
 from .square import SquareLoss
 
 
+# λ that is not told from zero, in parts of the mean diagonal of A.
+_LEAST_SHARE = 1e-11
+
+
 class WithIdentity:
     """Kernels with ``unit · I`` before them.
 
@@ -53,6 +57,11 @@ class WithIdentity:
         total = self.kernels.combine(weights[1:], out=out)
         total.reshape(-1)[:: len(total) + 1] += weights[0] * self.diagonal
         return total
+
+    def combine_all(self, weights: Array, outs: list[Array]) -> None:
+        """Several weighted sums, row r of `weights` into ``outs[r]``."""
+        for row, out in zip(weights, outs, strict=True):
+            self.combine(row, out)
 
     def apply(self, columns: Array, out: Array | None = None) -> Array:
         """``K_j @ columns`` of every kernel, the identity first."""
@@ -106,22 +115,29 @@ class JointSquareLoss(SquareLoss):
         return None
 
     def _factorize(self, weights: Array) -> Array:
-        """As for a fixed λ, but a λ too small for a factorisation is raised until it is not."""
-        eps = float(np.finfo(float).eps)
+        """As for a fixed λ, but with a least λ, and more where that does not do.
+
+        Equal samples, or kernels of low rank, leave A singular without λ; what rounding puts
+        into its null space would be taken for a gain of the identity.
+        """
+        least = _LEAST_SHARE
         while True:
             self._assemble(weights)
             self._lift = float(self._diagonal.mean())
-            ones = np.ones((len(self._factor), 1)) if self.roots is None else self.roots
-            ones = ones / np.linalg.norm(ones)
-            add_scaled(self._factor, ones @ ones.T, self._lift)
-            if self._cholesky():
-                return weights
             if not self._lift > 0.0:
                 raise ValueError(
                     "All kernels are zero, so that no regularisation can be learnt with them."
                 )
-            weights = weights.copy()
-            weights[0] = max(10.0 * weights[0], eps * self._lift / self.kernels.unit)
+            missing = max(least * self._lift / self.kernels.unit - weights[0], 0.0)
+            self._diagonal[:] += missing * self.kernels.unit
+            ones = np.ones((len(self._factor), 1)) if self.roots is None else self.roots
+            ones = ones / np.linalg.norm(ones)
+            add_scaled(self._factor, ones @ ones.T, self._lift)
+            if self._cholesky():
+                raised = weights.copy()
+                raised[0] += missing
+                return raised
+            least *= 10.0
 
     fixed_ridge = 0.0
 

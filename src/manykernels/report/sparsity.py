@@ -66,6 +66,17 @@ class SparsityReport:
     rank_correlation : ndarray of shape (n_ps,) or None
         Spearman's coefficient between weights and kept variance. NaN where one of them is
         constant: at p = ∞ and wherever else all weights are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import rbf_grid
+    >>> from manykernels.report import sparsity_report
+    >>> X = np.random.default_rng(0).standard_normal((40, 2))
+    >>> stack = rbf_grid([0.5, 1, 2]).fit(X)(X)
+    >>> report = sparsity_report(stack, X[:, 0] > 0, ps=[1, np.inf])
+    >>> report.weights[1], report.effective_numbers[1].round(2).tolist()
+    (array([1., 1., 1.]), 3.0)
     """
 
     names: list[str]
@@ -282,8 +293,8 @@ def effective_number(weights: Any) -> Any:
     Examples
     --------
     >>> from manykernels.report import effective_number
-    >>> float(effective_number([0.5, 0.5, 0.0])), float(effective_number([3.0, 1.0]))
-    (2.0, 1.6)
+    >>> float(effective_number([0.5, 0.5, 0.0])), float(effective_number([3.0, 0.0]))
+    (2.0, 1.0)
     """
     weights = np.asarray(weights, dtype=np.float64)
     if not weights.size or weights.min() < 0 or not (weights.max(axis=-1) > 0).all():

@@ -7,10 +7,12 @@ from .conic import QCQP
 from .coordinate import Coordinate
 from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
 from .newton import Newton
+from .path import PAPER_NORMS, GridPoint, walk_grid
 from .semidefinite import SDP, SDPApprox
 from .sip import SILP, SIP
 
 __all__ = [
+    "PAPER_NORMS",
     "QCQP",
     "SDP",
     "SILP",
@@ -20,6 +22,7 @@ __all__ = [
     "Certificate",
     "Coordinate",
     "Dual",
+    "GridPoint",
     "Newton",
     "Problem",
     "Progress",
@@ -31,4 +34,5 @@ __all__ = [
     "refuse_unfit",
     "tikhonov",
     "tikhonov_strength",
+    "walk_grid",
 ]

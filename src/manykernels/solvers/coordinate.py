@@ -8,16 +8,16 @@ dual variables are solved for exactly with the others held, then the weights fol
     log β ← log β + ω (log β⁺ − log β),   β⁺ = argmin_{b ∈ B} Σ_j β_j² g_j / b_j
 
 with the analytic update β⁺ of Kloft et al. (2011). That update is cautious, most of all near
-p = 1 where it is ``β_j ∝ β_j √g_j``; a step of almost twice its length, ω < 2, converges
-wherever it does, in half the number of steps.
+p = 1 where it is ``β_j ∝ β_j √g_j``; steps of almost twice its length, ω < 2, save about half
+of the sweeps where nothing else moves the weights.
 
 No m×m matrix is formed: memory is that of n·m·c products, of one block, and of what panels the
 kernels keep. What a sweep costs is the evaluation of all kernel entries, so everything else is
 there to have few of them: large blocks, drawn anew for each sweep; the best combination of the
 last sweeps; and a guide, the same problem on some of the rows, small enough for exact solutions.
 Its minimiser is the start. After each sweep it is tilted so that its gains are those of all rows
-and minimised again: it knows how gains change with weights, which the analytic update does not
-(at p = 1 that takes a quarter of the sweeps).
+and minimised again: it knows how gains change with weights, which the analytic update does not.
+That matters at p = 1; for larger p the analytic update alone would do.
 
 After every sweep P, D and the gains give a true certificate, with no factorisation.
 """

@@ -41,6 +41,8 @@ from .quadratic import minimize_quadratic
 
 _ARMIJO = 1e-4
 _MAX_BACKTRACKS = 12
+# Changes of F below this fraction may be rounding and cannot be judged by a line search.
+_INDISTINGUISHABLE = 1e-10
 _ROUNDING = 1e-13
 _MAX_BENDING = 1e8
 _LEAST_LEVEL = 1e-3
@@ -116,7 +118,8 @@ def model_minimizer(point: Evaluation, domain: Domain) -> Array:
     linear = -point.gains - quadratic @ point.weights
     lower = np.minimum(0.1 * heading, point.weights)
     target = minimize_quadratic(linear, quadratic, domain, lower)
-    if target is None or point.gains @ (target - point.weights) <= 0.0:
+    rounding = _ROUNDING * float(point.gains @ point.weights)
+    if target is None or point.gains @ (target - point.weights) <= -rounding:
         # Never worse than a step of the conditional gradient, which always descends.
         target = domain.maximizer(point.gains)
     return target
@@ -124,11 +127,19 @@ def model_minimizer(point: Evaluation, domain: Domain) -> Array:
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
     """Whether F falls enough from `point` to `candidate`, a step along its model."""
-    slope = -float(point.gains @ (candidate.weights - point.weights))
+    step = candidate.weights - point.weights
+    slope = -float(point.gains @ step)
     if candidate.value <= point.value + _ARMIJO * slope:
         return True
-    # Close to the solution differences of F are rounding, but gains are not: half of the gap
-    # is progress whatever F says.
+    # Close to the solution differences of F are rounding, but slopes and gaps are not. The same
+    # test for the parabola through both slopes (Hager and Zhang 2005, (22)); or half of the gap,
+    # which is progress whatever F says.
+    end_slope = -float(candidate.gains @ step)
+    if (
+        candidate.value <= point.value + _INDISTINGUISHABLE * abs(point.value)
+        and end_slope <= (2.0 * _ARMIJO - 1.0) * slope
+    ):
+        return True
     gap, new_gap = (certify(place, domain, 0.0).gap for place in (point, candidate))
     return new_gap <= 0.5 * gap
 

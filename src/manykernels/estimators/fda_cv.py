@@ -1,0 +1,379 @@
+"""MKFDACV: norm and regularisation chosen for the price of a few dozen fits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._sklearn import Interval, StrOptions
+from ..kernels import KernelStack
+from ..solvers import PAPER_NORMS, GridPoint
+from ._grid import GridScores, TestPart, TrainingPart, score_grid
+from ._kernel_discriminant import gives_probabilities
+from ._multilabel import MultilabelMixin, is_multilabel
+from .fda import MKFDA
+
+#: Ten regularisations, from almost none to more than all kernels together.
+DEFAULT_REGS = tuple(np.logspace(-4, 3, 10).tolist())
+
+
+class MKFDACV(MultilabelMixin, MKFDA):
+    """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
+
+    All norms and regularisations of a grid are solved as one path, each from its neighbours and
+    each with a certificate. With ``cv=None`` they are judged by leave-one-out in closed form,
+    so that the whole grid costs a few dozen fits; otherwise by honest refits on every fold.
+
+    Parameters
+    ----------
+    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+        As for :class:`MKFDA`. Kernels are computed once, for all rows: a width that a kernel
+        takes from the data is that of all training rows, in every fold.
+    ps : array-like of float in [1, inf], optional
+        Norms to try; by default the twelve of Yan et al. (2012).
+    regs : array-like of float, optional
+        λ to try; by default ten from 1e-4 to 1e3.
+    cv : None, int, splitter, iterable of splits, or (X_val, y_val), default=None
+        None leaves each sample out in turn, in closed form with the kernel weights held (they
+        hardly change when one sample of many is left out, but see the notes). A pair is a
+        validation set.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
+    normalize, denoise, class_weight, priors
+        As for :class:`MKFDA`.
+    tol : float, default=1e-5
+        Relative duality gap of every point of the grid and of the final fit.
+    n_jobs : int, optional
+        Folds at the same time.
+    verbose : bool, default=False
+        Print a line per point of the grid.
+
+    Attributes
+    ----------
+    p_, reg_ : float, or ndarray of shape (n_labels,)
+        The choice: best score, of equals the largest λ and then the largest p.
+    estimators_ : list of MKFDACV
+        With several labels per sample only: one per label, all on the same kernels.
+    best_score_ : float
+    cv_results_ : dict
+        ``param_p``, ``param_reg``, ``split<i>_test_score``, ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``, ``rel_gap`` (largest of the splits) and
+        ``n_factorizations`` (sum of them), one entry per point of the grid.
+    n_splits_ : int
+
+    All attributes of :class:`MKFDA`, of the fit to all samples.
+
+    Notes
+    -----
+    With the weights held, leave-one-out does not see what learning them costs. With few samples
+    and many kernels use folds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKFDACV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKFDACV(ps=[1, 2], regs=[0.1, 1, 10]).fit(X, y)
+    >>> model.validation_curve().shape
+    (2, 3)
+    >>> model.best_score_ > 0.95
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "ps": ["array-like", None],
+        "regs": ["array-like", None],
+        "cv": ["cv_object", tuple, None],
+        "scoring": [str, callable, None],
+        "normalize": MKFDA._parameter_constraints["normalize"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "priors": ["array-like", None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [None, int],
+        "verbose": ["verbose"],
+    }
+    solver = "newton"
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        ps: Any = None,
+        regs: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        normalize: str | None = "multiplicative",
+        denoise: Any = None,
+        class_weight: Any = None,
+        priors: Any = None,
+        tol: float = 1e-5,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.kernels = kernels
+        self.ps = ps
+        self.regs = regs
+        self.cv = cv
+        self.scoring = scoring
+        self.normalize = normalize
+        self.denoise = denoise
+        self.class_weight = class_weight
+        self.priors = priors
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # What MKFDA takes as parameters is chosen here.
+    @property
+    def p(self) -> float:  # type: ignore[override]
+        return self.p_
+
+    @property
+    def reg(self) -> float:  # type: ignore[override]
+        return self._best_reg
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose p and λ, then learn from all samples.
+
+        Parameters
+        ----------
+        X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
+        y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
+            With several labels per sample every label is a problem of its own, with its own
+            p, λ and weights, on the same kernels.
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        self._validate_params()
+        if is_multilabel(y):
+            return self._fit_labels(X, y, sample_weight)
+        self.__dict__.pop("estimators_", None)
+        ps = checked_grid(self.ps, PAPER_NORMS, "ps", 1.0)
+        regs = checked_grid(self.regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
+        if np.isinf(regs).any():
+            raise ValueError("regs must be finite.")
+        data, labels, weights, multiplicity = self._validated(X, y, sample_weight)
+        self._stack = super()._training_stack(data, weights)
+        whole = self._training_part(self._stack, labels, weights, multiplicity)
+        try:
+            self._choose(ps, regs, self._judge(whole, np.asarray(y), ps, regs))
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._stack
+
+    def _training_stack(self, data: Any, weights: Any, solver: Any = None) -> Any:
+        return self._stack
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
+        if hasattr(self, "estimators_"):
+            return self._by_label(X, lambda one, block: one.decision_function(block))
+        return super().decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class, or an indicator matrix with several labels."""
+        if hasattr(self, "estimators_"):
+            return self._by_label(X, lambda one, block: one.predict(block))
+        return super().predict(X)
+
+    @available_if(gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, or those of every label, (n_rows, n_labels)."""
+        if hasattr(self, "estimators_"):
+            return self._by_label(X, lambda one, block: one.predict_proba(block)[:, 1])
+        return super().predict_proba(X)
+
+    @available_if(gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`."""
+        if hasattr(self, "estimators_"):
+            return np.log(self.predict_proba(X))
+        return super().predict_log_proba(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Discriminant directions, one per label with several labels."""
+        if hasattr(self, "estimators_"):
+            return self._by_label(X, lambda one, block: one.transform(block))
+        return super().transform(X)
+
+    def _training_part(
+        self,
+        stack: KernelStack,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        multiplicity: np.ndarray | None,
+    ) -> TrainingPart:
+        priors = self._checked_priors(np.bincount(labels, weights=weights))
+        return TrainingPart(stack, labels, weights, multiplicity, priors, self.classes_)
+
+    def _judge(
+        self, whole: TrainingPart, y: np.ndarray, ps: np.ndarray, regs: np.ndarray
+    ) -> list[GridScores]:
+        """Scores of the grid, one table per split."""
+        scorer = check_scoring(self, scoring=self.scoring)
+        parts = list(self._parts(whole, y))
+        self.n_splits_ = len(parts)
+        jobs = None if len(parts) == 1 else self.n_jobs
+        return Parallel(n_jobs=jobs)(
+            delayed(score_grid)(
+                train, test, self._preparation(), ps, regs, scorer, self.tol, self._notifier(k)
+            )
+            for k, (train, test) in enumerate(parts)
+        )
+
+    def _notifier(self, split: int) -> _Notifier | None:
+        return _Notifier(type(self).__name__, split, self.n_splits_) if self.verbose else None
+
+    def _parts(
+        self, whole: TrainingPart, y: np.ndarray
+    ) -> Iterator[tuple[TrainingPart, TestPart | None]]:
+        if self.cv is None:
+            yield whole, None
+        elif isinstance(self.cv, tuple) and len(self.cv) == 2 and not _is_split(self.cv[0]):
+            yield whole, self._validation_part(*self.cv)
+        else:
+            splitter = check_cv(self.cv, y, classifier=True)
+            for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
+                # Splits are of all rows; those of weight zero are not there any more.
+                train, test = (
+                    np.searchsorted(self._kept_rows, np.intersect1d(part, self._kept_rows))
+                    for part in split
+                )
+                yield self._cut(whole, train, test, k)
+
+    def _cut(
+        self, whole: TrainingPart, train: np.ndarray, test: np.ndarray, split: int
+    ) -> tuple[TrainingPart, TestPart]:
+        """Both parts of one split; every class must be left in training."""
+        left = np.bincount(whole.labels[train], minlength=len(self.classes_))
+        if (left == 0).any():
+            raise ValueError(
+                f"Split {split} leaves no training samples of {self.classes_[left == 0].tolist()}"
+                ": use fewer folds, or stratified ones (cv=int)."
+            )
+        if len(test) == 0:
+            raise ValueError(f"Split {split} has no test samples.")
+        training = self._training_part(
+            whole.stack[np.ix_(train, train)],
+            whole.labels[train],
+            _rows(whole.weights, train),
+            _rows(whole.multiplicity, train),
+        )
+        block = whole.stack[np.ix_(test, train)]
+        return training, TestPart(block, whole.labels[test], _rows(whole.multiplicity, test))
+
+    def _validation_part(self, X_val: Any, y_val: Any) -> TestPart:
+        y_val = np.asarray(y_val)
+        if y_val.ndim != 1:
+            raise ValueError(
+                f"The labels of the validation set have shape {y_val.shape}, those of training "
+                "are one per sample."
+            )
+        unseen = np.setdiff1d(y_val, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"The validation set has classes that training has not: {unseen.tolist()}. "
+                "Leave these samples out, or put some of each class into training."
+            )
+        if self._is_precomputed:
+            block = self._as_stack(X_val, reset=False, gram=False)
+            if self._train_columns is not None:
+                block = block[:, self._train_columns]
+        else:
+            block = self.union_(self._table(X_val, reset=False), self.X_fit_)
+        if len(block) != len(y_val) or not len(y_val):
+            raise ValueError(
+                f"The validation set has {len(block)} rows and {len(y_val)} labels: one label "
+                "per row is needed, and at least one row."
+            )
+        return TestPart(block, np.searchsorted(self.classes_, y_val), None)
+
+    def _choose(self, ps: np.ndarray, regs: np.ndarray, tables: list[GridScores]) -> None:
+        scores = np.array([table.scores for table in tables])
+        mean = scores.mean(axis=0)
+        if np.isnan(mean).all():
+            raise ValueError(
+                f"scoring={self.scoring!r} gave nan at every point of the grid: it cannot judge "
+                "these data."
+            )
+        if np.isnan(mean).any():
+            warnings.warn(
+                f"scoring={self.scoring!r} gave nan at {int(np.isnan(mean).sum())} of "
+                f"{mean.size} points of the grid; they are ranked last.",
+                UndefinedMetricWarning,
+                stacklevel=3,
+            )
+        self.best_score_ = float(np.nanmax(mean))
+        best = np.argwhere(mean == self.best_score_)
+        i, j = max(best.tolist(), key=lambda at: (regs[at[1]], ps[at[0]]))
+        self.p_, self._best_reg = float(ps[i]), float(regs[j])
+        norms, regularizations = np.meshgrid(ps, regs, indexing="ij")
+        flat = mean.ravel()
+        worse = np.where(np.isnan(flat), -np.inf, flat)
+        self._shape = mean.shape
+        self.cv_results_ = {
+            "params": [{"p": float(p), "reg": float(reg)} for p in ps for reg in regs],
+            "param_p": norms.ravel(),
+            "param_reg": regularizations.ravel(),
+            **{f"split{k}_test_score": table.ravel() for k, table in enumerate(scores)},
+            "mean_test_score": flat,
+            "std_test_score": scores.std(axis=0).ravel(),
+            "rank_test_score": 1 + np.sum(worse[:, None] < worse, axis=1),
+            "rel_gap": np.max([table.rel_gaps for table in tables], axis=0).ravel(),
+            "n_factorizations": np.sum(
+                [table.n_factorizations for table in tables], axis=0
+            ).ravel(),
+        }
+
+    def validation_curve(self) -> np.ndarray:
+        """Mean scores of the grid, one row per p and one column per λ."""
+        return self.cv_results_["mean_test_score"].reshape(self._shape)
+
+
+class _Notifier:
+    """Prints points of the grid as they come."""
+
+    def __init__(self, name: str, split: int, n_splits: int):
+        self.name, self.split, self.n_splits = name, split, n_splits
+
+    def __call__(self, point: GridPoint) -> None:
+        print(
+            f"[{self.name}] split {self.split + 1}/{self.n_splits}  norm {point.norm_index}  "
+            f"reg {point.loss.reg:.3g}  factorisations {point.n_inner_solves}  "
+            f"relative gap {point.certificate.rel_gap:.1e}"
+        )
+
+
+def checked_grid(given: Any, default: tuple[float, ...], name: str, least: float) -> np.ndarray:
+    """Values of a grid as an array; each at least `least`, none twice."""
+    values = np.asarray(default if given is None else given, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not (values >= least).all():
+        bound = "at least 1" if least == 1.0 else "positive"
+        raise ValueError(
+            f"{name} must be a non-empty list of numbers, each {bound}; got {given!r}."
+        )
+    if len(np.unique(values)) < len(values):
+        raise ValueError(f"{name} has equal values: {given!r}.")
+    return values
+
+
+def _is_split(first: Any) -> bool:
+    """Whether the first of two things is a (train, test) pair of indices, not a data set."""
+    return isinstance(first, tuple) and len(first) == 2
+
+
+def _rows(values: np.ndarray | None, chosen: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[chosen]

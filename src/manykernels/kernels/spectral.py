@@ -1,0 +1,387 @@
+"""Denoised feature spaces and spectral bands: kernels cut along their principal axes.
+
+Let K be a centred kernel of training samples, ``K = UΔUᵀ`` with eigenvalues in descending order
+(Yan, Kittler and Mikolajczyk 2010, (13)). The k-th principal axis of the feature space is
+``v_k = Φᵀu_k/√δ_k``, and a sample x has the coordinate ``z_k(x) = k(x, ·) u_k/√δ_k`` on it. The
+kernel of the samples projected on some of the axes, those of the columns U_b, is therefore
+
+    K_b = U_b Δ_b U_bᵀ,      K_t ↦ K_t U_b U_bᵀ
+
+on training samples and for a centred block K_t between new and training samples. Each is a
+kernel: it is positive semi-definite and new samples have their place in it. Axes are cut where
+their eigenvalues hold a given share of the trace, the variance.
+
+* :class:`Denoise` keeps the leading axes only (section 3 of the paper), which supposes that the
+  others hold noise. How many is told, or found by leave-one-out.
+* :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Weights learnt for these
+  weigh dimensions and kernels in one convex program. The paper (section 5) asks for an objective
+  that takes care of denoising by itself; this is one answer.
+
+Sample weights, and how a variance is chosen: :mod:`manykernels.kernels._axes`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from .._memory import require_memory
+from ._axes import REGS, VARIANCES, Axes, LeaveOneOut, leading_axes, n_leading, spectrum
+from .stack import KernelStack
+from .transforms import Center, StackTransform, centered_trace
+
+
+class Cut(NamedTuple):
+    """A range of axes that becomes a kernel; without `stop`, all that is left."""
+
+    name: str
+    start: int
+    stop: int | None
+
+
+Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
+
+
+class SpectralTransform(StackTransform):
+    """Base of the transforms that cut kernels along their axes; a subclass says where.
+
+    A stack that is not centred yet is centred first, and so are the blocks that follow. One that
+    is centred asks for blocks centred likewise.
+    """
+
+    @abstractmethod
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+        """Check the parameters; what it returns cuts kernel j, given its spectrum."""
+
+    def most_kernels(self, n_kernels: int) -> int:
+        """How many kernels can come from `n_kernels`."""
+        return n_kernels
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        if not isinstance(stack, KernelStack):
+            raise ValueError(
+                f"{type(self).__name__} needs whole kernel matrices, but these are computed by "
+                "columns; use another solver."
+            )
+        cut = self._cutter(stack, weights, y)
+        require_memory(
+            (self.most_kernels(stack.n_kernels), len(stack), len(stack)),
+            f"The stack of kernels that {type(self).__name__} makes",
+        )
+        trace, rounding = centered_trace(stack, weights)
+        self.center_ = None if stack.centered else Center()
+        if self.center_ is not None:
+            stack = self.center_.fit_transform(stack, sample_weight=weights)
+        self.eigenvalues_ = np.zeros((stack.n_kernels, len(stack)))
+        self._axes: list[Axes] = []
+        self._cuts: list[Cut] = []
+        sources, diagonals = [], []
+        for j in range(stack.n_kernels):
+            K = stack.kernel(j)
+            if trace[j] <= rounding[j]:
+                K[:] = 0.0  # rounding has no axes
+            self.eigenvalues_[j], vectors = spectrum(K, weights, rounding[j])
+            cuts = cut(j, self.eigenvalues_[j], vectors)
+            n_axes = max(c.start if c.stop is None else c.stop for c in cuts)
+            axes = leading_axes(K, weights, self.eigenvalues_[j, :n_axes], vectors)
+            self._axes.append(axes)
+            self._cuts += cuts
+            sources += [j] * len(cuts)
+            shares = axes.right.T**2 * axes.values
+            diagonals += [_pieces(shares, K.diagonal(), c) for c in cuts]
+        self.sources_ = np.array(sources)
+        self._diagonals = np.array(diagonals)
+        self.n_components_ = self._count_components()
+        self.kernel_names_ = [c.name for c in self._cuts]
+
+    def _count_components(self) -> np.ndarray:
+        counts = []
+        for j, c in zip(self.sources_, self._cuts, strict=True):
+            values = self.eigenvalues_[j]
+            rank = np.count_nonzero(values > len(values) * np.finfo(float).eps * values[0])
+            counts.append((rank if c.stop is None else c.stop) - c.start)
+        return np.array(counts)
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        if stack.n_kernels != len(self._axes):
+            raise ValueError(
+                f"The stack has {stack.n_kernels} kernels, but {type(self).__name__} was fitted "
+                f"on {len(self._axes)}."
+            )
+        if self.center_ is not None:
+            stack = self.center_.transform(stack)
+        elif not stack.centered:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on centred kernels, and this stack is not: "
+                "transform it with the Center of the training stack first."
+            )
+        shape = (len(self._cuts), *stack.shape[:2])
+        require_memory(shape, f"The stack of kernels that {type(self).__name__} makes")
+        data = np.empty(shape)
+        row_diag = None if stack.row_diag is None else np.empty(shape[:2])
+        for j, axes in enumerate(self._axes):
+            K = stack.kernel(j)
+            scores = K @ axes.left
+            for i in np.flatnonzero(self.sources_ == j):
+                c = self._cuts[i]
+                if c.stop is None:
+                    np.subtract(K, scores @ axes.right, out=data[i])
+                else:
+                    np.matmul(scores[:, c.start : c.stop], axes.right[c.start : c.stop], data[i])
+                if row_diag is not None and stack.row_diag is not None:
+                    row_diag[i] = _pieces(scores**2 / axes.values, stack.row_diag[j], c)
+        if stack.gram:
+            row_diag = np.einsum("jii->ji", data).copy()
+        vectors = ("_row_factor", "_col_factor", "_row_offset", "_col_offset")
+        return stack._like(
+            data,
+            names=self.kernel_names_,
+            row_diag=row_diag,
+            col_diag=row_diag if stack.gram else self._diagonals,
+            centered=True,
+            _bounded=stack._bounded_if_centered,
+            _scale=np.ones(len(data)),
+            **dict.fromkeys(vectors),
+        )
+
+    def sources(self, kernels: np.ndarray) -> np.ndarray:
+        """Positions of the kernels of the input that these kernels are made from."""
+        return np.array(list(dict.fromkeys(self.sources_[kernels].tolist())), dtype=int)
+
+    def select(self, kernels: np.ndarray) -> Self:
+        """The fitted transform that returns only these kernels, with no axes but theirs."""
+        chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
+        needed = self.sources(chosen)
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        cuts = [self._cuts[i] for i in chosen]
+        new.sources_ = np.array([needed.tolist().index(j) for j in self.sources_[chosen]])
+        new._axes = []
+        for position, j in enumerate(needed):
+            mine = [i for i in range(len(cuts)) if new.sources_[i] == position]
+            whole = any(cuts[i].stop is None for i in mine)
+            first = 0 if whole else min(cuts[i].start for i in mine)
+            last = len(self._axes[j].values) if whole else max(cuts[i].stop or 0 for i in mine)
+            new._axes.append(self._axes[j].part(first, last))
+            for i in mine:
+                name, start, stop = cuts[i]
+                cuts[i] = Cut(name, start - first, None if stop is None else stop - first)
+        new._cuts = cuts
+        new._diagonals = self._diagonals[chosen]
+        new.n_components_ = self.n_components_[chosen]
+        new.kernel_names_ = [c.name for c in cuts]
+        new.eigenvalues_ = self.eigenvalues_[needed]
+        for name in self._per_kernel:
+            setattr(new, name, getattr(self, name)[needed])
+        if self.center_ is not None:
+            new.center_ = self.center_.select(needed)
+        return new
+
+
+class Denoise(SpectralTransform):
+    """Keep the leading principal axes of every kernel, which hold a share of its variance.
+
+    Parameters
+    ----------
+    variance : float in (0, 1], "cv" or sequence of float, default=0.9
+        The share of the variance to keep: the fewest axes that hold as much are kept. A sequence
+        has one for each kernel. "cv" chooses for each kernel among ``VARIANCES`` (0.1, 0.2, …,
+        0.9, 0.95, 0.99 and 1) by the leave-one-out error of a discriminant on this kernel alone;
+        `fit` then needs the class labels.
+    reg : float, optional
+        λ of these discriminants, whose kernel has unit variance. By default that of
+        :class:`~manykernels.MKFDA` inside one with a number for `reg` and
+        ``normalize="multiplicative"``; else for every variance the best of 0.01, 0.1, 1, 10, 100.
+
+    Attributes
+    ----------
+    variance_ : ndarray of shape (n_kernels,)
+        The share asked for or chosen.
+    n_components_ : ndarray of shape (n_kernels,)
+        Axes kept.
+    eigenvalues_ : ndarray of shape (n_kernels, n_samples)
+        Spectra of the centred kernels, in descending order.
+    cv_errors_ : ndarray of shape (n_kernels, 12)
+        Squared leave-one-out error at each of ``VARIANCES``, relative to that of the mean; of
+        "cv" only. NaN for a kernel without variance.
+
+    Notes
+    -----
+    A stack that is not centred is centred first. A constant kernel becomes zero. Leave-one-out
+    holds the axes, which it takes from all samples; where equally good, more variance is kept.
+
+    References
+    ----------
+    F. Yan, J. Kittler, K. Mikolajczyk. Multiple kernel learning and feature space denoising.
+    ICMLC 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import Denoise, KernelStack
+    >>> X = np.array([[2.0, 0.1], [-2.0, 0.1], [0.0, -0.2]])
+    >>> stack = KernelStack.from_arrays(X @ X.T)
+    >>> Denoise(0.9).fit_transform(stack).kernel(0).round(9) + 0.0
+    array([[ 4., -4.,  0.],
+           [-4.,  4.,  0.],
+           [ 0.,  0.,  0.]])
+    """
+
+    _per_kernel = ("variance_",)
+
+    def __init__(self, variance: Any = 0.9, *, reg: float | None = None):
+        self.variance = variance
+        self.reg = reg
+
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+        self.variance_ = np.ones(stack.n_kernels)
+        judge = None
+        if isinstance(self.variance, str) and self.variance == "cv":
+            judge = LeaveOneOut(y, weights, self._checked_regs())
+            self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
+        else:
+            self.variance_[:] = self._checked_variance(stack.n_kernels)
+
+        def cut(j: int, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+            if values[0] <= 0.0:
+                return [Cut(stack.names[j], 0, 0)]
+            if judge is not None:
+                errors = judge.errors(values, vectors)
+                # From the end: of equals the largest variance.
+                self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
+                self.cv_errors_[j] = errors
+            stop = n_leading(values, self.variance_[j])
+            return [Cut(stack.names[j], 0, None if stop == len(values) else stop)]
+
+        return cut
+
+    def _checked_variance(self, n_kernels: int) -> np.ndarray:
+        several = not isinstance(self.variance, str | Real) and hasattr(self.variance, "__len__")
+        values = list(self.variance) if several else [self.variance]
+        if not all(_is_share(value) for value in values):
+            raise ValueError(
+                'variance must be a number in (0, 1], "cv", or a sequence of such numbers, one '
+                f"per kernel; got {self.variance!r}."
+            )
+        if several and len(values) != n_kernels:
+            raise ValueError(
+                f"variance has {len(values)} numbers, but there are {n_kernels} kernels."
+            )
+        return np.array(values, dtype=np.float64)
+
+    def _checked_regs(self) -> tuple[float, ...]:
+        if self.reg is None:
+            return REGS
+        if not isinstance(self.reg, Real) or not 0.0 < self.reg < np.inf:
+            raise ValueError(f"reg must be a positive number or None, got {self.reg!r}.")
+        return (float(self.reg),)
+
+
+class Bands(SpectralTransform):
+    """Cut every kernel into bands of its spectrum, each a kernel.
+
+    Parameters
+    ----------
+    n_bands : int, default=3
+        Bands of equal shares of the variance, as far as single eigenvalues allow.
+    edges : sequence of float in (0, 1], optional
+        Instead, the shares of the variance at which bands end, increasing: ``[0.5, 0.9, 1]``.
+        Axes beyond a last edge below 1 are left out.
+
+    Attributes
+    ----------
+    kernel_names_ : list of str
+        Such as "texture[0.5-0.9]".
+    sources_ : ndarray of shape (n_outputs,)
+        The kernel that each band is cut from.
+    n_components_ : ndarray of shape (n_outputs,)
+        Axes of each band.
+    eigenvalues_ : ndarray of shape (n_kernels, n_samples)
+        Spectra of the centred kernels, in descending order.
+
+    Notes
+    -----
+    An axis across an edge belongs to the band below it. So a band can be empty, where an axis
+    holds more variance than a band is wide; it is left out. A stack that is not centred is
+    centred first. A constant kernel stays one kernel and becomes zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import Bands, KernelStack
+    >>> X = np.array([[2.0, 0.1], [-2.0, 0.1], [0.0, -0.2]])
+    >>> stack = KernelStack.from_arrays(X @ X.T, names=["place"])
+    >>> bands = Bands(edges=[0.5, 1]).fit_transform(stack)
+    >>> bands
+    KernelStack(2 kernels, 3 x 3: 'place[0-0.5]', 'place[0.5-1]')
+    >>> np.allclose(bands.combine([1, 1]), X @ X.T)
+    True
+    """
+
+    def __init__(self, n_bands: int = 3, *, edges: Any = None):
+        self.n_bands = n_bands
+        self.edges = edges
+
+    def most_kernels(self, n_kernels: int) -> int:
+        """How many bands `n_kernels` have at most."""
+        return n_kernels * len(self._checked_edges())
+
+    def _checked_edges(self) -> list[float]:
+        if self.edges is None:
+            if not isinstance(self.n_bands, Integral) or self.n_bands < 1:
+                raise ValueError(
+                    f"n_bands must be an integer of at least 1, got {self.n_bands!r}."
+                )
+            return [b / self.n_bands for b in range(1, int(self.n_bands) + 1)]
+        edges = list(self.edges) if hasattr(self.edges, "__len__") else []
+        numbers = all(_is_share(edge) for edge in edges)
+        if not edges or not numbers or any(np.diff(edges) <= 0.0):
+            raise ValueError(
+                f"edges must be increasing numbers in (0, 1], at least one; got {self.edges!r}."
+            )
+        return [float(edge) for edge in edges]
+
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+        edges = self._checked_edges()
+        ranges = _range_labels(edges)
+
+        def cut(j: int, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+            name = stack.names[j]
+            if values[0] <= 0.0:
+                return [Cut(f"{name}[0-{edges[-1]:g}]", 0, 0)]
+            cuts, start = [], 0
+            for label, edge in zip(ranges, edges, strict=True):
+                stop = n_leading(values, edge)
+                if stop > start:
+                    end = None if stop == len(values) else stop
+                    cuts.append(Cut(f"{name}[{label}]", start, end))
+                start = stop
+            return cuts
+
+        return cut
+
+
+def _pieces(shares: np.ndarray, whole: np.ndarray, cut: Cut) -> np.ndarray:
+    """Self-similarities in a cut, from the shares of all axes and the self-similarities."""
+    if cut.stop is None:
+        return whole - shares.sum(axis=1)
+    return shares[:, cut.start : cut.stop].sum(axis=1)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, Real) and 0.0 < float(value) <= 1.0
+
+
+def _range_labels(edges: list[float]) -> list[str]:
+    """ "0-0.5", "0.5-0.9", …, with as many digits as it takes to tell them apart."""
+    every = [0.0, *edges]
+    for digits in range(3, 18):
+        labels = [f"{edge:.{digits}g}" for edge in every]
+        if len(set(labels)) == len(labels):
+            break
+    return [f"{low}-{high}" for low, high in pairwise(labels)]

@@ -1,0 +1,35 @@
+"""Measures that the papers report and scikit-learn has no ready name for.
+
+All of them are means over classes, so that a rare class counts as much as a frequent one. Each
+is a function of labels, or of labels and scores, and a scorer for ``scoring=``:
+
+>>> from sklearn.datasets import load_iris
+>>> from sklearn.model_selection import cross_val_score
+>>> from manykernels import MKFDA
+>>> from manykernels.metrics import SCORERS
+>>> X, y = load_iris(return_X_y=True)
+>>> cross_val_score(MKFDA(), X, y, scoring=SCORERS["mean_class_mcc"], cv=3).round(1)
+array([1. , 0.9, 0.9])
+
+:func:`five_by_two_cv_f_test` says whether two methods differ by more than chance.
+"""
+
+from .classwise import (
+    SCORERS,
+    mean_average_precision,
+    mean_average_precision_scorer,
+    mean_class_accuracy,
+    mean_class_mcc,
+)
+from .comparison import CombinedFTest, combined_f_test, five_by_two_cv_f_test
+
+__all__ = [
+    "SCORERS",
+    "CombinedFTest",
+    "combined_f_test",
+    "five_by_two_cv_f_test",
+    "mean_average_precision",
+    "mean_average_precision_scorer",
+    "mean_class_accuracy",
+    "mean_class_mcc",
+]

@@ -1,0 +1,6 @@
+"""Choosing norm and regularisation: certified paths and leave-one-out in closed form."""
+
+from .leave_one_out import LeaveOneOut, leave_one_out
+from .path import LpPath, lp_path
+
+__all__ = ["LeaveOneOut", "LpPath", "leave_one_out", "lp_path"]

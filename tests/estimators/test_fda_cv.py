@@ -1,0 +1,251 @@
+"""MKFDACV: the choice, its honesty, its cost, several labels, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_multilabel_classification
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from manykernels import MKFDA, MKFDACV, KernelStack, rbf_grid
+from manykernels.kernels import RBF
+from tests.problems import random_gram_matrices
+
+X, Y = load_iris(return_X_y=True)
+SMALL = {"ps": [1, 2.0], "regs": [0.1, 1.0, 10.0]}
+
+
+@parametrize_with_checks(
+    [MKFDACV(ps=[1, 2], regs=[0.1, 1]), MKFDACV("precomputed", ps=[1, 2], regs=[0.1, 1])]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_sklearn_estimator_checks(estimator, check):
+    check(estimator)
+    assert estimator is not None
+
+
+@pytest.mark.parametrize("cv", [3, StratifiedKFold(4, shuffle=True, random_state=0)])
+def test_folds_give_the_scores_of_a_grid_search(cv):
+    kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
+    search = GridSearchCV(MKFDA(kernels, tol=1e-9), {"p": [1, 2.0], "reg": SMALL["regs"]}, cv=cv)
+    search.fit(X, Y)
+    model = MKFDACV(kernels, cv=cv, tol=1e-9, **SMALL).fit(X, Y)
+    np.testing.assert_allclose(
+        model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
+    np.testing.assert_allclose(
+        model.cv_results_["std_test_score"], search.cv_results_["std_test_score"]
+    )
+    assert model.best_score_ == search.best_score_
+    assert model.n_splits_ == (3 if cv == 3 else 4)
+
+
+def test_the_final_model_is_a_fit_with_the_choice():
+    model = MKFDACV(**SMALL).fit(X, Y)
+    plain = MKFDA(p=model.p_, reg=model.reg_, tol=model.tol).fit(X, Y)
+    np.testing.assert_array_equal(model.weights_, plain.weights_)
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    assert model.certificate_.converged
+
+
+def test_every_point_is_certified_and_the_curve_has_the_shape_of_the_grid():
+    model = MKFDACV().fit(X, Y)
+    results = model.cv_results_
+    assert model.validation_curve().shape == (12, 10)
+    assert len(results["params"]) == 120
+    assert results["rel_gap"].max() <= 1e-5
+    assert results["n_factorizations"].sum() <= 300
+    assert results["rank_test_score"].min() == 1
+    best = results["params"][int(np.argmax(results["mean_test_score"]))]
+    assert model.best_score_ == results["mean_test_score"].max()
+    assert set(best) == {"p", "reg"}
+
+
+def test_equal_scores_go_to_the_largest_reg_and_norm():
+    separated = np.concatenate([X[Y == 0], X[Y == 1]])
+    labels = np.repeat([0, 1], 50)
+    model = MKFDACV(ps=[2.0, 1.0], regs=[0.1, 1e-3]).fit(separated, labels)
+    assert model.best_score_ == 1.0
+    assert (model.p_, model.reg_) == (2.0, 0.1)
+
+
+def test_leave_one_out_sees_what_training_does_not():
+    """Narrow kernels fit any training labels; left-out samples are not deceived."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((120, 3))
+    labels = (Z[:, 0] > 0).astype(int)
+    kernels = [("good", RBF(gamma=0.2)), ("narrow", RBF(gamma=300.0))]
+    model = MKFDACV(kernels, ps=[1, np.inf], regs=[1e-3, 1.0, 30.0]).fit(Z, labels)
+    fresh = rng.standard_normal((2000, 3))
+    accuracy = model.score(fresh, fresh[:, 0] > 0)
+    assert abs(accuracy - model.best_score_) < 0.06
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
+def test_any_scorer_judges(scoring):
+    model = MKFDACV(scoring=scoring, **SMALL).fit(X, Y)
+    assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+
+
+def test_callable_scorer_and_average_precision():
+    def shares(estimator, X, y):
+        return np.mean(estimator.predict(X) == y)
+
+    usual = MKFDACV(**SMALL).fit(X, Y)
+    assert MKFDACV(scoring=shares, **SMALL).fit(X, Y).best_score_ == usual.best_score_
+    binary = MKFDACV(scoring="average_precision", **SMALL).fit(X[50:], Y[50:])
+    assert 0.9 < binary.best_score_ <= 1.0
+
+
+def test_validation_set():
+    train, held = np.arange(0, 150, 2), np.arange(1, 150, 2)
+    names = np.array(["a", "b", "c"])[Y]
+    model = MKFDACV(cv=(X[held], names[held]), **SMALL).fit(X[train], names[train])
+    for params, score in zip(
+        model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
+    ):
+        plain = MKFDA(tol=1e-5, **params).fit(X[train], names[train])
+        assert plain.score(X[held], names[held]) == score
+    split = PredefinedSplit(np.where(np.arange(150) % 2, 0, -1))
+    kernels = [("a", RBF(gamma=0.3))]
+    one = MKFDACV(kernels, cv=split, **SMALL).fit(X, Y)
+    other = MKFDACV(kernels, cv=(X[held], Y[held]), **SMALL).fit(X[train], Y[train])
+    np.testing.assert_array_equal(one.validation_curve(), other.validation_curve())
+
+
+def test_precomputed_frames_weights_and_nested_cross_validation():
+    stack = rbf_grid([0.1, 1.0]).fit(X)(X)
+    assert cross_val_score(MKFDACV("precomputed", **SMALL), stack, Y, cv=3).min() > 0.9
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    framed = MKFDACV(**SMALL).fit(frame, Y)
+    assert framed.p_ == MKFDACV(**SMALL).fit(X, Y).p_
+    weight = np.ones(150)
+    weight[:20] = 0
+    weighted = MKFDACV(cv=3, **SMALL).fit(X, Y, sample_weight=weight)
+    assert np.isfinite(weighted.best_score_)
+    assert clone(weighted).get_params()["cv"] == 3
+
+
+def test_jobs_change_nothing():
+    one = MKFDACV(cv=3, **SMALL).fit(X, Y)
+    two = MKFDACV(cv=3, n_jobs=2, **SMALL).fit(X, Y)
+    np.testing.assert_allclose(one.validation_curve(), two.validation_curve())
+
+
+def test_kernels_are_computed_once():
+    calls = []
+
+    def counted(A, B):
+        calls.append(A.shape)
+        return A @ B.T
+
+    MKFDACV([("k", counted)], cv=4, **SMALL).fit(X, Y)
+    assert len(calls) <= 2
+
+
+def test_verbose_prints_the_grid(capsys):
+    MKFDACV(ps=[1], regs=[0.1, 1.0], verbose=True).fit(X, Y)
+    assert capsys.readouterr().out.count("relative gap") >= 2
+
+
+# -- several labels --------------------------------------------------------------------------
+
+
+def test_every_label_has_its_own_norm():
+    Z, labels = make_multilabel_classification(150, 8, n_classes=3, random_state=0)
+    model = MKFDACV(**SMALL).fit(Z[:100], labels[:100])
+    assert model.p_.shape == model.reg_.shape == (3,)
+    assert model.weights_.shape[0] == 3
+    for k in range(3):
+        alone = MKFDACV(**SMALL).fit(Z[:100], labels[:100, k])
+        assert model.p_[k] == alone.p_
+        np.testing.assert_allclose(
+            model.decision_function(Z[100:])[:, k], alone.decision_function(Z[100:]), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            model.predict_proba(Z[100:])[:, k], alone.predict_proba(Z[100:])[:, 1], rtol=1e-6
+        )
+    assert set(np.unique(model.predict(Z[100:]))) <= {0, 1}
+    assert np.mean(model.predict(Z[100:]) == labels[100:]) > 0.7
+    assert model.transform(Z).shape == (150, 3)
+
+
+def test_several_labels_on_a_stack_and_with_a_validation_set():
+    Z, labels = make_multilabel_classification(120, 8, n_classes=3, random_state=0)
+    union = rbf_grid([0.1, 1.0]).fit(Z[:80])
+    train, held = union(Z[:80]), union(Z[80:], Z[:80])
+    model = MKFDACV("precomputed", cv=(held, labels[80:]), **SMALL).fit(train, labels[:80])
+    assert model.best_score_.shape == (3,)
+    assert model.predict(held).shape == (40, 3)
+    with pytest.raises(ValueError, match=r"labels of the validation set have shape \(40, 3\)"):
+        model.fit(train, labels[:80, 0])
+    again = model.set_params(cv=None).fit(train, labels[:80, 0])
+    assert np.ndim(again.p_) == 0
+    assert again.predict(held).shape == (40,)
+
+
+def test_a_label_that_never_changes_is_named():
+    Z, labels = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
+    labels[:, 1] = 1
+    with pytest.raises(ValueError, match="Label 1: MKFDACV needs samples of at least 2 classes"):
+        MKFDACV(**SMALL).fit(Z, labels)
+
+
+# -- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ps": [0.5, 1]}, "ps must be a non-empty list of numbers, each at least 1"),
+        ({"ps": []}, "ps must be a non-empty list"),
+        ({"ps": [1, 1]}, "ps has equal values"),
+        ({"regs": [0.0]}, "regs must be a non-empty list of numbers, each positive"),
+        ({"regs": [np.inf]}, "regs must be finite"),
+        ({"regs": [[1.0]]}, "regs must be a non-empty list"),
+        ({"cv": KFold(3)}, r"Split 0 leaves no training samples of \[0\]"),
+        ({"cv": [(np.arange(150), [])]}, "Split 0 has no test samples"),
+        ({"cv": (X[:3], ["a", "b", "c"])}, r"classes that training has not: \['a', 'b', 'c'\]"),
+        ({"cv": (X[:3], [0, 1])}, "3 rows and 2 labels"),
+        ({"scoring": "nonsense"}, "scoring"),
+        ({"cv": 1}, "cv|n_splits"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        MKFDACV(**{**SMALL, **options}).fit(X, Y)
+
+
+def test_scores_that_are_not_numbers():
+    def nowhere(estimator, X, y):
+        return np.nan
+
+    with pytest.raises(ValueError, match="gave nan at every point of the grid"):
+        MKFDACV(scoring=nowhere, **SMALL).fit(X, Y)
+    calls = []
+
+    def sometimes(estimator, X, y):
+        calls.append(0)
+        return np.nan if len(calls) == 1 else np.mean(estimator.predict(X) == y)
+
+    with pytest.warns(UndefinedMetricWarning, match="gave nan at 1 of 6 points"):
+        model = MKFDACV(scoring=sometimes, **SMALL).fit(X, Y)
+    assert np.isfinite(model.best_score_)
+    assert model.cv_results_["rank_test_score"].max() == 6
+
+
+def test_a_test_block_of_other_samples_is_refused():
+    stack = KernelStack.from_arrays(random_gram_matrices(2, 20))
+    model = MKFDACV("precomputed", **SMALL).fit(stack, np.arange(20) % 2)
+    with pytest.raises(ValueError, match="expecting"):
+        model.predict(stack[:, :10])
