@@ -301,7 +301,7 @@ def _fixed_reg_line(result: Result, n: int) -> str:
     verdicts = [result.ahead(n, reg) for reg in range(len(REGS))]
     parts = []
     for name, words in (("ℓ1", "ℓ1 ahead"), ("level", "level"), ("ℓ2", "ℓ2 ahead")):
-        regs = [f"{reg:.2g}" for reg, found in zip(REGS, verdicts, strict=True) if found == name]
+        regs = [f"{reg:.3g}" for reg, found in zip(REGS, verdicts, strict=True) if found == name]
         parts.append(f"{words} at {', '.join(regs) if regs else 'none'}")
     return f"{n} kernels, one λ held fixed for both norms: {'; '.join(parts)}."
 

@@ -15,7 +15,8 @@ duality gap of 1e-4. A row holds
   from elsewhere (the mixture of all cuts, a dual solution);
 - whether the gap asked for was reached. A walk that takes more than a minute is stopped.
 
-The last lines compare cutting planes with Newton steps at p = 1.
+The last lines compare cutting planes with Newton steps at p = 1, once with the bound that the
+mixture of all cuts proves and once with the gap of the weights alone, as in the papers.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -35,7 +38,7 @@ from manykernels.domains import Domain, lp_domain
 from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import SquareLoss
-from manykernels.solvers import SOLVERS, Progress, Solver, certify
+from manykernels.solvers import SIP, SOLVERS, Progress, Solution, Solver, certify, sip
 from manykernels.solvers import Problem as Task
 from manykernels.solvers.base import complaint
 
@@ -47,6 +50,8 @@ TOL = 1e-4
 BUDGET = 60.0
 QUICK_BUDGET = 10.0
 LEAST_RATIO = 10.0
+
+SLOW = ["sip", "sip, weights alone"]
 
 _QUICK_FIT = 5.0
 _REPEATS = 3
@@ -79,6 +84,16 @@ class Result:
     refusals: list[str]
 
 
+class PlainSIP:
+    """Cutting planes whose gap is that of the weights alone, as the papers' would be."""
+
+    name = "sip, weights alone"
+
+    def solve(self, loss: SquareLoss, domain: Domain, **options: Any) -> Solution:
+        with mock.patch.object(sip, "_mixed_bound", return_value=-np.inf):
+            return SIP(eps=1e-12).solve(loss, domain, **options)
+
+
 # -- measurements --------------------------------------------------------------------------
 
 
@@ -104,6 +119,8 @@ def run(
                 able.append(solver())
             else:
                 refused.setdefault(f"{name} {missing}", []).append(p)
+        if p == 1.0:
+            able.append(PlainSIP())
         rows += in_turn(able, fresh_loss, domain, p, budget, say)
     refusals = [f"{what} (p = {_listed(at)})" for what, at in refused.items()]
     return Result(problem, rows, refusals)
@@ -223,7 +240,9 @@ def report(results: list[Result], budget: float = BUDGET) -> str:
         "dual solution.",
         environment(),
         "## Cutting planes against Newton steps",
-        "\n".join(f"- {comparison(result)}" for result in results),
+        "The mixture of all cuts proves more than the weights of the last one, see "
+        "`manykernels.solvers.sip`; both ways to know the gap are shown.",
+        "\n".join(f"- {comparison(result, slow)}" for result in results for slow in SLOW),
     ]
     for result in results:
         parts += [f"## {result.problem}", section(result)]
@@ -247,7 +266,8 @@ def main(arguments: list[str] | None = None) -> int:
         results.append(run(problem, norms, budget, _progress))
         print(f"\n{section(results[-1])}\n", flush=True)
     for result in results:
-        print(comparison(result))
+        for slow in SLOW:
+            print(comparison(result, slow))
     if options.write and results:
         write_page("solvers", report(results, budget))
     return int(len(results) < len(options.sets))

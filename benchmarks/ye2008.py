@@ -70,6 +70,9 @@ READINGS = {
     "columns in [−1, 1], exp(−d²/σ)": (MinMaxScaler((-1, 1)), 1.0, 1),
 }
 
+# The one that gives the paper's weights.
+PAPERS_READING = "columns in [−1, 1], exp(−d²/σ)"
+
 _SPLITS = 30
 _QUICK_SPLITS = 2
 
@@ -143,6 +146,16 @@ def run(
     parts = list(_shown(running, f"{name}, {reading}", n_splits))
     fits = {method: [part[0][method] for part in parts] for method in methods}
     return Result(name, reading, fits, np.array([part[1] for part in parts]))
+
+
+def methods_of(reading: str) -> list[str]:
+    """All methods where the reading is the paper's, else without those that take minutes.
+
+    QCQP solves the same problem as SDP and the others, a hundred times slower.
+    """
+    if reading == PAPERS_READING:
+        return list(METHODS)
+    return [method for method in METHODS if not method.startswith("QCQP")]
 
 
 def _shown(parts: Iterator[Any], title: str, n_parts: int) -> Iterator[Any]:
@@ -335,10 +348,11 @@ def report(results: list[Result]) -> str:
         f"{KIM_REG:g}, on kernels as they are, by Newton steps. SILP stops as in the paper at "
         f"|1 − S/θ| ≤ {EPS:g}; all fits are asked for a relative gap of 1e-6, and those that "
         "end before are counted. The paper leaves open how data were normalised and what its "
-        "kernel is: three readings. The third agrees best with what does not depend on our "
-        "classifier, the paper's weights and its single-kernel SVMs; accuracies of MKFDA had no "
-        "part in finding it. Seconds: of the processor, one thread, median of one fit on ready "
-        "kernels.",
+        "kernel is: three readings. The third was chosen afterwards, of eight looked at, "
+        "because it agrees best with what does not depend on our classifier: the paper's weights "
+        "and its single-kernel SVMs. QCQP, the slowest, is run with that one only. Seconds: of "
+        "the processor, one thread, median of one fit on "
+        "ready kernels.",
         WEAKNESS,
         environment(),
         "## Summary",
@@ -366,7 +380,8 @@ def main(arguments: list[str] | None = None) -> int:
             missing = True
             continue
         for reading in READINGS:
-            results.append(run(name, reading, *data, n_splits, n_jobs=options.jobs))
+            methods = methods_of(reading)
+            results.append(run(name, reading, *data, n_splits, methods, n_jobs=options.jobs))
             print(f"{name}: {reading}\n\n{section(results[-1])}\n", flush=True)
     for result in results:
         print(summary(result))

@@ -13,6 +13,8 @@ EXPECTED = {
     "certificate.py": "by hand",
     "fisher_ratio_baseline.py": "Fisher ratio",
     "kernels_and_columns.py": "kernels__edge__gamma",
+    "plot_denoising.py": "test accuracy",
+    "plot_choose_norm.py": "held-out accuracy",
     "plot_discriminant_directions.py": "held-out accuracy",
     "plot_learnt_regularization.py": "λ learnt",
     "plot_lp_norms.py": "share of noise",

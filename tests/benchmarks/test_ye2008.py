@@ -118,6 +118,13 @@ def test_from_the_command_line_to_the_page(data, monkeypatch, tmp_path, capsys):
     assert "split 1 of 1" in capsys.readouterr().err
 
 
+def test_the_slow_program_is_run_where_it_counts():
+    assert ye2008.methods_of(ye2008.PAPERS_READING) == list(ye2008.METHODS)
+    others = [reading for reading in ye2008.READINGS if reading != ye2008.PAPERS_READING]
+    assert len(others) == 2
+    assert all("QCQP θ" not in ye2008.methods_of(reading) for reading in others)
+
+
 def test_missing_data_skip_the_set(monkeypatch, capsys):
     monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
     assert ye2008.main(["--quick"]) == 1

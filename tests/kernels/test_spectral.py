@@ -23,6 +23,7 @@ TRANSFORMS = {
     "denoise": Denoise(0.8),
     "denoise-each": Denoise([0.5, 0.9, 1.0]),
     "denoise-cv": Denoise("cv"),
+    "denoise-folds": Denoise("cv", folds=3),
     "bands": Bands(),
     "edges": Bands(edges=[0.4, 0.7, 0.9]),
 }
@@ -203,7 +204,7 @@ def test_training_rows_are_a_block_too(transform, train):
 
 @few
 @given(weights=counts, seed=st.integers(0, 20))
-@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("name", sorted(TRANSFORMS.keys() - {"denoise-folds"}))
 def test_weights_are_repetitions(name, weights, seed):
     F, G = parts(seed)
     repeated = np.repeat(F, weights, axis=1)
@@ -308,6 +309,49 @@ def test_errors_are_those_of_refits_without_a_sample(train, reg):
             K *= N_TRAIN / np.trace(K)
             error = min(left_out_error(K, H, reg) for reg in regs)
             assert_allclose(denoise.cv_errors_[j, i], error / np.sum(H**2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(N_TRAIN) % 4])
+def test_errors_of_folds_are_those_of_fits_without_them(train, weights):
+    denoise = Denoise("cv", reg=0.3, folds=3).fit(train, LABELS, sample_weight=weights)
+    w = np.ones(N_TRAIN) if weights is None else weights.astype(float)
+    shares = np.bincount(LABELS, weights=w) / w.sum()
+    H = ((LABELS[:, None] == np.arange(3)) - shares) / np.sqrt(shares)
+    dealt = np.argsort(np.where(w > 0, LABELS, 9), kind="stable")[: np.count_nonzero(w)]
+    for j in range(N_KERNELS):
+        for i, variance in enumerate(VARIANCES):
+            error = 0.0
+            for k in range(3):
+                out = dealt[k::3]
+                kept = np.setdiff1d(dealt, out)
+                part = train.select([j])
+                cut = Denoise(variance).fit(part[np.ix_(kept, kept)], sample_weight=w[kept])
+                K = cut.transform(part[np.ix_(kept, kept)]).kernel(0)
+                block = cut.transform(part[np.ix_(out, kept)]).kernel(0)
+                scale = w[kept].sum() / (K.diagonal() @ w[kept])
+                mean = np.average(H[kept], axis=0, weights=w[kept])
+                A = scale * K + 0.3 * np.diag(1 / w[kept])
+                output = mean + scale * block @ np.linalg.solve(A, H[kept] - mean)
+                error += w[out] @ np.sum((H[out] - output) ** 2, axis=1)
+            whole = w @ np.sum(H**2, axis=1)
+            assert_allclose(denoise.cv_errors_[j, i], error / whole, rtol=1e-6)
+
+
+def test_axes_that_saw_a_sample_flatter_themselves_and_folds_do_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 300))
+    y = np.arange(400) % 2
+    X[:, 0] += 4.0 * y
+    F, G = X[None, :60], X[None, 60:]
+    held, honest = (Denoise("cv", reg=1.0, folds=f).fit(stack_of(F), y[:60]) for f in (None, 5))
+    cut = Denoise(VARIANCES[0]).fit(stack_of(F))
+    K, block = cut.transform(stack_of(F)).kernel(0), cut.transform(stack_of(G, F)).kernel(0)
+    scale = 60 / np.trace(K)
+    H = np.where(y == 1, 1.0, -1.0)
+    output = scale * block @ np.linalg.solve(scale * K + np.eye(60), H[:60])
+    true = np.mean((H[60:] - output) ** 2)
+    assert held.cv_errors_[0, 0] < true - 0.05
+    assert abs(honest.cv_errors_[0, 0] - true) < abs(held.cv_errors_[0, 0] - true)
 
 
 def test_the_best_variance_is_kept_of_equals_the_largest(train):
@@ -459,6 +503,14 @@ def test_edges_that_are_refused(train, edges):
 def test_regs_that_are_refused(train, reg):
     with pytest.raises(ValueError, match="reg must be a positive number or None, got"):
         Denoise("cv", reg=reg).fit(train, LABELS)
+
+
+@pytest.mark.parametrize("folds", [1, 0, 2.5, "5"])
+def test_folds_that_are_refused(train, folds):
+    with pytest.raises(ValueError, match="folds must be None or an integer of at least 2, got"):
+        Denoise("cv", folds=folds).fit(train, LABELS)
+    with pytest.raises(ValueError, match="There are fewer samples than folds=15"):
+        Denoise("cv", folds=15).fit(train, LABELS)
 
 
 @pytest.mark.parametrize(

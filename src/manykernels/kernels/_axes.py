@@ -13,8 +13,12 @@ what these leave, ``K_t − K_t (S U_b)(U_bᵀ S⁻¹)``: nothing is lost to rou
 **Choosing the variance by leave-one-out.** Ridge regression on the leading r axes, scaled to
 unit variance, has the hat matrix ``h_ii = Σ_{k≤r} u_ik² δ_k/(δ_k + λ) + w_i/Σw`` (the last term
 is the intercept), and the residual without sample i is ``e_i/(1 − h_ii)``, the axes held. One
-decomposition serves all r and λ; each costs a product with c columns. A sample that stands for k equal
-ones has one of them left out, ``e_i/(1 − h_ii/k)``.
+decomposition serves all r and λ; each costs a product with c columns. A sample that stands for
+k equal ones has one of them left out, ``e_i/(1 − h_ii/k)``.
+
+The axes saw the sample that is left out. Where the spectrum is flat, as of texts, they lean on
+single samples: few axes then look better than they are for new samples, and most but not all of
+them worse. Folds whose axes are found without them cost a decomposition each and are free of it.
 
 A partial decomposition does not pay: the reduction to tridiagonal form is most of the cost, and
 the tenth part of a spectrum takes half the time of the whole, by LAPACK as by Lanczos.
@@ -22,7 +26,9 @@ the tenth part of a spectrum takes half the time of the whole, by LAPACK as by L
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -86,8 +92,8 @@ def n_leading(values: np.ndarray, share: float) -> int:
     return len(values) if held[number - 1] >= (1.0 - _ROUNDING) * held[-1] else number
 
 
-class LeaveOneOut:
-    """Errors of single-kernel discriminants on leading axes, each sample left out in turn."""
+class Judge(ABC):
+    """Errors on left-out samples of single-kernel discriminants on leading axes."""
 
     def __init__(self, y: Any, weights: np.ndarray, regs: tuple[float, ...]) -> None:
         if y is None:
@@ -102,31 +108,101 @@ class LeaveOneOut:
         members = (y[:, None] == classes).astype(float)
         shares = np.average(members, axis=0, weights=weights)
         # Fisher's targets: Yan 2012 (18).
-        targets = (members - shares) / np.sqrt(shares)
-        self.targets = np.sqrt(weights)[:, None] * targets
+        self.targets = (members - shares) / np.sqrt(shares)
+        self.classes = members.argmax(axis=1)
         self.weights = weights
-        self.regs = regs
+        self.regs = np.array(regs)
 
-    def errors(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    def errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Squared error at each of ``VARIANCES`` and its best λ, relative to that of the mean."""
-        coordinates = vectors.T @ self.targets
+        whole = self.weights @ np.sum(self.targets**2, axis=1)
+        return self._errors(K, values, vectors).min(axis=1) / whole
+
+    @abstractmethod
+    def _errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Squared error at each of ``VARIANCES`` and each λ, (n_variances, n_regs)."""
+
+
+class LeaveOneOut(Judge):
+    """Each sample left out in turn, in closed form, the axes held."""
+
+    def _errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        targets = np.sqrt(self.weights)[:, None] * self.targets
+        coordinates = vectors.T @ targets
         stops = [n_leading(values, variance) for variance in VARIANCES]
         errors = {
-            stop: min(self._error(values[:stop], vectors[:, :stop], coordinates[:stop]))
+            stop: self._error(targets, values[:stop], vectors[:, :stop], coordinates[:stop])
             for stop in dict.fromkeys(stops)
         }
-        return np.array([errors[stop] for stop in stops]) / np.vdot(self.targets, self.targets)
+        return np.array([errors[stop] for stop in stops])
 
-    def _error(self, values: np.ndarray, axes: np.ndarray, coordinates: np.ndarray) -> list[float]:
+    def _error(
+        self, targets: np.ndarray, values: np.ndarray, axes: np.ndarray, coordinates: np.ndarray
+    ) -> list[float]:
         """Squared error at each λ of the regression on these axes."""
         total = self.weights.sum()
         variance = values.sum() / total
-        shrinks = values[:, None] / (values[:, None] + variance * np.array(self.regs))
+        shrinks = values[:, None] / (values[:, None] + variance * self.regs)
         count = np.maximum(self.weights, 1.0)
         leverages = (axes**2 @ shrinks + (self.weights / total)[:, None]) / count[:, None]
         found = []
         for shrink, leverage in zip(shrinks.T, leverages.T, strict=True):
-            residuals = self.targets - axes @ (shrink[:, None] * coordinates)
+            residuals = targets - axes @ (shrink[:, None] * coordinates)
             residuals /= np.maximum(1.0 - leverage, _ROUNDING)[:, None]
             found.append(float(np.vdot(residuals, residuals)))
         return found
+
+
+class Folds(Judge):
+    """Parts of the samples left out in turn, the axes found without them."""
+
+    def __init__(self, y: Any, weights: np.ndarray, regs: tuple[float, ...], n_folds: int) -> None:
+        super().__init__(y, weights, regs)
+        present = np.flatnonzero(weights > 0)
+        # Dealt out class by class, so that every fold has its share of each.
+        dealt = present[np.argsort(self.classes[present], kind="stable")]
+        self.folds = [fold for k in range(n_folds) if len(fold := dealt[k::n_folds])]
+
+    def _errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return np.sum([self._fold_errors(K, fold) for fold in self.folds], axis=0)
+
+    def _fold_errors(self, K: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        kept = np.setdiff1d(np.flatnonzero(self.weights > 0), fold)
+        weights = self.weights[kept] / self.weights[kept].sum()
+        means = weights @ K[np.ix_(kept, kept)]
+        offset = means - 0.5 * means @ weights
+        gram = K[np.ix_(kept, kept)] - offset - offset[:, None]
+        block = K[np.ix_(fold, kept)]
+        block = block - offset - (block @ weights - 0.5 * means @ weights)[:, None]
+        # Nothing but constants left in the fold's complement: no axes, the mean is the answer.
+        rounding = _ROUNDING * np.abs(K.diagonal()[kept] @ weights)
+        values, vectors = spectrum(gram, weights, rounding)
+        roots = np.sqrt(weights)[:, None]
+        mean = weights @ self.targets[kept]
+        coordinates = vectors.T @ (roots * (self.targets[kept] - mean))
+        scores = block @ (roots * vectors)
+        n_kept = self.weights[kept].sum()
+        errors = np.empty((len(VARIANCES), len(self.regs)))
+        for i, share in enumerate(VARIANCES):
+            stop = n_leading(values, share) if values[0] > 0.0 else 0
+            held = values[:stop]
+            for k, reg in enumerate(self.regs):
+                inverse = 1.0 / (held + reg * held.sum() / n_kept)
+                output = scores[:, :stop] @ (inverse[:, None] * coordinates[:stop])
+                residuals = self.targets[fold] - mean - output
+                errors[i, k] = self.weights[fold] @ np.sum(residuals**2, axis=1)
+        return errors
+
+
+def make_judge(y: Any, weights: np.ndarray, reg: Any, folds: Any) -> Judge:
+    """Leave-one-out, or folds if there is a number of them, at one λ or the best of ``REGS``."""
+    if reg is not None and (not isinstance(reg, Real) or not 0.0 < float(reg) < np.inf):
+        raise ValueError(f"reg must be a positive number or None, got {reg!r}.")
+    regs = REGS if reg is None else (float(reg),)
+    if folds is None:
+        return LeaveOneOut(y, weights, regs)
+    if not isinstance(folds, Integral) or folds < 2:
+        raise ValueError(f"folds must be None or an integer of at least 2, got {folds!r}.")
+    if np.count_nonzero(weights) < int(folds):
+        raise ValueError(f"There are fewer samples than folds={folds}.")
+    return Folds(y, weights, regs, int(folds))

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._memory import require_memory
-from ._axes import REGS, VARIANCES, Axes, LeaveOneOut, leading_axes, n_leading, spectrum
+from ._axes import VARIANCES, Axes, leading_axes, make_judge, n_leading, spectrum
 from .stack import KernelStack
 from .transforms import Center, StackTransform, centered_trace
 
@@ -44,7 +44,8 @@ class Cut(NamedTuple):
     stop: int | None
 
 
-Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
+# Of the position of a kernel, its centred matrix, eigenvalues and eigenvectors.
+Cutter = Callable[[int, np.ndarray, np.ndarray, np.ndarray], list[Cut]]
 
 
 class SpectralTransform(StackTransform):
@@ -86,7 +87,7 @@ class SpectralTransform(StackTransform):
             if trace[j] <= rounding[j]:
                 K[:] = 0.0  # rounding has no axes
             self.eigenvalues_[j], vectors = spectrum(K, weights, rounding[j])
-            cuts = cut(j, self.eigenvalues_[j], vectors)
+            cuts = cut(j, K, self.eigenvalues_[j], vectors)
             n_axes = max(c.start if c.stop is None else c.stop for c in cuts)
             axes = leading_axes(K, weights, self.eigenvalues_[j, :n_axes], vectors)
             self._axes.append(axes)
@@ -191,12 +192,16 @@ class Denoise(SpectralTransform):
     variance : float in (0, 1], "cv" or sequence of float, default=0.9
         The share of the variance to keep: the fewest axes that hold as much are kept. A sequence
         has one for each kernel. "cv" chooses for each kernel among ``VARIANCES`` (0.1, 0.2, …,
-        0.9, 0.95, 0.99 and 1) by the leave-one-out error of a discriminant on this kernel alone;
-        `fit` then needs the class labels.
+        0.9, 0.95, 0.99 and 1) by the error of a discriminant on this kernel alone, on samples
+        left out; `fit` then needs the class labels.
     reg : float, optional
         λ of these discriminants, whose kernel has unit variance. By default that of
         :class:`~manykernels.MKFDA` inside one with a number for `reg` and
         ``normalize="multiplicative"``; else for every variance the best of 0.01, 0.1, 1, 10, 100.
+    folds : int, optional
+        How "cv" leaves samples out: by default one by one, in closed form, with axes that saw
+        them; else in so many parts, each with a decomposition of its own. Take folds where the
+        spectrum is flat (texts, very narrow Gaussians): see the notes.
 
     Attributes
     ----------
@@ -207,13 +212,17 @@ class Denoise(SpectralTransform):
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
         Spectra of the centred kernels, in descending order.
     cv_errors_ : ndarray of shape (n_kernels, 12)
-        Squared leave-one-out error at each of ``VARIANCES``, relative to that of the mean; of
-        "cv" only. NaN for a kernel without variance.
+        Squared error on samples left out at each of ``VARIANCES``, relative to that of the mean.
+        NaN without "cv", and for a kernel without variance.
 
     Notes
     -----
-    A stack that is not centred is centred first. A constant kernel becomes zero. Leave-one-out
-    holds the axes, which it takes from all samples; where equally good, more variance is kept.
+    A stack that is not centred is centred first. A constant kernel becomes zero. Of variances
+    that are equally good the largest is kept.
+
+    Leave-one-out holds the axes, which it takes from all samples. So does that of
+    :class:`~manykernels.MKFDA`, which sees the cut kernels. Axes of a flat spectrum lean on single
+    samples, and few of them look better than they are (docs/benchmarks/denoising.md).
 
     References
     ----------
@@ -232,26 +241,27 @@ class Denoise(SpectralTransform):
            [ 0.,  0.,  0.]])
     """
 
-    _per_kernel = ("variance_",)
+    _per_kernel = ("variance_", "cv_errors_")
 
-    def __init__(self, variance: Any = 0.9, *, reg: float | None = None):
+    def __init__(self, variance: Any = 0.9, *, reg: float | None = None, folds: int | None = None):
         self.variance = variance
         self.reg = reg
+        self.folds = folds
 
     def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
         self.variance_ = np.ones(stack.n_kernels)
+        self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
         judge = None
         if isinstance(self.variance, str) and self.variance == "cv":
-            judge = LeaveOneOut(y, weights, self._checked_regs())
-            self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
+            judge = make_judge(y, weights, self.reg, self.folds)
         else:
             self.variance_[:] = self._checked_variance(stack.n_kernels)
 
-        def cut(j: int, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+        def cut(j: int, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
             if values[0] <= 0.0:
                 return [Cut(stack.names[j], 0, 0)]
             if judge is not None:
-                errors = judge.errors(values, vectors)
+                errors = judge.errors(K, values, vectors)
                 # From the end: of equals the largest variance.
                 self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
                 self.cv_errors_[j] = errors
@@ -273,13 +283,6 @@ class Denoise(SpectralTransform):
                 f"variance has {len(values)} numbers, but there are {n_kernels} kernels."
             )
         return np.array(values, dtype=np.float64)
-
-    def _checked_regs(self) -> tuple[float, ...]:
-        if self.reg is None:
-            return REGS
-        if not isinstance(self.reg, Real) or not 0.0 < self.reg < np.inf:
-            raise ValueError(f"reg must be a positive number or None, got {self.reg!r}.")
-        return (float(self.reg),)
 
 
 class Bands(SpectralTransform):
@@ -309,6 +312,10 @@ class Bands(SpectralTransform):
     An axis across an edge belongs to the band below it. So a band can be empty, where an axis
     holds more variance than a band is wide; it is left out. A stack that is not centred is
     centred first. A constant kernel stays one kernel and becomes zero.
+
+    Weights are learnt from an error on the training samples. The last bands, of the most axes,
+    fit these best where there is little regularisation, noise or not; so bands leave `reg` to be
+    chosen as before (docs/benchmarks/denoising.md, examples/plot_denoising.py).
 
     Examples
     --------
@@ -350,7 +357,7 @@ class Bands(SpectralTransform):
         edges = self._checked_edges()
         ranges = _range_labels(edges)
 
-        def cut(j: int, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+        def cut(j: int, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
             name = stack.names[j]
             if values[0] <= 0.0:
                 return [Cut(f"{name}[0-{edges[-1]:g}]", 0, 0)]
