@@ -55,6 +55,8 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.solvers
 	$(BIN)/python -m benchmarks.ye2008
 	$(BIN)/python -m benchmarks.path
+	$(BIN)/python -m benchmarks.denoising
+	$(BIN)/python -m benchmarks.simulation
 	$(BIN)/python -m benchmarks.large
 
 clean: ## remove everything that can be rebuilt, the environment too

@@ -151,8 +151,8 @@ def page(problem: Problem, cost: Cost, choices: list[Choice]) -> str:
             f"Worst relative gap {cost.worst_gap:.1e} (bound {MOST_GAP:g}: "
             f"{verdict(cost.worst_gap <= MOST_GAP)}).",
             "## Against a search",
-            f"Both learn from {len(problem.labels) - n_judged} rows, in one process, and are judged "
-            f"on the other {n_judged}.",
+            f"Both learn from {len(problem.labels) - n_judged} rows, in one process, and are "
+            f"judged on the other {n_judged}.",
             markdown(header, rows),
             f"{ratio:.1f} times faster (bound {LEAST_RATIO:g}: {verdict(ratio >= LEAST_RATIO)}); "
             f"accuracy differs by {difference:+.4f}, one standard error being {error:.4f}.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
 from manykernels.estimators._discriminant import fisher_targets
@@ -46,3 +47,14 @@ def dense_kernels(loss):
         return kernels, loss.targets
     roots = np.sqrt(loss.sample_weight)
     return kernels * np.outer(roots, roots), loss.targets * roots[:, None]
+
+
+def scikit_learn_checks(estimator):
+    """Checks of scikit-learn that an estimator does not pass, and how many it does."""
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    broken = [
+        f"{result['check_name']}: {result['exception']!r}"
+        for result in results
+        if result["status"] in ("failed", "xfail")
+    ]
+    return broken, sum(result["status"] == "passed" for result in results)

@@ -15,23 +15,21 @@ from sklearn.model_selection import (
     StratifiedKFold,
     cross_val_score,
 )
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from manykernels import MKFDA, MKFDACV, KernelStack, rbf_grid
+from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, rbf_grid
 from manykernels.kernels import RBF
-from tests.problems import random_gram_matrices
+from tests.problems import random_gram_matrices, scikit_learn_checks
 
 X, Y = load_iris(return_X_y=True)
 SMALL = {"ps": [1, 2.0], "regs": [0.1, 1.0, 10.0]}
 
 
-@parametrize_with_checks(
-    [MKFDACV(ps=[1, 2], regs=[0.1, 1]), MKFDACV("precomputed", ps=[1, 2], regs=[0.1, 1])]
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-def test_sklearn_estimator_checks(estimator, check):
-    check(estimator)
-    assert estimator is not None
+@pytest.mark.parametrize("kernels", [None, "precomputed"])
+def test_scikit_learn_checks(kernels):
+    model = MKFDACV(kernels, ps=[1, 2], regs=[0.1, 1])
+    broken, n_passed = scikit_learn_checks(model)
+    assert not broken, "\n".join(broken)
+    assert n_passed > 40
 
 
 @pytest.mark.parametrize("cv", [3, StratifiedKFold(4, shuffle=True, random_state=0)])
@@ -156,6 +154,21 @@ def test_kernels_are_computed_once():
 def test_verbose_prints_the_grid(capsys):
     MKFDACV(ps=[1], regs=[0.1, 1.0], verbose=True).fit(X, Y)
     assert capsys.readouterr().out.count("relative gap") >= 2
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("denoise", [Denoise(0.9), Denoise("cv"), Bands(2)], ids=repr)
+def test_kernels_are_cut_within_every_fold(denoise, cv):
+    kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
+    model = MKFDACV(kernels, denoise=denoise, cv=cv, tol=1e-9, **SMALL).fit(X, Y)
+    assert len(model.weights_) == len(model.kernel_names_)
+    assert model.score(X, Y) > 0.9
+    if cv is not None and not (isinstance(denoise, Denoise) and denoise.variance == "cv"):
+        plain = MKFDA(kernels, denoise=denoise, tol=1e-9)
+        search = GridSearchCV(plain, {"p": [1, 2.0], "reg": SMALL["regs"]}, cv=cv).fit(X, Y)
+        np.testing.assert_allclose(
+            model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+        )
 
 
 # -- several labels --------------------------------------------------------------------------

@@ -103,7 +103,8 @@ class KernelDiscriminant(
         """
         self._validate_params()
         solver = self._chosen_solver()
-        limit = getattr(self, "max_iter", None) or getattr(solver, "default_max_iter", 50)
+        given: int | None = getattr(self, "max_iter", None)
+        limit = getattr(solver, "default_max_iter", 50) if given is None else given
         task = self._init_callback_context(max_subtasks=limit + 1)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         data, labels, weights, multiplicity = self._validated(X, y, sample_weight)

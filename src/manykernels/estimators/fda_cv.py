@@ -95,6 +95,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
         "cv": ["cv_object", tuple, None],
         "scoring": [str, callable, None],
         "normalize": MKFDA._parameter_constraints["normalize"],
+        "denoise": MKFDA._parameter_constraints["denoise"],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "priors": ["array-like", None],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -171,6 +172,10 @@ class MKFDACV(MultilabelMixin, MKFDA):
 
     def _training_stack(self, data: Any, weights: Any, solver: Any = None) -> Any:
         return self._stack
+
+    def _reg_at_unit_variance(self) -> None:
+        """None: kernels are cut before λ is chosen."""
+        return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

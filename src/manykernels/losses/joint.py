@@ -21,7 +21,6 @@ from .._blas import add_scaled
 from .base import Array, KernelOperator, Outline
 from .square import SquareLoss
 
-
 # λ that is not told from zero, in parts of the mean diagonal of A.
 _LEAST_SHARE = 1e-11
 
