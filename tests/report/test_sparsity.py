@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKFDA, KernelStack
 from manykernels.domains import lp_domain
-from manykernels.report import PAPER_NORMS, effective_number, sparsity_report
-from manykernels.solvers import Newton
+from manykernels.report import effective_number, sparsity_report
+from manykernels.solvers import PAPER_NORMS, Newton
 from tests.problems import PAPER_PS, labels_for, random_gram_matrices, square_loss
 
 KEPT = [0.9, 0.8, 0.1, 0.5, 0.3]

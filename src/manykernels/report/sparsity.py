@@ -27,14 +27,11 @@ from ..estimators._discriminant import fisher_targets
 from ..kernels import KernelStack, check_stack
 from ..kernels.transforms import preparation
 from ..losses import SquareLoss
-from ..solvers import Newton, Solution
+from ..solvers import PAPER_NORMS, Newton, Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-#: The norms of Yan et al. (2012), section 3.3; their 10⁶ is ∞ here.
-PAPER_NORMS = (1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
 
 # A kernel is in use if it has more than this share of the weights.
 _IN_USE = 1e-4

@@ -25,7 +25,7 @@ from ..losses.square import SquareEvaluation, SquareLoss, evaluate_all
 from .base import Walk
 from .newton import Newton, improves, model_minimizer
 
-#: The norms of Yan 2012, section 3.
+#: The norms of Yan 2012, section 3.3; their 10⁶ is ∞ here.
 PAPER_NORMS = (1.0, *(1.0 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
 
 # Regularisations walked side by side: each keeps a factor of all samples in memory.
