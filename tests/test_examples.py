@@ -12,8 +12,10 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
     "certificate.py": "by hand",
     "fisher_ratio_baseline.py": "Fisher ratio",
+    "how_sparse.py": "p-value",
     "kernels_and_columns.py": "kernels__edge__gamma",
     "plot_denoising.py": "test accuracy",
+    "kernels_by_columns.py": "by columns",
     "plot_choose_norm.py": "held-out accuracy",
     "plot_discriminant_directions.py": "held-out accuracy",
     "plot_learnt_regularization.py": "λ learnt",
