@@ -11,8 +11,8 @@ The exact program is (8) for two classes and (29) for more (Theorems 2.1 and 3.1
 
 A general conic solver is no way to solve them. To Clarabel 0.11 the (m+1)×(m+1) cone is a dense
 block of ((m+1)(m+2)/2)² numbers: ten kernels took it 2 s at m = 50, 7 s at m = 70 and 42 s at
-m = 100, which points to ten minutes at the m = 166 of Ye's smallest data set, though there are
-n + c variables only.
+m = 100, which points to ten minutes at the m = 166 of Ye's sonar data, though there are only
+n + c variables.
 
 A is positive definite for positive θ, so the constraints are ``T = diag(t) − C(θ) ⪰ 0`` with
 ``C = HᵀA⁻¹H``. (The exact program has only the diagonal of C, here and in all that follows.) The
