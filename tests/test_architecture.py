@@ -11,9 +11,19 @@ import manykernels
 
 ROOT = Path(manykernels.__file__).parent
 # Each room may import from itself and from the rooms before it.
-ORDER = ["_blas", "_memory", "_sklearn", "metrics", "domains", "losses", "solvers", "kernels"]
-ORDER += ["estimators", "baselines", "report"]
-PURE = {"domains", "losses", "solvers", "_blas"}
+ORDER = [
+    "_blas",
+    "_memory",
+    "_sklearn",
+    "metrics",
+    "domains",
+    "smo",
+    "losses",
+    "solvers",
+    "kernels",
+]
+ORDER += ["gating", "estimators", "baselines", "report"]
+PURE = {"domains", "smo", "losses", "solvers", "_blas"}
 MAX_LINES = 420
 
 

@@ -7,17 +7,20 @@
 True
 """
 
-from .estimators import MKFDA, MKFDACV
+from .estimators import MKFDA, MKFDACV, MKSVC, MKSVR, MKOneClassSVM
 from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
 
 __version__ = "0.1.0"
 __all__ = [
     "MKFDA",
     "MKFDACV",
+    "MKSVC",
+    "MKSVR",
     "Bands",
     "Denoise",
     "KernelStack",
     "KernelUnion",
+    "MKOneClassSVM",
     "__version__",
     "rbf_grid",
     "views_union",

@@ -140,7 +140,7 @@ def test_hessian_is_the_derivative_of_the_gradient(loss):
         np.testing.assert_allclose(
             -(up - down) / (2 * step), hessian[:, j], rtol=1e-5, atol=1e-7 * np.abs(hessian).max()
         )
-    np.testing.assert_array_equal(point.model_hessian(), point.hessian())
+    np.testing.assert_array_equal(point.model_hessian(0.0), point.hessian())
 
 
 def test_a_point_keeps_its_derivatives_after_the_loss_moved_on(loss):
@@ -192,7 +192,9 @@ def test_it_is_a_function_of_the_square_loss_of_balanced_classes(reg):
     assert mine.value == pytest.approx(2 - 2 / theirs.value, rel=1e-10)
     slope = 2 / theirs.value**2
     np.testing.assert_allclose(mine.gains, slope * theirs.gains, rtol=1e-8)
-    np.testing.assert_allclose(mine.model_hessian(), slope * theirs.model_hessian(), rtol=1e-6)
+    np.testing.assert_allclose(
+        mine.model_hessian(0.0), slope * theirs.model_hessian(0.0), rtol=1e-6
+    )
 
 
 # -- solvers ---------------------------------------------------------------------------------

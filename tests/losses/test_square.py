@@ -85,7 +85,7 @@ def test_model_hessian_of_one_output_is_that_of_the_inverse_loss():
     loss = square_loss(random_gram_matrices(3, 24), 2, reg=0.3)
     weights = some_weights(loss)
     point = loss.evaluate(weights)
-    model = point.model_hessian()
+    model = point.model_hessian(0.0)
     step = 1e-4
 
     def inverse(w):
@@ -107,7 +107,7 @@ def test_model_hessian_of_one_output_is_that_of_the_inverse_loss():
 def test_model_hessian_of_several_outputs_is_the_hessian():
     loss = square_loss(random_gram_matrices(3, 24), 4)
     point = loss.evaluate(some_weights(loss))
-    np.testing.assert_array_equal(point.model_hessian(), point.hessian())
+    np.testing.assert_array_equal(point.model_hessian(0.0), point.hessian())
 
 
 def test_a_point_keeps_its_derivatives_after_the_loss_moved_on(loss):

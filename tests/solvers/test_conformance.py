@@ -7,6 +7,7 @@ import pytest
 
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.losses import JointSquareLoss
+from manykernels.losses.base import Outline
 from manykernels.solvers import SILP, SIP, SOLVERS, Newton, Problem, certify, refuse_unfit
 from manykernels.solvers.base import complaint
 from tests.problems import random_gram_matrices, square_loss
@@ -158,6 +159,54 @@ def test_a_refusal_comes_before_any_work(name):
         return
     with pytest.raises(ValueError, match=f"solver='{name}' .*; solver='newton'"):
         SOLVERS[name]().solve(Untouched(), lp_domain(2.0))
+
+
+class Shrunk:
+    """A square loss whose inner solutions are all too short: tα in the place of α.
+
+    Then ``D(tα, b) = 2t tr(HᵀU) − t² tr(UᵀA(b)U)``, so D is (2t − t²)F at the weights of U.
+    """
+
+    def __init__(self, loss, t):
+        self.loss, self.t = loss, t
+        self.n_kernels = loss.n_kernels
+        self.outline = Outline(Shrunk, 30, loss.n_kernels, 1)
+
+    def evaluate(self, weights):
+        point = self.loss.evaluate(weights)
+        return ShrunkEvaluation(point, self.t)
+
+    def coarse(self):
+        return None
+
+
+class ShrunkEvaluation:
+    def __init__(self, point, t):
+        self.point = point
+        self.weights, self.value = point.weights, point.value
+        self.gains = t**2 * point.gains
+        self.slack = (1 - t) ** 2 * point.value
+
+    def model_hessian(self, gap):
+        return self.point.model_hessian(gap)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5])
+@pytest.mark.parametrize("t", [0.99, 0.8])
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_certificates_stay_true_for_inexact_inner_solutions(name, t, p):
+    exact = square_loss(random_gram_matrices(5, 30), 3, reg=1e-2)
+    loss, domain = Shrunk(exact, t), lp_domain(p)
+    if not takes(name, loss, domain):
+        return
+    best = Newton().solve(exact, domain, tol=1e-9).certificate
+    solution = SOLVERS[name]().solve(loss, domain, tol=1e-6, max_iter=60)
+    found = solution.certificate
+    for certificate in [found, *(step.certificate for step in solution.history)]:
+        assert certificate.dual <= best.primal * (1 + 1e-9)
+        assert certificate.primal >= best.dual
+    assert not found.converged
+    assert found.rel_gap <= 0.1
 
 
 def test_every_problem_has_a_solver():

@@ -232,7 +232,7 @@ def test_a_tilted_loss_has_the_gains_asked_for():
     step = 1e-6 * np.arange(1, 6)
     difference = tilted.evaluate(weights + step).value - tilted.evaluate(weights - step).value
     assert difference == pytest.approx(-2 * gains @ step, rel=1e-5)
-    np.testing.assert_allclose(point.model_hessian(), 3.0 * loss.evaluate(weights).hessian())
+    np.testing.assert_allclose(point.model_hessian(0.0), 3.0 * loss.evaluate(weights).hessian())
     assert point.slack == 0.0
     np.testing.assert_array_equal(point.dual, plain.dual)
     assert tilted.coarse() is None

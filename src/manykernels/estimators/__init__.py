@@ -2,5 +2,8 @@
 
 from .fda import MKFDA
 from .fda_cv import MKFDACV
+from .one_class import MKOneClassSVM
+from .svc import MKSVC
+from .svr import MKSVR
 
-__all__ = ["MKFDA", "MKFDACV"]
+__all__ = ["MKFDA", "MKFDACV", "MKSVC", "MKSVR", "MKOneClassSVM"]

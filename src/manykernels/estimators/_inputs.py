@@ -57,6 +57,8 @@ class KernelInput:
     """Mixin: how an estimator with a ``kernels`` parameter reads its X."""
 
     kernels: Any
+    #: Whether adding a constant to a kernel changes nothing.
+    _shift_invariant = True
     # Columns of test blocks that belong to training samples; None if all do.
     _train_columns: np.ndarray | None
 
@@ -127,7 +129,7 @@ class KernelInput:
         """Stack of the training rows, or its like by columns; scales are frozen here."""
         if isinstance(data, KernelStack):
             self._input_names = data.names
-            return check_stack(data, centered=True, rounding=self._rounding)
+            return check_stack(data, centered=self._shift_invariant, rounding=self._rounding)
         self.union_ = as_union(self.kernels).fit(data, sample_weight=sample_weight)
         self._input_names = self.union_.names_
         self.X_fit_ = data
@@ -190,11 +192,16 @@ class KernelInput:
     # -- prediction ------------------------------------------------------------------------
 
     def _remember_kernels(
-        self, stack: KernelStack | StreamedKernels, weights: np.ndarray, transform: Chain
+        self,
+        stack: KernelStack | StreamedKernels,
+        weights: np.ndarray,
+        transform: Chain,
+        rows: np.ndarray | None = None,
     ) -> None:
         """Keep what prediction needs: the kernels whose part in the sum is not rounding.
 
-        `stack` is what `transform` made of the kernels of X, perhaps several of one.
+        `stack` is what `transform` made of the kernels of X, perhaps several of one. `rows` are
+        the training samples with coefficients, where some have none.
         """
         active = stack.contributing(weights)
         # Kernels without any variance give no scores, but they do predict the largest prior.
@@ -203,8 +210,20 @@ class KernelInput:
         self._sources = transform.sources(self._active)
         self._n_train = len(stack)
         self.kernel_names_ = stack.names
+        if rows is not None:
+            self._keep_columns(rows)
         if not self._is_precomputed:
             self._active_union = self.union_.subset(self._sources)
+
+    def _keep_columns(self, rows: np.ndarray) -> None:
+        """Compare new samples with these training samples only."""
+        self._transform = self._transform.for_columns(rows)
+        self._n_train = len(rows)
+        if self._is_precomputed:
+            known = self._train_columns
+            self._train_columns = rows if known is None else known[rows]
+        else:
+            self.X_fit_ = safe_indexing(self.X_fit_, rows)
 
     def _project(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
         """``Σ_j weights_j K_j(X, training rows) @ coefficients``, in blocks of rows."""

@@ -22,6 +22,8 @@ class StackTransform(BaseEstimator, ABC):
     """Base of the transforms: what is learnt is one row per kernel in `_per_kernel` arrays."""
 
     _per_kernel: tuple[str, ...] = ()
+    #: Those of them that have one entry per training sample.
+    _per_column: tuple[str, ...] = ()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -87,6 +89,14 @@ class StackTransform(BaseEstimator, ABC):
             setattr(new, name, getattr(self, name)[kernels])
         return new
 
+    def for_columns(self, columns: np.ndarray) -> Self:
+        """The fitted transform of blocks that have only these training samples as columns."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, n_samples_fit_=len(columns))
+        for name in self._per_column:
+            setattr(new, name, getattr(self, name)[:, columns])
+        return new
+
 
 class Center(StackTransform):
     """Centre every kernel in its feature space with the training means.
@@ -129,6 +139,10 @@ class Center(StackTransform):
     def _transform(self, stack: KernelStack) -> KernelStack:
         return self._shift(stack, stack.apply(self.sample_weight_[:, None])[:, :, 0])
 
+    def for_columns(self, columns: np.ndarray) -> Self:
+        """Refused: a row is centred by its mean over all training samples."""
+        raise TypeError("Center needs the columns of all training samples.")
+
     def _shift(self, stack: KernelStack, row_means: np.ndarray) -> KernelStack:
         # Half of the grand mean on each side makes the offset one function of the sample.
         half = self.grand_means_[:, None] / 2
@@ -142,7 +156,7 @@ class Spherical(StackTransform):
     training ones are remembered. Samples of zero norm stay zero.
     """
 
-    _per_kernel = ("col_factor_",)
+    _per_kernel = _per_column = ("col_factor_",)
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         self.col_factor_ = _inverse_roots(stack)
@@ -227,6 +241,12 @@ class Chain(StackTransform):
             kernels = step.sources(kernels)
         return new
 
+    def for_columns(self, columns: np.ndarray) -> Self:
+        """The fitted chain of blocks that have only these training samples as columns."""
+        new = super().for_columns(columns)
+        new.steps = [step.for_columns(columns) for step in self.steps]
+        return new
+
 
 # Spherical normalisation moves the samples, so it comes before centring; the others only
 # scale what centring leaves (Yan 2012, section 3; Yan 2010).
@@ -238,13 +258,17 @@ _PREPARATIONS = {
 }
 
 
-def preparation(normalize: str | None) -> Chain:
-    """Centring and the normalisation of this name, in the order the papers apply them."""
+def preparation(normalize: str | None, *, center: bool = True) -> Chain:
+    """Centring and the normalisation of this name, in the order the papers apply them.
+
+    Machines with a bias are the same on centred kernels and others; they do without.
+    """
     if normalize not in _PREPARATIONS:
         raise ValueError(
             f'normalize must be "multiplicative", "spherical", "trace" or None, got {normalize!r}.'
         )
-    return Chain([step() for step in _PREPARATIONS[normalize]])
+    steps = _PREPARATIONS[normalize]
+    return Chain([step() for step in steps if center or step is not Center])
 
 
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -62,11 +62,12 @@ class Evaluation(Protocol):
         """``∇²F(β)``; cheapest before the loss is evaluated at another point."""
         ...
 
-    def model_hessian(self) -> Array:
+    def model_hessian(self, gap: float) -> Array:
         """Hessian of the quadratic model that a second-order step minimises; PSD.
 
         ``∇²F``, or that of an increasing function of F which is closer to quadratic, scaled
-        so that its gradient is that of F.
+        so that its gradient is that of F; or where F has kinks, one that has them smoothed over
+        the range in which F may still fall by `gap`.
         """
         ...
 

@@ -240,7 +240,7 @@ class KimEvaluation:
         half, _ = linalg.lapack.dtrtrs(loss._factor.T, columns, lower=0, trans=1)
         return matmul(half.T, half, scale=2.0 / loss.reg)
 
-    def model_hessian(self) -> Array:
+    def model_hessian(self, gap: float) -> Array:
         """``∇²E``: E is 2 − 2/L, the nearly quadratic function of a square loss L."""
         return self.hessian()
 

@@ -25,6 +25,7 @@ from scipy import linalg
 
 from .._blas import matmul
 from .base import Array, KernelOperator, Outline
+from .program import DualProgram
 
 # Below this many rows a coarse problem costs as much as the factorisations it saves.
 _COARSE_MIN_ROWS = 600
@@ -160,6 +161,10 @@ class SquareLoss:
         _, failed = linalg.lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
         return not failed
 
+    def dual_program(self) -> DualProgram:
+        """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""
+        return DualProgram.free(np.sqrt(2.0) * self._rotated_targets, self.fixed_ridge)
+
     #: Coefficient of I in A that no weight can change.
     fixed_ridge = 1.0
 
@@ -270,7 +275,7 @@ class SquareEvaluation:
         flat = half.T.reshape(loss.n_kernels, -1)
         return matmul(flat, flat.T, scale=2.0 / loss.reg**2)
 
-    def model_hessian(self) -> Array:
+    def model_hessian(self, gap: float) -> Array:
         """Curvature of the model a second-order solver should minimise.
 
         For one output ``1/F(β) = min {uᵀA(β)u : hᵀu = 1}`` is a minimum of functions linear in

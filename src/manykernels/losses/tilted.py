@@ -75,6 +75,6 @@ class TiltedEvaluation:
     def hessian(self) -> Array:
         return self.scale * self.plain.hessian()
 
-    def model_hessian(self) -> Array:
+    def model_hessian(self, gap: float) -> Array:
         """``∇²``: what bends better than F need not do so for a tilted one."""
         return self.hessian()

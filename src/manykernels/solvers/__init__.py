@@ -8,6 +8,7 @@ from .coordinate import Coordinate
 from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
 from .newton import Newton
 from .path import PAPER_NORMS, GridPoint, walk_grid
+from .reduced_gradient import ReducedGradient
 from .semidefinite import SDP, SDPApprox
 from .sip import SILP, SIP
 
@@ -26,6 +27,7 @@ __all__ = [
     "Newton",
     "Problem",
     "Progress",
+    "ReducedGradient",
     "SDPApprox",
     "Solution",
     "Solver",

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._memory import available_memory
 from ..domains import Box, LpBall, Simplex
-from ..losses import SquareLoss
+from ..losses import BoxLoss, SquareLoss
 from .base import Problem, Solver
 
 _GIB = 2**30
@@ -21,6 +21,20 @@ def square_loss(solver: Solver, problem: Problem) -> str | None:
     if issubclass(problem.outline.kind, SquareLoss):
         return None
     return f"works for the square loss only, not for {problem.outline.kind.__name__}"
+
+
+def box_loss(solver: Solver, problem: Problem) -> str | None:
+    """The loss is that of a support vector machine, bounds on each of its dual variables."""
+    if issubclass(problem.outline.kind, BoxLoss):
+        return None
+    return f"works for support vector machines only, not for {problem.outline.kind.__name__}"
+
+
+def dual_program(solver: Solver, problem: Problem) -> str | None:
+    """The loss can be written as one quadratic program."""
+    if hasattr(problem.outline.kind, "dual_program"):
+        return None
+    return f"needs a loss with a dual program, not {problem.outline.kind.__name__}"
 
 
 def fixed_regularization(solver: Solver, problem: Problem) -> str | None:

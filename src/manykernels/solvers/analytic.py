@@ -26,7 +26,8 @@ from .base import Solver, Walk
 def updated(log_weights: Array, gains: Array, domain: Domain) -> Array:
     """Logarithms of the weights after one update; kernels without weight or gain stay out."""
     with np.errstate(divide="ignore"):
-        return domain.balance(2.0 * log_weights + np.log(gains))
+        # A tilted loss may have gains below zero; no update gives weight for them.
+        return domain.balance(2.0 * log_weights + np.log(np.maximum(gains, 0.0)))
 
 
 @dataclass(frozen=True)

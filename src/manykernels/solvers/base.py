@@ -26,7 +26,7 @@ class Progress:
     def __str__(self) -> str:
         c = self.certificate
         return (
-            f"iteration {self.iteration:3d}  factorisations {self.n_inner_solves:3d}  "
+            f"iteration {self.iteration:3d}  inner solves {self.n_inner_solves:3d}  "
             f"objective {c.primal:.10g}  relative gap {c.rel_gap:.2e}"
         )
 

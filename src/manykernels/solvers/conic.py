@@ -1,19 +1,21 @@
-"""The quadratically constrained quadratic program of Ye 2008, by Clarabel.
+"""The quadratically constrained quadratic programs of Lanckriet 2004 and Ye 2008, by Clarabel.
 
-With ``A(θ) = A_0 + Σ_i θ_i M_i`` (``A_0 = I, M_i = K_i/λ``, or with λ learnt ``A_0 = 0`` and the
-identity among the M_i) and prices r_i on a simplex, ``Σ r_iθ_i = 1``,
+A loss with a dual program (:mod:`manykernels.losses.program`) and prices r_j on a simplex,
+``Σ r_jβ_j = 1``, has the minimum
 
-    min_θ tr(HᵀA(θ)⁻¹H) = max_{β,t}  Σ_k β_kᵀh_k − ¼ Σ_k β_kᵀA_0β_k − ¼ t
-                          s.t.  t ≥ (1/r_i) Σ_k β_kᵀM_iβ_k   for all i
+    min_β F = max_{v,t}  Σ_k {c_k·v_k − e_k Σ_i|v_ik| − ½ Σ_i r_ik v_ik²} − ½ t
+              s.t.  t ≥ (1/r_j) Σ_k v_kᵀM_jv_k  for all j,   l ≤ v ≤ u,   Σ_i v_ik = s_k
 
-(Ye 2008 (13) and (34); with λ learnt (43) and (46)). ``r_iθ_i/4`` are the multipliers of the
-constraints. With ``M_i = L_iL_iᵀ`` each is a second-order cone,
+For the hinge, the squared hinge and the squared hinge whose C is learnt, with traces for prices,
+these are SM1, SM2 and SM2_C of Lanckriet et al. (2004). The square loss (Ye 2008 (13) and (34),
+with λ learnt (43) and (46)) has neither bounds nor sums. ``r_jβ_j/2`` are the multipliers
+of the constraints. With ``M_j = L_jL_jᵀ`` each is a second-order cone,
 
-    ‖(t − 1, 2 r_i^{-½} L_iᵀβ)‖ ≤ t + 1
+    ‖(t − 1, 2 r_j^{-½} L_jᵀv)‖ ≤ t + 1
 
-and the multiplier is the sum of the first two entries of the cone's dual variable. Targets of
-unit length and A such that the objective is 1 at equal weights keep the solver in the range
-where its tolerances mean something.
+and the multiplier is the sum of the first two entries of the cone's dual variable. In units in
+which the objective is 1 at equal weights and c has unit length (or without c, s a length of about
+one) the tolerances of the solver mean something.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from scipy import linalg, sparse
 
 from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
-from ..losses.square import SquareLoss
-from ._needs import affordable, on_a_simplex, square_loss
+from ..losses.program import DualProgram, HasDualProgram
+from ._needs import affordable, dual_program, on_a_simplex
 from .base import Need, Problem, Solver, Walk
-from .dual import dual_bound
 
 _TOLERANCE = 1e-9
 _RANK_TOLERANCE = 1e-14
+_NOTHING = 1e-12
 # Measured: memory and time of Clarabel, per entry of the constraints and per unit of n m³ k.
 _BYTES_PER_ENTRY = 60.0
 _MINUTES_PER_UNIT = 7e-10
@@ -48,7 +50,7 @@ def _program_size(solver: Solver, problem: Problem) -> str | None:
 
 @dataclass(frozen=True)
 class QCQP(Solver, name="qcqp"):
-    """Quadratically constrained program of Ye 2008, p = 1.
+    """Quadratically constrained program of Lanckriet 2004 and Ye 2008, p = 1.
 
     Parameters
     ----------
@@ -68,67 +70,156 @@ class QCQP(Solver, name="qcqp"):
 
     force: bool = False
 
-    needs: ClassVar[tuple[Need, ...]] = (square_loss, on_a_simplex, _program_size)
+    needs: ClassVar[tuple[Need, ...]] = (dual_program, on_a_simplex, _program_size)
     default_max_iter = 200
 
     def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str:
-        assert isinstance(loss, SquareLoss)
+        assert isinstance(loss, HasDualProgram)
         assert isinstance(domain, Simplex)
         point = loss.evaluate(domain.start(loss.n_kernels) if start is None else start)
         if walk.arrive(point):
             return ""
-        weights, alpha, status = _solve(loss, domain, point.value, walk.max_iter)
+        weights, v, status = _solve(loss, domain, point.value, walk.max_iter)
         if weights is not None:
             point = loss.evaluate(weights)
             settled = domain.settle(weights, point.gains)
-            walk.arrive(point, bound=dual_bound(loss, domain, alpha))
+            walk.arrive(point, bound=_bound(loss, domain, v))
             if settled.any() and not np.array_equal(settled, weights):
                 walk.arrive(loss.evaluate(domain.onto_boundary(settled)))
         return f"Clarabel ended as {status}"
 
 
+@dataclass(frozen=True)
+class _Scaled:
+    """The program in ``v/length``, its objective in units of `value`."""
+
+    program: DualProgram
+    length: float
+    value: float
+
+    @classmethod
+    def at(cls, program: DualProgram, value: float) -> _Scaled:
+        """In the units of the module, for an objective that is `value` at equal weights."""
+        linear = program.linear
+        if program.totals is not None:
+            # Where Σv is given, what c has in common is a constant.
+            linear = linear - linear.mean(axis=0)
+        value = abs(value) or 1.0
+        size = float(np.linalg.norm(linear))
+        if size > _NOTHING * float(np.abs(program.linear).max(initial=0.0)):
+            length = value / size
+        else:
+            totals = np.zeros(1) if program.totals is None else program.totals
+            length = float(np.linalg.norm(totals)) / np.sqrt(linear.size) or 1.0
+        first, second = length / value, length**2 / value
+        scaled = DualProgram(
+            linear=first * linear,
+            ridge=second * program.ridge,
+            lower=program.lower / length,
+            upper=program.upper / length,
+            widths=first * program.widths,
+            totals=None if program.totals is None else program.totals / length,
+        )
+        return cls(scaled, length, value)
+
+    def root(self, kernel: Array, price: float) -> Array:
+        """L of a kernel in these units, per price."""
+        root: Array = _factor(kernel) * (self.length / np.sqrt(self.value * price))
+        return root
+
+
 def _solve(
-    loss: SquareLoss, domain: Simplex, value: float, max_iter: int
+    loss: HasDualProgram, domain: Simplex, value: float, max_iter: int
 ) -> tuple[Array | None, Array, Any]:
-    """Weights, or None if there are none, α up to a factor, and the status of the solver."""
-    targets = loss.rotated_targets / np.linalg.norm(loss.rotated_targets)
-    scale = value / float(np.sum(loss.rotated_targets**2))
+    """Weights, or None if there are none, v, and the status of the solver."""
+    scaled = _Scaled.at(loss.dual_program(), value)
+    program = scaled.program
     prices = domain.prices(loss.n_kernels)
-    m, k = targets.shape
-    rows: list[Any] = []
-    bounds: list[Array] = []
-    cones = []
-    for i in range(loss.n_kernels):
-        root = _factor(loss.kernel(i)) * np.sqrt(scale / prices[i])
-        # s = bound − row @ (β, t) = (t + 1, t − 1, 2 Lᵀβ)
-        sides = sparse.csc_matrix(([-1.0, -1.0], ([0, 1], [m * k, m * k])), shape=(2, m * k + 1))
-        body = sparse.kron(sparse.eye(k), sparse.csc_matrix(-2.0 * root.T))
-        body = sparse.hstack([body, sparse.csc_matrix((body.shape[0], 1))])
-        rows += [sides, body]
-        bounds.append(np.concatenate([[1.0, -1.0], np.zeros(body.shape[0])]))
-        cones.append(clarabel.SecondOrderConeT(2 + body.shape[0]))
+    m, k = program.linear.shape
+    # Variables are v, output after output, then |v| where that has a price, then t.
+    kinked = np.repeat(program.widths, m) if program.widths.any() else np.zeros(0)
+    cost = np.concatenate([-program.linear.T.ravel(), kinked, [0.5]])
+    curvature = np.append(program.ridge.T.ravel(), np.zeros(len(kinked) + 1))
+    constraints = _Constraints(len(cost))
+    _add_bounds(constraints, program)
+    starts = []
+    for j in range(loss.n_kernels):
+        body = sparse.kron(
+            sparse.eye(k), sparse.csc_matrix(-2.0 * scaled.root(loss.kernel(j), prices[j]).T)
+        )
+        # bound − row @ (v, |v|, t) = (t + 1, t − 1, 2 Lᵀv)
+        sides = sparse.csc_matrix(([-1.0, -1.0], ([0, 1], [len(cost) - 1] * 2)), (2, len(cost)))
+        rows = sparse.vstack([sides, constraints.wide(body)])
+        bound = np.concatenate([[1.0, -1.0], np.zeros(body.shape[0])])
+        starts.append(constraints.add(rows, bound, clarabel.SecondOrderConeT))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_iter = max_iter
     settings.direct_solve_method = "qdldl"  # faster than the others on these programs
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
-    ridge = scale * loss.fixed_ridge
-    quadratic = sparse.diags(np.append(np.full(m * k, 0.5 * ridge), 0.0), format="csc")
     result = clarabel.DefaultSolver(
-        quadratic,
-        np.append(-targets.T.ravel(), 0.25),
-        sparse.vstack(rows, format="csc"),
-        np.concatenate(bounds),
-        cones,
+        sparse.diags(curvature, format="csc"),
+        cost,
+        sparse.vstack(constraints.rows, format="csc"),
+        np.concatenate(constraints.bounds),
+        constraints.cones,
         settings,
     ).solve()
-    starts = np.cumsum([0, *(len(bound) for bound in bounds[:-1])])
-    alpha = np.asarray(result.x)[:-1].reshape(k, m).T
+    v = scaled.length * np.asarray(result.x)[: m * k].reshape(k, m).T
     dual = np.asarray(result.z)
-    shares = np.maximum(dual[starts] + dual[starts + 1], 0.0)
+    shares = np.maximum(dual[starts] + dual[np.array(starts) + 1], 0.0)
     if not np.isfinite(shares).all() or not shares.any():
-        return None, alpha, result.status
-    return domain.onto_boundary(shares / prices), alpha, result.status
+        return None, v, result.status
+    return domain.onto_boundary(shares / prices), v, result.status
+
+
+class _Constraints:
+    """Rows of ``bound − row @ x ∈ cone``, as they come."""
+
+    def __init__(self, n_variables: int) -> None:
+        self.n_variables = n_variables
+        self.rows: list[Any] = []
+        self.bounds: list[Array] = []
+        self.cones: list[Any] = []
+
+    def add(self, rows: Any, bound: Array, cone: Any) -> int:
+        """Take in rows of one cone, and tell where they start."""
+        start = sum(map(len, self.bounds))
+        if len(bound):
+            self.rows.append(self.wide(rows))
+            self.bounds.append(bound)
+            self.cones.append(cone(len(bound)))
+        return start
+
+    def wide(self, rows: Any) -> Any:
+        """Rows of the first variables as rows of all of them."""
+        missing = self.n_variables - rows.shape[1]
+        return sparse.hstack([rows, sparse.csc_matrix((rows.shape[0], missing))], format="csc")
+
+
+def _add_bounds(constraints: _Constraints, program: DualProgram) -> None:
+    """``l ≤ v ≤ u``, the totals, and |v| above both v and −v."""
+    m, k = program.linear.shape
+    if program.totals is not None:
+        sums = sparse.kron(sparse.eye(k), np.ones((1, m)))
+        constraints.add(sums, program.totals, clarabel.ZeroConeT)
+    eye = sparse.eye(m * k, format="csr")
+    for sign, ends in ((1.0, program.upper), (-1.0, -program.lower)):
+        bound = ends.T.ravel()
+        finite = np.flatnonzero(np.isfinite(bound))
+        constraints.add(sign * eye[finite], bound[finite], clarabel.NonnegativeConeT)
+        if program.widths.any():
+            above = sparse.hstack([sign * eye, -eye])
+            constraints.add(above, np.zeros(m * k), clarabel.NonnegativeConeT)
+
+
+def _bound(loss: HasDualProgram, domain: Simplex, v: Array) -> float:
+    """What v proves of the minimum, feasible or not."""
+    program = loss.dual_program()
+    if not np.isfinite(v).all():
+        return -np.inf
+    v = program.feasible(v)
+    return program.lower_bound(v, loss.products(v), domain.support)
 
 
 def _factor(matrix: Array) -> Array:

@@ -37,10 +37,11 @@ from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from .analytic import updated
 from .base import Solver, Walk, certify
-from .quadratic import minimize_quadratic
+from .quadratic import Planes, minimize_quadratic
 
 _ARMIJO = 1e-4
-_MAX_BACKTRACKS = 12
+_MAX_TRIALS = 12
+_MAX_TANGENTS = 60
 # Changes of F below this fraction may be rounding and cannot be judged by a line search.
 _INDISTINGUISHABLE = 1e-10
 _ROUNDING = 1e-13
@@ -65,10 +66,11 @@ class Newton(Solver, name="newton"):
         if start is None:
             start = self._coarse_start(loss, domain, walk.max_iter)
         point = loss.evaluate(start)
+        tangents = Tangents()
         n_trials = 1
         while not walk.arrive(point, n_trials):
-            target = model_minimizer(point, domain)
-            following, n_trials = self._search(loss, domain, point, target)
+            tangents.add(point)
+            following, n_trials = self._search(loss, domain, point, tangents)
             if following is None:
                 walk.n_inner_solves += n_trials
                 break
@@ -85,44 +87,75 @@ class Newton(Solver, name="newton"):
 
     @staticmethod
     def _search(
-        loss: Loss, domain: Domain, point: Evaluation, target: Array
+        loss: Loss, domain: Domain, point: Evaluation, tangents: Tangents
     ) -> tuple[Evaluation | None, int]:
-        """A point that lowers F enough, and the trials it took: `target`, or the analytic
-        update, or one on the way back from `target`."""
-        direction = target - point.weights
-        slope = -float(point.gains @ direction)
-        step = 1.0
-        for trial in range(_MAX_BACKTRACKS):
+        """A point that lowers F enough, and the trials it took."""
+        model = Model.at(point, domain)
+        target = model.minimizer(None)
+        for trial in range(_MAX_TRIALS):
             # The analytic update came after the first trial.
             n_solves = trial + 1 + (trial > 0)
-            candidate = loss.evaluate(point.weights + step * direction)
+            candidate = loss.evaluate(target)
             if improves(candidate, point, domain):
                 return candidate, n_solves
+            tangents.add(candidate)
             if trial == 0:
                 with np.errstate(divide="ignore"):
                     log_weights = updated(np.log(point.weights), point.gains, domain)
                 balanced = loss.evaluate(np.exp(log_weights))
+                slope = -float(point.gains @ (target - point.weights))
                 if balanced.value <= point.value + _WORTHWHILE * slope:
                     return balanced, 2
-            # Minimiser of the parabola through F, its slope and the rejected value.
-            curvature = 2.0 * (candidate.value - point.value - step * slope) / step**2
-            step = float(np.clip(-slope / curvature, 0.1 * step, 0.5 * step))
-        return None, _MAX_BACKTRACKS + 1
+                tangents.add(balanced)
+            target = model.minimizer(tangents.above(point))
+        return None, _MAX_TRIALS + 1
 
 
-def model_minimizer(point: Evaluation, domain: Domain) -> Array:
-    """Where the quadratic model of the loss at `point` is least over the domain."""
-    quadratic = point.model_hessian()
-    heading, factors = _secants(point, np.diag(quadratic), domain)
-    quadratic = factors[:, None] * quadratic * factors
-    linear = -point.gains - quadratic @ point.weights
-    lower = np.minimum(0.1 * heading, point.weights)
-    target = minimize_quadratic(linear, quadratic, domain, lower)
-    rounding = _ROUNDING * float(point.gains @ point.weights)
-    if target is None or point.gains @ (target - point.weights) <= -rounding:
-        # Never worse than a step of the conditional gradient, which always descends.
-        target = domain.maximizer(point.gains)
-    return target
+@dataclass(frozen=True)
+class Model:
+    """The quadratic model of a loss at a point, curvature bent as told in the module."""
+
+    point: Evaluation
+    domain: Domain
+    quadratic: Array
+    lower: Array
+
+    @classmethod
+    def at(cls, point: Evaluation, domain: Domain) -> Model:
+        quadratic = point.model_hessian(certify(point, domain, 0.0).gap)
+        heading, factors = _secants(point, np.diag(quadratic), domain)
+        quadratic = factors[:, None] * quadratic * factors
+        return cls(point, domain, quadratic, np.minimum(0.1 * heading, point.weights))
+
+    def minimizer(self, planes: Planes | None) -> Array:
+        """Where the model, or what planes have above it, is least over the domain."""
+        point = self.point
+        linear = -point.gains - self.quadratic @ point.weights
+        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower, planes)
+        rounding = _ROUNDING * float(point.gains @ point.weights)
+        if target is None or point.gains @ (target - point.weights) <= -rounding:
+            # Never worse than a step of the conditional gradient, which always descends.
+            target = self.domain.maximizer(point.gains)
+        return target
+
+
+class Tangents:
+    """Tangent planes of F at the points seen, ``F(x) ≥ c_r − q_r·x``."""
+
+    def __init__(self) -> None:
+        self._planes: list[tuple[float, Array]] = []
+
+    def add(self, point: Evaluation) -> None:
+        """Take in the plane at `point`."""
+        constant = point.value - point.slack + float(point.weights @ point.gains)
+        self._planes = [*self._planes, (constant, point.gains)][-_MAX_TANGENTS:]
+
+    def above(self, point: Evaluation) -> Planes:
+        """The planes, less the one at `point`."""
+        constants = np.array([constant for constant, _ in self._planes])
+        slopes = np.array([slope for _, slope in self._planes])
+        here = point.value - point.slack + float(point.weights @ point.gains)
+        return Planes(constants - here, slopes - point.gains)
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:

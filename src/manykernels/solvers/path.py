@@ -23,7 +23,7 @@ from ..domains import Array, Domain, LpBall, lp_domain
 from ..losses.base import Certificate, KernelOperator
 from ..losses.square import SquareEvaluation, SquareLoss, evaluate_all
 from .base import Walk
-from .newton import Newton, improves, model_minimizer
+from .newton import Model, Newton, improves
 
 #: The norms of Yan 2012, section 3.3; their 10⁶ is ∞ here.
 PAPER_NORMS = (1.0, *(1.0 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
@@ -119,7 +119,7 @@ def _solve_together(
             if walks[j].arrive(candidate):
                 solved[j] = candidate
             else:
-                trials[j] = model_minimizer(candidate, domain)
+                trials[j] = Model.at(candidate, domain).minimizer(None)
     return [(j, solved[j]) for j in losses]
 
 

@@ -18,23 +18,47 @@ from ..domains import Array, ConicForm, Domain
 _USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
 _TOLERANCE = 1e-10
 _POLISHING_STEPS = 8
+_EDGE_ZERO = 1e-8
+
+
+@dataclass(frozen=True)
+class Planes:
+    """``max_r constants_r − slopes_r·x``: tangents of a convex function, from below."""
+
+    constants: Array
+    slopes: Array
+
+    def highest(self, x: Array) -> float:
+        """The maximum at x."""
+        return float((self.constants - self.slopes @ x).max())
 
 
 def minimize_quadratic(
-    linear: Array, quadratic: Array, domain: Domain, lower: Array | None = None
+    linear: Array,
+    quadratic: Array,
+    domain: Domain,
+    lower: Array | None = None,
+    planes: Planes | None = None,
 ) -> Array | None:
     """``argmin_x linear·x + ½ xᵀ quadratic x`` over ``lower ≤ x ∈ B``, on the boundary of B.
 
-    None if the solver fails. Weights that are zero at the solution are exact zeros.
+    With `planes`, the objective is ``linear·x + ½ xᵀ quadratic x + max(0, highest plane)``. None
+    if the solver fails. Weights that are zero at the solution are exact zeros.
     """
     lower = np.zeros(len(linear)) if lower is None else lower
     size = np.abs(linear).max()
     if not np.isfinite(size) or size == 0.0:
         return None
     linear, quadratic = linear / size, quadratic / size
-    found = _interior_point(linear, quadratic, domain, lower)
+    if planes is not None:
+        planes = Planes(planes.constants / size, planes.slopes / size)
+    found = _interior_point(linear, quadratic, domain, lower, planes)
     if found is None:
         return None
+    if planes is not None and planes.highest(found) > -_TOLERANCE:
+        # On an edge between planes the optimality conditions below are not these.
+        x = np.maximum(np.where(found < _EDGE_ZERO * found.max(), 0.0, found), lower)
+        return domain.onto_boundary(x) if x.any() else None
     x = np.maximum(domain.settle(found, -(linear + quadratic @ found)), lower)
     if not x.any():
         return None
@@ -72,7 +96,9 @@ def _program(domain: Domain, n: int) -> _Program:
     return _Program(form, objective, (rows, cols), cones, settings)
 
 
-def _interior_point(linear: Array, quadratic: Array, domain: Domain, lower: Array) -> Array | None:
+def _interior_point(
+    linear: Array, quadratic: Array, domain: Domain, lower: Array, planes: Planes | None
+) -> Array | None:
     n = len(linear)
     program = _program(domain, n)
     form = program.form
@@ -81,14 +107,35 @@ def _interior_point(linear: Array, quadratic: Array, domain: Domain, lower: Arra
     bound = form.bound.copy()
     bound[form.first_sign_row : form.first_sign_row + n] -= lower
     full_linear = np.concatenate([linear, np.zeros(form.matrix.shape[1] - n)])
-    solver = clarabel.DefaultSolver(
-        objective, full_linear, form.matrix, bound, program.cones, program.settings
-    )
+    matrix, cones = form.matrix, program.cones
+    if planes is not None:
+        objective, full_linear, matrix, bound, cones = _under_planes(
+            objective, full_linear, matrix, bound, cones, planes
+        )
+    solver = clarabel.DefaultSolver(objective, full_linear, matrix, bound, cones, program.settings)
     result = solver.solve()
     if result.status not in _USABLE:
         return None
     x: Array = np.maximum(np.asarray(result.x)[:n], 0.0)
     return x
+
+
+def _under_planes(
+    objective: Any, linear: Array, matrix: Any, bound: Array, cones: list[Any], planes: Planes
+) -> tuple[Any, Array, Any, Array, list[Any]]:
+    """The program with one more variable t, ``t ≥ 0`` and above all planes, added to its cost."""
+    n_planes, n = planes.slopes.shape
+    n_variables = matrix.shape[1]
+    rows = np.zeros((n_planes + 1, n_variables + 1))
+    rows[:-1, :n] = -planes.slopes
+    rows[:, -1] = -1.0
+    above = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], 1))])
+    # The rows of planes come first, so that the cones stay in order.
+    matrix = sparse.vstack([sparse.csc_matrix(rows), above], format="csc")
+    bound = np.concatenate([-planes.constants, [0.0], bound])
+    objective = sparse.block_diag([objective, sparse.csc_matrix((1, 1))], format="csc")
+    cones = [clarabel.NonnegativeConeT(n_planes + 1), *cones]
+    return objective, np.append(linear, 1.0), matrix, bound, cones
 
 
 def _polish(

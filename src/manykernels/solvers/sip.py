@@ -3,14 +3,19 @@
 F is the largest of infinitely many functions linear in β, one for every α. The solution α_r at
 weights β_r gives the cut
 
-    F(β) ≥ c_r − β·q_r ,    q_r = g(β_r) ,   c_r = F(β_r) + β_r·q_r
+    F(β) ≥ c_r − β·q_r ,    q_r = g(β_r) ,   c_r = D(α_r, β_r) + β_r·q_r
+
+which is D(α_r, β), so it holds whether or not α_r is optimal. If it is, D(α_r, β_r) = F(β_r); if
+not, D lies below the value of the loss by its slack, and the value itself would make a cut that
+can pass above F.
 
 The restricted master problem minimises the greatest of the cuts so far,
 
     min_{ζ, β} ζ   s.t.  ζ ≥ c_r − β·q_r  (r = 1 … t),   β ∈ B
 
 and its solution is where the next cut is made (Yan 2012, algorithms 1 and 2, with θ = −ζ and
-S = −F; Ye 2008 (16) and (37)). The papers stop when ``|1 − S/θ| ≤ ε``. On a simplex the master
+S = −D; Ye 2008 (16) and (37)). The papers stop when ``|1 − S/θ| ≤ ε``: the next cut would cut
+off next to nothing, the less so if α is so poor that D lies below ζ. On a simplex the master
 is a linear program, to which HiGHS adds each cut as a row and goes on from its last basis. For
 p > 1 the constraint ``c(β) = Σ β_j^p ≤ 1`` is replaced by its second-order expansion at the
 current weights β̃ (Yan 2012 (11)),
@@ -42,7 +47,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ..domains import Array, Domain
-from ..losses.base import Loss
+from ..losses.base import Evaluation, Loss
 from ._needs import on_a_simplex
 from .base import Need, Problem, Solver, Walk
 
@@ -93,15 +98,16 @@ class SIP(Solver, name="sip"):
         master = _master(domain, point.value, loss.n_kernels)
         cuts: list[tuple[float, Array]] = []
         least = bound = -np.inf
-        while not walk.arrive(point, bound=bound) and not abs(1 - point.value / least) <= eps:
-            cuts.append((point.value + float(point.weights @ point.gains), point.gains))
+        while not walk.arrive(point, bound=bound) and not _rise(point, least) <= eps:
+            constant = _dual_value(point) + float(point.weights @ point.gains)
+            cuts.append((constant, point.gains))
             master.add_cut(*cuts[-1])
             weights, least, mixture, failure = master.solve(point.weights)
             if failure:
                 return f"the master problem with {len(cuts)} cuts ended as {failure}"
             bound = _mixed_bound(cuts, mixture, domain)
             point = loss.evaluate(domain.onto_boundary(weights))
-        return f"|1 − S/θ| is {abs(1 - point.value / least):.1e}"
+        return f"|1 − S/θ| is {abs(_rise(point, least)):.1e}"
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,16 @@ class SILP(SIP, name="silp"):
     """
 
     needs: ClassVar[tuple[Need, ...]] = (*SIP.needs, on_a_simplex)
+
+
+def _dual_value(point: Evaluation) -> float:
+    """D(α, β): F(β), or less if the inner problem is not solved exactly."""
+    return point.value - point.slack
+
+
+def _rise(point: Evaluation, least: float) -> float:
+    """By which fraction the cut at `point` lifts the master problem there, ``(D − ζ)/|ζ|``."""
+    return (_dual_value(point) - least) / abs(least) if least > -np.inf else np.inf
 
 
 def _mixed_bound(cuts: list[tuple[float, Array]], mixture: Array, domain: Domain) -> float:

@@ -1,0 +1,122 @@
+"""What support vector machines with several kernels share: fit from data to coefficients."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import StrOptions
+from ..kernels import KernelStack
+from ..kernels.transforms import preparation
+from ..losses import BoxLoss, Certificate, Outline
+from ..solvers import Solution
+from ._weight_learner import WeightLearner
+
+# Part of `tol` that is left to the inner solutions.
+INNER_SHARE = 1e-3
+# Dual variables below this part of the largest are rounding.
+_NOTHING = 1e-14
+
+
+class SupportVectorMachine(WeightLearner):
+    """Base of the machines: a subclass says what it reads of y and which loss it has.
+
+    Every group of outputs has kernel weights of its own; most machines have one group.
+    """
+
+    normalize: str | None
+    _inner_solves = "n_svm_solves"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **WeightLearner._parameter_constraints,
+        "normalize": [StrOptions({"multiplicative", "spherical", "trace"}), None],
+    }
+
+    @abstractmethod
+    def _outline(self, n_samples: int, n_kernels: int) -> Outline:
+        """What one loss will be like, before kernels are computed."""
+
+    def _fit_machine(
+        self,
+        X: Any,
+        y: Any,
+        data: Any,
+        mass: np.ndarray | None,
+        make_losses: Any,
+    ) -> Self:
+        """Learn weights and machine from validated data.
+
+        `mass` says how often samples occur, for the scales of kernels; `make_losses` gives the
+        losses of a prepared stack, one per group of outputs.
+        """
+        solver = self._chosen_solver()
+        n_samples = len(self._kept_rows)
+        self._refuse_unfit(solver, self._outline(n_samples, self._count_kernels(data)))
+        stack = self._training_stack(data, mass, solver)
+        transform = preparation(self.normalize, center=False)
+        stack = transform.fit_transform(stack, sample_weight=mass)
+        losses = make_losses(stack)
+        limit = len(losses) * (self._iteration_limit(solver) + 1)
+        task = self._init_callback_context(max_subtasks=limit)
+        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        observer = self._observer(task, X, y)
+        solutions = [self._minimize(loss, solver, observer) for loss in losses]
+        self._record(_joined(solutions, self.tol), solver)
+        self._warn_unless_converged(_joined(solutions, self.tol))
+        self._keep_machine(stack, transform, losses, solutions)
+        task.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def _keep_machine(
+        self, stack: KernelStack, transform: Any, losses: list[BoxLoss], solutions: list[Solution]
+    ) -> None:
+        dual = np.hstack([solution.evaluation.dual for solution in solutions])
+        dual[np.abs(dual) <= _NOTHING * np.abs(dual).max(initial=0.0)] = 0.0
+        self.intercept_ = np.concatenate([s.evaluation.biases for s in solutions])
+        weights = np.array(
+            [loss.kernel_weights(s.weights) for loss, s in zip(losses, solutions, strict=True)]
+        )
+        self.weights_ = weights if len(weights) > 1 else weights[0]
+        support = np.flatnonzero(dual.any(axis=1))
+        # A machine without support vectors is a constant; one sample keeps shapes alive.
+        rows = support if len(support) else np.array([0])
+        self.support_ = self._kept_rows[support].astype(np.int32)
+        self.dual_coef_ = np.ascontiguousarray(dual[support].T)
+        self._coefficients = dual[rows]
+        self._remember_kernels(stack, weights.max(axis=0), transform, rows)
+        if not self._is_precomputed:
+            self.support_vectors_ = self.X_fit_
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """``Σ_j weights_j K_j(X, support vectors) @ coefficients``, (n_rows, n_outputs)."""
+        check_is_fitted(self, "dual_coef_")
+        if self.weights_.ndim == 1:
+            return self._project(X, self._coefficients)
+        # Each output has weights of its own.
+        n_rows, blocks = self._test_blocks(X)
+        scores = np.empty((n_rows, self._coefficients.shape[1]))
+        weights = self.weights_[:, self._active]
+        for rows, stack in blocks:
+            products = self._transform.transform(stack).apply(self._coefficients)
+            scores[rows] = np.einsum("kj,jrk->rk", weights, products)
+        return scores
+
+
+def _joined(solutions: list[Solution], tol: float) -> Solution:
+    """Solutions of independent problems as one: sums of bounds, one history after the other."""
+    if len(solutions) == 1:
+        return solutions[0]
+    parts = [solution.certificate for solution in solutions]
+    primal, dual = sum(part.primal for part in parts), sum(part.dual for part in parts)
+    return Solution(
+        weights=np.concatenate([solution.weights for solution in solutions]),
+        certificate=Certificate(primal, dual, primal - dual, tol),
+        evaluation=solutions[0].evaluation,
+        n_iter=sum(solution.n_iter for solution in solutions),
+        n_inner_solves=sum(solution.n_inner_solves for solution in solutions),
+        history=[step for solution in solutions for step in solution.history],
+        status="; ".join(filter(None, (solution.status for solution in solutions))),
+    )

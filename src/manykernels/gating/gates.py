@@ -1,0 +1,397 @@
+"""Gates: how much of each kernel a sample uses, as a function of where the sample lies.
+
+Gönen & Alpaydın (2013) combine P kernels with weights that depend on the sample,
+
+    k_η(x_i, x_j) = Σ_p η_p(x_i) k_p(x_i, x_j) η_p(x_j)                       (below their (8)).
+
+A gate is the formula of η. It reads x, the m × D matrix of gating features, in two steps:
+scores A (m × P), then outputs η (m × P). The parameters are one row for each kernel,
+V (P × (D+1)), handed around as the flat θ = V.ravel() that any optimiser understands.
+
+    gate         row of V        score a_ip              output η_ip            equation
+    softmax      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       exp a_ip / Σ_h exp a_ih    (3)
+    sigmoid      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       1 / (1 + exp −a_ip)        (4)
+    Gaussian     (μ_p, log σ_p)  −‖x_i − μ_p‖² / σ_p²    exp a_ip / Σ_h exp a_ih    (5)
+
+The logarithm keeps σ positive whatever step is taken. Competing kernels (softmax, Gaussian)
+share a sum of one; the sigmoid lets kernels cooperate.
+
+Let J be any function of η with slope E = ∂J/∂η. The chain rule goes back the same two steps.
+From η to A, with R = ∂J/∂A:
+
+    competing:   R_ip = Σ_h E_ih η_ih (δ_ph − η_ip) = η_ip (E_ip − Σ_h E_ih η_ih)
+    sigmoid:     R_ip = E_ip η_ip (1 − η_ip)
+
+and from A to V:
+
+    linear:      ∂J/∂v_p = Σ_i R_ip x_i                       ∂J/∂v_p0 = Σ_i R_ip
+    Gaussian:    ∂J/∂μ_p = 2 Σ_i R_ip (x_i − μ_p) / σ_p²
+                 ∂J/∂log σ_p = σ_p ∂J/∂σ_p = 2 Σ_i R_ip ‖x_i − μ_p‖² / σ_p²
+
+These are the gradients of section 2.3 of the paper, where E is written out for the dual of a
+support vector machine.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+from scipy.special import expit, softmax
+
+Array = NDArray[np.float64]
+Rng = np.random.Generator | np.random.RandomState
+
+#: Features and parameters of at most this size cannot overflow in any formula of a gate.
+LARGEST = 1e100
+_LARGEST_LOG_WIDTH = 100.0
+_SATURATED = 1e-8
+
+
+@dataclass(frozen=True)
+class Gate(ABC):
+    """The formula of a gate: it holds no data and no parameters.
+
+    A new gate defines ``_outputs`` and ``_pull_back`` in terms of V, and a line in `GATES`.
+
+    Parameters
+    ----------
+    scale : float, default=0.01
+        Size of the random part of the start; with 0 copies of one kernel may never part.
+    """
+
+    scale: float = 0.01
+
+    name: ClassVar[str]
+    #: What the first D columns of V and its last one hold.
+    parts: ClassVar[tuple[str, str]] = ("weights", "bias")
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.scale < math.inf:
+            raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
+
+    # -- what an optimiser calls -----------------------------------------------------------
+
+    def n_parameters(self, n_features: int, n_kernels: int) -> int:
+        """Length of θ."""
+        return n_kernels * (n_features + 1)
+
+    def start(self, features: Array, n_kernels: int, rng: Rng) -> Array:
+        """Random θ to start from (step 1 of Algorithm 1).
+
+        Parameters
+        ----------
+        features : ndarray of shape (m, D)
+            Training rows, standardised. Never changed, here or below.
+        n_kernels : int
+        rng : numpy.random.Generator or numpy.random.RandomState
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+        """
+        features = _checked_features(features)
+        if n_kernels < 1 or not len(features):
+            raise ValueError(f"No gate for {n_kernels} kernels and {len(features)} rows.")
+        return self._start(features, n_kernels, rng).ravel()
+
+    def outputs(self, theta: ArrayLike, features: Array) -> Array:
+        """η (m × P) of the rows of `features`; P follows from the length of `theta`."""
+        features = _checked_features(features)
+        V = self._clipped(_matrix(theta, features.shape[1]))
+        return self._outputs(V, features)
+
+    def pull_back(self, theta: ArrayLike, features: Array, outputs: Array, slope: Array) -> Array:
+        """∂J/∂θ from ``slope`` = ∂J/∂η (m × P), at ``outputs = self.outputs(theta, features)``."""
+        features = _checked_features(features)
+        given = _matrix(theta, features.shape[1])
+        expected = (len(features), len(given))
+        if outputs.shape != expected or slope.shape != expected:
+            raise ValueError(
+                f"outputs and slope must have shape (rows, kernels) = {expected}, got "
+                f"{outputs.shape} and {slope.shape}."
+            )
+        V = self._clipped(given)
+        # Where a parameter was clipped, the outputs no longer depend on it.
+        return np.where(given == V, self._pull_back(V, features, outputs, slope), 0.0).ravel()
+
+    def saturated(self, outputs: Array) -> bool:
+        """Whether η(1 − η) is nearly zero everywhere, so that every gradient vanishes.
+
+        True for a dead gate and for one that splits the samples sharply between kernels: the
+        rows of `outputs` are all the same in the first, not in the second.
+        """
+        return bool((outputs * (1.0 - outputs) <= _SATURATED).all())
+
+    # -- what a user reads -----------------------------------------------------------------
+
+    def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
+        """The parameters by name, one row for each kernel."""
+        V = _matrix(theta, n_features)
+        return dict(zip(self.parts, (V[:, :-1].copy(), V[:, -1].copy()), strict=True))
+
+    def to_dict(self, theta: ArrayLike, n_features: int) -> dict[str, Any]:
+        """The gate and its parameters as lists and numbers, ready for JSON; nothing rounded."""
+        V = _matrix(theta, n_features)
+        values = (V[:, :-1].tolist(), V[:, -1].tolist())
+        return {"gate": self.name, **asdict(self), **dict(zip(self.parts, values, strict=True))}
+
+    @staticmethod
+    def from_dict(stored: Mapping[str, Any]) -> tuple[Gate, Array]:
+        """The gate and the θ that :meth:`to_dict` has stored."""
+        kind = _named_gate(stored.get("gate"))
+        options = {field.name for field in fields(kind)}
+        needed = {"gate", *options, *kind.parts}
+        if set(stored) != needed:
+            raise ValueError(
+                f"A stored {kind.name} gate has the keys {sorted(needed)}, got {sorted(stored)}."
+            )
+        first, last = (np.asarray(stored[part], dtype=np.float64) for part in kind.parts)
+        if first.ndim != 2 or last.shape != first.shape[:1]:
+            raise ValueError(
+                f"{kind.parts[0]} needs a row and {kind.parts[1]} a number for each kernel, got "
+                f"shapes {first.shape} and {last.shape}."
+            )
+        theta = np.column_stack([first, last]).ravel()
+        _matrix(theta, first.shape[1])
+        return kind(**{option: stored[option] for option in options}), theta
+
+    # -- what a gate defines ---------------------------------------------------------------
+
+    @abstractmethod
+    def _outputs(self, V: Array, x: Array) -> Array:
+        """η (m × P)."""
+
+    @abstractmethod
+    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
+        """∂J/∂V, in the shape of V."""
+
+    def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
+        V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, x.shape[1] + 1))
+        # A column of zeros has no say, nor a gradient: its weights would stay noise.
+        V[:, :-1] *= x.any(axis=0)
+        return V
+
+    def _clipped(self, V: Array) -> Array:
+        return np.clip(V, -LARGEST, LARGEST)
+
+
+@dataclass(frozen=True)
+class Softmax(Gate):
+    """Kernels compete: the space is cut by hyperplanes, most samples use one kernel. (3)
+
+    Parameters
+    ----------
+    scale : float, default=0.01
+        The random start is uniform in ±scale, as in the authors' own programs; all kernels
+        then weigh about 1/P everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.gating import Softmax
+    >>> gate, x = Softmax(), np.array([[-2.0], [0.0], [2.0]])
+    >>> theta = np.array([-1.0, 0.0, 1.0, 0.0])  # v_1, v_10, v_2, v_20
+    >>> gate.outputs(theta, x).round(3)
+    array([[0.982, 0.018],
+           [0.5  , 0.5  ],
+           [0.018, 0.982]])
+    >>> gate.coefficients(theta, n_features=1)["weights"]
+    array([[-1.],
+           [ 1.]])
+    """
+
+    name: ClassVar[str] = "softmax"
+
+    def _outputs(self, V: Array, x: Array) -> Array:
+        return _competing(_linear(V, x))
+
+    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
+        return _linear_slope(x, _competing_slope(eta, E))
+
+
+@dataclass(frozen=True)
+class Sigmoid(Gate):
+    """Kernels cooperate: each has its own soft half-space, and several may be used. (4)
+
+    Parameters
+    ----------
+    scale : float, default=0.01
+        The random start is uniform in ±scale, as in the authors' own programs; all kernels
+        then weigh about ½ everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.gating import Sigmoid
+    >>> x = np.array([[-2.0], [0.0], [2.0]])
+    >>> Sigmoid().outputs(np.array([-1.0, 0.0, 0.0, 3.0]), x).round(3)
+    array([[0.881, 0.953],
+           [0.5  , 0.953],
+           [0.119, 0.953]])
+    """
+
+    name: ClassVar[str] = "sigmoid"
+
+    def _outputs(self, V: Array, x: Array) -> Array:
+        return np.asarray(expit(_linear(V, x)))
+
+    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
+        return _linear_slope(x, eta * (1.0 - eta) * E)
+
+
+@dataclass(frozen=True)
+class Gaussian(Gate):
+    """Kernels compete for the samples around their centres. (5)
+
+    The start puts the centres on random samples, far from each other, with one width for all.
+    The authors' programs start at width 1: hardly a gradient is left where features are many.
+
+    Parameters
+    ----------
+    scale : float, default=0.01
+        Each coordinate of a centre is moved by at most this, so that no two are the same.
+    width : float, default=1.0
+        Width at the start, in root mean square distances of the samples from the centres.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.gating import Gaussian
+    >>> gate, x = Gaussian(), np.array([[-1.0], [0.0], [1.0]])
+    >>> theta = np.array([-1.0, 0.0, 1.0, 0.0])  # μ_1, log σ_1, μ_2, log σ_2
+    >>> gate.outputs(theta, x).round(3)
+    array([[0.982, 0.018],
+           [0.5  , 0.5  ],
+           [0.018, 0.982]])
+    >>> gate.coefficients(theta, n_features=1)["widths"]
+    array([1., 1.])
+    """
+
+    width: float = 1.0
+
+    name: ClassVar[str] = "gaussian"
+    parts: ClassVar[tuple[str, str]] = ("centres", "log_widths")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.width < math.inf:
+            raise ValueError(f"width must be finite and positive, got {self.width!r}.")
+
+    def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
+        """``{"centres": (P × D), "widths": (P,)}``; σ itself, not its logarithm."""
+        V = self._clipped(_matrix(theta, n_features))
+        return {"centres": V[:, :-1].copy(), "widths": np.exp(V[:, -1])}
+
+    def _outputs(self, V: Array, x: Array) -> Array:
+        return _competing(-_squared_ratios(V, x))
+
+    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
+        R = _competing_slope(eta, E)
+        towards = R.T @ x - R.sum(axis=0)[:, None] * V[:, :-1]
+        centres = 2.0 * np.exp(-2.0 * V[:, -1:]) * towards
+        log_widths = 2.0 * (R * _squared_ratios(V, x)).sum(axis=0)
+        return np.column_stack([centres, log_widths])
+
+    def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
+        V = super()._start(x, n_kernels, rng)
+        V[:, :-1] += _spread_rows(x, n_kernels, rng)
+        distance = float(np.sqrt(cdist(x, V[:, :-1], "sqeuclidean").mean()))
+        V[:, -1] = math.log(self.width * (distance or 1.0))
+        return V
+
+    def _clipped(self, V: Array) -> Array:
+        V = super()._clipped(V)
+        V[:, -1] = np.clip(V[:, -1], -_LARGEST_LOG_WIDTH, _LARGEST_LOG_WIDTH)
+        return V
+
+
+GATES: dict[str, type[Gate]] = {gate.name: gate for gate in (Softmax, Sigmoid, Gaussian)}
+
+
+def as_gate(gate: str | Gate) -> Gate:
+    """A gate from its name, with the defaults; a :class:`Gate` is returned as it is.
+
+    Examples
+    --------
+    >>> from manykernels.gating import as_gate
+    >>> as_gate("sigmoid")
+    Sigmoid(scale=0.01)
+    """
+    if isinstance(gate, Gate):
+        return gate
+    return _named_gate(gate)()
+
+
+def _named_gate(name: Any) -> type[Gate]:
+    accepted = f"a gate is one of {', '.join(map(repr, GATES))}, or a Gate instance"
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is not a gate: {accepted}.")
+    if name not in GATES:
+        raise ValueError(f"There is no gate named {name!r}: {accepted}.")
+    return GATES[name]
+
+
+# -- the two steps of the module docstring, and their way back --------------------------------
+
+
+def _linear(V: Array, x: Array) -> Array:
+    return np.asarray(x @ V[:, :-1].T + V[:, -1])
+
+
+def _linear_slope(x: Array, R: Array) -> Array:
+    return np.column_stack([R.T @ x, R.sum(axis=0)])
+
+
+def _squared_ratios(V: Array, x: Array) -> Array:
+    """``‖x_i − μ_p‖² / σ_p²``."""
+    return np.asarray(cdist(x, V[:, :-1], "sqeuclidean") * np.exp(-2.0 * V[:, -1]))
+
+
+def _competing(scores: Array) -> Array:
+    return np.asarray(softmax(scores, axis=1))
+
+
+def _competing_slope(eta: Array, E: Array) -> Array:
+    return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
+
+
+def _spread_rows(x: Array, n_rows: int, rng: Rng) -> Array:
+    """Random rows of `x`, far from each other: k-means++ (Arthur & Vassilvitskii 2007)."""
+    chosen = [int(rng.choice(len(x)))]
+    nearest = np.full(len(x), np.inf)
+    while len(chosen) < n_rows:
+        nearest = np.minimum(nearest, cdist(x, x[chosen[-1:]], "sqeuclidean")[:, 0])
+        # With fewer different rows than centres, some rows come twice.
+        chances = nearest if nearest.any() else np.ones(len(x))
+        chances = chances / chances.max()
+        chosen.append(int(rng.choice(len(x), p=chances / chances.sum())))
+    return x[chosen]
+
+
+def _checked_features(features: Array) -> Array:
+    if getattr(features, "ndim", None) != 2:
+        raise ValueError(
+            "Gating features must be a two-dimensional array (rows, features), got "
+            f"{type(features).__name__} of shape {np.shape(features)}."
+        )
+    return features
+
+
+def _matrix(theta: ArrayLike, n_features: int) -> Array:
+    """θ as V (P × (D+1))."""
+    theta = np.asarray(theta, dtype=np.float64)
+    if theta.ndim != 1 or theta.size == 0 or theta.size % (n_features + 1):
+        raise ValueError(
+            f"Gate parameters of {n_features} features are a flat array of {n_features + 1} "
+            f"numbers for each kernel, got shape {theta.shape}."
+        )
+    if not np.isfinite(theta).all():
+        raise ValueError("Gate parameters must be finite, got NaN or infinity.")
+    return theta.reshape(-1, n_features + 1)

@@ -1,0 +1,167 @@
+"""Support vector machines solved a few variables at a time, while their weights move.
+
+In the notation of :mod:`manykernels.losses.box`: the products ``K_j v_k``, kept for every kernel and
+output, give the slopes ``c − K_βv − r∘v`` and the gains at any weights, so weights may change from
+one step to the next. A visit chooses a working set W of the variables of one output and goes on
+with the program of :mod:`manykernels.smo.box` restricted to them, the others held,
+
+    max_x  (c − K_βv)_W·x + x·(K_β)_WW v_W − e Σ|x_i| − ½ xᵀ(K_β + diag r)_WW x,   Σ x_i = Σ_W v_i
+
+(Joachims 1999), and the products follow with the columns of the variables that have moved: no
+matrix is larger than |W|×|W|. In W are the variables that violate the conditions of the optimum
+most: half of it those of the largest up, half those of the smallest down. With W all variables,
+few pair steps make a visit, so that the weights need not wait for the machine.
+
+Kernels by columns (:class:`~manykernels.kernels.streamed.StreamedKernels`) keep panels of columns
+that come again in the same company. Variables which move for the first time, at most 64 of them,
+form a strip and stay together: those that never move, most of them, have no columns computed.
+
+Whatever v is, ``D(v, β) ≤ F(β) ≤ P(v, β)``, and both cost inner products only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..smo.box import Ascent
+from ..smo.face import Indices
+from .base import Array
+from .box import BoxLoss, BoxPoint
+from .inexact import ColumnKernels
+
+_STRIP = 64
+_PART_OF_VIOLATION = 1e-2
+
+
+class BoxAscent:
+    """v of every output of a loss, improved set by set.
+
+    Parameters
+    ----------
+    loss : BoxLoss
+        With regularisation that does not depend on the weights.
+    working_set : int
+        Most variables of a visit.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (m, n_outputs)
+        v, feasible.
+    products : ndarray of shape (n_kernels, m, n_outputs)
+        ``K_j v``.
+    n_steps : int
+        Pair steps taken.
+    """
+
+    def __init__(self, loss: BoxLoss, working_set: int) -> None:
+        self._loss = loss
+        self._kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]
+        m, _, n = loss.kernels.shape
+        self._size = min(m, max(2, working_set))
+        self._whole: Array | None = None
+        self._strips: list[Indices] = []
+        self._strip_of = np.full(m, -1)
+        self.dual = np.zeros((m, len(loss.problems)))
+        self.products = np.zeros((n, m, len(loss.problems)))
+        self.n_steps = 0
+        for k, problem in enumerate(loss.problems):
+            self._move(k, np.arange(m), problem.feasible(np.zeros(m)))
+
+    @property
+    def gains(self) -> Array:
+        """``½ Σ_k v_kᵀK_jv_k``, not below zero."""
+        return gains_of(self.dual, self.products)
+
+    def visit(self, k: int, weights: Array) -> None:
+        """Raise D by variables of output k, at these weights."""
+        problem, v = self._loss.problems[k], self.dual[:, k]
+        f = weights @ self.products[:, :, k]
+        up, down = problem.slopes(v, f)
+        violation = float(up.max() - down.min())
+        if violation <= 0.0:
+            return
+        rows = self._working_set(up, down)
+        matrix = self._matrix(weights, rows)
+        own = v[rows]
+        ascent = Ascent(
+            matrix, problem.restricted(rows, v, problem.linear[rows] - f[rows] + matrix @ own), own
+        )
+        goal = _PART_OF_VIOLATION * violation
+        ascent.run(goal, len(rows))
+        if ascent.violation > goal:
+            # Pair steps crawl where kernels are close to singular.
+            ascent.polish()
+        self.n_steps += ascent.n_steps
+        self._move(k, rows, ascent.v)
+
+    def _working_set(self, up: Array, down: Array) -> Indices:
+        m = len(up)
+        if self._size == m:
+            return np.arange(m)
+        half = self._size // 2
+        # At the optimum no up is above any down; first those that are above the most.
+        rising = np.argpartition(-up, half)[:half]
+        rest = down.copy()
+        rest[rising] = np.inf
+        falling = np.argpartition(rest, self._size - half)[: self._size - half]
+        return np.sort(np.concatenate([rising, falling]))
+
+    def _matrix(self, weights: Array, rows: Indices) -> Array:
+        if len(rows) < len(self.dual):
+            return self._kernels.combine_block(weights, rows)
+        # All rows, hence no more than a working set.
+        self._whole = self._kernels.combine(weights, out=self._whole)
+        return self._whole
+
+    def _move(self, k: int, rows: Indices, v: Array) -> None:
+        """Set variables of output k, and let the products follow."""
+        step = np.zeros(len(self.dual))
+        step[rows] = v - self.dual[rows, k]
+        self.dual[rows, k] = v
+        changed = np.flatnonzero(step)
+        self._enlist(changed[self._strip_of[changed] < 0])
+        for strip in np.unique(self._strip_of[changed]):
+            columns = self._strips[strip]
+            change = self._kernels.apply_columns(columns, step[columns, None])
+            self.products[:, :, k] += change[:, :, 0]
+
+    def _enlist(self, new: Indices) -> None:
+        for start in range(0, len(new), _STRIP):
+            strip = new[start : start + _STRIP]
+            self._strip_of[strip] = len(self._strips)
+            self._strips.append(strip)
+
+
+@dataclass
+class InexactBoxPoint(BoxPoint):
+    """What machines that are not solved exactly prove at some weights."""
+
+    _loss: BoxLoss = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, loss: BoxLoss, weights: Array, dual: Array, products: Array, n_steps: int = 0
+    ) -> InexactBoxPoint:
+        """P, D and gains of `dual` (m, n_outputs) from its products (n_kernels, m, n_outputs)."""
+        combined = np.tensordot(weights, products, 1)
+        solutions = [
+            problem.solution(dual[:, k].copy(), np.ascontiguousarray(combined[:, k]), n_steps)
+            for k, problem in enumerate(loss.programs(weights))
+        ]
+        return cls(weights, gains_of(dual, products), solutions, loss)
+
+    def hessian(self) -> Array:
+        """``∇²F`` of the machines solved exactly, which takes a whole matrix."""
+        return self._loss.evaluate(self.weights).hessian()
+
+    def model_hessian(self, gap: float) -> Array:
+        """As :meth:`hessian`, smoothed."""
+        return self._loss.evaluate(self.weights).model_hessian(gap)
+
+
+def gains_of(dual: Array, products: Array) -> Array:
+    """``½ Σ_k v_kᵀK_jv_k``, not below zero."""
+    gains: Array = 0.5 * np.einsum("jmk,mk->j", products, dual)
+    return np.maximum(gains, 0.0)

@@ -1,0 +1,403 @@
+"""Gates: outputs, gradients against finite differences, extremes, storage."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from manykernels.gating import GATES, Gate, Gaussian, Sigmoid, Softmax, as_gate, gates
+
+COMPETING = ["softmax", "gaussian"]
+
+
+@pytest.fixture(params=GATES)
+def gate(request):
+    return as_gate(request.param)
+
+
+def random_case(gate, seed, m=7, D=3, P=4, size=1.0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((m, D))
+    theta = size * rng.standard_normal(gate.n_parameters(D, P))
+    return x, theta, rng
+
+
+def naive(name, theta, x):
+    """The formulas (3), (4) and (5) of the paper, one sample and one kernel at a time."""
+    V = theta.reshape(-1, x.shape[1] + 1)
+    eta = np.empty((len(x), len(V)))
+    for i, row in enumerate(x):
+        for p, v in enumerate(V):
+            if name == "gaussian":
+                eta[i, p] = np.exp(-np.sum((row - v[:-1]) ** 2) / np.exp(v[-1]) ** 2)
+            else:
+                eta[i, p] = np.exp(v[:-1] @ row + v[-1])
+    return eta / (1.0 + eta) if name == "sigmoid" else eta / eta.sum(axis=1, keepdims=True)
+
+
+# -- formulas ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_outputs_are_the_formulas_of_the_paper(gate, seed):
+    x, theta, _ = random_case(gate, seed)
+    assert_allclose(gate.outputs(theta, x), naive(gate.name, theta, x), rtol=1e-12)
+
+
+@given(
+    name=st.sampled_from(list(GATES)),
+    seed=st.integers(0, 10**6),
+    m=st.integers(1, 8),
+    D=st.integers(1, 4),
+    P=st.integers(1, 5),
+)
+@settings(max_examples=120, deadline=None)
+def test_pull_back_agrees_with_finite_differences(name, seed, m, D, P):
+    gate = as_gate(name)
+    x, theta, rng = random_case(gate, seed, m, D, P)
+    a, b = rng.standard_normal((2, m, P))
+
+    def value(theta):
+        eta = gate.outputs(theta, x)
+        return float(np.sum(a * np.sin(eta + b)) + np.prod(1.0 + 0.1 * eta))
+
+    eta = gate.outputs(theta, x)
+    slope = a * np.cos(eta + b) + np.prod(1.0 + 0.1 * eta) * 0.1 / (1.0 + 0.1 * eta)
+    gradient = gate.pull_back(theta, x, eta, slope)
+    steps = 1e-5 * np.eye(len(theta))
+    numeric = [(value(theta + step) - value(theta - step)) / 2e-5 for step in steps]
+    # Narrow Gaussians have large third derivatives; the error is relative to the whole.
+    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * (1 + np.abs(gradient).max()))
+
+
+def test_pull_back_is_the_gradient_the_paper_writes_out_for_a_machine():
+    """Section 2.3 for softmax: the double sums over samples, with a machine's E."""
+    rng = np.random.default_rng(0)
+    m, D, P = 6, 2, 3
+    gate, x, v = Softmax(), rng.standard_normal((m, D)), rng.standard_normal(m)
+    roots = rng.standard_normal((P, m, m))
+    K = roots @ roots.transpose(0, 2, 1)
+    theta = rng.standard_normal(P * (D + 1))
+    eta = gate.outputs(theta, x)
+    E = -v[:, None] * np.einsum("pij,jp->ip", K, v[:, None] * eta)
+    with_bias = np.column_stack([x, np.ones(m)])
+    expected = np.zeros((P, D + 1))
+    for p in range(P):
+        for h in range(P):
+            pairs = v[:, None] * v * eta[:, [h]] * K[h] * eta[:, h]
+            pull = with_bias * ((h == p) - eta[:, [p]])
+            expected[p] -= 0.5 * (pairs.sum(axis=1) @ pull + pairs.sum(axis=0) @ pull)
+    assert_allclose(gate.pull_back(theta, x, eta, E), expected.ravel(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", COMPETING)
+@given(seed=st.integers(0, 10**6), size=st.floats(0.0, 20.0))
+@settings(max_examples=30, deadline=None)
+def test_competing_kernels_share_one(name, seed, size):
+    x, theta, _ = random_case(GATES[name](), seed, size=size)
+    eta = as_gate(name).outputs(theta, x)
+    assert eta.min() >= 0
+    assert_allclose(eta.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), size=st.floats(0.0, 2.0))
+@settings(max_examples=30, deadline=None)
+def test_sigmoid_outputs_lie_between_zero_and_one(seed, size):
+    x, theta, _ = random_case(Sigmoid(), seed, size=size)
+    eta = Sigmoid().outputs(theta, x)
+    assert 0 < eta.min() <= eta.max() < 1
+
+
+# -- invariances -------------------------------------------------------------------------------
+
+
+def test_permuting_kernels_permutes_outputs_and_gradients(gate):
+    x, theta, rng = random_case(gate, 3)
+    order = np.array([2, 0, 3, 1])
+    E = rng.standard_normal((7, 4))
+    permuted = theta.reshape(4, -1)[order].ravel()
+    eta = gate.outputs(theta, x)
+    assert_allclose(gate.outputs(permuted, x), eta[:, order], rtol=1e-13)
+    gradient = gate.pull_back(theta, x, eta, E).reshape(4, -1)
+    moved = gate.pull_back(permuted, x, eta[:, order], E[:, order]).reshape(4, -1)
+    assert_allclose(moved, gradient[order], rtol=1e-10, atol=1e-13)
+
+
+def test_each_row_has_its_own_output(gate):
+    x, theta, _ = random_case(gate, 4)
+    eta = gate.outputs(theta, x)
+    assert_allclose(gate.outputs(theta, x[[5, 5, 1]]), eta[[5, 5, 1]], rtol=1e-13)
+    assert gate.outputs(theta, x[:0]).shape == (0, 4)
+
+
+def test_softmax_sees_only_differences_of_scores():
+    x, theta, rng = random_case(Softmax(), 5)
+    shifted = (theta.reshape(4, -1) + rng.standard_normal(4)).ravel()
+    assert_allclose(Softmax().outputs(shifted, x), Softmax().outputs(theta, x), rtol=1e-10)
+
+
+def test_two_softmax_kernels_are_a_sigmoid_of_the_difference():
+    x, theta, _ = random_case(Softmax(), 6, P=2)
+    difference = theta[:4] - theta[4:]
+    eta = Softmax().outputs(theta, x)
+    assert_allclose(eta[:, :1], Sigmoid().outputs(difference, x), rtol=1e-10)
+
+
+def test_gaussians_of_one_width_are_a_softmax():
+    """Then ‖x‖² cancels: the borders between regions are hyperplanes."""
+    rng = np.random.default_rng(7)
+    x, centres, width = rng.standard_normal((9, 2)), rng.standard_normal((3, 2)), 1.7
+    gaussian = np.column_stack([centres, np.full(3, np.log(width))])
+    linear = np.column_stack([2 * centres, -(centres**2).sum(axis=1)]) / width**2
+    expected = Softmax().outputs(linear.ravel(), x)
+    assert_allclose(Gaussian().outputs(gaussian.ravel(), x), expected, rtol=1e-10)
+
+
+def test_gaussian_follows_shifts_and_scales_of_the_features():
+    x, theta, _ = random_case(Gaussian(), 8)
+    V = theta.reshape(4, -1).copy()
+    V[:, :-1] = 3.0 * V[:, :-1] + 5.0
+    V[:, -1] += np.log(3.0)
+    eta = Gaussian().outputs(V.ravel(), 3.0 * x + 5.0)
+    assert_allclose(eta, Gaussian().outputs(theta, x), rtol=1e-9)
+
+
+def test_nothing_given_is_changed(gate):
+    x, theta, rng = random_case(gate, 9, size=1e3)
+    E = rng.standard_normal((7, 4))
+    eta = gate.outputs(theta, x)
+    given = [array.copy() for array in (theta, x, eta, E)]
+    gate.pull_back(theta, x, eta, E)
+    gate.coefficients(theta, 3)[gate.parts[0]][:] = 0.0
+    for array, before in zip((theta, x, eta, E), given, strict=True):
+        assert_array_equal(array, before)
+
+
+# -- extremes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e3, 1e20, 1e150, np.finfo(float).max])
+@pytest.mark.parametrize("features", [1e-300, 1.0, gates.LARGEST])
+@pytest.mark.parametrize("seed", range(3))
+def test_extreme_parameters_give_finite_answers_and_no_warnings(gate, size, features, seed):
+    x, theta, rng = random_case(gate, seed)
+    theta = size * (theta / np.abs(theta).max())
+    x = features * (x / np.abs(x).max())
+    eta = gate.outputs(theta, x)
+    assert ((eta >= 0) & (eta <= 1)).all()
+    E = rng.standard_normal(eta.shape)
+    assert np.isfinite(gate.pull_back(theta, x, eta, E)).all()
+    assert all(np.isfinite(c).all() for c in gate.coefficients(theta, 3).values())
+
+
+@pytest.mark.parametrize("log_width", [-1e6, -200.0, 200.0, 1e6])
+def test_gaussian_of_no_or_all_width(log_width):
+    x = np.array([[-1.0], [0.0], [1.0]])
+    theta = np.array([-1.0, log_width, 1.0, 0.0])
+    eta = Gaussian().outputs(theta, x)
+    # The first kernel has its own centre only, or everything.
+    expected = [1 / (1 + np.exp(-4.0)), 0, 0] if log_width < 0 else 1 / (1 + np.exp([-4, -1, 0]))
+    assert_allclose(eta[:, 0], expected, rtol=1e-12)
+    gradient = Gaussian().pull_back(theta, x, eta, np.ones_like(eta) * [1.0, -2.0])
+    assert np.isfinite(gradient).all()
+    assert gradient[1] == 0.0
+
+
+def test_saturation(gate):
+    x, theta, _ = random_case(gate, 0)
+    assert not gate.saturated(gate.outputs(theta, x))
+    assert gate.saturated(np.array([[1.0, 0.0], [1.0 - 1e-12, 1e-12]]))
+    assert not gate.saturated(np.array([[1.0, 0.0], [0.99, 0.01]]))
+
+
+def test_a_saturated_gate_has_no_gradient():
+    x = np.array([[-1.0], [1.0]])
+    for gate, theta in [(Softmax(), [0.0, 50.0, 0.0, 0.0]), (Sigmoid(), [0.0, -50.0])]:
+        eta = gate.outputs(np.array(theta), x)
+        assert gate.saturated(eta)
+        assert np.abs(gate.pull_back(np.array(theta), x, eta, np.ones_like(eta))).max() < 1e-15
+
+
+# -- start -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeded", [np.random.default_rng, np.random.RandomState])
+def test_start_is_random_and_repeatable(gate, seeded):
+    x = np.random.default_rng(0).standard_normal((20, 3))
+    theta = gate.start(x, 4, seeded(1))
+    assert theta.shape == (gate.n_parameters(3, 4),)
+    assert_array_equal(theta, gate.start(x, 4, seeded(1)))
+    assert (theta != gate.start(x, 4, seeded(2))).any()
+
+
+@pytest.mark.parametrize(("name", "level"), [("softmax", 0.25), ("sigmoid", 0.5)])
+def test_linear_gates_start_near_no_preference(name, level):
+    x = np.random.default_rng(0).standard_normal((20, 3))
+    theta = as_gate(name).start(x, 4, np.random.default_rng(0))
+    assert 0 < np.abs(theta).max() <= 0.01
+    assert_allclose(as_gate(name).outputs(theta, x), level, atol=0.02)
+    assert_array_equal(GATES[name](scale=0.0).start(x, 4, np.random.default_rng(0)), 0.0)
+
+
+@pytest.mark.parametrize("D", [1, 3, 300])
+def test_gaussian_starts_at_samples_with_gradients_left(D):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((50, D))
+    gate = Gaussian()
+    theta = gate.start(x, 4, rng)
+    centres, widths = gate.coefficients(theta, D).values()
+    nearest = np.abs(centres[:, None] - x).max(axis=2).argmin(axis=1)
+    assert len(set(nearest)) == 4
+    assert np.abs(centres - x[nearest]).max() <= 0.01
+    assert_allclose(widths, np.sqrt(((x[:, None] - centres) ** 2).sum(axis=2).mean()))
+    eta = gate.outputs(theta, x)
+    assert (eta * (1.0 - eta)).mean() > 0.1
+    doubled = Gaussian(width=2.0).start(x, 4, np.random.default_rng(1))
+    single = Gaussian().start(x, 4, np.random.default_rng(1))
+    assert_allclose((doubled - single).reshape(4, -1)[:, -1], np.log(2.0))
+
+
+def test_width_one_would_leave_hardly_a_gradient_where_features_are_many():
+    x = np.random.default_rng(0).standard_normal((50, 300))
+    theta = Gaussian().start(x, 4, np.random.default_rng(0)).reshape(4, -1)
+    theta[:, -1] = 0.0
+    eta = Gaussian().outputs(theta.ravel(), x)
+    assert np.median((eta * (1.0 - eta)).max(axis=1)) < 1e-6
+
+
+def test_gaussian_starts_with_fewer_rows_than_kernels():
+    theta = Gaussian().start(np.ones((1, 2)), 3, np.random.default_rng(0))
+    centres = Gaussian().coefficients(theta, 2)["centres"]
+    assert len(np.unique(centres, axis=0)) == 3
+    alone = Gaussian(scale=0.0).start(np.ones((1, 2)), 3, np.random.default_rng(0))
+    assert_array_equal(Gaussian().coefficients(alone, 2)["widths"], 1.0)
+
+
+def test_columns_of_zeros_get_no_weight(gate):
+    x = np.random.default_rng(0).standard_normal((10, 3))
+    x[:, 1] = 0.0
+    theta = gate.start(x, 4, np.random.default_rng(0))
+    assert_array_equal(gate.coefficients(theta, 3)[gate.parts[0]][:, 1], 0.0)
+    eta = gate.outputs(theta, x)
+    gradient = gate.pull_back(theta, x, eta, np.random.default_rng(1).standard_normal(eta.shape))
+    assert_array_equal(gradient.reshape(4, -1)[:, 1], 0.0)
+
+
+# -- storage, copies and bad input -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gate", [Softmax(), Sigmoid(0.5), Gaussian(), Gaussian(0.1, width=3.0)])
+def test_json_round_trip_is_exact(gate):
+    x, theta, _ = random_case(gate, 11)
+    stored = gate.to_dict(theta, 3)
+    assert stored["gate"] == gate.name
+    back, parameters = Gate.from_dict(json.loads(json.dumps(stored)))
+    assert back == gate
+    assert_array_equal(parameters, theta)
+    assert_array_equal(back.outputs(parameters, x), gate.outputs(theta, x))
+
+
+def test_coefficients_have_names_and_shapes():
+    theta = np.arange(8.0)
+    linear = Softmax().coefficients(theta, 3)
+    assert_array_equal(linear["weights"], [[0, 1, 2], [4, 5, 6]])
+    assert_array_equal(linear["bias"], [3, 7])
+    gaussian = Gaussian().coefficients(theta, 3)
+    assert_array_equal(gaussian["centres"], [[0, 1, 2], [4, 5, 6]])
+    assert_allclose(gaussian["widths"], np.exp([3, 7]))
+
+
+def test_gates_are_values(gate):
+    for twin in (clone(gate, safe=False), copy.deepcopy(gate)):
+        assert twin == gate
+        assert hash(twin) == hash(gate)
+    with pytest.raises(FrozenInstanceError):
+        gate.scale = 1.0
+
+
+def test_as_gate():
+    gate = Gaussian(width=2.0)
+    assert as_gate(gate) is gate
+    assert [type(as_gate(name)) for name in GATES] == [Softmax, Sigmoid, Gaussian]
+    with pytest.raises(
+        ValueError, match=r"no gate named 'relu'.*'softmax', 'sigmoid', 'gaussian'"
+    ):
+        as_gate("relu")
+    for wrong in (None, 3, Softmax):
+        with pytest.raises(TypeError, match=r"is not a gate: .*'softmax'"):
+            as_gate(wrong)
+
+
+@pytest.mark.parametrize("theta", [[], np.ones(5), np.ones((2, 4)), 1.0], ids=repr)
+def test_parameters_of_the_wrong_shape_or_not_finite(gate, theta):
+    for call in (gate.coefficients, gate.to_dict):
+        with pytest.raises(ValueError, match="flat array of 4 numbers for each kernel"):
+            call(theta, 3)
+    with pytest.raises(ValueError, match="flat array of 4"):
+        gate.outputs(theta, np.ones((2, 3)))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="must be finite"):
+            gate.outputs([0.0, bad], np.ones((2, 1)))
+
+
+def test_features_and_slopes_of_the_wrong_shape(gate):
+    x, theta, rng = random_case(gate, 0)
+    eta = gate.outputs(theta, x)
+    for wrong in (x[0], [[1.0, 2.0, 3.0]]):
+        for call in (lambda x: gate.outputs(theta, x), lambda x: gate.start(x, 2, rng)):
+            with pytest.raises(ValueError, match="two-dimensional"):
+                call(wrong)
+    for outputs, slope in [(eta, eta[:, :2]), (eta[:3], eta), (eta.T, eta.T)]:
+        with pytest.raises(ValueError, match=r"\(rows, kernels\) = \(7, 4\)"):
+            gate.pull_back(theta, x, outputs, slope)
+
+
+def test_no_start_without_kernels_or_rows(gate):
+    with pytest.raises(ValueError, match="0 kernels and 2 rows"):
+        gate.start(np.ones((2, 1)), 0, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="3 kernels and 0 rows"):
+        gate.start(np.ones((0, 1)), 3, np.random.default_rng(0))
+
+
+def test_options_out_of_range(gate):
+    for scale in (-0.1, np.nan, np.inf):
+        with pytest.raises(ValueError, match="scale must be finite"):
+            type(gate)(scale=scale)
+    for width in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="width must be finite and positive"):
+            Gaussian(width=width)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"gate": "relu"}, ValueError, "no gate named 'relu'"),
+        ({"gate": None}, TypeError, "None is not a gate"),
+        ({"weights": [1.0, 2.0]}, ValueError, "a row and bias a number"),
+        ({"bias": [1.0, 2.0, 3.0]}, ValueError, "a row and bias a number"),
+        ({"bias": [1.0, float("nan")]}, ValueError, "must be finite"),
+        ({"more": 1}, ValueError, "has the keys"),
+        ({"scale": -1.0}, ValueError, "scale must be finite"),
+    ],
+    ids=repr,
+)
+def test_stored_gates_that_are_spoilt(change, error, message):
+    stored = Softmax().to_dict(np.zeros(4), 1)
+    with pytest.raises(error, match=message):
+        Gate.from_dict({**stored, **change})
+    del stored["bias"]
+    with pytest.raises(ValueError, match="has the keys"):
+        Gate.from_dict(stored)
+
+
+def test_formulas_know_no_scikit_learn():
+    assert "sklearn" not in Path(gates.__file__).read_text()
