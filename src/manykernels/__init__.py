@@ -7,7 +7,17 @@
 True
 """
 
-from .estimators import MKFDA, MKFDACV, MKSVC, MKSVR, MKOneClassSVM
+from .estimators import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    MKSVR,
+    LocalizedFDA,
+    LocalizedOneClassSVM,
+    LocalizedSVC,
+    LocalizedSVR,
+    MKOneClassSVM,
+)
 from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
 
 __version__ = "0.1.0"
@@ -20,6 +30,10 @@ __all__ = [
     "Denoise",
     "KernelStack",
     "KernelUnion",
+    "LocalizedFDA",
+    "LocalizedOneClassSVM",
+    "LocalizedSVC",
+    "LocalizedSVR",
     "MKOneClassSVM",
     "__version__",
     "rbf_grid",

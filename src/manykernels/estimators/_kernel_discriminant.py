@@ -6,28 +6,25 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..losses import Outline
 from ._discriminant import Discriminant
-from ._weight_learner import WeightLearner, class_factors
-
-
-def gives_probabilities(estimator: KernelDiscriminant) -> bool:
-    """Whether an estimator has ``predict_proba`` at this moment."""
-    # scikit-learn's check of decision values against probabilities hands a table to every
-    # unfitted estimator that has both methods, pairwise ones too, where no table can be fitted.
-    return not estimator._is_precomputed or hasattr(estimator, "classes_")
+from ._probabilities import GivesProbabilities
+from ._rows import class_factors
+from ._weight_learner import WeightLearner
 
 
 class KernelDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, WeightLearner
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    GivesProbabilities,
+    ClassifierMixin,
+    WeightLearner,
 ):
     """Base of classifiers that learn kernel weights by some loss and score by a projection.
 
@@ -112,28 +109,6 @@ class KernelDiscriminant(
         check_is_fitted(self, "dual_coef_")
         scores = self._project(X, self.dual_coef_) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
-
-    @available_if(gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n_rows, n_classes)."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
-
-    @available_if(gives_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities, (n_rows, n_classes)."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros_like(scores), scores])
-        return log_softmax(scores, axis=1)
 
     def transform(self, X: Any) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.

@@ -65,7 +65,7 @@ class SupportVectorMachine(WeightLearner):
         observer = self._observer(task, X, y)
         solutions = [self._minimize(loss, solver, observer) for loss in losses]
         self._record(_joined(solutions, self.tol), solver)
-        self._warn_unless_converged(_joined(solutions, self.tol))
+        self._warn_unless_converged(_joined(solutions, self.tol), frames=3)
         self._keep_machine(stack, transform, losses, solutions)
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
@@ -73,9 +73,10 @@ class SupportVectorMachine(WeightLearner):
     def _keep_machine(
         self, stack: KernelStack, transform: Any, losses: list[BoxLoss], solutions: list[Solution]
     ) -> None:
-        dual = np.hstack([solution.evaluation.dual for solution in solutions])
+        evaluations: list[Any] = [solution.evaluation for solution in solutions]
+        dual = np.hstack([evaluation.dual for evaluation in evaluations])
         dual[np.abs(dual) <= _NOTHING * np.abs(dual).max(initial=0.0)] = 0.0
-        self.intercept_ = np.concatenate([s.evaluation.biases for s in solutions])
+        self.intercept_ = np.concatenate([evaluation.biases for evaluation in evaluations])
         weights = np.array(
             [loss.kernel_weights(s.weights) for loss, s in zip(losses, solutions, strict=True)]
         )

@@ -18,8 +18,8 @@ from .._sklearn import Interval, StrOptions
 from ..kernels import KernelStack
 from ..solvers import PAPER_NORMS, GridPoint
 from ._grid import GridScores, TestPart, TrainingPart, score_grid
-from ._kernel_discriminant import gives_probabilities
 from ._multilabel import MultilabelMixin, is_multilabel
+from ._probabilities import gives_probabilities
 from .fda import MKFDA
 
 #: Ten regularisations, from almost none to more than all kernels together.

@@ -17,6 +17,14 @@ from ._support import INNER_SHARE, SupportVectorMachine
 _ROUNDING = 1e-10
 
 
+def on_the_inside(intercept: np.ndarray) -> np.ndarray:
+    """An intercept by which samples on the boundary are inside, whatever rounding says.
+
+    Free support vectors are there.
+    """
+    return intercept + _ROUNDING * np.abs(intercept)
+
+
 class MKOneClassSVM(OutlierMixin, SupportVectorMachine):
     """ℓp-norm multiple kernel one-class support vector machine.
 
@@ -124,8 +132,7 @@ class MKOneClassSVM(OutlierMixin, SupportVectorMachine):
 
         self._fit_machine(X, y, data, mass, losses)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        # Free support vectors are on the boundary: they count as inside, whatever rounding says.
-        self.intercept_ = self.intercept_ + _ROUNDING * np.abs(self.intercept_)
+        self.intercept_ = on_the_inside(self.intercept_)
         self.offset_ = -float(self.intercept_[0])
         return self
 

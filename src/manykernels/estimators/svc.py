@@ -18,8 +18,8 @@ from ..losses import (
     Outline,
     SquaredHingeLoss,
 )
+from ._rows import class_factors
 from ._support import INNER_SHARE, SupportVectorMachine
-from ._weight_learner import class_factors
 
 _LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
 

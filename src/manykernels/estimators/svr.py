@@ -120,6 +120,7 @@ class MKSVR(RegressorMixin, SupportVectorMachine):
         y = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
         check_consistent_length(data, y)
         data, targets, mass = self._weighted_rows(data, y, sample_weight)
+        assert targets is not None
         penalties = self.C * (np.ones(len(targets)) if mass is None else mass)
 
         def losses(stack: KernelStack) -> list[BoxLoss]:

@@ -76,7 +76,7 @@ class GatingFeatures(BaseEstimator):
     def __init__(self, what: Any = None) -> None:
         self.what = what
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the features, their means and deviations on the training rows `X`.
 
         Parameters
@@ -84,6 +84,8 @@ class GatingFeatures(BaseEstimator):
         X : {array-like, dataframe, sparse matrix} of shape (rows, columns)
         y : array-like, optional
             Passed on to a transformer.
+        sample_weight : array-like of shape (rows,), optional
+            How often each row counts in means and deviations.
 
         Returns
         -------
@@ -94,10 +96,12 @@ class GatingFeatures(BaseEstimator):
                 raise TypeError("a KernelStack holds no features; pass a matrix of them.")
             if num_samples(X) == 0:
                 raise ValueError("there are no training rows.")
+            if num_samples(X) == 1:
+                raise ValueError("a gate cannot be learnt from 1 sample.")
             self._map = _as_map(self.what)
             self._columns_in = _columns_of(X)
             self._map.fit(X, y)
-            self._learn_scale(self._raw(X))
+            self._learn_scale(self._raw(X), sample_weight)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -133,12 +137,13 @@ class GatingFeatures(BaseEstimator):
             raise ValueError(f"{num_samples(X)} rows were turned into {len(raw)}.")
         return raw
 
-    def _learn_scale(self, raw: Array) -> None:
+    def _learn_scale(self, raw: Array, sample_weight: Any) -> None:
         # Relative to the size of each column, squares of large numbers do not overflow.
         size = np.abs(raw).max(axis=0)
         size[size == 0.0] = 1.0
         relative = raw / size
-        deviation = relative.std(axis=0)
+        mean = np.average(relative, axis=0, weights=sample_weight)
+        deviation = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=sample_weight))
         varies = deviation > _CONSTANT
         deviation *= size
         if self._map.one_unit:
@@ -146,7 +151,7 @@ class GatingFeatures(BaseEstimator):
             varies &= deviation > _CONSTANT * deviation.max()
         if not varies.any():
             raise ValueError(_ALL_CONSTANT)
-        self.mean_ = relative.mean(axis=0) * size
+        self.mean_ = mean * size
         self.scale_ = np.where(varies, deviation, 0.0)
         self.n_features_out_ = raw.shape[1]
 

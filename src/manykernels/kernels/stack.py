@@ -59,6 +59,8 @@ class KernelStack(KernelArithmetic):
     ----------
     shape : tuple
         ``(rows, cols, n_kernels)``, the order in which scikit-learn slices samples.
+    features : ndarray of shape (rows, n_features) or None
+        A table that goes with the rows, see :meth:`with_features`.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class KernelStack(KernelArithmetic):
         if gram and col_diag is None:
             col_diag = self.row_diag
         self.col_diag = check_diagonal(col_diag, data.shape[::2], "col_diag")
+        self.features: np.ndarray | None = None
         self._scale = np.ones(len(data))
         self._row_factor: np.ndarray | None = None
         self._col_factor: np.ndarray | None = None
@@ -211,9 +214,40 @@ class KernelStack(KernelArithmetic):
             _col_factor=take(self._col_factor, cols),
             _row_offset=take(self._row_offset, rows),
             _col_offset=take(self._col_offset, cols),
+            features=None if self.features is None else self.features[rows],
             # A sub-sample of centred rows is not centred any more.
             centered=False,
         )
+
+    def with_features(self, features: Any) -> KernelStack:
+        """The same stack with a table of features of its rows, cut along with them.
+
+        Localized machines let their gate look at it.
+
+        Parameters
+        ----------
+        features : array-like of shape (rows, n_features)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels import KernelStack
+        >>> stack = KernelStack.from_arrays([np.eye(3)]).with_features([[0.0], [1.0], [2.0]])
+        >>> stack[[0, 2]].features
+        array([[0.],
+               [2.]])
+        """
+        table = np.array(features, dtype=np.float64)
+        if table.ndim != 2 or len(table) != len(self):
+            raise ValueError(
+                f"Features are a table with one row per row of the stack, {len(self)}; got an "
+                f"array of shape {table.shape}."
+            )
+        if not np.isfinite(table).all():
+            row, column = np.argwhere(~np.isfinite(table))[0]
+            raise ValueError(f"Features have a value that is not finite at {row}, {column}.")
+        table.flags.writeable = False
+        return self._changed(features=table)
 
     # -- kernels and their sums ------------------------------------------------------------
 
@@ -243,6 +277,7 @@ class KernelStack(KernelArithmetic):
             row_diag=None if self.row_diag is None else self.row_diag[:, rows],
             _row_factor=None if self._row_factor is None else self._row_factor[:, rows],
             _row_offset=None if self._row_offset is None else self._row_offset[:, rows],
+            features=None if self.features is None else self.features[rows],
         )
         return part.select(kernels)
 
@@ -293,6 +328,7 @@ class KernelStack(KernelArithmetic):
             "flags": np.array([getattr(self, flag) for flag in _FLAGS]),
             "row_diag": self.row_diag,
             "col_diag": self.col_diag,
+            "features": self.features,
         }
         # An open file: given a path, NumPy would add a suffix that `load` does not know of.
         with open(path, "wb") as file:
@@ -314,5 +350,7 @@ class KernelStack(KernelArithmetic):
             diagonals = {k: file[k] for k in ("row_diag", "col_diag") if k in file.files}
             names = [str(name) for name in file["names"]]
             stack = cls(file["data"], names, gram=flags["gram"], **diagonals)
+            if "features" in file.files:
+                stack = stack.with_features(file["features"])
         stack.__dict__.update(flags)
         return stack

@@ -1,6 +1,6 @@
 """Support vector machines solved a few variables at a time, while their weights move.
 
-In the notation of :mod:`manykernels.losses.box`: the products ``K_j v_k``, kept for every kernel and
+In the notation of :mod:`manykernels.losses.box`: products ``K_j v_k``, kept for every kernel and
 output, give the slopes ``c − K_βv − r∘v`` and the gains at any weights, so weights may change from
 one step to the next. A visit chooses a working set W of the variables of one output and goes on
 with the program of :mod:`manykernels.smo.box` restricted to them, the others held,
@@ -69,13 +69,19 @@ class BoxAscent:
         for k, problem in enumerate(loss.problems):
             self._move(k, np.arange(m), problem.feasible(np.zeros(m)))
 
-    @property
-    def gains(self) -> Array:
-        """``½ Σ_k v_kᵀK_jv_k``, not below zero."""
-        return gains_of(self.dual, self.products)
+    def point(self, weights: Array) -> InexactBoxPoint:
+        """What v proves at some weights."""
+        return InexactBoxPoint.of(self._loss, weights, self.dual, self.products, self.n_steps)
 
-    def visit(self, k: int, weights: Array) -> None:
-        """Raise D by variables of output k, at these weights."""
+    def visit_all(self, weights: Array) -> None:
+        """Raise D by variables of every output in turn, at these weights."""
+        if self._size == len(self.dual):
+            # All rows, hence no more than a working set.
+            self._whole = self._kernels.combine(weights, out=self._whole)
+        for k in range(self.dual.shape[1]):
+            self._visit(k, weights)
+
+    def _visit(self, k: int, weights: Array) -> None:
         problem, v = self._loss.problems[k], self.dual[:, k]
         f = weights @ self.products[:, :, k]
         up, down = problem.slopes(v, f)
@@ -83,7 +89,9 @@ class BoxAscent:
         if violation <= 0.0:
             return
         rows = self._working_set(up, down)
-        matrix = self._matrix(weights, rows)
+        matrix = self._whole
+        if matrix is None:
+            matrix = self._kernels.combine_block(weights, rows)
         own = v[rows]
         ascent = Ascent(
             matrix, problem.restricted(rows, v, problem.linear[rows] - f[rows] + matrix @ own), own
@@ -107,13 +115,6 @@ class BoxAscent:
         rest[rising] = np.inf
         falling = np.argpartition(rest, self._size - half)[: self._size - half]
         return np.sort(np.concatenate([rising, falling]))
-
-    def _matrix(self, weights: Array, rows: Indices) -> Array:
-        if len(rows) < len(self.dual):
-            return self._kernels.combine_block(weights, rows)
-        # All rows, hence no more than a working set.
-        self._whole = self._kernels.combine(weights, out=self._whole)
-        return self._whole
 
     def _move(self, k: int, rows: Indices, v: Array) -> None:
         """Set variables of output k, and let the products follow."""
@@ -150,7 +151,8 @@ class InexactBoxPoint(BoxPoint):
             problem.solution(dual[:, k].copy(), np.ascontiguousarray(combined[:, k]), n_steps)
             for k, problem in enumerate(loss.programs(weights))
         ]
-        return cls(weights, gains_of(dual, products), solutions, loss)
+        gains = 0.5 * np.einsum("jmk,mk->j", products, dual)
+        return cls(weights, np.maximum(gains, 0.0), solutions, loss)
 
     def hessian(self) -> Array:
         """``∇²F`` of the machines solved exactly, which takes a whole matrix."""
@@ -159,9 +161,3 @@ class InexactBoxPoint(BoxPoint):
     def model_hessian(self, gap: float) -> Array:
         """As :meth:`hessian`, smoothed."""
         return self._loss.evaluate(self.weights).model_hessian(gap)
-
-
-def gains_of(dual: Array, products: Array) -> Array:
-    """``½ Σ_k v_kᵀK_jv_k``, not below zero."""
-    gains: Array = 0.5 * np.einsum("jmk,mk->j", products, dual)
-    return np.maximum(gains, 0.0)

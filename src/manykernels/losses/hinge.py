@@ -46,7 +46,7 @@ class HingeLoss(BoxLoss):
         C: float | Array,
         inner_tol: float = INNER_TOL,
     ) -> None:
-        problems = [_between(y, 0.0, C * y) for y in _columns(signs)]
+        problems = [hinge_problem(y, C) for y in _columns(signs)]
         super().__init__(kernels, problems, inner_tol)
 
 
@@ -165,8 +165,7 @@ class EpsilonInsensitiveLoss(BoxLoss):
         epsilon: float,
         inner_tol: float = INNER_TOL,
     ) -> None:
-        ends = np.broadcast_to(np.asarray(C, dtype=np.float64), targets.shape)
-        problem = BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
+        problem = epsilon_insensitive_problem(targets, C, epsilon)
         super().__init__(kernels, [problem], inner_tol)
 
 
@@ -189,11 +188,29 @@ class OneClassLoss(BoxLoss):
         sample_weight: Array | None = None,
         inner_tol: float = INNER_TOL,
     ) -> None:
-        m = kernels.shape[0]
-        ends = np.ones(m) if sample_weight is None else sample_weight
-        zeros = np.zeros(m)
-        problem = BoxProblem(zeros, zeros, ends, zeros, total=nu * float(ends.sum()))
+        weights = np.ones(kernels.shape[0]) if sample_weight is None else sample_weight
+        problem = one_class_problem(weights, nu)
         super().__init__(kernels, [problem], inner_tol)
+
+
+def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
+    """The program of the hinge loss."""
+    return _between(signs, 0.0, penalties * signs)
+
+
+def epsilon_insensitive_problem(
+    targets: Array, penalties: float | Array, epsilon: float
+) -> BoxProblem:
+    """The program of the ε-insensitive loss."""
+    ends = np.broadcast_to(np.asarray(penalties, dtype=np.float64), targets.shape)
+    return BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
+
+
+def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
+    """The program of the one-class machine."""
+    zeros = np.zeros(len(sample_weight))
+    total = nu * float(sample_weight.sum())
+    return BoxProblem(zeros, zeros, sample_weight, zeros, total=total)
 
 
 def _columns(signs: Array) -> Array:

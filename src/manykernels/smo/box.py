@@ -49,7 +49,7 @@ _LEAST_CURVATURE = 1e-12
 _LEAST_TOL = 1e-12
 _MOST_POLISHED = 4000
 _POLISHING_ROUNDS = 6
-_STEPS_BETWEEN_POLISHES = 100
+_STEPS_BETWEEN_POLISHES = 30
 _RIGID = 3.0
 _ROUNDING = 1e-15
 _TINY = 1e-300
@@ -89,14 +89,13 @@ class Ascent:
         self.K = K
         self.problem = problem
         self.v = problem.feasible(np.zeros(len(K)) if start is None else start)
-        self.f = np.zeros(len(K))
+        self.f = self._product(self.v)
         self._diagonal = np.diag(K) + problem.ridge
         largest = float(self._diagonal.max(initial=0.0))
         self._least_curvature = max(_LEAST_CURVATURE * largest, np.finfo(float).tiny)
         self.n_steps = 0
         self.violation = np.inf
         self._face: tuple[Indices, Face | None] | None = None
-        self._follow(self.v)
 
     def run(self, tol: float, max_steps: int | None = None) -> None:
         """Step until no violation is above `tol`."""
@@ -147,13 +146,16 @@ class Ascent:
         return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), rounding)
 
     def _write_back(self, part: _Part) -> None:
-        before, self.v = self.v, part.all_variables()
-        self._follow(self.v - before)
+        self.v = part.all_variables()
+        # Afresh, without the rounding of where it all began.
+        self.f = self._product(self.v)
 
-    def _follow(self, change: Array) -> None:
+    def _product(self, v: Array) -> Array:
         from ._loops import add_product
 
-        add_product(self.K, change, self.f)
+        f = np.zeros(len(v))
+        add_product(self.K, v, f)
+        return f
 
     def polish(self) -> bool:
         """Solve for the free variables at once, as long as that moves them; False if it cannot.
@@ -174,14 +176,12 @@ class Ascent:
                 v[free[stopped]] = self._stop(free[stopped], step[stopped])
             v = self.problem.feasible(v)
             change = v - self.v
-            before = self.f.copy()
-            self._follow(change)
-            bend = change @ (self.f - before) + self.problem.ridge @ change**2
+            product = self._product(change)
+            bend = change @ product + self.problem.ridge @ change**2
             if not slopes @ change[free] >= 0.5 * bend:
                 # The system is so nearly singular that its solution is rounding.
-                self.f = before
                 return False
-            self.v = v
+            self.v, self.f = v, self.f + product
             if stopped is None:
                 return True
         return True

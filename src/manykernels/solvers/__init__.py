@@ -6,11 +6,13 @@ from .base import SOLVERS, Problem, Progress, Solution, Solver, certify, refuse_
 from .conic import QCQP
 from .coordinate import Coordinate
 from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
+from .interleaved import Interleaved
 from .newton import Newton
 from .path import PAPER_NORMS, GridPoint, walk_grid
 from .reduced_gradient import ReducedGradient
 from .semidefinite import SDP, SDPApprox
 from .sip import SILP, SIP
+from .smo_mkl import SMOMKL
 
 __all__ = [
     "PAPER_NORMS",
@@ -18,12 +20,14 @@ __all__ = [
     "SDP",
     "SILP",
     "SIP",
+    "SMOMKL",
     "SOLVERS",
     "Analytic",
     "Certificate",
     "Coordinate",
     "Dual",
     "GridPoint",
+    "Interleaved",
     "Newton",
     "Problem",
     "Progress",

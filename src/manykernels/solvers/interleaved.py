@@ -8,9 +8,11 @@ variables of the machine are improved at the current weights
 
     log β ← log β + ω (log β⁺ − log β),   β⁺ = argmin_{b ∈ B} Σ_j β_j² g_j / b_j
 
-with ω = 1 in the paper; almost twice its length saves about half of the updates, as in
-:mod:`manykernels.solvers.coordinate`. With several outputs the machines take turns and share the
-weights.
+with ω = 1 in the paper. Almost twice that saves about half of the updates where machines follow
+at once, as in :mod:`manykernels.solvers.coordinate`; so ω starts there, and loses half of what it
+has above 1 whenever the loss rises. Where machines lag behind, that is where ``P − D`` is above
+the gap ``σ_B(g) − β·g`` of the weights, ω is shorter by the ratio of the two. All outputs are
+visited at the same weights.
 
 Nothing here is larger than a working set squared or the n·m products, so kernels may be had by
 columns. After each round P, D and the gains give a true certificate.
@@ -73,31 +75,46 @@ class Interleaved(Solver, name="interleaved"):
         searching = loss.n_kernels > 1 and not domain.start_is_optimal
         weights = domain.start(loss.n_kernels) if start is None else start
         ascent = BoxAscent(loss, self.working_set)
-        n_outputs = len(loss.problems)
         # Gains mean nothing before all machines have begun.
-        for k in range(n_outputs):
-            ascent.visit(k, weights)
-        while not walk.arrive(_point(loss, ascent, domain, weights), n_outputs):
-            for k in range(n_outputs):
-                if searching:
-                    weights = _follow(weights, ascent.gains, domain)
-                ascent.visit(k, weights)
+        ascent.visit_all(weights)
+        pace = _Pace(domain)
+        while not walk.arrive(_settled(point := ascent.point(weights), ascent, domain)):
+            if searching:
+                weights = _follow(weights, point.gains, domain, pace.next(point))
+            ascent.visit_all(weights)
 
 
-def _point(loss: BoxLoss, ascent: BoxAscent, domain: Domain, weights: Array) -> InexactBoxPoint:
-    """What has been reached; without the weights that are on their way to zero, if better."""
-    point = InexactBoxPoint.of(loss, weights, ascent.dual, ascent.products, ascent.n_steps)
+class _Pace:
+    """ω of the next update; see the module."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._excess = _RELAXATION - 1.0
+        self._last = np.inf
+
+    def next(self, point: InexactBoxPoint) -> float:
+        """How far to move from here."""
+        gap = self._domain.support(point.gains) - float(point.weights @ point.gains)
+        if point.slack > gap:
+            return (1.0 + self._excess) * max(gap, 0.0) / point.slack
+        if point.value > self._last + gap:
+            self._excess *= 0.5
+        self._last = point.value
+        return 1.0 + self._excess
+
+
+def _settled(point: InexactBoxPoint, ascent: BoxAscent, domain: Domain) -> InexactBoxPoint:
+    """The point, or if better the one without the weights that are on their way to zero."""
     if not point.gains.any():
         return point
-    settled = domain.settle(weights, point.gains)
-    if not settled.any() or np.array_equal(settled, weights):
+    settled = domain.settle(point.weights, point.gains)
+    if not settled.any() or np.array_equal(settled, point.weights):
         return point
-    settled = domain.onto_boundary(settled)
-    other = InexactBoxPoint.of(loss, settled, ascent.dual, ascent.products, ascent.n_steps)
+    other = ascent.point(domain.onto_boundary(settled))
     return other if other.value <= point.value else point
 
 
-def _follow(weights: Array, gains: Array, domain: Domain) -> Array:
+def _follow(weights: Array, gains: Array, domain: Domain, pace: float) -> Array:
     """Weights moved by the relaxed analytic update; kernels without weight or gain stay out."""
     if not (weights * gains).any():
         return weights
@@ -105,5 +122,5 @@ def _follow(weights: Array, gains: Array, domain: Domain) -> Array:
         before = np.log(weights)
         step = updated(before, gains, domain) - before
     alive = np.isfinite(step)
-    following = np.where(alive, before + _RELAXATION * np.where(alive, step, 0.0), -np.inf)
+    following = np.where(alive, before + pace * np.where(alive, step, 0.0), -np.inf)
     return domain.onto_boundary(np.exp(following - following.max()))

@@ -1,0 +1,48 @@
+"""From log-odds of classes to predictions and probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_softmax, softmax
+from sklearn.utils.metaestimators import available_if
+
+
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether an estimator has ``predict_proba`` at this moment."""
+    # scikit-learn's check of decision values against probabilities hands a table to every
+    # unfitted estimator that has both methods, pairwise ones too, where no table can be fitted.
+    return not estimator._is_precomputed or hasattr(estimator, "classes_")
+
+
+class GivesProbabilities:
+    """Mixin of classifiers whose ``decision_function`` gives log-odds or scores of all classes."""
+
+    classes_: np.ndarray
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """To be defined by the classifier."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of each row."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    @available_if(gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    @available_if(gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        return log_softmax(scores, axis=1)

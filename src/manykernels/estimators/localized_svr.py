@@ -1,0 +1,164 @@
+"""LocalizedSVR: kernels that count in different regions, for regression."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_consistent_length
+
+from .._sklearn import Interval, check_y
+from ..gating.machines import BoxMachine
+from ..losses.hinge import epsilon_insensitive_problem
+from ._localized import LocalizedMachine
+
+
+class LocalizedSVR(RegressorMixin, LocalizedMachine):
+    """Support vector regression with kernels weighted differently in different regions.
+
+    Parameters
+    ----------
+    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+        What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
+        gets a region of its own.
+    gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
+        How much a kernel counts at a sample: competing kernels (softmax, gaussian) or ones that
+        may work together (sigmoid). See :mod:`manykernels.gating`.
+    gating_features : None, columns, int, transformer or kernel, default=None
+        What the gate looks at: all columns, some of them, principal components, what a
+        transformer makes of X, or similarities with the training samples. With precomputed
+        kernels, the name of one of them, or None for the table of
+        :meth:`KernelStack.with_features`.
+    C : float, default=1.0
+        Penalty of deviations beyond ε.
+    epsilon : float, default=0.1
+        Deviations up to this cost nothing.
+    n_init : int, default=1
+        Random starts; the lowest objective is kept.
+    normalize : {"spherical", "multiplicative", "trace"} or None, default="spherical"
+        How kernels are made comparable; by default every sample has length one.
+    quasi_newton : bool, default=True
+        Steps of L-BFGS on the gate instead of the paper's gradient steps.
+    gate_tol : float, default=1e-4
+        A kernel is evaluated for a prediction only where both gates are above this.
+    tol : float, default=1e-4
+        Relative change of the objective at which to stop.
+    max_iter : int, default=200
+        Most steps on the gate.
+    random_state : int, RandomState or None, default=None
+        Of the starts.
+    verbose : bool, default=False
+        Print a line per step.
+
+    Attributes
+    ----------
+    n_support_ : ndarray of shape (1,)
+    gating_coef_ : dict of ndarray
+        Parameters of the gate, on standardised gating features.
+    certificate_ : StationarityCertificate
+        Gradient norm of the gate and duality gap of the machine: of a local minimum.
+    objective_ : float
+        J at the end.
+    history_ : list of float
+        J after every step; it never rises.
+    restart_objectives_ : list of float
+        J at the end of every start.
+    n_iter_ : int
+        Steps on the gate from the best start.
+    n_machines_ : int
+        Machines trained in all.
+    finished_ : bool
+        False after an interruption (Ctrl-C), which leaves the best model so far.
+    kernel_names_ : list of str
+    support_ : ndarray of int
+        Row numbers of the support vectors.
+    support_vectors_ : table
+        Their rows, unless precomputed.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+    intercept_ : ndarray of shape (n_outputs,)
+
+    References
+    ----------
+    M. Gönen, E. Alpaydın. Localized algorithms for multiple kernel learning. Pattern Recognition
+    46, 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedSVR
+    >>> from manykernels.kernels import Linear
+    >>> x = np.linspace(-1, 1, 80)[:, None]
+    >>> y = np.abs(x[:, 0])  # two straight lines
+    >>> lines = [("falling", Linear()), ("rising", Linear())]
+    >>> model = LocalizedSVR(lines, C=10.0, epsilon=0.01, normalize=None, random_state=0)
+    >>> bool(model.fit(x, y).score(x, y) > 0.98)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LocalizedMachine._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        gating: Any = "softmax",
+        gating_features: Any = None,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        n_init: int = 1,
+        normalize: str | None = "spherical",
+        quasi_newton: bool = True,
+        gate_tol: float = 1e-4,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        random_state: Any = None,
+        verbose: bool = False,
+    ):
+        self.kernels = kernels
+        self.gating = gating
+        self.gating_features = gating_features
+        self.C = C
+        self.epsilon = epsilon
+        self.n_init = n_init
+        self.normalize = normalize
+        self.quasi_newton = quasi_newton
+        self.gate_tol = gate_tol
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the gate and the machine.
+
+        Parameters
+        ----------
+        X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Factors of C.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError("LocalizedSVR requires y to be passed, but the target y is None.")
+        data = self._read_training(X)
+        y = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
+        check_consistent_length(data, y)
+        data, targets, mass = self._weighted_rows(data, y, sample_weight)
+        assert targets is not None
+        penalties = self.C * (np.ones(len(targets)) if mass is None else mass)
+        problem = epsilon_insensitive_problem(targets, penalties, self.epsilon)
+        self._fit_gates(data, mass, [BoxMachine([problem])])
+        self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        return self._scores(X)[:, 0] + self.intercept_[0]

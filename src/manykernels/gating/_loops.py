@@ -1,0 +1,19 @@
+"""Compiled sums of gated kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def add_gated(kernel: Any, gate: Any, out: Any) -> None:
+    """``out += diag(gate) kernel diag(gate)``; rows that the gate shuts cost nothing."""
+    n = len(gate)
+    for i in range(n):
+        if gate[i] == 0.0:
+            continue
+        row, target, own = kernel[i], out[i], gate[i]
+        for j in range(n):
+            target[j] += own * gate[j] * row[j]

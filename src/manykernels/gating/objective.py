@@ -1,0 +1,98 @@
+"""J of a gate: the value of a kernel machine whose kernels are gated.
+
+With outputs η (m × P) of the gate and V (m × c) of the machine,
+
+    K_η = Σ_p diag(η_p) K_p diag(η_p),     J(θ) = max_V linear(V) − ½ Σ_k v_kᵀ K_η v_k
+    E_ip = ∂J/∂η_ip = −Σ_k V_ik [K_p (v_k∘η_p)]_i
+
+(Gönen & Alpaydın 2013, sections 2.2 to 2.4, where E stands inside double sums: P² products of a
+kernel with a vector for a softmax gate; here it is P, and the gate pulls E back to θ.) V is
+optimal, so its own change with θ does not count (Danskin). J is not convex in θ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from .._blas import matmul
+from .gates import Array, Gate
+from .machines import Machine, Trained
+
+
+class GatedObjective:
+    """J as a function of the parameters of a gate.
+
+    Parameters
+    ----------
+    kernels : list of ndarray of shape (m, m)
+    gate : Gate
+    features : ndarray of shape (m, d)
+        What the gate looks at.
+    machine : Machine
+
+    Attributes
+    ----------
+    n_trained : int
+        Machines trained so far.
+    """
+
+    def __init__(
+        self, kernels: list[Array], gate: Gate, features: Array, machine: Machine
+    ) -> None:
+        self.kernels = kernels
+        self.gate = gate
+        self.features = features
+        self.machine = machine
+        self.n_trained = 0
+        self._matrix: Array | None = None
+
+    def combined(self, outputs: Array) -> Array:
+        """K_η, in memory that the next call uses again."""
+        from ._loops import add_gated
+
+        if self._matrix is None:
+            self._matrix = np.empty_like(self.kernels[0])
+        self._matrix[:] = 0.0
+        for p, kernel in enumerate(self.kernels):
+            add_gated(kernel, np.ascontiguousarray(outputs[:, p]), self._matrix)
+        return self._matrix
+
+    def evaluate(self, theta: Array) -> GatedPoint:
+        """Train the machine at `theta`."""
+        outputs = self.gate.outputs(theta, self.features)
+        trained = self.machine.train(self.combined(outputs))
+        self.n_trained += 1
+        return GatedPoint(theta, outputs, trained, self)
+
+    def slope(self, outputs: Array, signed: Array) -> Array:
+        """E."""
+        columns = [
+            np.einsum("ik,ik->i", signed, matmul(kernel, signed * outputs[:, [p]]))
+            for p, kernel in enumerate(self.kernels)
+        ]
+        return -np.column_stack(columns)
+
+
+@dataclass
+class GatedPoint:
+    """J at one point."""
+
+    theta: Array
+    outputs: Array
+    trained: Trained
+    _objective: GatedObjective = field(repr=False)
+
+    @property
+    def value(self) -> float:
+        """J."""
+        return self.trained.value
+
+    @cached_property
+    def gradient(self) -> Array:
+        """∂J/∂θ."""
+        objective = self._objective
+        slope = objective.slope(self.outputs, self.trained.signed)
+        return objective.gate.pull_back(self.theta, objective.features, self.outputs, slope)
