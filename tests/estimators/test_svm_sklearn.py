@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,7 +21,7 @@ from sklearn.svm import OneClassSVM
 
 from manykernels import MKSVC, MKSVR, KernelStack, KernelUnion, MKOneClassSVM
 from manykernels.estimators import _inputs
-from manykernels.kernels import RBF, CallableKernel, Linear, Precomputed
+from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 from tests.problems import scikit_learn_checks
 
 N_TRAIN, N_TEST = 48, 17
@@ -98,14 +99,15 @@ def test_scikit_learn_checks_of_one_class_on_kernels():
 # -- searches --------------------------------------------------------------------------------
 
 P_AND_C = {"p": [1, np.inf], "C": [0.01, 10.0]}
-GAMMAS = {"kernels__shape__gamma": [0.01, 0.3, 30.0]}
+C_AND_EPSILON = {"C": [0.01, 10.0], "epsilon": [0.0, 1.0]}
+GAMMAS = {"kernels__shape__gamma": [0.3, 30.0]}
 SEARCHES = {
-    "table": (MKSVC(), P_AND_C, X, Y),
+    "table": (MKSVC(PAIRS), P_AND_C, X, Y),
     "union": (MKSVC(KernelUnion(PAIRS)), GAMMAS, X, Y),
     "pairs": (MKSVC(PAIRS, multi_class="separate"), GAMMAS, X, Y),
     "stack": (MKSVC("precomputed"), P_AND_C, STACK, Y),
     "array": (MKSVC("precomputed"), P_AND_C, np.asarray(STACK), Y),
-    "regression": (MKSVR("precomputed"), {**P_AND_C, "epsilon": [0.0, 1.0]}, STACK, VALUES),
+    "regression": (MKSVR("precomputed"), C_AND_EPSILON, STACK, VALUES),
     "regression pairs": (MKSVR(PAIRS), GAMMAS, X, VALUES),
 }
 
@@ -137,13 +139,14 @@ def test_search_leaves_the_kernels_it_was_given_alone():
     assert not hasattr(PAIRS[0][1], "n_features_in_")
 
 
-@pytest.mark.parametrize("data", [STACK, np.asarray(STACK)], ids=["stack", "array"])
-def test_nested_search(data):
-    search = GridSearchCV(MKSVC("precomputed"), P_AND_C, cv=CV)
-    on_table = GridSearchCV(MKSVC(PAIRS), P_AND_C, cv=CV)
-    nested = cross_val_score(search, data, Y, cv=CV)
-    assert_array_equal(nested, cross_val_score(on_table, X, Y, cv=CV))
-    assert nested.mean() > 0.5
+def test_nested_search():
+    grid = {"C": [0.01, 10.0]}
+    on_table, on_stack = (
+        cross_val_score(GridSearchCV(MKSVC(kernels), grid, cv=2), data, Y, cv=CV)
+        for kernels, data in ((PAIRS, X), ("precomputed", STACK))
+    )
+    assert_array_equal(on_stack, on_table)
+    assert on_stack.mean() > 0.5
 
 
 def test_pipeline_scales_as_by_hand():
@@ -155,7 +158,7 @@ def test_pipeline_scales_as_by_hand():
     assert_array_equal(scores(model, new), scores(expected, scaler.transform(new)))
     search = GridSearchCV(
         Pipeline([("scale", StandardScaler()), ("svm", MKSVC(PAIRS))]),
-        {"svm__kernels__shape__gamma": [0.1, 10.0], "svm__p": [1, 2]},
+        {"svm__kernels__shape__gamma": [0.1, 10.0], "svm__p": [1]},
         cv=CV,
     ).fit(X * units, Y)
     assert search.best_score_ > 0.5
@@ -437,32 +440,35 @@ def test_samples_of_no_weight_keep_their_columns_in_test_blocks(data, machine):
 
 # -- what prediction looks at ----------------------------------------------------------------
 
-CALLS = []
+COMPARED = []
 
 
-def counted(A, B):
-    CALLS.append((len(A), len(B)))
-    return np.exp(-0.3 * ((A[:, None] - B) ** 2).sum(axis=-1))
+class Noted(Kernel):
+    """A Gaussian kernel that notes how many rows it compares with how many."""
 
+    def __init__(self, gamma, *, columns=None):
+        self.gamma = gamma
+        self.columns = columns
 
-def useless(A, B):
-    CALLS.append("useless")
-    return np.exp(-50.0 * (A[:, :1] - B[:, :1].T) ** 2)
+    def _evaluate(self, X, Y):
+        COMPARED.append((self.gamma, len(X), None if Y is None else len(Y)))
+        return rbf_kernel(X, Y, gamma=self.gamma)
+
+    def _diagonal(self, X):
+        return np.ones(len(X))
 
 
 @pytest.mark.parametrize("machine", ["shared", "separate", "binary", "regression"])
 def test_only_support_vectors_and_kernels_with_weight_are_compared(machine):
-    kernels = [
-        ("useful", CallableKernel(counted).on([0, 1, 2])),
-        ("useless", CallableKernel(useless).on([3])),
-    ]
+    kernels = [("useful", Noted(0.3).on([0, 1, 2])), ("useless", Noted(50.0).on([3]))]
     easy = X + 5.0 * np.eye(3, 5)[Y]
     model = fit(machine, kernels, easy, p=1)
     assert not model.weights_[..., 1].any()
     assert len(model.support_) < N_TRAIN
-    CALLS.clear()
+    COMPARED.clear()
     model.predict(X_TEST)
-    assert [(N_TEST, len(model.support_))] == CALLS
+    expected = [(0.3, N_TEST, len(model.support_))]
+    assert expected == COMPARED
 
 
 @every_machine
@@ -480,7 +486,6 @@ def test_scores_are_those_of_all_columns_by_hand(machine, normalize):
         blocks = blocks * (N_TRAIN if normalize == "multiplicative" else 1)
     for kernels, data, new in [(PAIRS, X, X_TEST), ("precomputed", STACK, TEST_STACK)]:
         model = fit(machine, kernels, data, normalize=normalize)
-        assert len(model.support_) < N_TRAIN or machine == "joint"
         weights = np.broadcast_to(model.weights_, (len(model.dual_coef_), 3))
         expected = model.intercept_ + np.einsum(
             "kj,jri,ki->rk", weights, blocks[:, :, model.support_], model.dual_coef_

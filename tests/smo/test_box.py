@@ -532,6 +532,16 @@ def test_one_class_of_all_samples_and_next_to_none(share):
     assert answer.dual == pytest.approx(conic(K, p, answer.v.max()), rel=1e-7)
 
 
+def test_a_total_without_bounds():
+    """Three samples that share nothing have a third of it each: D = −½ · 3 · (1 + 1)."""
+    ends = np.full(3, np.inf)
+    p = BoxProblem(np.zeros(3), -ends, ends, np.ones(3), total=3.0)
+    answer = solve(np.eye(3), p)
+    np.testing.assert_allclose(answer.v, 1.0)
+    assert answer.dual == pytest.approx(-3.0)
+    assert answer.primal == pytest.approx(-3.0)
+
+
 def test_a_single_class_has_the_zero_machine():
     answer = solve(gaussian(points(10)), hinge(np.ones(10), 1.0))
     np.testing.assert_array_equal(answer.v, 0.0)

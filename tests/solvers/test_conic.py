@@ -1,6 +1,8 @@
-"""The quadratically constrained program: against cvxpy as printed, scales, failures, size."""
+"""The quadratically constrained programs: against cvxpy as printed, scales, failures, size."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import clarabel
 import cvxpy as cp
@@ -8,10 +10,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from manykernels import MKFDA
+from manykernels import MKFDA, KernelStack
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.losses import JointSquareLoss, Outline, SquareLoss
+from manykernels.losses import BoxLoss, JointSquareLoss, KimLoss, Outline, SquareLoss
+from manykernels.losses.program import HasDualProgram
 from manykernels.solvers import QCQP, Newton, Problem, refuse_unfit
+from tests.machines import LOSSES, C, gram_matrices, machine, signs_for
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
 
@@ -45,6 +49,85 @@ def test_optimum_is_that_of_the_printed_program(n_classes, learnt):
     assert solution.certificate.primal == pytest.approx(value, rel=1e-6)
     multipliers = np.array([np.ravel(c.dual_value)[0] for c in constraints]) * 4 * reg / traces
     np.testing.assert_allclose(solution.weights, multipliers, atol=1e-4 * multipliers.max())
+
+
+def printed_by_lanckriet(name, matrices, y, C):
+    """SM1, SM2 and SM2_C of Lanckriet et al. (2004) with c = 1, in their own terms."""
+    alpha, t = cp.Variable(len(y), nonneg=True), cp.Variable()
+    constraints = [y @ alpha == 0]
+    for K in matrices:
+        G = np.outer(y, y) * K
+        constraints.append(t >= cp.quad_form(alpha, cp.psd_wrap(G)) / np.trace(K))
+    objective = 2 * cp.sum(alpha) - t
+    if name == "SM1":
+        constraints.append(alpha <= C)
+    elif name == "SM2":
+        objective -= cp.sum_squares(alpha) / C
+    else:
+        constraints.append(t >= cp.sum_squares(alpha) / len(y))
+    problem = cp.Problem(cp.Maximize(objective), constraints)
+    problem.solve(solver=cp.CLARABEL)
+    return problem.value
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("SM1", "hinge"), ("SM2", "squared hinge"), ("SM2_C", "joint squared hinge")],
+)
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_machines_are_those_of_lanckriet(name, kind):
+    matrices = gram_matrices(60)
+    prices = np.trace(matrices, axis1=1, axis2=2)
+    if name == "SM2_C":
+        prices = np.concatenate([[60.0], prices])
+    domain = TraceSimplex(prices)
+    loss = machine(kind, matrices)
+    solution = QCQP().solve(loss, domain, tol=1e-6)
+    best = Newton().solve(machine(kind, matrices), domain, tol=1e-8)
+    assert solution.certificate.converged
+    assert solution.certificate.primal == pytest.approx(best.certificate.primal, rel=1e-6)
+    # Their dual is twice ours.
+    value = printed_by_lanckriet(name, matrices, signs_for(60), C) / 2.0
+    assert solution.certificate.primal == pytest.approx(value, rel=1e-6)
+    shares = solution.weights * prices
+    np.testing.assert_allclose(shares, best.weights * prices, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_any_point_made_feasible_proves_a_bound(kind):
+    loss = machine(kind, gram_matrices(20))
+    program, domain = loss.dual_program(), lp_domain(1.0)
+    best = Newton().solve(loss, domain, tol=1e-8)
+    assert isinstance(loss, HasDualProgram)
+    rng = np.random.default_rng(0)
+    for size in (0.0, 1e-2, 1.0, 1e3):
+        wild = size * rng.standard_normal(program.linear.shape)
+        v = program.feasible(best.evaluation.dual + wild)
+        assert (v >= program.lower).all()
+        assert (v <= program.upper).all()
+        np.testing.assert_allclose(v.sum(axis=0), program.totals, atol=1e-9 * (1.0 + size))
+        bound = program.lower_bound(v, loss.products(v), domain.support)
+        # The certificate has the best of all.
+        assert bound <= best.certificate.primal + 1e-9 * abs(best.certificate.primal)
+    v = program.feasible(best.evaluation.dual)
+    bound = program.lower_bound(v, loss.products(v), domain.support)
+    assert bound == pytest.approx(best.certificate.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("kind", ["hinge", "epsilon", "one class"])
+def test_the_scale_of_kernels_and_bounds_does_not_matter(kind, scale):
+    """F(K/a, aC, a problem in v/a) = a F: the same program in other units."""
+    loss, domain = machine(kind, gram_matrices(30)), lp_domain(1.0)
+    best = QCQP().solve(loss, domain).certificate
+    problems = [
+        replace(p, lower=scale * p.lower, upper=scale * p.upper, total=scale * p.total)
+        for p in loss.problems
+    ]
+    kernels = KernelStack.from_arrays(gram_matrices(30) / scale)
+    found = QCQP().solve(BoxLoss(kernels, problems), domain).certificate
+    assert found.converged
+    assert found.primal == pytest.approx(scale * best.primal, rel=2e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
@@ -105,3 +188,11 @@ def test_large_problems_are_refused_with_an_estimate():
     refuse_unfit(QCQP(force=True), problem)
     with pytest.raises(ValueError, match="works at p=1 only"):
         refuse_unfit(QCQP(force=True), Problem(problem.outline, lp_domain(2.0), 1e-6))
+
+
+def test_losses_without_a_dual_program_are_refused():
+    problem = Problem(Outline(KimLoss, 50, 3, 1), lp_domain(1.0), 1e-6)
+    with pytest.raises(
+        ValueError, match=r"needs a loss with a dual program, not KimLoss; .*newton"
+    ):
+        refuse_unfit(QCQP(), problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -79,11 +80,16 @@ class LocalizedMachine(RowWeights, BaseEstimator):
 
     # -- training --------------------------------------------------------------------------
 
-    def _fit_gates(self, data: Any, mass: np.ndarray | None, machines: list[Machine]) -> Self:
-        """Learn a gate for every machine on validated data."""
+    def _fit_gates(
+        self, data: Any, mass: np.ndarray | None, machines: list[Machine], y: Any = None
+    ) -> Self:
+        """Learn a gate for every machine on validated data.
+
+        `y` is for gating features that learn from it.
+        """
         gate = as_gate(self.gating)
         self._map_columns = None
-        features = self._learn_features(data, mass)
+        features = self._learn_features(data, mass, y)
         stack = self._training_stack(data, mass)
         transform = preparation(self.normalize, center=False)
         stack = transform.fit_transform(stack, sample_weight=mass)
@@ -91,8 +97,12 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         rng = check_random_state(self.random_state)
         found = []
         objectives = [GatedObjective(kernels, gate, features, machine) for machine in machines]
+        n_init, options = self.n_init, self._options()
         for objective in objectives:
-            found.append(restarted(objective, self.n_init, rng, self._options()))
+            found.append(restarted(objective, n_init, rng, options))
+            if found[-1].best.status == "interrupted":
+                # The others are trained where they start.
+                n_init, options = 1, replace(options, max_iter=0)
         self._gate = gate
         self._remember_gates(found, objectives, features)
         self._remember_machines(found, objectives)
@@ -100,13 +110,12 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         self._warn(found)
         return self
 
-    def _learn_features(self, data: Any, mass: np.ndarray | None) -> np.ndarray:
+    def _learn_features(self, data: Any, mass: np.ndarray | None, y: Any) -> np.ndarray:
+        what, table = self.gating_features, data
         if isinstance(data, KernelStack):
             table = self._stack_features(data)
-            self._features = GatingFeatures().fit(table, sample_weight=mass)
-        else:
-            table = data
-            self._features = GatingFeatures(self.gating_features).fit(table, sample_weight=mass)
+            what = None if isinstance(what, str) else what
+        self._features = GatingFeatures(what).fit(table, y, sample_weight=mass)
         return self._features.transform(table)
 
     def _stack_features(self, stack: KernelStack) -> np.ndarray:
@@ -121,8 +130,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
                 "stack.with_features(table), or gating_features=<name of a kernel of the stack>, "
                 f"one of {', '.join(stack.names)}."
             )
-        columns = self.gating_features
-        return stack.features if columns is None else stack.features[:, columns]
+        return stack.features
 
     #: Columns of a test block that the empirical kernel map has, None for all.
     _map_columns: np.ndarray | None = None
@@ -170,6 +178,8 @@ class LocalizedMachine(RowWeights, BaseEstimator):
     def _remember_columns(self, stack: KernelStack, transform: Any) -> None:
         self._map_columns = self._train_columns if self._is_precomputed else None
         self._remember_kernels(stack, np.ones(stack.n_kernels), transform, self._rows)
+        # A kernel that is nothing beside the others may be alone where its gate is open.
+        self._transform = transform.for_columns(self._rows)
         self._support_outputs = [outputs[self._rows] for outputs in self._train_outputs]
         if not self._is_precomputed:
             self.support_vectors_ = self.X_fit_
@@ -179,7 +189,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         n_dead = sum(restarts.n_dead for restarts in found)
         if n_dead:
             _say(
-                f"{name}: the gate saturated everywhere in {n_dead} of the starts, which were "
+                f"{name}: the gate was saturated everywhere in {n_dead} of the starts, which were "
                 "made again. Scale the gating features, or use another gate or fewer of them."
             )
         statuses = {r.best.status for r in found if r.best.status}
@@ -219,6 +229,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         """
         check_is_fitted(self, "dual_coef_")
         rows = []
+        support = self._rows[: len(self.support_)]
         for group, outputs in enumerate(self._train_outputs):
             active = outputs > self.gate_tol
             largest = np.bincount(outputs.argmax(axis=1), minlength=outputs.shape[1])
@@ -231,7 +242,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
                         "mean_gate": float(outputs[:, p].mean()),
                         "n_active": int(active[:, p].sum()),
                         "n_largest": int(largest[p]),
-                        "n_support": int(active[self._rows, p].sum()),
+                        "n_support": int(active[support, p].sum()),
                     }
                 )
         return rows
@@ -254,7 +265,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
 
     def _gating_table(self, X: Any) -> Any:
         if self._is_precomputed:
-            return self._stack_features(self._as_stack(X, reset=False, gram=False))
+            return self._stack_features(self._checked_test_stack(X))
         return self._table(X, reset=False)
 
     # -- prediction ------------------------------------------------------------------------
@@ -289,7 +300,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
             place = columns if known is None else known[columns]
             stack = data.select([p])[np.ix_(rows, place)]
         else:
-            union = self._active_union.subset([p])
+            union = self.union_.subset([p])
             stack = union(safe_indexing(data, rows), safe_indexing(self.X_fit_, columns))
         transform = self._transform.select(np.array([p])).for_columns(columns)
         return transform.transform(stack).kernel(0)

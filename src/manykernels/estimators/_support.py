@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import StrOptions
+from .._sklearn import StrOptions, safe_indexing
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ..losses import BoxLoss, Certificate, Outline
@@ -89,7 +89,7 @@ class SupportVectorMachine(WeightLearner):
         self._coefficients = dual[rows]
         self._remember_kernels(stack, weights.max(axis=0), transform, rows)
         if not self._is_precomputed:
-            self.support_vectors_ = self.X_fit_
+            self.support_vectors_ = safe_indexing(self.X_fit_, np.arange(len(support)))
 
     def _scores(self, X: Any) -> np.ndarray:
         """``Σ_j weights_j K_j(X, support vectors) @ coefficients``, (n_rows, n_outputs)."""

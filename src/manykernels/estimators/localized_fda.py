@@ -155,7 +155,12 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         """
         self._validate_params()
         data, y, labels, mass = self._labelled_rows(X, y, sample_weight)
-        weights = mass
+        weights, n_classes = mass, len(self.classes_)
+        if (len(labels) if mass is None else mass.sum()) <= n_classes == len(labels):
+            raise ValueError(
+                f"LocalizedFDA needs more samples than classes: {len(labels)} samples of "
+                f"{n_classes} classes leave no spread within classes."
+            )
         if self.class_weight is not None:
             counts = np.ones(len(y)) if mass is None else mass
             weights = counts * class_factors(self.class_weight, y, labels, counts)
@@ -163,7 +168,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         self.priors_ = masses / masses.sum()
         self._labels, self._multiplicity = labels, mass
         machine = SquareMachine(fisher_targets(labels, masses), float(self.reg), weights)
-        self._fit_gates(data, mass, [machine])
+        self._fit_gates(data, mass, [machine], y)
         del self._labels, self._multiplicity
         return self
 

@@ -165,7 +165,7 @@ class LocalizedSVC(ClassifierMixin, LocalizedMachine):
         data, y, labels, mass = self._labelled_rows(X, y, sample_weight)
         counts = np.ones(len(y)) if mass is None else mass
         penalties = self.C * counts * class_factors(self.class_weight, y, labels, counts)
-        self._fit_gates(data, mass, self._machines(labels, penalties))
+        self._fit_gates(data, mass, self._machines(labels, penalties), y)
         own = np.searchsorted(self._kept_rows, self.support_)
         self.n_support_ = np.bincount(labels[own], minlength=len(self.classes_)).astype(np.int32)
         return self

@@ -155,7 +155,7 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
         assert targets is not None
         penalties = self.C * (np.ones(len(targets)) if mass is None else mass)
         problem = epsilon_insensitive_problem(targets, penalties, self.epsilon)
-        self._fit_gates(data, mass, [BoxMachine([problem])])
+        self._fit_gates(data, mass, [BoxMachine([problem])], targets)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         return self
 

@@ -24,7 +24,6 @@ _MEMORY = 10
 _GROWTH = 2.0
 _FLAT_STEPS = 2
 _MAX_DEAD_STARTS = 3
-_ALIKE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,8 @@ def descend(objective: GatedObjective, start: Array, options: Options) -> Descen
             if n_flat == _FLAT_STEPS:
                 break
         else:
-            descent.status = f"{options.max_iter} steps taken"
+            if descent.change > options.tol:
+                descent.status = f"{options.max_iter} steps taken"
     except KeyboardInterrupt:
         descent.status = "interrupted"
     return descent
@@ -160,7 +160,7 @@ class Restarts:
     values : list of float
         J at the end of each.
     n_dead : int
-        Starts given up because the gate was shut or open everywhere.
+        Starts made again because the gate was shut or open everywhere.
     """
 
     best: Descent
@@ -183,14 +183,12 @@ def restarted(objective: GatedObjective, n_init: int, rng: Rng, options: Options
                 raise
             best.status = "interrupted"
             break
-        if _dead(objective, descent) and n_dead < _MAX_DEAD_STARTS:
-            n_dead += 1
-            if best is None or descent.point.value < best.point.value:
-                best = descent
-            continue
-        values.append(descent.point.value)
         if best is None or descent.point.value < best.point.value:
             best = descent
+        if _dead(objective, descent) and n_dead < _MAX_DEAD_STARTS:
+            n_dead += 1
+            continue
+        values.append(descent.point.value)
         if descent.status == "interrupted":
             best.status = "interrupted"
             break
@@ -199,11 +197,13 @@ def restarted(objective: GatedObjective, n_init: int, rng: Rng, options: Options
 
 
 def _dead(objective: GatedObjective, descent: Descent) -> bool:
-    """Whether the gate treats all samples alike and no gradient could change that."""
-    outputs = descent.point.outputs
+    """Whether the gate never moved because it had no gradient at the start.
+
+    A descent may well end at such a gate: one kernel for all samples is an answer like others.
+    """
+    moved = len(descent.history) > 1 or descent.status == "interrupted"
     several = len(objective.kernels) > 1
-    alike = bool(np.ptp(outputs, axis=0).max() < _ALIKE)
-    return several and alike and objective.gate.saturated(outputs)
+    return several and not moved and objective.gate.saturated(descent.point.outputs)
 
 
 def _armijo(

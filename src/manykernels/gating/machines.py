@@ -25,8 +25,9 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Center
 from ..losses import SquareLoss
 from ..losses.square import SquareEvaluation
-from ..smo.box import Ascent, BoxProblem
+from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
+from ..smo.program import BoxProblem
 
 Array = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class BoxMachine:
             solutions.append(ascent.solution())
         return Trained(
             value=float(sum(solution.primal for solution in solutions)),
-            slack=float(sum(solution.gap for solution in solutions)),
+            slack=max(float(sum(solution.gap for solution in solutions)), 0.0),
             signed=np.column_stack([solution.v for solution in solutions]),
             biases=np.array([solution.bias for solution in solutions]),
         )

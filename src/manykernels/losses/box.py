@@ -25,8 +25,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .._blas import matmul
-from ..smo.box import Ascent, BoxProblem, BoxSolution
+from ..smo.box import Ascent
 from ..smo.face import Face, Indices
+from ..smo.program import BoxProblem, BoxSolution
 from .base import Array, KernelOperator, Outline
 from .program import DualProgram
 

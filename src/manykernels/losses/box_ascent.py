@@ -33,6 +33,7 @@ from .inexact import ColumnKernels
 
 _STRIP = 64
 _PART_OF_VIOLATION = 1e-2
+_ROUNDING = 1e-14
 
 
 class BoxAscent:
@@ -73,21 +74,21 @@ class BoxAscent:
         """What v proves at some weights."""
         return InexactBoxPoint.of(self._loss, weights, self.dual, self.products, self.n_steps)
 
-    def visit_all(self, weights: Array) -> None:
-        """Raise D by variables of every output in turn, at these weights."""
+    def visit_all(self, weights: Array) -> bool:
+        """Raise D by variables of every output in turn, at these weights; False if none moves."""
         if self._size == len(self.dual):
             # All rows, hence no more than a working set.
             self._whole = self._kernels.combine(weights, out=self._whole)
-        for k in range(self.dual.shape[1]):
-            self._visit(k, weights)
+        moved = [self._visit(k, weights) for k in range(self.dual.shape[1])]
+        return any(moved)
 
-    def _visit(self, k: int, weights: Array) -> None:
+    def _visit(self, k: int, weights: Array) -> bool:
         problem, v = self._loss.problems[k], self.dual[:, k]
         f = weights @ self.products[:, :, k]
         up, down = problem.slopes(v, f)
         violation = float(up.max() - down.min())
-        if violation <= 0.0:
-            return
+        if violation <= _ROUNDING * float(np.abs(problem.linear).max() + np.abs(f).max()):
+            return False
         rows = self._working_set(up, down)
         matrix = self._whole
         if matrix is None:
@@ -102,7 +103,7 @@ class BoxAscent:
             # Pair steps crawl where kernels are close to singular.
             ascent.polish()
         self.n_steps += ascent.n_steps
-        self._move(k, rows, ascent.v)
+        return self._move(k, rows, ascent.v)
 
     def _working_set(self, up: Array, down: Array) -> Indices:
         m = len(up)
@@ -116,7 +117,7 @@ class BoxAscent:
         falling = np.argpartition(rest, self._size - half)[: self._size - half]
         return np.sort(np.concatenate([rising, falling]))
 
-    def _move(self, k: int, rows: Indices, v: Array) -> None:
+    def _move(self, k: int, rows: Indices, v: Array) -> bool:
         """Set variables of output k, and let the products follow."""
         step = np.zeros(len(self.dual))
         step[rows] = v - self.dual[rows, k]
@@ -127,6 +128,7 @@ class BoxAscent:
             columns = self._strips[strip]
             change = self._kernels.apply_columns(columns, step[columns, None])
             self.products[:, :, k] += change[:, :, 0]
+        return len(changed) > 0
 
     def _enlist(self, new: Indices) -> None:
         for start in range(0, len(new), _STRIP):

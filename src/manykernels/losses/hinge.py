@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..smo.box import BoxProblem
+from ..smo.program import BoxProblem
 from .base import Array, KernelOperator, Outline
 from .box import INNER_TOL, BoxLoss
 from .program import DualProgram

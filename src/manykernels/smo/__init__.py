@@ -4,6 +4,7 @@ What the losses of :mod:`manykernels.losses` solve at every point of weight spac
 is loaded by the first solution, not by the import.
 """
 
-from .box import BoxProblem, BoxSolution, solve_box
+from .box import solve_box
+from .program import BoxProblem, BoxSolution
 
 __all__ = ["BoxProblem", "BoxSolution", "solve_box"]

@@ -76,7 +76,7 @@ def _partner(
 
 
 @njit(cache=True, fastmath=_FAST)
-def _least(values: Any) -> float:
+def _least(values: Any) -> Any:
     least = values[0]
     for k in range(len(values)):
         least = min(least, values[k])
@@ -149,7 +149,7 @@ def _moved(v: float, step: float, room: float, upper: float, width: float) -> fl
 @njit(cache=True)
 def best_shift(
     slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float
-) -> float:
+) -> Any:
     """The multiplier b that minimises the upper bound; see :mod:`manykernels.smo.box`.
 
     The bound is convex in b with slope ``total − Σ v'(b)``: bisection down to neighbouring

@@ -28,7 +28,8 @@ def norm_and_weights(strengths: Any, q: float, weights: Any) -> float:
     root = total ** (1.0 / q)
     for j in range(len(strengths)):
         weights[j] = (max(strengths[j], 0.0) / (top * root)) ** (q - 1.0)
-    return top * root
+    norm: float = top * root
+    return norm
 
 
 @njit(cache=True)

@@ -107,9 +107,8 @@ class Ascent:
         rough = True
         while left > 0:
             goal = tol if part.is_whole or not rough else _ROUGH * tol
-            taken, self.violation = ascend(
-                *part.arguments, goal, min(left, _LOOK_EVERY, 2 * len(part.v))
-            )
+            n_steps = min(left, _LOOK_EVERY, 2 * len(part.v))
+            taken, self.violation = ascend(*part.arguments(goal, n_steps))
             left -= taken
             self.n_steps += taken
             if self.violation > goal and left > 0:
@@ -146,7 +145,7 @@ class Ascent:
         return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), rounding)
 
     def _write_back(self, part: _Part) -> None:
-        self.v = part.all_variables()
+        self.v = self.problem.feasible(part.all_variables())
         # Afresh, without the rounding of where it all began.
         self.f = self._product(self.v)
 
@@ -219,8 +218,9 @@ class Ascent:
         """Slopes of D on the face, less their mean, which the equality takes up."""
         v = self.v[free]
         slopes = self.problem.linear[free] - self.f[free] - self.problem.ridge[free] * v
-        slopes = slopes - self.problem.width * np.sign(v)
-        return slopes - slopes.mean()
+        slopes -= self.problem.width * np.sign(v)
+        slopes -= slopes.mean()
+        return slopes
 
     def _longest(self, free: Indices, step: Array) -> tuple[float, int | None]:
         """How much of the step fits into the box, and which variable stops it."""
@@ -281,8 +281,8 @@ class _Part:
     def is_whole(self) -> bool:
         return len(self.rows) == len(self.ascent.v)
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self, tol: float, n_steps: int) -> tuple[Any, ...]:
+        """What the loop wants."""
         problem, rows = self.ascent.problem, self.rows
         return (
             self.K,
@@ -294,6 +294,8 @@ class _Part:
             self.v,
             self.up,
             self.down,
+            tol,
+            n_steps,
         )
 
     def shrunk(self) -> _Part:

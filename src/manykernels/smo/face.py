@@ -54,4 +54,5 @@ class Face:
         centred = np.asfortranarray(right - right.mean(axis=0))
         plain, _ = linalg.lapack.dpotrs(self._factor, centred, lower=0)
         solution: Array = plain - self._ones * (plain.sum(axis=0) / self._ones.sum())
-        return solution - solution.mean(axis=0)
+        solution -= solution.mean(axis=0)
+        return solution

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .face import Array, Indices
 
-_EQUAL = 1e-12
+_EQUAL = 1e-13
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class BoxProblem:
         """A feasible point that is `v` where that is one, and close to it where it is not."""
         v = np.clip(v, self.lower, self.upper)
         missing = self.total - float(v.sum())
-        if abs(missing) <= _EQUAL * max(abs(self.total), float(np.abs(v).max(initial=0.0))):
+        if abs(missing) <= _EQUAL * max(abs(self.total), float(np.abs(v).sum())):
             # Rounding; moving a variable off its bound for it would be worse.
             return v
         # Spread over the variables with room, in their order, those at a bound last.

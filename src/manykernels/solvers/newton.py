@@ -5,9 +5,9 @@ next point minimises the quadratic model over the whole weight domain,
 
     min_x  −g·(x − β) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
 
-an n-dimensional conic program, followed by a backtracking line search on F. (A loss may offer a
-better Q than ∇²F, see ``model_hessian``.) The gap is tested before the Hessian is asked for, so
-the last iteration needs none. The start is the minimiser of a coarse loss where there is one.
+an n-dimensional conic program. (A loss may offer a better Q than ∇²F, see ``model_hessian``.) The
+gap is tested before the Hessian is asked for, so the last iteration needs none. The start is the
+minimiser of a coarse loss where there is one.
 
 A quadratic is a poor picture of F far away: along one weight F falls like ``1/x``, so the model
 sends weights to zero where F explodes, and lets small weights grow by no more than half. The
@@ -22,9 +22,16 @@ Q is replaced by ``C^½ Q C^½``, and no weight may fall below a tenth of t_j in
 solution t = β and C = I, hence convergence stays quadratic; far from it, this is what keeps the
 number of factorisations small where plain Newton steps crawl.
 
-Should F reject the full step all the same, which happens where λ is close to rounding, the
-analytic update is tried before shorter steps: it never increases F and knows nothing of Q. And
-where differences of F drown in rounding, a point with half of the gap is progress.
+Should F reject the full step all the same, two more things are tried. The analytic update, which
+never increases F and knows nothing of Q: it helps where λ is close to rounding. Then tangents: F
+is convex, so the planes ``c_r − q_r·x`` at all points seen, rejected ones too, lie below it, and
+the model is not allowed to lie below the planes,
+
+    min_x  max(−g·(x − β), max_r c_r − q_r·x − F(β)) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
+
+Every trial adds a plane. That is what support vector machines with a small C need: there F has
+many kinks and little curvature, and the step is that of a bundle method with Q as its metric.
+And where differences of F drown in rounding, a point with half of the gap is progress.
 """
 
 from __future__ import annotations

@@ -1,0 +1,110 @@
+"""
+Simple kernels, each in its own region
+======================================
+
+One weight per kernel is the same everywhere. :class:`~manykernels.LocalizedSVC` learns a gate
+beside the machine, which says where each kernel counts. Then a straight line may serve in one
+region and a parabola in another, or three straight lines do what no single one can.
+
+This is figure 1 of Gönen and Alpaydın (2013): four Gaussians, two for each class.
+"""
+
+# %%
+# 400 points to train on, 4000 to test. The class probabilities are known, and with them the best
+# boundary there is.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.lines import Line2D
+
+from manykernels import MKSVC, LocalizedSVC
+from manykernels.kernels import Polynomial
+
+MEANS = np.array([[-3.0, 1.0], [1.0, 1.0], [-1.0, -2.2], [3.0, -2.2]])
+VARIANCES = np.array([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
+
+
+def gauss4(n, rng):
+    """Points of four Gaussians; the first two are class 1."""
+    part = rng.integers(4, size=n)
+    X = MEANS[part] + np.sqrt(VARIANCES[part]) * rng.standard_normal((n, 2))
+    return X, (part < 2).astype(int)
+
+
+def bayes(X):
+    """Difference of the densities of the classes, positive for class 1."""
+    squares = (X[:, None] - MEANS) ** 2 / VARIANCES
+    densities = np.exp(-0.5 * squares.sum(axis=2)) / np.sqrt(VARIANCES.prod(axis=1))
+    return densities[:, :2].sum(axis=1) - densities[:, 2:].sum(axis=1)
+
+
+rng = np.random.default_rng(0)
+X, y = gauss4(400, rng)
+X_test, y_test = gauss4(4000, rng)
+
+# %%
+# A straight line and a parabola, with one weight for each and with a gate; then three straight
+# lines. The objective of a gate has local minima: of three random starts the best is kept.
+
+line, parabola = Polynomial(1, gamma=1.0), Polynomial(2, gamma=1.0)
+line_and_parabola = [("line", line), ("parabola", parabola)]
+three_lines = [("first", line), ("second", line), ("third", line)]
+options = {"C": 10.0, "normalize": "spherical"}
+local = {**options, "n_init": 3, "random_state": 0}
+models = {
+    "One weight each:\nline + parabola": MKSVC(line_and_parabola, p=1, **options),
+    "Localized:\nline + parabola": LocalizedSVC(line_and_parabola, **local),
+    "Localized:\nthree lines": LocalizedSVC(three_lines, **local),
+}
+print(f"{'':<36}{'test accuracy':>14}{'support vectors':>17}")
+for name, model in models.items():
+    model.fit(X, y)
+    print(
+        f"{name.replace(chr(10), ' '):<36}{model.score(X_test, y_test):>14.1%}"
+        f"{len(model.support_) / len(X):>17.0%}"
+    )
+print(f"{'best possible':<36}{np.mean((bayes(X_test) > 0) == y_test):>14.1%}")
+
+# %%
+# Where the gate takes one kernel on one side and another on the other, the change of kernels can
+# itself be the boundary: there the two curves run together.
+
+BLUE, ORANGE, INK, PINK = "#2a6f97", "#e08214", "#1b1b1b", "#c2408f"
+x1, x2 = np.meshgrid(np.linspace(-6.5, 6.5, 240), np.linspace(-8.5, 6, 240))
+grid = np.column_stack([x1.ravel(), x2.ravel()])
+
+
+def draw_zero(ax, values, **style):
+    """The curve on which `values` change their sign."""
+    style = {name: [value] for name, value in style.items()}
+    ax.contour(x1, x2, values.reshape(x1.shape), [0], **style)
+
+
+fig, axes = plt.subplots(1, 3, figsize=(11, 4.9), sharex=True, sharey=True, layout="constrained")
+for ax, (name, model) in zip(axes, models.items(), strict=True):
+    for label, color, marker in ((1, BLUE, "^"), (0, ORANGE, "o")):
+        ax.plot(*X[y == label].T, marker, ms=3.5, mew=0, color=color, alpha=0.8)
+    ax.plot(*X[model.support_].T, "o", ms=7, mfc="none", mec="#767676", mew=0.6)
+    draw_zero(ax, bayes(grid), colors=INK, linestyles=":", linewidths=1.3)
+    draw_zero(ax, model.decision_function(grid), colors=INK, linewidths=2.4)
+    if isinstance(model, LocalizedSVC):
+        # Logarithms: far out the smaller gates are too small to be told apart.
+        gates = np.log(np.maximum(model.gate(grid), 1e-300))
+        for j in range(gates.shape[1]):
+            lead = gates[:, j] - np.delete(gates, j, axis=1).max(axis=1)
+            draw_zero(ax, lead, colors=PINK, linestyles=(0, (5, 3)), linewidths=1.6)
+    ax.set_title(name, loc="left", weight="bold", fontsize=10)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_xlabel(
+        f"test accuracy {model.score(X_test, y_test):.1%}, "
+        f"{len(model.support_) / len(X):.0%} support vectors"
+    )
+handles = [
+    Line2D([], [], color=INK, lw=2.4, label="boundary learnt"),
+    Line2D([], [], color=INK, lw=1.3, ls=":", label="best boundary"),
+    Line2D([], [], color=PINK, lw=1.6, ls="--", label="two gates are equal"),
+    Line2D([], [], color="#767676", ls="", marker="o", mfc="none", label="support vector"),
+]
+fig.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+plt.show()

@@ -1,0 +1,180 @@
+"""J of a gate: its gradient against finite differences through the machine, and the paper's sums.
+
+Every gate meets every machine, with sample weights and without.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from manykernels.estimators._discriminant import fisher_targets
+from manykernels.gating import GATES, as_gate
+from manykernels.gating.machines import BoxMachine, MulticlassMachine, SquareMachine
+from manykernels.gating.objective import GatedObjective
+from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from tests.problems import random_gram_matrices
+
+M, D, P = 18, 2, 3
+TOL = 1e-11
+rng = np.random.default_rng(0)
+FEATURES = rng.standard_normal((M, D))
+# Something of the identity, so that each machine has one solution.
+KERNELS = [K + 0.1 * np.eye(M) for K in random_gram_matrices(P, M, seed=1)]
+LABELS = rng.permutation(np.arange(M) % 3)
+TARGETS = np.sin(2 * FEATURES[:, 0]) + 0.3 * rng.standard_normal(M)
+WEIGHTS = {"plain": np.ones(M), "weighted": rng.uniform(0.3, 2.0, M)}
+SIGNS = np.where(np.arange(3)[:, None] == LABELS, 1.0, -1.0)
+
+
+def square(weights):
+    masses = np.bincount(LABELS, weights=weights)
+    return SquareMachine(fisher_targets(LABELS, masses), 0.3, weights)
+
+
+MACHINES = {
+    "binary": lambda w: BoxMachine([hinge_problem(SIGNS[0], 2.0 * w)], TOL),
+    "regression": lambda w: BoxMachine([epsilon_insensitive_problem(TARGETS, w, 0.1)], TOL),
+    "one class": lambda w: BoxMachine([one_class_problem(w, 0.4)], TOL),
+    "shared": lambda w: BoxMachine([hinge_problem(y, 2.0 * w) for y in SIGNS], TOL),
+    "single": lambda w: MulticlassMachine(LABELS, 0.7 * w, 3, TOL),
+    "square": square,
+}
+every_gate = pytest.mark.parametrize("gate", GATES)
+every_machine = pytest.mark.parametrize("machine", MACHINES)
+with_and_without_weights = pytest.mark.parametrize("weights", WEIGHTS)
+
+
+def objective_of(gate, machine, weights="plain"):
+    return GatedObjective(KERNELS, as_gate(gate), FEATURES, MACHINES[machine](WEIGHTS[weights]))
+
+
+def random_point(objective, size=0.8):
+    start = objective.gate.start(FEATURES, P, np.random.default_rng(2))
+    return start + size * np.random.default_rng(3).standard_normal(len(start))
+
+
+@every_gate
+@every_machine
+@with_and_without_weights
+def test_gradient_agrees_with_finite_differences_of_the_trained_machine(gate, machine, weights):
+    objective = objective_of(gate, machine, weights)
+    theta = random_point(objective)
+    gradient = objective.evaluate(theta).gradient
+    size = np.linalg.norm(gradient)
+    assert size > 1e-3, "a flat J tests nothing"
+    steps = 1e-5 * np.eye(len(theta))
+    values = [[objective.evaluate(theta + s * step).value for s in (1, -1)] for step in steps]
+    numeric = np.array([(high - low) / 2e-5 for high, low in values])
+    assert_allclose(gradient, numeric, rtol=0, atol=1e-5 * size)
+
+
+@every_gate
+@every_machine
+@with_and_without_weights
+def test_value_falls_as_all_kernels_grow(gate, machine, weights):
+    """At the rate of ½ Σ_k v_kᵀ K_η v_k, which ties value, K_η and V to each other."""
+    objective = objective_of(gate, machine, weights)
+    point = objective.evaluate(random_point(objective))
+    assert 0.0 <= point.trained.slack <= 1e-9 * abs(point.value)
+    eta, V = point.outputs, point.trained.signed
+    combined = sum(np.outer(eta[:, p], eta[:, p]) * K for p, K in enumerate(KERNELS))
+    assert_allclose(objective.combined(eta), combined, rtol=1e-13, atol=1e-15)
+    # All kernels a little larger: Danskin once more, without a gate.
+    step = 1e-6
+    grown = objective.machine.train((1 + step) * combined).value
+    shrunk = objective.machine.train((1 - step) * combined).value
+    energy = 0.5 * float(np.einsum("ik,ij,jk->", V, combined, V))
+    assert_allclose((shrunk - grown) / (2 * step), energy, rtol=1e-4)
+
+
+def paper_gradient(gate, theta, eta, pairs):
+    """The double sums of section 2.3, `pairs` being Υ: every term as it stands in the paper."""
+    V = theta.reshape(P, D + 1)
+    gradient = np.zeros_like(V)
+    for i in range(M):
+        for j in range(M):
+            for m in range(P):
+                for h in range(P):
+                    if gate == "sigmoid" and h != m:
+                        continue
+                    term = pairs[i, j] * eta[i, h] * KERNELS[h][i, j] * eta[j, h]
+                    own = float(h == m)
+                    pulls = own - eta[i, m], own - eta[j, m]
+                    for pull, row in zip(pulls, (FEATURES[i], FEATURES[j]), strict=True):
+                        if gate == "gaussian":
+                            centre, width = V[m, :-1], np.exp(V[m, -1])
+                            away = row - centre
+                            gradient[m, :-1] -= term * pull * away / width**2
+                            # ∂/∂log σ = σ ∂/∂σ
+                            gradient[m, -1] -= term * pull * (away @ away) / width**2
+                        else:
+                            gradient[m] -= 0.5 * term * pull * np.append(row, 1.0)
+    return gradient.ravel()
+
+
+@every_gate
+@pytest.mark.parametrize("machine", ["binary", "regression", "one class", "single"])
+def test_gradient_is_the_double_sum_of_the_paper(gate, machine):
+    objective = objective_of(gate, machine)
+    point = objective.evaluate(random_point(objective))
+    if machine == "single":
+        # Before it is symmetrised: δ(y_i = y_j) A_i A_j − Σ_l α_i^l (2 α_j^{y_i} − α_j^l).
+        alpha = objective.machine._start
+        total = alpha.sum(axis=1)
+        pairs = np.outer(total, total) * (LABELS[:, None] == LABELS)
+        pairs = pairs - 2 * total[:, None] * alpha[:, LABELS].T + alpha @ alpha.T
+        assert not np.allclose(pairs, pairs.T)
+    else:
+        v = point.trained.signed[:, 0]
+        pairs = np.outer(v, v)
+    expected = paper_gradient(gate, point.theta, point.outputs, pairs)
+    assert_allclose(point.gradient, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
+
+
+def test_slope_is_that_of_the_energy_in_single_gate_outputs():
+    eta, V = rng.uniform(0, 1, (M, P)), rng.standard_normal((M, 2))
+    slope = objective_of("softmax", "binary").slope(eta, V)
+
+    def energy(eta):
+        return 0.5 * sum(
+            (V[:, k] * eta[:, p]) @ K @ (V[:, k] * eta[:, p])
+            for p, K in enumerate(KERNELS)
+            for k in range(2)
+        )
+
+    for i, p in [(0, 0), (5, 1), (17, 2)]:
+        step = np.zeros_like(eta)
+        step[i, p] = 1e-5
+        numeric = (energy(eta + step) - energy(eta - step)) / 2e-5
+        assert_allclose(slope[i, p], -numeric, rtol=1e-7)
+
+
+def test_shut_gates_leave_nothing():
+    objective = objective_of("softmax", "binary")
+    eta = np.zeros((M, P))
+    assert_array_equal(objective.combined(eta), np.zeros((M, M)))
+    eta[:9, 1] = 1.0
+    expected = np.zeros((M, M))
+    expected[:9, :9] = KERNELS[1][:9, :9]
+    assert_allclose(objective.combined(eta), expected, rtol=1e-15)
+
+
+@every_machine
+def test_where_a_machine_was_before_changes_nothing(machine):
+    """Warm starts and memory that is used again must not be seen."""
+    objective = objective_of("softmax", machine)
+    here, there = random_point(objective), random_point(objective, size=3.0)
+    first = objective.evaluate(here)
+    gradient = first.gradient.copy()
+    objective.evaluate(there)
+    again = objective.evaluate(here)
+    assert_allclose(again.value, first.value, rtol=1e-9)
+    size = np.abs(gradient).max()
+    assert_allclose(again.gradient, gradient, rtol=0, atol=1e-6 * size)
+    # A gradient that is asked for late is that of its own point.
+    late = objective.evaluate(here)
+    objective.evaluate(there)
+    assert_allclose(late.gradient, gradient, rtol=0, atol=1e-6 * size)
+    assert objective.n_trained == 5

@@ -1,0 +1,121 @@
+"""Every solver on support vector machines: values within the sum of the gaps, gaps true."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from manykernels.domains import TraceSimplex, lp_domain
+from manykernels.solvers import SOLVERS, Newton, Problem, certify
+from manykernels.solvers.base import complaint
+from tests.machines import LOSSES, check_feasible, machine, primal_optimum, stacks
+
+PS = [1.0, 1 + 2.0**-6, 1.5, 2.0, np.inf]
+M = 30
+STACKS = stacks(M)
+# What slow methods do not reach in the time of a test is no matter here: gaps must be true.
+TOLERANCES = {"sip": 1e-3, "silp": 1e-3}
+MOST_ITERATIONS = {"analytic": 15, "sip": 10, "silp": 10, "reduced-gradient": 5}
+MOST_ITERATIONS |= {"smo-mkl": 200, "interleaved": 200}
+# Those that know nothing of machines have tests of their own.
+GENERAL = {"analytic", "sip", "silp", "reduced-gradient"}
+
+
+def takes(name, loss, domain):
+    return complaint(SOLVERS[name](), Problem(loss.outline, domain, 1e-6)) is None
+
+
+@cache
+def optimum(kind, stack, p):
+    loss = machine(kind, STACKS[stack])
+    solution = Newton().solve(loss, lp_domain(p), tol=1e-7)
+    assert solution.certificate.rel_gap <= 1e-5
+    return solution.certificate
+
+
+def raised(loss):
+    """By how much a loss that learns C may raise its first weight, out of the domain."""
+    return 1e-9 * loss.kernels.row_diag.mean(axis=1).max() if loss.outline.learns_reg else 0.0
+
+
+def check(name, loss, domain, best, max_iter=None):
+    tol = TOLERANCES.get(name, 1e-6)
+    solution = SOLVERS[name]().solve(loss, domain, tol=tol, max_iter=max_iter)
+    found = solution.certificate
+    outside = raised(loss)
+    rounding = 1e-8 * abs(best.primal) + 2.0 * outside * solution.evaluation.gains[0]
+    assert abs(found.primal - best.primal) <= found.gap + best.gap + rounding
+    assert found.dual <= best.primal + rounding
+    assert solution.weights.min() >= 0.0
+    assert domain.gauge(solution.weights) <= 1.0 + 1e-8 + outside * domain.gauge(
+        np.eye(loss.n_kernels)[0]
+    )
+    check_feasible(loss, solution.evaluation)
+    point = loss.evaluate(solution.weights)
+    again = certify(point, domain, tol)
+    assert again.primal <= found.primal + point.slack + rounding
+    assert again.primal >= found.dual - rounding
+    gaps = [step.certificate.gap for step in solution.history]
+    assert min(gaps) >= -rounding
+    assert (np.diff(gaps) <= rounding).all(), "the best gap never grows"
+    return solution
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_values_agree_with_newton_within_the_gaps(name, kind):
+    for stack, matrices in STACKS.items():
+        for p in PS[::2] if name in GENERAL else PS:
+            loss, domain = machine(kind, matrices), lp_domain(p)
+            if takes(name, loss, domain):
+                best = optimum(kind, stack, p)
+                check(name, loss, domain, best, MOST_ITERATIONS.get(name))
+            else:
+                with pytest.raises(ValueError, match=f"solver='{name}' .*; solver='newton'"):
+                    SOLVERS[name]().solve(loss, domain)
+
+
+@pytest.mark.parametrize("kind", sorted(set(LOSSES) - {"joint squared hinge"}))
+def test_those_made_for_machines_get_there(kind):
+    for p in PS:
+        domain = lp_domain(p)
+        for name in ("interleaved", "smo-mkl", "qcqp"):
+            loss = machine(kind, STACKS["plain"])
+            if takes(name, loss, domain):
+                solution = check(name, loss, domain, optimum(kind, "plain", p))
+                assert solution.certificate.converged, (name, p)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_prices_of_the_trace_simplex(kind):
+    matrices = STACKS["plain"]
+    loss = machine(kind, matrices)
+    prices = np.trace(matrices, axis1=1, axis2=2)
+    if loss.outline.learns_reg:
+        prices = np.concatenate([[M], prices])
+    domain = TraceSimplex(prices)
+    best = Newton().solve(loss, domain, tol=1e-8).certificate
+    for name in SOLVERS:
+        if takes(name, loss, domain):
+            check(name, machine(kind, matrices), domain, best, MOST_ITERATIONS.get(name))
+
+
+CONIC = [("hinge", p) for p in (1.0, 1.5, 2.0, np.inf)]
+CONIC += [(kind, p) for kind in ("squared hinge", "epsilon", "one class") for p in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize(("kind", "p"), CONIC)
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_the_optimum_is_that_of_the_primal(kind, p):
+    matrices = stacks(60)["plain"]
+    value = primal_optimum(kind, matrices, p)
+    domain = lp_domain(p)
+    for name in ("newton", "interleaved", "smo-mkl", "qcqp"):
+        loss = machine(kind, matrices)
+        if takes(name, loss, domain):
+            solution = SOLVERS[name]().solve(loss, domain, tol=1e-6)
+            found = solution.certificate
+            assert found.converged, name
+            assert abs(found.primal - value) <= found.gap + 1e-6 * abs(value), name
