@@ -48,7 +48,7 @@ for p in (1, 2, np.inf):
     model = models[p] = MKSVR(kernels, p=p, C=1.0, epsilon=EPSILON).fit(X, y)
     error = np.sqrt(np.mean((model.predict(X_test) - truth) ** 2))
     print(
-        f"{f'p = {p}':<8}{np.count_nonzero(model.weights_ > 0.01):>14d}"
+        f"{f'p = {p:g}':<8}{np.count_nonzero(model.weights_ > 0.01):>14d}"
         f"{len(model.support_):>17d}{error:>12.3f}{model.certificate_.rel_gap:>15.0e}"
     )
 

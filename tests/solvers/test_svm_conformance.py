@@ -15,12 +15,10 @@ from tests.machines import LOSSES, check_feasible, machine, primal_optimum, stac
 PS = [1.0, 1 + 2.0**-6, 1.5, 2.0, np.inf]
 M = 30
 STACKS = stacks(M)
-# What slow methods do not reach in the time of a test is no matter here: gaps must be true.
 TOLERANCES = {"sip": 1e-3, "silp": 1e-3}
+# What methods for any loss do not reach in the time of a test is no matter here: gaps must be
+# true. They have tests of their own.
 MOST_ITERATIONS = {"analytic": 15, "sip": 10, "silp": 10, "reduced-gradient": 5}
-MOST_ITERATIONS |= {"smo-mkl": 200, "interleaved": 200}
-# Those that know nothing of machines have tests of their own.
-GENERAL = {"analytic", "sip", "silp", "reduced-gradient"}
 
 
 def takes(name, loss, domain):
@@ -67,25 +65,18 @@ def check(name, loss, domain, best, max_iter=None):
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_values_agree_with_newton_within_the_gaps(name, kind):
     for stack, matrices in STACKS.items():
-        for p in PS[::2] if name in GENERAL else PS:
+        for p in PS[::2] if name in MOST_ITERATIONS else PS:
             loss, domain = machine(kind, matrices), lp_domain(p)
             if takes(name, loss, domain):
                 best = optimum(kind, stack, p)
-                check(name, loss, domain, best, MOST_ITERATIONS.get(name))
+                solution = check(name, loss, domain, best, MOST_ITERATIONS.get(name))
+                if name not in MOST_ITERATIONS:
+                    # Of the others, those with p near 1 or kernels of any scale may be slow.
+                    limit = 1e-6 if stack == "plain" else 1e-3
+                    assert solution.certificate.rel_gap <= limit, (stack, p)
             else:
                 with pytest.raises(ValueError, match=f"solver='{name}' .*; solver='newton'"):
                     SOLVERS[name]().solve(loss, domain)
-
-
-@pytest.mark.parametrize("kind", sorted(set(LOSSES) - {"joint squared hinge"}))
-def test_those_made_for_machines_get_there(kind):
-    for p in PS:
-        domain = lp_domain(p)
-        for name in ("interleaved", "smo-mkl", "qcqp"):
-            loss = machine(kind, STACKS["plain"])
-            if takes(name, loss, domain):
-                solution = check(name, loss, domain, optimum(kind, "plain", p))
-                assert solution.certificate.converged, (name, p)
 
 
 @pytest.mark.parametrize("kind", LOSSES)
@@ -100,6 +91,21 @@ def test_prices_of_the_trace_simplex(kind):
     for name in SOLVERS:
         if takes(name, loss, domain):
             check(name, machine(kind, matrices), domain, best, MOST_ITERATIONS.get(name))
+
+
+@pytest.mark.parametrize("name", ["interleaved", "smo-mkl", "qcqp"])
+def test_an_observer_can_stop_them(name):
+    domain = lp_domain(1.0 if name == "qcqp" else 1.5)
+    seen = []
+
+    def stop_at_once(progress):
+        seen.append(progress)
+        return True
+
+    loss = machine("three outputs", STACKS["plain"])
+    solution = SOLVERS[name]().solve(loss, domain, tol=1e-9, observer=stop_at_once)
+    assert len(seen) == solution.n_iter == 1
+    assert np.isfinite(solution.certificate.gap)
 
 
 CONIC = [("hinge", p) for p in (1.0, 1.5, 2.0, np.inf)]

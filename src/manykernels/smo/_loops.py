@@ -147,9 +147,7 @@ def _moved(v: float, step: float, room: float, upper: float, width: float) -> fl
 
 
 @njit(cache=True)
-def best_shift(
-    slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float
-) -> Any:
+def best_shift(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
     """The multiplier b that minimises the upper bound; see :mod:`manykernels.smo.box`.
 
     The bound is convex in b with slope ``total − Σ v'(b)``: bisection down to neighbouring
