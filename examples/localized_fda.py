@@ -60,7 +60,8 @@ for alone, gated, test in zip(plain, (fda, svc, svr), tests, strict=True):
 
 # %%
 # The one-class machine knows no labels: it is given points beside the zigzag and is to refuse
-# points from anywhere in the square. One Gaussian kernel, or two that share the square.
+# points from anywhere in the square. One Gaussian kernel, or two that share the square: here the
+# gate brings nothing, a Gaussian kernel is local by itself.
 
 beside = np.column_stack([X[:, 0], height + 0.03 * rng.standard_normal(len(X))])
 fresh = np.column_stack([X_test[:, 0], height_test + 0.03 * rng.standard_normal(len(X_test))])

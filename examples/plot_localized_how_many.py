@@ -8,8 +8,8 @@ says that more do no harm, except that they take more time. Here is that figure 
 """
 
 # %%
-# One to eight linear kernels, on five draws of 200 points each, from one random start. Three kernels
-# also from the best of five starts.
+# One to eight linear kernels on five draws of 200 points each, from one random start. Three
+# kernels also with the best of five starts.
 
 import time
 
@@ -58,7 +58,7 @@ for label, (accuracy, support, seconds) in zip(labels, [*medians, three], strict
 # %%
 # A dot is one draw, the line the median. One line is not enough, and neither are two. With three,
 # a random start may end in a poor local minimum; more starts find a better one (diamond), and so
-# do more kernels. Time follows the number of steps more than the number of kernels.
+# do more kernels. From three kernels on the time hardly grows here.
 
 TITLES = ["Test accuracy, %", "Support vectors, %", "Training time, seconds"]
 BLUE, ORANGE = "#2a6f97", "#c55a11"

@@ -30,7 +30,8 @@ X = np.vstack([normal, outliers])
 kernels = [(f"{width:g}", RBF(0.5 / width**2)) for width in WIDTHS]
 
 # %%
-# ν bounds the share of samples left outside. The outliers are a twenty-fifth of all.
+# ν bounds the share of samples left outside; the outliers are 4% of all. All norms find the same
+# number of outliers. The widest kernel, alone at p = 1, leaves out more of the normal samples.
 
 NORMS = {"1": 1, "4": 4, "∞": np.inf}
 models = {name: MKOneClassSVM(kernels, p=p, nu=0.06).fit(X) for name, p in NORMS.items()}
@@ -39,12 +40,12 @@ for name, model in models.items():
     found = np.count_nonzero(model.predict(outliers) < 0)
     lost = np.count_nonzero(model.predict(normal) < 0)
     print(
-        f"{name:<4}{f'{found} of 10':>16}{f'{lost} of 240':>22}"
-        f"{model.certificate_.rel_gap:>15.0e}"
+        f"{name:<4}{f'{found} of 10':>16}{f'{lost} of 240':>22}{model.certificate_.rel_gap:>15.0e}"
     )
 
 # %%
-# Inside is shaded, support vectors are circled. Below, the weight of each width.
+# Inside is shaded, support vectors are circled. The plain sum even leaves a hole, and an island
+# beside two outliers. Below, the weight of each width.
 
 BLUE, ORANGE, INK = "#2a6f97", "#c55a11", "#1b1b1b"
 x1, x2 = np.meshgrid(np.linspace(-1.9, 2.9, 180), np.linspace(-1.4, 1.9, 140))
@@ -56,9 +57,7 @@ for (ax, bars), (name, model) in zip(axes.T, models.items(), strict=True):
     ax.contour(x1, x2, values, levels=[0], colors=[BLUE], linewidths=2)
     ax.plot(*normal.T, ".", ms=4, color="#767676", label="normal")
     ax.plot(*outliers.T, "X", ms=7, mec="white", color=ORANGE, label="outlier")
-    ax.plot(
-        *X[model.support_].T, "o", ms=9, mfc="none", mec=INK, mew=0.8, label="support vector"
-    )
+    ax.plot(*X[model.support_].T, "o", ms=9, mfc="none", mec=INK, mew=0.8, label="support vector")
     ax.set_title(f"p = {name}", loc="left", weight="bold", fontsize=10)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -70,5 +69,7 @@ for (ax, bars), (name, model) in zip(axes.T, models.items(), strict=True):
     bars.set_xlabel("width of the kernel")
     bars.spines[["top", "right", "left"]].set_visible(False)
 axes[1, 0].set_ylabel("weight")
-fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False)
+fig.legend(
+    *axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False
+)
 plt.show()

@@ -34,9 +34,7 @@ is_noise = np.array([name.startswith("noise") for name in views])
 # relative gap. Cost is counted in machines trained, here ten of them, one per digit, at a time.
 
 NORMS = {"1": 1, "2": 2, "∞": np.inf}
-shared = {
-    name: MKSVC("precomputed", p=p, C=1.0).fit(train, y_train) for name, p in NORMS.items()
-}
+shared = {name: MKSVC("precomputed", p=p, C=1.0).fit(train, y_train) for name, p in NORMS.items()}
 print(f"{'p':<4}{'kernels used':>14}{'test accuracy':>15}{'certified gap':>15}{'SVM solves':>12}")
 for name, model in shared.items():
     print(
@@ -54,8 +52,9 @@ print(f"\nweights shared, p = 1:    test accuracy {shared['1'].score(test, y_tes
 print(f"weights separate, p = 1:  test accuracy {separate.score(test, y_test):.1%}")
 
 # %%
-# At p = 1 noise gets nothing. At p = 2 it gets less than any view, at p = ∞ as much as they do.
-# Left to themselves, the digits choose differently.
+# At p = 1 noise gets nothing. At p = 2 it gets as much as the weakest view, at p = ∞ as all views.
+# Left to themselves, the digits choose differently; each has less to learn from, and some let in
+# a little noise.
 
 BLUE, PALE = "#2a6f97", "#b8b8b8"
 fig = plt.figure(figsize=(11, 3.8), layout="constrained")

@@ -54,7 +54,8 @@ for p in (1, 2, np.inf):
 
 # %%
 # As every kernel sees one column, the fit is a sum of functions of one column each. They are drawn
-# with ε to each side, and every sample where its deviation from the whole fit puts it.
+# with ε to each side, and every sample where its deviation from the whole fit puts it. The few per
+# cent that noise gets are all in narrow kernels, which follow the noise of the targets best.
 
 model = models[1]
 BLUE, ORANGE, INK = "#2a6f97", "#c55a11", "#1b1b1b"
@@ -89,7 +90,13 @@ for j, ax in enumerate(axes[1:]):
     place = part_of(j, X[:, j]) + deviation
     ax.plot(X[~outside, j], place[~outside], ".", ms=3, color="#767676", label="samples")
     ax.plot(
-        X[outside, j], place[outside], "o", ms=4.5, mfc="none", color=ORANGE, label="support vectors"
+        X[outside, j],
+        place[outside],
+        "o",
+        ms=4.5,
+        mfc="none",
+        color=ORANGE,
+        label="support vectors",
     )
     ax.set_title(f"Part of column “{COLUMNS[j]}”", loc="left", weight="bold", fontsize=10)
     ax.set_xlabel(COLUMNS[j])

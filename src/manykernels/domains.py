@@ -250,6 +250,10 @@ class TraceSimplex(Simplex):
 
     traces: Array
 
+    # Arrays do not compare as a whole, and the comparison of Simplex would leave them out.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __post_init__(self) -> None:
         traces = np.asarray(self.traces, dtype=np.float64)
         if traces.ndim != 1 or not np.isfinite(traces).all() or traces.min(initial=0.0) < 0:

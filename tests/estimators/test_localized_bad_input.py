@@ -202,7 +202,7 @@ def test_samples_that_are_no_problem():
         LocalizedFDA().fit(X[:4], np.arange(4))
     with refused("1 sample"):
         LocalizedOneClassSVM().fit(X[:1])
-    with refused("All sample weights are zero"):
+    with refused("at least one non-zero number"):
         LocalizedSVC().fit(X, Y, sample_weight=np.zeros(M))
     with refused("Negative values in data passed to `sample_weight`"):
         LocalizedSVC().fit(X, Y, sample_weight=-np.ones(M))
@@ -277,7 +277,7 @@ def interrupt(monkeypatch):
         for kind in (machines.BoxMachine, machines.MulticlassMachine, machines.SquareMachine):
 
             def train(self, K, original=kind.train):
-                trained.append(kind)
+                trained.append(K.shape)
                 if len(trained) == when:
                     raise KeyboardInterrupt
                 return original(self, K)
@@ -291,7 +291,7 @@ def interrupt(monkeypatch):
 @every_model
 @pytest.mark.parametrize("when", [2, 5])
 def test_an_interruption_leaves_the_best_model_so_far(name, when, interrupt):
-    whole = fit(name, tol=1e-7, max_iter=1000, n_init=2)
+    whole = fit(name, tol=1e-7, max_iter=1000)
     assert whole.finished_
     kind = MODELS[name][0].__name__
     trained = interrupt(when)

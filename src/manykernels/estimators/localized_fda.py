@@ -47,7 +47,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         How kernels are made comparable; by default every sample has length one.
     quasi_newton : bool, default=True
         Steps of L-BFGS on the gate instead of the paper's gradient steps.
-    gate_tol : float, default=1e-4
+    gate_tol : float, default=1e-6
         A kernel is evaluated for a prediction only where both gates are above this.
     tol : float, default=1e-4
         Relative change of the objective at which to stop.
@@ -122,7 +122,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         n_init: int = 1,
         normalize: str | None = "spherical",
         quasi_newton: bool = True,
-        gate_tol: float = 1e-4,
+        gate_tol: float = 1e-6,
         tol: float = 1e-4,
         max_iter: int = 200,
         random_state: Any = None,

@@ -15,14 +15,15 @@ from ..losses import BoxLoss, OneClassLoss, Outline
 from ._support import INNER_SHARE, SupportVectorMachine
 
 _ROUNDING = 1e-10
+_NOTHING = 1e-15
 
 
-def on_the_inside(intercept: np.ndarray) -> np.ndarray:
+def on_the_inside(intercept: np.ndarray, size: float = 0.0) -> np.ndarray:
     """An intercept by which samples on the boundary are inside, whatever rounding says.
 
-    Free support vectors are there.
+    Free support vectors are there. `size` is that of the terms that scores are sums of.
     """
-    return intercept + _ROUNDING * np.abs(intercept)
+    return intercept + _ROUNDING * np.abs(intercept) + _NOTHING * size
 
 
 class MKOneClassSVM(OutlierMixin, SupportVectorMachine):
@@ -132,9 +133,13 @@ class MKOneClassSVM(OutlierMixin, SupportVectorMachine):
 
         self._fit_machine(X, y, data, mass, losses)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        self.intercept_ = on_the_inside(self.intercept_)
         self.offset_ = -float(self.intercept_[0])
         return self
+
+    def _keep_machine(self, stack: Any, transform: Any, losses: Any, solutions: Any) -> None:
+        super()._keep_machine(stack, transform, losses, solutions)
+        largest = float((self.weights_ @ stack.row_diag).max())
+        self.intercept_ = on_the_inside(self.intercept_, largest * self.dual_coef_.sum())
 
     def _outline(self, n_samples: int, n_kernels: int) -> Outline:
         return Outline(OneClassLoss, n_samples, n_kernels, 1)

@@ -50,7 +50,10 @@ _LEAST_TOL = 1e-12
 _MOST_POLISHED = 4000
 _POLISHING_ROUNDS = 6
 _STEPS_BETWEEN_POLISHES = 30
-_RIGID = 3.0
+_RIGID = 0.1
+_MOST_SOFT = 500
+_SMALL = 100
+_POLISH_COST = 5.0
 _ROUNDING = 1e-15
 _TINY = 1e-300
 
@@ -131,12 +134,17 @@ class Ascent:
         while tol > least and self.n_steps < most:
             # Where many steps do not do, solving for the free variables may.
             self.run(tol, min(_STEPS_BETWEEN_POLISHES * len(self.v), most - self.n_steps))
-            # The system of the free variables is wanted for the Hessian anyway.
-            self.polish()
+            if self._polish_is_cheap():
+                self.polish()
             if self._within(rel_gap):
                 return
             if self.violation <= tol:
                 tol *= 0.1
+
+    def _polish_is_cheap(self) -> bool:
+        """Whether it takes no longer than the steps so far."""
+        n_free = int(self.problem.free(self.v).sum())
+        return n_free <= _SMALL or n_free**3 <= _POLISH_COST * self.n_steps * len(self.v)
 
     def _within(self, rel_gap: float) -> bool:
         dual = self.problem.value(self.v, self.f)
@@ -209,6 +217,10 @@ class Ascent:
         with np.errstate(over="ignore"):
             stiffness = force * (force / barrier)
         nearly = np.flatnonzero(stiffness < _RIGID * self._diagonal.max())
+        most = max(_MOST_SOFT, int((force == 0.0).sum()))
+        if len(nearly) > most:
+            # Far from the solution all are; a model of the softest is good enough there.
+            nearly = np.sort(nearly[np.argsort(stiffness[nearly], kind="stable")[:most]])
         if not 2 <= len(nearly) <= _MOST_POLISHED:
             return self.face()
         stiffness[nearly] *= ranges.sum() / ranges[nearly]

@@ -54,7 +54,7 @@ _INDISTINGUISHABLE = 1e-10
 _ROUNDING = 1e-13
 _MAX_BENDING = 1e8
 _LEAST_LEVEL = 1e-3
-_WORTHWHILE = 1e-2
+_WORTHWHILE = 0.3
 
 
 @dataclass(frozen=True)
