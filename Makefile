@@ -60,6 +60,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.large
 	$(BIN)/python -m benchmarks.svm
 	$(BIN)/python -m benchmarks.easymkl
+	$(BIN)/python -m benchmarks.localized
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf $(VENV) build dist out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -65,8 +65,7 @@ _SOURCES = {
         ["olivetti/olivettifaces.mat"],
     ),
     "concrete": (
-        f"{_UCI}: Concrete Compressive Strength\n"
-        "  https://archive.ics.uci.edu/dataset/165",
+        f"{_UCI}: Concrete Compressive Strength\n  https://archive.ics.uci.edu/dataset/165",
         ["concrete/Concrete_Data.xls"],
     ),
     "mcycle": (

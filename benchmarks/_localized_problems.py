@@ -134,7 +134,9 @@ def gauss4(quick: bool, *, standard: bool) -> Problem:
         X, y = sample_gauss4(n_pool + n_test, rng)
         if standard:
             X = StandardScaler().fit(X[:n_pool]).transform(X)
-        halves = RepeatedStratifiedKFold(n_splits=2, n_repeats=1 if quick else 5, random_state=seed)
+        halves = RepeatedStratifiedKFold(
+            n_splits=2, n_repeats=1 if quick else 5, random_state=seed
+        )
         folds = list(halves.split(X[:n_pool], y[:n_pool]))
         return Draw({"all": X}, y, folds, np.arange(n_pool, n_pool + n_test))
 

@@ -289,9 +289,9 @@ def test_the_summary_of_regions_counts_training_samples(machine):
         assert row["kernel"] == model.kernel_names_[p] == PAIRS[p][0]
         assert row.get("gate", 0) == k
         assert row["mean_gate"] == pytest.approx(gates[k, :, p].mean())
-        assert row["n_active"] == np.sum(gates[k, :, p] > 1e-4)
+        assert row["n_active"] == np.sum(gates[k, :, p] > model.gate_tol)
         assert row["n_largest"] == np.sum(gates[k].argmax(axis=1) == p)
-        assert row["n_support"] == np.sum(gates[k, model.support_, p] > 1e-4)
+        assert row["n_support"] == np.sum(gates[k, model.support_, p] > model.gate_tol)
     assert sum(row["n_largest"] for row in summary) == N_TRAIN * len(gates)
 
 
@@ -330,21 +330,25 @@ WAVES = np.where(SIDE < 0, np.sin(6 * FAR[:, 0]), np.sin(FAR[:, 0]))
 def test_kernels_are_compared_only_where_both_gates_are_open(gating):
     kernels = [("narrow", Noted(10.0)), ("wide", Noted(0.3))]
     model = LocalizedSVR(
-        kernels, gating=gating, C=10.0, tol=1e-6, max_iter=1000, random_state=0
+        kernels, gating=gating, gate_tol=0.0, C=10.0, tol=1e-6, max_iter=1000, random_state=0
     ).fit(FAR, WAVES)
-    COMPARED.clear()
-    found = model.predict(FAR)
-    counted = model.evaluations(FAR)
-    assert sum(COMPARED) == counted.computed
-    assert counted.total == 2 * 120 * len(model.support_)
-    assert 0 < counted.saved == counted.total - counted.computed
-    # Every term left out has a gate of at most gate_tol, and kernels of at most one.
-    bound = model.gate_tol * 2 * np.abs(model.dual_coef_).sum()
-    every = model.set_params(gate_tol=0.0).predict(FAR)
-    assert model.evaluations(FAR).saved <= counted.saved
-    assert_allclose(found, every, rtol=0, atol=bound)
-    shut = model.set_params(gate_tol=0.999999).evaluations(FAR)
-    assert shut.computed < counted.computed
+    every = model.predict(FAR)
+    saved = [model.evaluations(FAR).saved]
+    for gate_tol in (1e-6, 1e-4, 1e-2):
+        model.set_params(gate_tol=gate_tol)
+        COMPARED.clear()
+        found = model.predict(FAR)
+        counted = model.evaluations(FAR)
+        assert sum(COMPARED) == counted.computed
+        assert counted.total == 2 * 120 * len(model.support_)
+        assert counted.saved == counted.total - counted.computed
+        saved.append(counted.saved)
+        # Every term left out has a gate of at most gate_tol; the rest of it is at most one.
+        bound = gate_tol * 2 * np.abs(model.dual_coef_).sum()
+        assert_allclose(found, every, rtol=0, atol=bound)
+    assert saved == sorted(saved)
+    assert saved[-1] > counted.total / 4
+    assert np.any(found != every)
 
 
 def test_all_gates_shut_leave_the_intercept():

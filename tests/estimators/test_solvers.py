@@ -134,7 +134,9 @@ def test_every_program_learns_the_same_reg(name):
 @pytest.mark.parametrize("name", ["dual", "coordinate"])
 def test_solvers_that_need_a_number_say_so(name):
     X, y = binary()
-    with pytest.raises(ValueError, match=f"solver='{name}' needs a number for reg, not .joint."):
+    with pytest.raises(
+        ValueError, match=f"solver='{name}' needs a number for reg or C, not .joint."
+    ):
         MKFDA(p=2, reg="joint", solver=name).fit(X, y)
 
 

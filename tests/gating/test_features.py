@@ -190,6 +190,34 @@ def test_units_do_not_matter(shift, scale):
     assert_allclose(gating.transform(scale * NEW + shift), standard(VALUES, NEW), atol=1e-6)
 
 
+@pytest.mark.parametrize("what", [None, [3, 0]], ids=repr)
+def test_a_weight_of_two_is_a_repeated_row(what):
+    counts = np.arange(12) % 3
+    counted = GatingFeatures(what).fit(VALUES, sample_weight=counts)
+    repeated = GatingFeatures(what).fit(np.repeat(VALUES, counts, axis=0))
+    assert_allclose(counted.mean_, repeated.mean_, rtol=1e-12)
+    assert_allclose(counted.scale_, repeated.scale_, rtol=1e-12)
+    assert_allclose(counted.transform(NEW), repeated.transform(NEW), rtol=1e-10)
+    scaled = GatingFeatures(what).fit(VALUES, sample_weight=7.5 * counts)
+    assert_allclose(scaled.transform(NEW), counted.transform(NEW), rtol=1e-12)
+
+
+def test_weights_count_in_units_of_a_kernel_map_too():
+    weights = np.linspace(0.1, 2.0, 12)
+    K = RBF(gamma=0.01)(VALUES)
+    mean = np.average(K, axis=0, weights=weights)
+    scale = np.sqrt(np.average((K - mean) ** 2, axis=0, weights=weights))
+    gating = GatingFeatures(RBF(gamma=0.01)).fit(VALUES, sample_weight=weights)
+    assert_allclose(gating.transform(VALUES), (K - mean) / scale, rtol=1e-8, atol=1e-12)
+
+
+def test_a_column_that_varies_only_where_nothing_counts_is_constant():
+    X = VALUES.copy()
+    X[1:, 2] = 4.0
+    weights = np.r_[0.0, np.ones(11)]
+    assert GatingFeatures().fit(X, sample_weight=weights).scale_[2] == 0.0
+
+
 def test_new_rows_do_not_influence_each_other():
     gating = GatingFeatures().fit(VALUES)
     assert_array_equal(gating.transform(NEW)[2:3], gating.transform(NEW[2:3]))
@@ -253,9 +281,10 @@ def test_all_constant(what):
         GatingFeatures(what).fit(np.full((5, 2), 0.1))
 
 
-def test_one_row_is_constant():
-    with pytest.raises(ValueError, match="gating features are constant"):
-        GatingFeatures().fit(VALUES[:1])
+@pytest.mark.parametrize("what", [None, [0], 1, StandardScaler(), RBF(gamma=1.0)], ids=repr)
+def test_one_row_is_too_few(what):
+    with pytest.raises(ValueError, match="gating_features: a gate cannot be learnt from 1 sample"):
+        GatingFeatures(what).fit(VALUES[:1])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV, KFold
 
 from manykernels.kernels import (
     Center,
@@ -532,3 +534,102 @@ def test_joblib_memmap(any_stack, tmp_path):
     assert_equal_stacks(mapped[2:5, 2:5], any_stack[2:5, 2:5])
     centred = Center().fit_transform(mapped)
     assert_equal_stacks(centred, Center().fit_transform(any_stack))
+
+
+# -- features of the rows ----------------------------------------------------------------------
+
+TABLE = np.random.default_rng(7).normal(size=(N_ROWS, 2))
+
+
+def test_features_are_cut_along_with_the_rows(any_stack):
+    stack = any_stack.with_features(TABLE)
+    rows, cols = [4, 0, 4], [1, 2]
+    mask = np.arange(N_ROWS) % 2 == 0
+    for part, expected in [
+        (stack[rows], TABLE[rows]),
+        (stack[2:5], TABLE[2:5]),
+        (stack[mask], TABLE[mask]),
+        (stack[rows, cols], TABLE[rows]),
+        (stack[np.ix_(rows, cols)], TABLE[rows]),
+        (stack[:, cols], TABLE),
+        (stack[rows][[1]], TABLE[[0]]),
+        (stack.rows(slice(2, 6), np.array([2, 1])), TABLE[2:6]),
+        (stack.rows(slice(2, 6), np.arange(3)), TABLE[2:6]),
+        (stack.select([2, 0]), TABLE),
+        (stack.materialized(), TABLE),
+        (check_stack(stack, psd="clip"), TABLE),
+        (Spherical().fit_transform(stack), TABLE),
+        (Center().fit_transform(stack), TABLE),
+    ]:
+        assert_array_equal(part.features, expected)
+    assert_equal_stacks(stack, any_stack)
+
+
+def test_features_belong_to_the_stack_alone(plain):
+    table = TABLE.copy()
+    stack = plain.with_features(table)
+    assert plain.features is None
+    assert np.shares_memory(stack.data, plain.data)
+    table[:] = 0.0
+    assert_array_equal(stack.features, TABLE)
+    with pytest.raises(ValueError, match="read-only"):
+        stack.features[0] = 1.0
+    other = stack.with_features(TABLE[:, :1].tolist())
+    assert other.features.shape == (N_ROWS, 1)
+    assert stack.features.shape == (N_ROWS, 2)
+
+
+def test_features_are_saved_and_copied(any_stack, tmp_path):
+    for stack in (any_stack.with_features(TABLE), any_stack.with_features(TABLE)[:3, 4:]):
+        stack.save(tmp_path / "stack.npz")
+        loaded = KernelStack.load(tmp_path / "stack.npz")
+        for twin in (loaded, pickle.loads(pickle.dumps(stack)), copy.deepcopy(stack)):
+            assert_array_equal(twin.features, stack.features)
+            assert_equal_stacks(twin, stack)
+    any_stack.save(tmp_path / "without.npz")
+    assert KernelStack.load(tmp_path / "without.npz").features is None
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (TABLE[:-1], r"one row per row of the stack, 9; got an array of shape \(8, 2\)"),
+        (TABLE[:, 0], r"got an array of shape \(9,\)"),
+        (TABLE[:, :, None], r"got an array of shape \(9, 2, 1\)"),
+        (np.where(np.arange(9)[:, None] == 3, np.nan, TABLE), "not finite at 3, 0"),
+        (np.where(TABLE[5, 1] == TABLE, np.inf, TABLE), "not finite at 5, 1"),
+        ([["word"]] * 9, "could not convert string to float: 'word'"),
+    ],
+    ids=["short", "flat", "deep", "nan", "inf", "words"],
+)
+def test_tables_that_are_no_features(plain, table, message):
+    with pytest.raises(ValueError, match=message):
+        plain.with_features(table)
+
+
+class FeatureReader(BaseEstimator):
+    """An estimator on kernels that notes the features it is given."""
+
+    def __init__(self, number=0):
+        self.number = number
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
+    def fit(self, X, y):
+        assert X.gram
+        assert_array_equal(X.features, TABLE[y])
+        return self
+
+    def score(self, X, y):
+        assert X.shape == (3, 6, 3)
+        assert_array_equal(X.features, TABLE[y])
+        return float(self.number)
+
+
+def test_searches_cut_features_along_with_samples(plain):
+    stack, rows = plain.with_features(TABLE), np.arange(N_ROWS)
+    search = GridSearchCV(FeatureReader(), {"number": [1, 2]}, cv=KFold(3), error_score="raise")
+    assert search.fit(stack, rows).best_params_ == {"number": 2}

@@ -189,6 +189,8 @@ class Shrunk:
 
 
 class ShrunkEvaluation:
+    rounding, hyperbolic = 0.0, True
+
     def __init__(self, point, t):
         self.point = point
         self.weights, self.value = point.weights, point.value

@@ -134,7 +134,7 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"'coordinate' needs a number for reg.*'newton'"):
         Coordinate().solve(joint, lp_domain(2))
     X, y = table(30)
-    with pytest.raises(ValueError, match='needs a number for reg, not "joint"'):
+    with pytest.raises(ValueError, match='needs a number for reg or C, not "joint"'):
         MKFDA(solver="coordinate", reg="joint").fit(X, y)
 
 

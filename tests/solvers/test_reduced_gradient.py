@@ -32,6 +32,7 @@ class Value:
     value: float
     gains: np.ndarray
     slack: float = 0.0
+    rounding: float = 0.0
 
 
 class Parabola:

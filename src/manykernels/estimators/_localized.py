@@ -190,7 +190,7 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         if n_dead:
             _say(
                 f"{name}: the gate was saturated everywhere in {n_dead} of the starts, which were "
-                "made again. Scale the gating features, or use another gate or fewer of them."
+                "made again. Lower the scale of the gate, or use another one."
             )
         statuses = {r.best.status for r in found if r.best.status}
         if "interrupted" in statuses:

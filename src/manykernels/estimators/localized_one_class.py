@@ -29,7 +29,7 @@ class LocalizedOneClassSVM(OutlierMixin, LocalizedMachine):
     gating_features : None, columns, int, transformer or kernel, default=None
         What the gate looks at: all columns, some of them, principal components, what a
         transformer makes of X, or similarities with the training samples. With precomputed
-        kernels, the name of one of them, or None for the table of
+        kernels, the name of one of them (similarities by it), or all of this for the table of
         :meth:`KernelStack.with_features`.
     nu : float in (0, 1], default=0.5
         At most this share of the training samples is left outside.

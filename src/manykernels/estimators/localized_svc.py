@@ -32,7 +32,7 @@ class LocalizedSVC(ClassifierMixin, LocalizedMachine):
     gating_features : None, columns, int, transformer or kernel, default=None
         What the gate looks at: all columns, some of them, principal components, what a
         transformer makes of X, or similarities with the training samples. With precomputed
-        kernels, the name of one of them, or None for the table of
+        kernels, the name of one of them (similarities by it), or all of this for the table of
         :meth:`KernelStack.with_features`.
     C : float, default=1.0
         Penalty of samples inside the margin.

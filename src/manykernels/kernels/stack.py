@@ -169,6 +169,8 @@ class KernelStack(KernelArithmetic):
         # Pickling does not keep arrays read-only.
         self.__dict__.update(state)
         self.data.flags.writeable = False
+        if self.features is not None:
+            self.features.flags.writeable = False
 
     # -- what scikit-learn asks of an array ------------------------------------------------
 

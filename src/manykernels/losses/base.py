@@ -54,6 +54,16 @@ class Evaluation(Protocol):
         ...
 
     @property
+    def rounding(self) -> float:
+        """How large F may be where it is zero but for rounding."""
+        ...
+
+    @property
+    def hyperbolic(self) -> bool:
+        """Whether gains fall like ``1/x²`` as a weight x grows, others held."""
+        ...
+
+    @property
     def dual(self) -> Array:
         """The inner solution α* that attains F, (n_samples, n_outputs)."""
         ...
@@ -124,12 +134,15 @@ class Certificate:
         ``primal − dual``, never negative beyond rounding.
     tol : float
         The relative gap asked for.
+    rounding : float
+        How large `primal` may be where it is zero but for rounding; a gap of that size is none.
     """
 
     primal: float
     dual: float
     gap: float
     tol: float
+    rounding: float = 0.0
 
     @property
     def rel_gap(self) -> float:
@@ -138,5 +151,5 @@ class Certificate:
 
     @property
     def converged(self) -> bool:
-        """Whether `rel_gap` is within `tol`."""
-        return self.rel_gap <= self.tol
+        """Whether `rel_gap` is within `tol`, or `gap` is rounding."""
+        return self.rel_gap <= self.tol or self.gap <= self.rounding

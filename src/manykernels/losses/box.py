@@ -145,6 +145,16 @@ class BoxPoint:
         return float(sum(solution.primal for solution in self.solutions))
 
     @property
+    def rounding(self) -> float:
+        """What ``½vᵀKv`` cannot tell from zero."""
+        return float(sum(solution.rounding for solution in self.solutions))
+
+    @property
+    def hyperbolic(self) -> bool:
+        """Whether c is there to set the scale of v."""
+        return any(solution.scaled for solution in self.solutions)
+
+    @property
     def slack(self) -> float:
         """``P − D``."""
         return float(sum(solution.gap for solution in self.solutions))

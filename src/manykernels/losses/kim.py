@@ -39,6 +39,7 @@ papers' λ = 1e-8, enters `value` and `slack`: the certificate stays true.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,6 +205,9 @@ class KimEvaluation:
     midpoint: float
     _loss: KimLoss = field(repr=False)
     _within: Array = field(repr=False)
+
+    rounding: ClassVar[float] = 0.0
+    hyperbolic: ClassVar[bool] = True
 
     @property
     def ratio(self) -> float:

@@ -238,8 +238,9 @@ class SquareEvaluation:
     gains: Array
     _loss: SquareLoss = field(repr=False)
     _solution: Array = field(repr=False)
-    #: The inner problem is solved exactly.
-    slack = 0.0
+    #: The inner problem is solved exactly, and F is far from zero.
+    slack = rounding = 0.0
+    hyperbolic = True
 
     @property
     def outputs(self) -> Array:

@@ -69,6 +69,14 @@ class TiltedEvaluation:
         return self.scale * self.plain.slack
 
     @property
+    def rounding(self) -> float:
+        return self.scale * self.plain.rounding
+
+    @property
+    def hyperbolic(self) -> bool:
+        return self.plain.hyperbolic
+
+    @property
     def dual(self) -> Array:
         return self.plain.dual
 

@@ -43,6 +43,18 @@ def set_slopes(
         down[k] = _falling(slopes[k], v[k], lower[k], width)
 
 
+@njit(cache=True)
+def plain_slopes(up: Any, down: Any, v: Any, width: float) -> Any:
+    """The slopes that `set_slopes` made `up` and `down` of."""
+    slopes = np.empty(len(v))
+    for k in range(len(v)):
+        if up[k] > -_HALF_BLOCKED:
+            slopes[k] = up[k] + width if v[k] >= 0.0 else up[k] - width
+        else:
+            slopes[k] = down[k] + width if v[k] > 0.0 else down[k] - width
+    return slopes
+
+
 @njit(cache=True, fastmath=_FAST)
 def _position_of_largest(values: Any) -> int:
     """First position of the largest value, block by block: `max` alone uses vector units."""

@@ -37,13 +37,16 @@ from typing import Any
 import numpy as np
 
 from .face import Array, Face, Indices
-from .program import BoxProblem, BoxSolution
+from .program import BoxProblem, BoxSolution, rounding
 
 # LIBSVM's tolerance on violations, and when it looks for variables to leave out.
 DEFAULT_TOL = 1e-3
 _LOOK_EVERY = 1000
+_FIRST_LOOK = 100
 _WORTH_SHRINKING = 0.7
 _ROUGH = 10.0
+_STEPS_TO_TRUST = 2
+_NOT_CANCELLED = 0.1
 _STEPS_PER_SAMPLE = 10_000
 _LEAST_CURVATURE = 1e-12
 _LEAST_TOL = 1e-12
@@ -54,7 +57,6 @@ _RIGID = 0.1
 _MOST_SOFT = 500
 _SMALL = 100
 _POLISH_COST = 5.0
-_ROUNDING = 1e-15
 _TINY = 1e-300
 
 
@@ -98,6 +100,8 @@ class Ascent:
         self._least_curvature = max(_LEAST_CURVATURE * largest, np.finfo(float).tiny)
         self.n_steps = 0
         self.violation = np.inf
+        # From a start that is nearly right most variables can be left out soon.
+        self._look = _LOOK_EVERY if start is None else _FIRST_LOOK
         self._face: tuple[Indices, Face | None] | None = None
 
     def run(self, tol: float, max_steps: int | None = None) -> None:
@@ -110,10 +114,12 @@ class Ascent:
         rough = True
         while left > 0:
             goal = tol if part.is_whole or not rough else _ROUGH * tol
-            n_steps = min(left, _LOOK_EVERY, 2 * len(part.v))
+            n_steps = min(left, self._look, 2 * len(part.v))
+            self._look = min(2 * self._look, _LOOK_EVERY)
             taken, self.violation = ascend(*part.arguments(goal, n_steps))
             left -= taken
             self.n_steps += taken
+            part.n_steps += taken
             if self.violation > goal and left > 0:
                 part = part.shrunk()
             elif part.is_whole:
@@ -148,12 +154,17 @@ class Ascent:
 
     def _within(self, rel_gap: float) -> bool:
         dual = self.problem.value(self.v, self.f)
-        # Where D itself is next to nothing, what vᵀKv cannot tell from rounding.
-        rounding = _ROUNDING * float(self._diagonal.max()) * float(np.abs(self.v).sum()) ** 2
-        return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), rounding)
+        nothing = rounding(self.v, float(self._diagonal.max()))
+        return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), nothing)
 
     def _write_back(self, part: _Part) -> None:
-        self.v = self.problem.feasible(part.all_variables())
+        v = part.all_variables()
+        self.v = self.problem.feasible(v)
+        linear = self.problem.linear
+        if part.is_whole and part.n_steps <= _STEPS_TO_TRUST * len(v) and self.v is v:
+            self.f = linear - part.slopes() - self.problem.ridge * v
+            if np.abs(self.f).max() >= _NOT_CANCELLED * np.abs(linear).max():
+                return
         # Afresh, without the rounding of where it all began.
         self.f = self._product(self.v)
 
@@ -260,7 +271,8 @@ class Ascent:
 
     def solution(self) -> BoxSolution:
         """Where the ascent is now."""
-        return self.problem.solution(self.v, self.f, self.n_steps)
+        largest = float(self._diagonal.max())
+        return self.problem.solution(self.v, self.f, self.n_steps, largest)
 
 
 @dataclass
@@ -277,6 +289,7 @@ class _Part:
     v: Array
     up: Array
     down: Array
+    n_steps: int = 0
 
     @classmethod
     def whole(cls, ascent: Ascent) -> _Part:
@@ -309,6 +322,12 @@ class _Part:
             tol,
             n_steps,
         )
+
+    def slopes(self) -> Array:
+        """``c − Kv − r∘v`` of the variables in play, as the steps have kept it."""
+        from ._loops import plain_slopes
+
+        return np.asarray(plain_slopes(self.up, self.down, self.v, self.ascent.problem.width))
 
     def shrunk(self) -> _Part:
         """Without the variables that are stopped on both sides, if they are many."""

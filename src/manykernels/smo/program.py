@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .face import Array, Indices
 
 _SHORT = 0.1
+_ROUNDING = 1e-15
 _EQUAL = 1e-13
 
 
@@ -43,7 +44,8 @@ class BoxProblem:
 
     def feasible(self, v: Array) -> Array:
         """A feasible point that is `v` where that is one, and close to it where it is not."""
-        v = np.clip(v, self.lower, self.upper)
+        if (v < self.lower).any() or (v > self.upper).any():
+            v = np.clip(v, self.lower, self.upper)
         missing = self.total - float(v.sum())
         if abs(missing) <= _EQUAL * max(abs(self.total), float(np.abs(v).sum())):
             # Rounding; moving a variable off its bound for it would be worse.
@@ -108,8 +110,8 @@ class BoxProblem:
         set_slopes(slopes, v, self.lower, self.upper, self.width, up, down)
         return up, down
 
-    def solution(self, v: Array, f: Array, n_steps: int = 0) -> BoxSolution:
-        """What v is worth, with ``f = Kv``."""
+    def solution(self, v: Array, f: Array, n_steps: int = 0, largest: float = 0.0) -> BoxSolution:
+        """What v is worth, with ``f = Kv`` and the largest entry of K."""
         up, down = self.slopes(v, f)
         return BoxSolution(
             v=v,
@@ -119,6 +121,8 @@ class BoxProblem:
             dual=self.value(v, f),
             violation=float(up.max() - down.min()),
             n_steps=n_steps,
+            rounding=rounding(v, largest),
+            scaled=bool(self.linear.any()),
         )
 
     def bias(self, v: Array, up: Array, down: Array) -> float:
@@ -154,6 +158,10 @@ class BoxSolution:
         Largest up less smallest down.
     n_steps : int
         Pair steps taken.
+    rounding : float
+        What ``½vᵀKv`` cannot tell from zero.
+    scaled : bool
+        Whether c is not zero.
     """
 
     v: Array
@@ -163,8 +171,15 @@ class BoxSolution:
     dual: float
     violation: float
     n_steps: int
+    rounding: float
+    scaled: bool
 
     @property
     def gap(self) -> float:
         """``primal − dual``."""
         return self.primal - self.dual
+
+
+def rounding(v: Array, largest: float) -> float:
+    """What ``½vᵀKv`` cannot tell from zero, for entries of K up to `largest`."""
+    return _ROUNDING * largest * float(np.abs(v).sum()) ** 2

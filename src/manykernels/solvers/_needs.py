@@ -39,7 +39,7 @@ def dual_program(solver: Solver, problem: Problem) -> str | None:
 
 def fixed_regularization(solver: Solver, problem: Problem) -> str | None:
     """λ is given."""
-    return 'needs a number for reg, not "joint"' if problem.outline.learns_reg else None
+    return 'needs a number for reg or C, not "joint"' if problem.outline.learns_reg else None
 
 
 def on_a_simplex(solver: Solver, problem: Problem) -> str | None:

@@ -63,7 +63,7 @@ def certify(
     """
     gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
     dual = max(evaluation.value - gap - evaluation.slack, bound)
-    return Certificate(evaluation.value, dual, evaluation.value - dual, tol)
+    return Certificate(evaluation.value, dual, evaluation.value - dual, tol, evaluation.rounding)
 
 
 @dataclass(frozen=True)

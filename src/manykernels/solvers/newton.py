@@ -23,20 +23,25 @@ solution t = β and C = I, hence convergence stays quadratic; far from it, this 
 number of factorisations small where plain Newton steps crawl.
 
 Should F reject the full step all the same, two more things are tried. The analytic update, which
-never increases F and knows nothing of Q: it helps where λ is close to rounding. Then tangents: F
-is convex, so the planes ``c_r − q_r·x`` at all points seen, rejected ones too, lie below it, and
-the model is not allowed to lie below the planes,
+never increases F and knows nothing of Q: it helps where λ is close to rounding. Then cuts
+(:mod:`~manykernels.solvers.cuts`): the planes at all points seen, rejected ones too, lie below F,
+and the slope of the model gives way to the greatest of them,
 
-    min_x  max(−g·(x − β), max_r c_r − q_r·x − F(β)) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
+    min_x  max_r (c_r − q_r·x) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
 
-Every trial adds a plane. That is what support vector machines with a small C need: there F has
-many kinks and little curvature, and the step is that of a bundle method with Q as its metric.
+Every trial adds a plane, and the shares that planes have in the maximum give a lower bound on F,
+which may prove that β is good enough where its own gap does not. That is what support vector
+machines with a small C need: there F has many kinks and little curvature, and the step is that of
+a bundle method with Q as its metric.
 And where differences of F drown in rounding, a point with half of the gap is progress.
+
+The one-class machine is different: its F is linear along rays and falls as fast whatever the
+weights. A loss that is not `hyperbolic` gets the plain quadratic.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,13 +49,18 @@ from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from .analytic import updated
 from .base import Solver, Walk, certify
-from .quadratic import Planes, minimize_quadratic
+from .cuts import Cuts, mixed_bound, plane
+from .quadratic import minimize_above_planes, minimize_quadratic
 
 _ARMIJO = 1e-4
 _MAX_TRIALS = 12
-_MAX_TANGENTS = 60
+_MAX_CUTS = 60
+_NO_STEP = 1e-12
+_SOFTER = 1e-3
+_STIFFEST = 1e8
 # Changes of F below this fraction may be rounding and cannot be judged by a line search.
 _INDISTINGUISHABLE = 1e-10
+_HARDLY = 1e-7
 _ROUNDING = 1e-13
 _MAX_BENDING = 1e8
 _LEAST_LEVEL = 1e-3
@@ -73,15 +83,16 @@ class Newton(Solver, name="newton"):
         if start is None:
             start = self._coarse_start(loss, domain, walk.max_iter)
         point = loss.evaluate(start)
-        tangents = Tangents()
-        n_trials = 1
-        while not walk.arrive(point, n_trials):
-            tangents.add(point)
-            following, n_trials = self._search(loss, domain, point, tangents)
-            if following is None:
-                walk.n_inner_solves += n_trials
+        cuts = Cuts(_MAX_CUTS)
+        found = Found(point, 1)
+        while not walk.arrive(point, found.n_solves, found.bound):
+            cuts.add(point)
+            found = self._search(loss, domain, point, cuts, walk.tol)
+            if found.point is None:
+                # What the trials have proved is not lost.
+                walk.arrive(point, found.n_solves, found.bound)
                 break
-            point = following
+            point = found.point
 
     def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
         start = domain.start(loss.n_kernels)
@@ -93,29 +104,46 @@ class Newton(Solver, name="newton"):
         return self.solve(coarse, domain, tol=self.coarse_tol, max_iter=max_iter).weights
 
     @staticmethod
-    def _search(
-        loss: Loss, domain: Domain, point: Evaluation, tangents: Tangents
-    ) -> tuple[Evaluation | None, int]:
-        """A point that lowers F enough, and the trials it took."""
+    def _search(loss: Loss, domain: Domain, point: Evaluation, cuts: Cuts, tol: float) -> Found:
+        """A point that lowers F enough; or `point` itself, once it is proved good enough."""
         model = Model.at(point, domain)
-        target = model.minimizer(None)
+        target = model.minimizer()
+        found = Found(None, 0)
         for trial in range(_MAX_TRIALS):
-            # The analytic update came after the first trial.
-            n_solves = trial + 1 + (trial > 0)
-            candidate = loss.evaluate(target)
-            if improves(candidate, point, domain):
-                return candidate, n_solves
-            tangents.add(candidate)
+            if model.moves_to(target):
+                candidate = loss.evaluate(target)
+                found.n_solves += 1
+                if improves(candidate, point, domain):
+                    found.point = candidate
+                    return found
+                cuts.add(candidate)
+            else:
+                model = replace(model, quadratic=_SOFTER * model.quadratic)
             if trial == 0:
                 with np.errstate(divide="ignore"):
                     log_weights = updated(np.log(point.weights), point.gains, domain)
                 balanced = loss.evaluate(np.exp(log_weights))
+                found.n_solves += 1
                 slope = -float(point.gains @ (target - point.weights))
-                if balanced.value <= point.value + _WORTHWHILE * slope:
-                    return balanced, 2
-                tangents.add(balanced)
-            target = model.minimizer(tangents.above(point))
-        return None, _MAX_TRIALS + 1
+                if balanced.value <= point.value + _WORTHWHILE * min(slope, -_ROUNDING):
+                    found.point = balanced
+                    return found
+                cuts.add(balanced)
+            target, bound = model.minimizer_above(cuts)
+            found.bound = max(found.bound, bound)
+            if certify(point, domain, tol, found.bound).converged:
+                found.point = point
+                return found
+        return found
+
+
+@dataclass
+class Found:
+    """What a search has found: a point, the inner solves it took, and a lower bound on F."""
+
+    point: Evaluation | None
+    n_solves: int
+    bound: float = -np.inf
 
 
 @dataclass(frozen=True)
@@ -131,38 +159,42 @@ class Model:
     def at(cls, point: Evaluation, domain: Domain) -> Model:
         quadratic = point.model_hessian(certify(point, domain, 0.0).gap)
         heading, factors = _secants(point, np.diag(quadratic), domain)
+        # At a kink the curvature of one side can be next to infinite: more than a solver can take.
+        most = _STIFFEST * float(point.gains.max()) / float(point.weights.max())
+        stiff = np.diag(quadratic) * factors**2
+        factors = factors * np.sqrt(most / np.maximum(stiff, most)) if most > 0.0 else factors
         quadratic = factors[:, None] * quadratic * factors
         return cls(point, domain, quadratic, np.minimum(0.1 * heading, point.weights))
 
-    def minimizer(self, planes: Planes | None) -> Array:
-        """Where the model, or what planes have above it, is least over the domain."""
+    def moves_to(self, target: Array) -> bool:
+        """Whether `target` is another point."""
+        step = np.abs(target - self.point.weights).max()
+        return bool(step > _NO_STEP * target.max())
+
+    def minimizer(self) -> Array:
+        """Where the model is least over the domain."""
         point = self.point
         linear = -point.gains - self.quadratic @ point.weights
-        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower, planes)
+        target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower)
         rounding = _ROUNDING * float(point.gains @ point.weights)
         if target is None or point.gains @ (target - point.weights) <= -rounding:
             # Never worse than a step of the conditional gradient, which always descends.
             target = self.domain.maximizer(point.gains)
         return target
 
-
-class Tangents:
-    """Tangent planes of F at the points seen, ``F(x) ≥ c_r − q_r·x``."""
-
-    def __init__(self) -> None:
-        self._planes: list[tuple[float, Array]] = []
-
-    def add(self, point: Evaluation) -> None:
-        """Take in the plane at `point`."""
-        constant = point.value - point.slack + float(point.weights @ point.gains)
-        self._planes = [*self._planes, (constant, point.gains)][-_MAX_TANGENTS:]
-
-    def above(self, point: Evaluation) -> Planes:
-        """The planes, less the one at `point`."""
-        constants = np.array([constant for constant, _ in self._planes])
-        slopes = np.array([slope for _, slope in self._planes])
-        here = point.value - point.slack + float(point.weights @ point.gains)
-        return Planes(constants - here, slopes - point.gains)
+    def minimizer_above(self, cuts: Cuts) -> tuple[Array, float]:
+        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove."""
+        constant, slope = plane(self.point)
+        constants = np.append(cuts.constants, constant)
+        slopes = np.vstack([cuts.slopes, slope])
+        linear = -self.quadratic @ self.point.weights
+        solved = minimize_above_planes(
+            linear, self.quadratic, self.domain, self.lower, (constants - constant, slopes)
+        )
+        if solved is None:
+            return self.domain.maximizer(self.point.gains), -np.inf
+        target, shares = solved
+        return target, mixed_bound(constants, slopes, shares, self.domain)
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
@@ -173,13 +205,15 @@ def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
         return True
     # Close to the solution differences of F are rounding, but slopes and gaps are not. The same
     # test for the parabola through both slopes (Hager and Zhang 2005, (22)); or half of the gap,
-    # which is progress whatever F says.
+    # which is progress where F hardly rises.
     end_slope = -float(candidate.gains @ step)
     if (
         candidate.value <= point.value + _INDISTINGUISHABLE * abs(point.value)
         and end_slope <= (2.0 * _ARMIJO - 1.0) * slope
     ):
         return True
+    if candidate.value > point.value + _HARDLY * abs(point.value) + candidate.slack:
+        return False
     gap, new_gap = (certify(place, domain, 0.0).gap for place in (point, candidate))
     return new_gap <= 0.5 * gap
 
@@ -187,6 +221,8 @@ def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
 def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Array, Array]:
     """Where each weight is heading, t, and the square roots of the factors C; see the module."""
     gains, weights = point.gains, point.weights
+    if not point.hyperbolic:
+        return np.zeros(len(gains)), np.ones(len(gains))
     # Without gain or curvature there is no hyperbola; these weights are left to the model.
     alive = (gains > _ROUNDING * gains.max()) & (curvatures > 0.0)
     if not alive.any():

@@ -119,7 +119,7 @@ def _solve_together(
             if walks[j].arrive(candidate):
                 solved[j] = candidate
             else:
-                trials[j] = Model.at(candidate, domain).minimizer(None)
+                trials[j] = Model.at(candidate, domain).minimizer()
     return [(j, solved[j]) for j in losses]
 
 

@@ -21,49 +21,49 @@ _POLISHING_STEPS = 8
 _EDGE_ZERO = 1e-8
 
 
-@dataclass(frozen=True)
-class Planes:
-    """``max_r constants_r − slopes_r·x``: tangents of a convex function, from below."""
-
-    constants: Array
-    slopes: Array
-
-    def highest(self, x: Array) -> float:
-        """The maximum at x."""
-        return float((self.constants - self.slopes @ x).max())
-
-
 def minimize_quadratic(
-    linear: Array,
-    quadratic: Array,
-    domain: Domain,
-    lower: Array | None = None,
-    planes: Planes | None = None,
+    linear: Array, quadratic: Array, domain: Domain, lower: Array | None = None
 ) -> Array | None:
     """``argmin_x linear·x + ½ xᵀ quadratic x`` over ``lower ≤ x ∈ B``, on the boundary of B.
 
-    With `planes`, the objective is ``linear·x + ½ xᵀ quadratic x + max(0, highest plane)``. None
-    if the solver fails. Weights that are zero at the solution are exact zeros.
+    None if the solver fails. Weights that are zero at the solution are exact zeros.
     """
     lower = np.zeros(len(linear)) if lower is None else lower
     size = np.abs(linear).max()
     if not np.isfinite(size) or size == 0.0:
         return None
     linear, quadratic = linear / size, quadratic / size
-    if planes is not None:
-        planes = Planes(planes.constants / size, planes.slopes / size)
-    found = _interior_point(linear, quadratic, domain, lower, planes)
+    found, _ = _interior_point(linear, quadratic, domain, lower, None)
     if found is None:
         return None
-    if planes is not None and planes.highest(found) > -_TOLERANCE:
-        # On an edge between planes the optimality conditions below are not these.
-        x = np.maximum(np.where(found < _EDGE_ZERO * found.max(), 0.0, found), lower)
-        return domain.onto_boundary(x) if x.any() else None
     x = np.maximum(domain.settle(found, -(linear + quadratic @ found)), lower)
     if not x.any():
         return None
     free = (x > 0.0) & (x > 1.001 * lower)
     return _polish(linear, quadratic, domain.onto_boundary(x), free, domain)
+
+
+def minimize_above_planes(
+    linear: Array,
+    quadratic: Array,
+    domain: Domain,
+    lower: Array,
+    planes: tuple[Array, Array],
+) -> tuple[Array, Array] | None:
+    """``argmin_x linear·x + ½ xᵀ quadratic x + max_r (constants_r − slopes_r·x)`` over the same.
+
+    With the share of each plane in the maximum at the solution; None if the solver fails.
+    """
+    constants, slopes = planes
+    size = max(float(np.abs(linear).max()), float(np.abs(slopes).max()))
+    if not np.isfinite(size) or size == 0.0:
+        return None
+    scaled = (constants / size, slopes / size)
+    found, multipliers = _interior_point(linear / size, quadratic / size, domain, lower, scaled)
+    if found is None:
+        return None
+    x = np.maximum(np.where(found < _EDGE_ZERO * found.max(), 0.0, found), lower)
+    return (domain.onto_boundary(x), multipliers[: len(constants)]) if x.any() else None
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,13 @@ def _program(domain: Domain, n: int) -> _Program:
 
 
 def _interior_point(
-    linear: Array, quadratic: Array, domain: Domain, lower: Array, planes: Planes | None
-) -> Array | None:
+    linear: Array,
+    quadratic: Array,
+    domain: Domain,
+    lower: Array,
+    planes: tuple[Array, Array] | None,
+) -> tuple[Array | None, Array]:
+    """The solution, if there is any, and the multipliers of the constraints."""
     n = len(linear)
     program = _program(domain, n)
     form = program.form
@@ -115,26 +120,31 @@ def _interior_point(
     solver = clarabel.DefaultSolver(objective, full_linear, matrix, bound, cones, program.settings)
     result = solver.solve()
     if result.status not in _USABLE:
-        return None
-    x: Array = np.maximum(np.asarray(result.x)[:n], 0.0)
-    return x
+        return None, np.empty(0)
+    return np.maximum(np.asarray(result.x)[:n], 0.0), np.asarray(result.z)
 
 
 def _under_planes(
-    objective: Any, linear: Array, matrix: Any, bound: Array, cones: list[Any], planes: Planes
+    objective: Any,
+    linear: Array,
+    matrix: Any,
+    bound: Array,
+    cones: list[Any],
+    planes: tuple[Array, Array],
 ) -> tuple[Any, Array, Any, Array, list[Any]]:
-    """The program with one more variable t, ``t ≥ 0`` and above all planes, added to its cost."""
-    n_planes, n = planes.slopes.shape
+    """The program with one more variable t, above all planes and added to its cost."""
+    constants, slopes = planes
+    n_planes, n = slopes.shape
     n_variables = matrix.shape[1]
-    rows = np.zeros((n_planes + 1, n_variables + 1))
-    rows[:-1, :n] = -planes.slopes
+    rows = np.zeros((n_planes, n_variables + 1))
+    rows[:, :n] = -slopes
     rows[:, -1] = -1.0
     above = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], 1))])
     # The rows of planes come first, so that the cones stay in order.
     matrix = sparse.vstack([sparse.csc_matrix(rows), above], format="csc")
-    bound = np.concatenate([-planes.constants, [0.0], bound])
+    bound = np.concatenate([-constants, bound])
     objective = sparse.block_diag([objective, sparse.csc_matrix((1, 1))], format="csc")
-    cones = [clarabel.NonnegativeConeT(n_planes + 1), *cones]
+    cones = [clarabel.NonnegativeConeT(n_planes), *cones]
     return objective, np.append(linear, 1.0), matrix, bound, cones
 
 

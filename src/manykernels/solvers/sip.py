@@ -1,15 +1,8 @@
 """Semi-infinite programs by cutting planes: the wrapper algorithms of the papers.
 
-F is the largest of infinitely many functions linear in β, one for every α. The solution α_r at
-weights β_r gives the cut
-
-    F(β) ≥ c_r − β·q_r ,    q_r = g(β_r) ,   c_r = D(α_r, β_r) + β_r·q_r
-
-which is D(α_r, β), so it holds whether or not α_r is optimal. If it is, D(α_r, β_r) = F(β_r); if
-not, D lies below the value of the loss by its slack, and the value itself would make a cut that
-can pass above F.
-
-The restricted master problem minimises the greatest of the cuts so far,
+F is the largest of infinitely many functions linear in β, one for every α: each inner solution
+gives a cut (:mod:`~manykernels.solvers.cuts`). The restricted master problem minimises the
+greatest of the cuts so far,
 
     min_{ζ, β} ζ   s.t.  ζ ≥ c_r − β·q_r  (r = 1 … t),   β ∈ B
 
@@ -29,11 +22,8 @@ problem. (With a single expansion the papers' test can hold at weights far from 
 
 Cutting planes know no curvature: weights jump between corners of B, most of all at p = 1, where
 the gap of the weights themselves stays around 1e-2 when the papers' test holds. But the
-multipliers y of the cuts, ``y ≥ 0, Σ y_r = 1``, mix them into one that holds everywhere,
-
-    F(b) ≥ Σ_r y_r c_r − σ_B(Σ_r y_r q_r)   for all b ∈ B
-
-whatever the accuracy of the master; the certificate uses the better of the two bounds.
+multipliers of the cuts in the master mix them into one that proves more, whatever the accuracy of
+the master; the certificate uses the better of the two bounds.
 """
 
 from __future__ import annotations
@@ -50,6 +40,7 @@ from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from ._needs import on_a_simplex
 from .base import Need, Problem, Solver, Walk
+from .cuts import Cuts, mixed_bound
 
 # The feasibility tolerance of linear programs: what cuts cannot tell apart.
 _LEAST_TOL = 1e-7
@@ -96,16 +87,14 @@ class SIP(Solver, name="sip"):
         weights = domain.start(loss.n_kernels) if start is None else start
         point = loss.evaluate(weights)
         master = _master(domain, point.value, loss.n_kernels)
-        cuts: list[tuple[float, Array]] = []
+        cuts = Cuts()
         least = bound = -np.inf
         while not walk.arrive(point, bound=bound) and not _rise(point, least) <= eps:
-            constant = _dual_value(point) + float(point.weights @ point.gains)
-            cuts.append((constant, point.gains))
-            master.add_cut(*cuts[-1])
+            master.add_cut(*cuts.add(point))
             weights, least, mixture, failure = master.solve(point.weights)
             if failure:
                 return f"the master problem with {len(cuts)} cuts ended as {failure}"
-            bound = _mixed_bound(cuts, mixture, domain)
+            bound = mixed_bound(cuts.constants, cuts.slopes, mixture, domain)
             point = loss.evaluate(domain.onto_boundary(weights))
         return f"|1 − S/θ| is {abs(_rise(point, least)):.1e}"
 
@@ -131,17 +120,6 @@ def _dual_value(point: Evaluation) -> float:
 def _rise(point: Evaluation, least: float) -> float:
     """By which fraction the cut at `point` lifts the master problem there, ``(D − ζ)/|ζ|``."""
     return (_dual_value(point) - least) / abs(least) if least > -np.inf else np.inf
-
-
-def _mixed_bound(cuts: list[tuple[float, Array]], mixture: Array, domain: Domain) -> float:
-    """Lower bound on F that a mixture of cuts proves."""
-    shares = np.maximum(mixture, 0.0)
-    if not shares.any() or not np.isfinite(shares).all():
-        return -np.inf
-    shares = shares / shares.sum()
-    constants = np.array([constant for constant, _ in cuts])
-    slopes = np.array([slope for _, slope in cuts])
-    return float(shares @ constants) - domain.support(shares @ slopes)
 
 
 class _Master(Protocol):
