@@ -53,10 +53,12 @@ from .cuts import Cuts, mixed_bound, plane
 from .quadratic import minimize_above_planes, minimize_quadratic
 
 _ARMIJO = 1e-4
-_MAX_TRIALS = 12
+_MAX_TRIALS = 16
 _MAX_CUTS = 60
 _NO_STEP = 1e-12
-_SOFTER = 1e-3
+_SOFTER = 0.1
+_MORE_THAN_EXPECTED = 1.5
+_PATIENCE = 5
 _STIFFEST = 1e8
 # Changes of F below this fraction may be rounding and cannot be judged by a line search.
 _INDISTINGUISHABLE = 1e-10
@@ -85,14 +87,15 @@ class Newton(Solver, name="newton"):
         point = loss.evaluate(start)
         cuts = Cuts(_MAX_CUTS)
         found = Found(point, 1)
+        stiffness = 1.0
         while not walk.arrive(point, found.n_solves, found.bound):
             cuts.add(point)
-            found = self._search(loss, domain, point, cuts, walk.tol)
+            found = self._search(loss, domain, point, cuts, walk.tol, stiffness)
             if found.point is None:
                 # What the trials have proved is not lost.
                 walk.arrive(point, found.n_solves, found.bound)
                 break
-            point = found.point
+            point, stiffness = found.point, found.stiffness
 
     def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
         start = domain.start(loss.n_kernels)
@@ -104,20 +107,31 @@ class Newton(Solver, name="newton"):
         return self.solve(coarse, domain, tol=self.coarse_tol, max_iter=max_iter).weights
 
     @staticmethod
-    def _search(loss: Loss, domain: Domain, point: Evaluation, cuts: Cuts, tol: float) -> Found:
+    def _search(
+        loss: Loss,
+        domain: Domain,
+        point: Evaluation,
+        cuts: Cuts,
+        tol: float,
+        stiffness: float,
+    ) -> Found:
         """A point that lowers F enough; or `point` itself, once it is proved good enough."""
-        model = Model.at(point, domain)
+        model = Model.at(point, domain, stiffness)
         target = model.minimizer()
         found = Found(None, 0)
         for trial in range(_MAX_TRIALS):
-            if model.moves_to(target):
+            moved = model.moves_to(target)
+            if moved:
                 candidate = loss.evaluate(target)
                 found.n_solves += 1
                 if improves(candidate, point, domain):
                     found.point = candidate
+                    if trial == 0:
+                        found.stiffness = model.revised(stiffness, candidate)
                     return found
                 cuts.add(candidate)
-            else:
+            if trial >= _PATIENCE or not moved:
+                # The cuts know more by now than the curvature of a side of a kink.
                 model = replace(model, quadratic=_SOFTER * model.quadratic)
             if trial == 0:
                 with np.errstate(divide="ignore"):
@@ -139,11 +153,15 @@ class Newton(Solver, name="newton"):
 
 @dataclass
 class Found:
-    """What a search has found: a point, the inner solves it took, and a lower bound on F."""
+    """What a search has found: a point, the inner solves it took, and a lower bound on F.
+
+    `stiffness` is the factor of curvatures for the next model.
+    """
 
     point: Evaluation | None
     n_solves: int
     bound: float = -np.inf
+    stiffness: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -156,15 +174,27 @@ class Model:
     lower: Array
 
     @classmethod
-    def at(cls, point: Evaluation, domain: Domain) -> Model:
+    def at(cls, point: Evaluation, domain: Domain, stiffness: float = 1.0) -> Model:
         quadratic = point.model_hessian(certify(point, domain, 0.0).gap)
         heading, factors = _secants(point, np.diag(quadratic), domain)
         # At a kink the curvature of one side can be next to infinite: more than a solver can take.
         most = _STIFFEST * float(point.gains.max()) / float(point.weights.max())
         stiff = np.diag(quadratic) * factors**2
         factors = factors * np.sqrt(most / np.maximum(stiff, most)) if most > 0.0 else factors
-        quadratic = factors[:, None] * quadratic * factors
+        quadratic = stiffness * (factors[:, None] * quadratic * factors)
         return cls(point, domain, quadratic, np.minimum(0.1 * heading, point.weights))
+
+    def revised(self, stiffness: float, reached: Evaluation) -> float:
+        """The factor of curvatures for the next model, by how far F fell on the way here.
+
+        Beside a kink F can fall by more than a model with the curvature of the kink allows.
+        """
+        step = reached.weights - self.point.weights
+        expected = float(self.point.gains @ step) - 0.5 * float(step @ self.quadratic @ step)
+        fell = self.point.value - reached.value
+        if fell > _MORE_THAN_EXPECTED * expected > 0.0:
+            return _SOFTER * stiffness
+        return min(1.0, stiffness / _SOFTER)
 
     def moves_to(self, target: Array) -> bool:
         """Whether `target` is another point."""
