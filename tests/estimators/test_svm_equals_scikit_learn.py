@@ -56,6 +56,9 @@ def assert_same_machine(ours, theirs, test, tolerance=1e-6):
 # -- classification --------------------------------------------------------------------------
 
 
+UNDETERMINED = {"share": 0.05, "class_weight": "balanced", "C": 1e-3}
+
+
 @pytest.mark.parametrize("C", PENALTIES)
 @pytest.mark.parametrize("share", [0.5, 0.05])
 @pytest.mark.parametrize(
@@ -63,6 +66,9 @@ def assert_same_machine(ours, theirs, test, tolerance=1e-6):
     [(None, False), (None, True), ("balanced", False), ({0: 0.5, 1: 3.0}, True)],
 )
 def test_two_classes(C, share, class_weight, weighted):
+    if {"share": share, "class_weight": class_weight, "C": C} == UNDETERMINED:
+        check_undetermined_bias()
+        return
     X, y = samples(share)
     train, test = kernel(X)
     labels = np.array(["no", "yes"])[y]
@@ -76,6 +82,29 @@ def test_two_classes(C, share, class_weight, weighted):
     assert_array_equal(ours.predict(test), theirs.predict(test))
     assert_array_equal(ours.classes_, theirs.classes_)
     assert ours.C_ == C
+
+
+def check_undetermined_bias():
+    """All samples are at their bounds, so that a range of biases is best.
+
+    By rounding LIBSVM takes one sample to be free, and the bias from it; ours is the middle.
+    """
+    X, y = samples(UNDETERMINED["share"])
+    train, test = kernel(X)
+    settings = {"C": UNDETERMINED["C"], "class_weight": "balanced"}
+    theirs = SVC(**THEIRS, **settings).fit(train, y)
+    ours = MKSVC(**OURS, **settings).fit(train, y)
+    shift = ours.decision_function(test) - theirs.decision_function(test)
+    assert_allclose(shift, shift[0], atol=1e-8)
+    penalties = UNDETERMINED["C"] * N_TRAIN / (2 * np.bincount(y)[y])
+
+    def total_slack(machine):
+        margins = np.where(y == 1, 1, -1) * machine.decision_function(train)
+        return penalties @ np.maximum(1 - margins, 0)
+
+    assert_allclose(total_slack(ours), total_slack(theirs), rtol=1e-9)
+    lower, upper = (1 - penalties[0]) * np.array([-1, 1])
+    assert lower < ours.intercept_[0] < upper
 
 
 def test_balanced_classes_count_weights_as_repetitions():

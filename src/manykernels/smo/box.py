@@ -159,7 +159,7 @@ class Ascent:
 
     def _write_back(self, part: _Part) -> None:
         v = part.all_variables()
-        self.v = self.problem.feasible(v)
+        self.v = self.problem.snapped(self.problem.feasible(v))
         linear = self.problem.linear
         if part.is_whole and part.n_steps <= _STEPS_TO_TRUST * len(v) and self.v is v:
             self.f = linear - part.slopes() - self.problem.ridge * v
@@ -192,7 +192,7 @@ class Ascent:
             v[free] += length * step
             if stopped is not None:
                 v[free[stopped]] = self._stop(free[stopped], step[stopped])
-            v = self.problem.feasible(v)
+            v = self.problem.snapped(self.problem.feasible(v))
             change = v - self.v
             product = self._product(change)
             bend = change @ product + self.problem.ridge @ change**2

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .face import Array, Indices
 
 _SHORT = 0.1
+_SNAP = 1e-13
 _ROUNDING = 1e-15
 _EQUAL = 1e-13
 
@@ -59,6 +60,18 @@ class BoxProblem:
         share[order] = np.clip(abs(missing) - before, 0.0, room[order])
         # Rounding must not carry a variable beyond its bound, nor leave it just short of it.
         return np.where(share < room, np.clip(v + side * share, self.lower, self.upper), end)
+
+    def snapped(self, v: Array) -> Array:
+        """`v` with the variables that are off a bound, or off the kink, by rounding put there.
+
+        A variable that can move both ways has a say in the bias, whatever the room it has.
+        """
+        reach = _SNAP * np.minimum(self.upper - self.lower, np.abs(v).max(initial=0.0))
+        snapped = np.where(np.abs(v - self.upper) <= reach, self.upper, v)
+        snapped = np.where(np.abs(v - self.lower) <= reach, self.lower, snapped)
+        if self.width > 0.0:
+            snapped = np.where(np.abs(v) <= reach, 0.0, snapped)
+        return snapped if (snapped != v).any() else v
 
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
         """The program of some of the variables, the others held where they are in `v`.
