@@ -10,7 +10,7 @@ import joblib
 
 from manykernels import __version__
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "clarabel", "highspy")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "clarabel", "highspy", "numba")
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> str:

@@ -37,6 +37,21 @@ class RowWeights(KernelInput):
             return data, y, weights
         return self._without(data, kept), None if y is None else y[kept], weights[kept]
 
+    def _targeted_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Data, numbers to be predicted and weights of the rows that count."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        data = self._read_training(X)
+        targets = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
+        check_consistent_length(data, targets)
+        data, kept, weights = self._weighted_rows(data, targets, sample_weight)
+        assert kept is not None
+        return data, kept, weights
+
     def _labelled_rows(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:

@@ -12,10 +12,10 @@ from .._sklearn import Interval, num_samples
 from ..gating.machines import BoxMachine
 from ..losses.hinge import one_class_problem
 from ._localized import LocalizedMachine
-from .one_class import on_the_inside
+from ._outputs import InsideOrOutside
 
 
-class LocalizedOneClassSVM(OutlierMixin, LocalizedMachine):
+class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
     """One-class support vector machine with kernels weighted differently in different regions.
 
     Parameters
@@ -145,18 +145,5 @@ class LocalizedOneClassSVM(OutlierMixin, LocalizedMachine):
         weights = np.ones(num_samples(data)) if mass is None else mass
         self._fit_gates(data, mass, [BoxMachine([one_class_problem(weights, self.nu)])])
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        self.intercept_ = on_the_inside(self.intercept_)
-        self.offset_ = -float(self.intercept_[0])
+        self._set_offset()
         return self
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How well each row is in line with the training samples, without the offset."""
-        return self._scores(X)[:, 0]
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distance from the boundary, negative outside."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """1 inside, −1 outside."""
-        return np.where(self.decision_function(X) >= 0, 1, -1)

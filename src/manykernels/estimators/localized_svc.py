@@ -12,10 +12,11 @@ from .._sklearn import Interval, StrOptions
 from ..gating.machines import BoxMachine, Machine, MulticlassMachine
 from ..losses.hinge import hinge_problem
 from ._localized import LocalizedMachine
+from ._outputs import ClassesByMargin
 from ._rows import class_factors
 
 
-class LocalizedSVC(ClassifierMixin, LocalizedMachine):
+class LocalizedSVC(ClassesByMargin, ClassifierMixin, LocalizedMachine):
     """Support vector classification with kernels weighted differently in different regions.
 
     A gate, learnt along with the machine, says how much each kernel counts at each sample:
@@ -181,17 +182,3 @@ class LocalizedSVC(ClassifierMixin, LocalizedMachine):
         if self.multi_class == "separate":
             return [BoxMachine([problem]) for problem in problems]
         return [BoxMachine(problems)]
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distances from the margins, (n_rows,) for two classes, else (n_rows, n_classes).
-
-        Positive values of the first form speak for the second class.
-        """
-        scores = self._scores(X) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]

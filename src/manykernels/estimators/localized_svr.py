@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import Interval, check_y
+from .._sklearn import Interval
 from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
 from ._localized import LocalizedMachine
@@ -146,13 +145,7 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
             Factors of C.
         """
         self._validate_params()
-        if y is None:
-            raise ValueError("LocalizedSVR requires y to be passed, but the target y is None.")
-        data = self._read_training(X)
-        y = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
-        check_consistent_length(data, y)
-        data, targets, mass = self._weighted_rows(data, y, sample_weight)
-        assert targets is not None
+        data, targets, mass = self._targeted_rows(X, y, sample_weight)
         penalties = self.C * (np.ones(len(targets)) if mass is None else mass)
         problem = epsilon_insensitive_problem(targets, penalties, self.epsilon)
         self._fit_gates(data, mass, [BoxMachine([problem])], targets)

@@ -12,21 +12,11 @@ from sklearn.callback import with_callbacks
 from .._sklearn import Interval
 from ..kernels import KernelStack
 from ..losses import BoxLoss, OneClassLoss, Outline
+from ._outputs import InsideOrOutside
 from ._support import INNER_SHARE, SupportVectorMachine
 
-_ROUNDING = 1e-10
-_NOTHING = 1e-15
 
-
-def on_the_inside(intercept: np.ndarray, size: float = 0.0) -> np.ndarray:
-    """An intercept by which samples on the boundary are inside, whatever rounding says.
-
-    Free support vectors are there. `size` is that of the terms that scores are sums of.
-    """
-    return intercept + _ROUNDING * np.abs(intercept) + _NOTHING * size
-
-
-class MKOneClassSVM(OutlierMixin, SupportVectorMachine):
+class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
     """ℓp-norm multiple kernel one-class support vector machine.
 
     Learns one weight per kernel along with a half-space that holds most samples and stays away
@@ -133,25 +123,12 @@ class MKOneClassSVM(OutlierMixin, SupportVectorMachine):
 
         self._fit_machine(X, y, data, mass, losses)
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        self.offset_ = -float(self.intercept_[0])
         return self
 
     def _keep_machine(self, stack: Any, transform: Any, losses: Any, solutions: Any) -> None:
         super()._keep_machine(stack, transform, losses, solutions)
         largest = float((self.weights_ @ stack.row_diag).max())
-        self.intercept_ = on_the_inside(self.intercept_, largest * self.dual_coef_.sum())
+        self._set_offset(largest * float(self.dual_coef_.sum()))
 
     def _outline(self, n_samples: int, n_kernels: int) -> Outline:
         return Outline(OneClassLoss, n_samples, n_kernels, 1)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How well each row is in line with the training samples, without the offset."""
-        return self._scores(X)[:, 0]
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distance from the boundary, negative outside."""
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """1 inside, −1 outside."""
-        return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -18,13 +18,14 @@ from ..losses import (
     Outline,
     SquaredHingeLoss,
 )
+from ._outputs import ClassesByMargin
 from ._rows import class_factors
 from ._support import INNER_SHARE, SupportVectorMachine
 
 _LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
 
 
-class MKSVC(ClassifierMixin, SupportVectorMachine):
+class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
     """ℓp-norm multiple kernel support vector classification.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a support vector machine on the
@@ -219,17 +220,3 @@ class MKSVC(ClassifierMixin, SupportVectorMachine):
             self.C_ = learnt[0] if len(learnt) == 1 else np.array(learnt)
         else:
             self.C_ = float(self.C)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distances from the margins, (n_rows,) for two classes, else (n_rows, n_classes).
-
-        Positive values of the first form speak for the second class.
-        """
-        scores = self._scores(X) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]

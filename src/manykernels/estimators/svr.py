@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import Interval, check_y
+from .._sklearn import Interval
 from ..kernels import KernelStack
 from ..losses import BoxLoss, EpsilonInsensitiveLoss, Outline
 from ._support import INNER_SHARE, SupportVectorMachine
@@ -114,13 +113,7 @@ class MKSVR(RegressorMixin, SupportVectorMachine):
             Factors of C; a weight of two counts as a repeated sample, zero as none.
         """
         self._validate_params()
-        if y is None:
-            raise ValueError("MKSVR requires y to be passed, but the target y is None.")
-        data = self._read_training(X)
-        y = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
-        check_consistent_length(data, y)
-        data, targets, mass = self._weighted_rows(data, y, sample_weight)
-        assert targets is not None
+        data, targets, mass = self._targeted_rows(X, y, sample_weight)
         penalties = self.C * (np.ones(len(targets)) if mass is None else mass)
 
         def losses(stack: KernelStack) -> list[BoxLoss]:
