@@ -11,15 +11,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks._localized_problems import AS_THE_PAPER, Method, Problem
+from benchmarks._localized_problems import AS_THE_PAPER, TO_THE_END, Method, Problem
 from benchmarks._localized_protocol import cut
 from benchmarks._tables import markdown
 
 LEARNING = (2, 5, 10, 20, 50, 100, 200)
 STARTS: dict[str, dict[str, Any]] = {
     "at most 20 gradient steps": AS_THE_PAPER,
-    "to the end": {},
-    "to the end, best J of 5 starts": {"n_init": 5},
+    "to the end": TO_THE_END,
+    "to the end, best J of 5 starts": {**TO_THE_END, "n_init": 5},
 }
 
 

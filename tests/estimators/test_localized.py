@@ -53,7 +53,8 @@ every_machine = pytest.mark.parametrize("machine", MACHINES)
 
 def make(machine, kernels=PAIRS, **params):
     kind, own, _ = MACHINES[machine]
-    return kind(kernels, **{"random_state": 0, "tol": 1e-3, **own, **params})
+    how = {"random_state": 0, "quasi_newton": True, "tol": 1e-3}
+    return kind(kernels, **{**how, **own, **params})
 
 
 def fit(machine, kernels=PAIRS, data=X, sample_weight=None, **params):

@@ -44,7 +44,8 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 def make(name, kernels=KERNELS, **params):
     kind, own, _ = MODELS[name]
-    return kind(kernels, **{"random_state": 0, **own, **params})
+    how = {"random_state": 0, "quasi_newton": True, "tol": 1e-4}
+    return kind(kernels, **{**how, **own, **params})
 
 
 def fit(name, kernels=KERNELS, data=X, **params):

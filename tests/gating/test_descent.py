@@ -78,7 +78,9 @@ def test_quasi_newton_needs_fewer_machines():
 def test_certificate_tells_how_flat_it_is():
     objective = objective_of()
     rough, fine = (
-        descend(objective, start_of(objective), Options(tol, 1000)).certificate(tol)
+        descend(objective, start_of(objective), Options(tol, 1000, quasi_newton=True)).certificate(
+            tol
+        )
         for tol in (1e-2, 1e-9)
     )
     assert fine.converged
@@ -229,9 +231,9 @@ def interrupted_objective(*when, gate="softmax"):
 
 @pytest.mark.parametrize("when", [2, 5, 9])
 def test_an_interruption_leaves_what_has_been_reached(when):
-    whole = descend(objective_of(), start_of(objective_of()), Options())
+    whole = descend(objective_of(), start_of(objective_of()), Options(tol=1e-4, quasi_newton=True))
     objective = interrupted_objective(when)
-    descent = descend(objective, start_of(objective), Options())
+    descent = descend(objective, start_of(objective), Options(tol=1e-4, quasi_newton=True))
     assert descent.status == "interrupted"
     assert objective.n_trained == when - 1
     assert descent.history == whole.history[: len(descent.history)]
@@ -240,7 +242,9 @@ def test_an_interruption_leaves_what_has_been_reached(when):
 
 def test_an_interruption_ends_all_starts():
     objective = interrupted_objective(5)
-    found = restarted(objective, 10, np.random.default_rng(0), Options())
+    found = restarted(
+        objective, 10, np.random.default_rng(0), Options(tol=1e-4, quasi_newton=True)
+    )
     assert objective.n_trained == 4
     assert len(found.values) == 1
     assert found.best.status == "interrupted"
@@ -248,10 +252,12 @@ def test_an_interruption_ends_all_starts():
 
 def test_an_interruption_of_a_later_start_leaves_the_best_of_all():
     single = objective_of()
-    first = restarted(single, 1, np.random.default_rng(0), Options())
+    first = restarted(single, 1, np.random.default_rng(0), Options(tol=1e-4, quasi_newton=True))
     for later in (1, 2):  # at the first machine of the second start, and after it
         objective = interrupted_objective(single.n_trained + later)
-        found = restarted(objective, 10, np.random.default_rng(0), Options())
+        found = restarted(
+            objective, 10, np.random.default_rng(0), Options(tol=1e-4, quasi_newton=True)
+        )
         assert found.best.status == "interrupted"
         assert found.best.point.value == first.best.point.value
         assert_array_equal(found.best.point.theta, first.best.point.theta)
@@ -260,13 +266,18 @@ def test_an_interruption_of_a_later_start_leaves_the_best_of_all():
 
 def test_an_interruption_before_the_first_machine_is_passed_on():
     with pytest.raises(KeyboardInterrupt):
-        restarted(interrupted_objective(1), 3, np.random.default_rng(0), Options())
+        restarted(
+            interrupted_objective(1),
+            3,
+            np.random.default_rng(0),
+            Options(tol=1e-4, quasi_newton=True),
+        )
 
 
 def test_an_interruption_while_the_gate_is_dead_ends_too():
     STARTED.clear()
     objective = interrupted_objective(3, gate=DeadAtFirst())
-    found = restarted(objective, 2, np.random.default_rng(0), Options())
+    found = restarted(objective, 2, np.random.default_rng(0), Options(tol=1e-4, quasi_newton=True))
     assert found.best.status == "interrupted"
     assert found.n_dead == 2
     assert len(STARTED) == 3

@@ -45,12 +45,15 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         Random starts; the lowest objective is kept.
     normalize : {"spherical", "multiplicative", "trace"} or None, default="spherical"
         How kernels are made comparable; by default every sample has length one.
-    quasi_newton : bool, default=True
-        Steps of L-BFGS on the gate instead of the paper's gradient steps.
+    quasi_newton : bool, default=False
+        Steps of L-BFGS on the gate instead of the paper's gradient steps: far fewer of them to a
+        given objective.
     gate_tol : float, default=1e-6
         A kernel is evaluated for a prediction only where both gates are above this.
-    tol : float, default=1e-4
-        Relative change of the objective at which to stop.
+    tol : float, default=1e-2
+        Relative change of the objective at which to stop, seen twice. A gate can fit single
+        samples: smaller values and quasi-Newton steps lower the objective further, and on most
+        data raise the error on new samples.
     max_iter : int, default=200
         Most steps on the gate.
     random_state : int, RandomState or None, default=None
@@ -121,9 +124,9 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         class_weight: Any = None,
         n_init: int = 1,
         normalize: str | None = "spherical",
-        quasi_newton: bool = True,
+        quasi_newton: bool = False,
         gate_tol: float = 1e-6,
-        tol: float = 1e-4,
+        tol: float = 1e-2,
         max_iter: int = 200,
         random_state: Any = None,
         verbose: bool = False,

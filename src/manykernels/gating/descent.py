@@ -109,9 +109,9 @@ class Options:
         Called with the number of the step and J; a true answer ends the descent.
     """
 
-    tol: float = 1e-4
+    tol: float = 1e-2
     max_iter: int = 200
-    quasi_newton: bool = True
+    quasi_newton: bool = False
     observer: Callable[[int, float], bool | None] | None = field(default=None, repr=False)
 
     def stops(self, step: int, value: float) -> bool:
