@@ -6,11 +6,24 @@ import numpy as np
 from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
+from manykernels.domains import lp_domain
 from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import SquareLoss
+from manykernels.losses import Outline, SquareLoss
+from manykernels.solvers import SOLVERS, Problem
+from manykernels.solvers.base import complaint
 
 PAPER_PS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
+
+
+def _takes_the_square_loss(name):
+    outline = Outline(SquareLoss, n_samples=30, n_kernels=3, n_outputs=1)
+    problems = [Problem(outline, lp_domain(p), 1e-6) for p in (1.0, 2.0)]
+    return any(complaint(SOLVERS[name](), problem) is None for problem in problems)
+
+
+#: Solvers that a discriminant can use at some p.
+SQUARE_SOLVERS = sorted(filter(_takes_the_square_loss, SOLVERS))
 
 
 def random_gram_matrices(n_kernels, n_rows, seed=0, rank=None):

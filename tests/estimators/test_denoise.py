@@ -20,8 +20,7 @@ from manykernels.kernels import (
     Spherical,
     UnitTrace,
 )
-from manykernels.solvers import SOLVERS
-from tests.problems import scikit_learn_checks
+from tests.problems import SQUARE_SOLVERS, scikit_learn_checks
 
 N_TRAIN, N_TEST = 48, 17
 rng = np.random.default_rng(0)
@@ -261,7 +260,7 @@ def test_nothing_but_constants(denoise):
 # -- solvers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"coordinate", "sdp-approx"}))
+@pytest.mark.parametrize("solver", sorted(set(SQUARE_SOLVERS) - {"coordinate", "sdp-approx"}))
 def test_solvers_find_the_same_weights_of_bands(solver):
     p = 2 if solver in ("dual", "analytic") else 1
     expected = MKFDA(PAIRS, p=p, denoise=Bands(2)).fit(X, y)

@@ -13,7 +13,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils._param_validation import InvalidParameterError
 
 from manykernels import MKFDA, KernelStack, rbf_grid
-from manykernels.solvers import SDP, SILP, SIP, SOLVERS, Newton
+from manykernels.solvers import SDP, SILP, SIP, Newton
+from tests.problems import SQUARE_SOLVERS
 
 IRIS = load_iris(return_X_y=True)
 
@@ -24,7 +25,7 @@ def binary():
     return X[kept], np.array(["no", "versicolor", "virginica"])[y[kept]]
 
 
-@pytest.mark.parametrize("name", sorted(SOLVERS))
+@pytest.mark.parametrize("name", SQUARE_SOLVERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_predictions_do_not_depend_on_the_solver(name, n_classes):
     X, y = binary() if n_classes == 2 else IRIS
