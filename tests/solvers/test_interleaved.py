@@ -69,10 +69,21 @@ def test_a_working_set_holds_the_most_violating_variables():
     ascent = BoxAscent(loss, 10)
     rng = np.random.default_rng(0)
     up, down = rng.standard_normal(40), rng.standard_normal(40)
-    chosen = ascent._working_set(up, down)
+    chosen = ascent._working_set(0, up, down)
     assert len(np.unique(chosen)) == 10
     assert set(np.argsort(-up)[:5]) <= set(chosen)
     assert len(set(np.argsort(down)[:10]) & set(chosen)) >= 5
+
+
+def test_a_working_set_keeps_what_was_free_in_the_last_one():
+    ascent = BoxAscent(machine("hinge", gram_matrices(40)), 10)
+    rng = np.random.default_rng(0)
+    up, down = rng.standard_normal(40), rng.standard_normal(40)
+    ascent._free[0] = np.argsort(up)[:8]  # the least likely to be chosen
+    chosen = ascent._working_set(0, up, down)
+    assert len(np.unique(chosen)) <= 10
+    assert set(ascent._free[0][:5]) <= set(chosen)
+    assert len(set(np.argsort(-up)[:2]) & set(chosen)) == 2
 
 
 def test_few_variables_at_a_time_find_the_same_weights():

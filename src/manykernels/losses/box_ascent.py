@@ -9,8 +9,10 @@ with the program of :mod:`manykernels.smo.box` restricted to them, the others he
 
 (Joachims 1999), and the products follow with the columns of the variables that have moved: no
 matrix is larger than |W|×|W|. In W are the variables that violate the conditions of the optimum
-most: half of it those of the largest up, half those of the smallest down. With W all variables,
-few pair steps make a visit, so that the weights need not wait for the machine.
+most, as many of the largest up as of the smallest down, and up to half of it is what was free in
+the last set of that output: without these its work would be undone. With W all variables, few pair
+steps make a visit, so that the weights need not wait for the machine; with fewer, the columns of
+what moves cost more than steps, and many make one.
 
 Kernels by columns (:class:`~manykernels.kernels.streamed.StreamedKernels`) keep panels of columns
 that come again in the same company. Variables which move for the first time, at most 64 of them,
@@ -32,6 +34,7 @@ from .box import BoxLoss, BoxPoint
 from .inexact import ColumnKernels
 
 _STRIP = 64
+_STEPS_OF_A_SET = 20
 _PART_OF_VIOLATION = 1e-2
 _ROUNDING = 1e-14
 
@@ -67,6 +70,7 @@ class BoxAscent:
         self.dual = np.zeros((m, len(loss.problems)))
         self.products = np.zeros((n, m, len(loss.problems)))
         self.n_steps = 0
+        self._free = [np.empty(0, dtype=np.intp) for _ in loss.problems]
         for k, problem in enumerate(loss.problems):
             self._move(k, np.arange(m), problem.feasible(np.zeros(m)))
 
@@ -89,7 +93,7 @@ class BoxAscent:
         violation = float(up.max() - down.min())
         if violation <= _ROUNDING * float(np.abs(problem.linear).max() + np.abs(f).max()):
             return False
-        rows = self._working_set(up, down)
+        rows = self._working_set(k, up, down)
         matrix = self._whole
         if matrix is None:
             matrix = self._kernels.combine_block(weights, rows)
@@ -98,24 +102,27 @@ class BoxAscent:
             matrix, problem.restricted(rows, v, problem.linear[rows] - f[rows] + matrix @ own), own
         )
         goal = _PART_OF_VIOLATION * violation
-        ascent.run(goal, len(rows))
+        ascent.run(goal, len(rows) if len(rows) == len(v) else _STEPS_OF_A_SET * len(rows))
         if ascent.violation > goal:
             # Pair steps crawl where kernels are close to singular.
             ascent.polish()
         self.n_steps += ascent.n_steps
+        self._free[k] = rows[problem.free(v)[rows] | ascent.problem.free(ascent.v)]
         return self._move(k, rows, ascent.v)
 
-    def _working_set(self, up: Array, down: Array) -> Indices:
+    def _working_set(self, k: int, up: Array, down: Array) -> Indices:
         m = len(up)
         if self._size == m:
             return np.arange(m)
-        half = self._size // 2
+        kept = self._free[k][: self._size // 2]
+        up, down = up.copy(), down.copy()
+        up[kept], down[kept] = -np.inf, np.inf
+        half = (self._size - len(kept)) // 2
         # At the optimum no up is above any down; first those that are above the most.
         rising = np.argpartition(-up, half)[:half]
-        rest = down.copy()
-        rest[rising] = np.inf
-        falling = np.argpartition(rest, self._size - half)[: self._size - half]
-        return np.sort(np.concatenate([rising, falling]))
+        down[rising] = np.inf
+        falling = np.argpartition(down, half)[:half]
+        return np.sort(np.concatenate([kept, rising, falling]))
 
     def _move(self, k: int, rows: Indices, v: Array) -> bool:
         """Set variables of output k, and let the products follow."""
