@@ -1,12 +1,13 @@
-"""MKFDA on more samples than kernel matrices fit into memory, by columns.
+"""MKFDA or MKSVC on more samples than kernel matrices fit into memory, by columns.
 
-    python -m benchmarks.large [--samples 20000] [--cache-gib 2] [--norms 2 1] [--write]
+    python -m benchmarks.large [--machine svm] [--samples 20000] [--cache-gib 2] [--norms 2 1]
+                               [--write]
 
-Ten Gaussian kernels of 20 features, two classes whose border bends in five of them, λ = 1. The
-solver "coordinate" computes kernel columns when it needs them. Shown are time and certified gap
-after every sweep, time of the whole fit (means of the kernels before, leave-one-out after the
-sweeps), the peak memory of the whole process beside what the kernel matrices alone would take,
-and the accuracy on fresh rows.
+Ten Gaussian kernels of 20 features, two classes whose border bends in five of them, λ = 1 or
+C = 1. The solvers "coordinate" and "interleaved" compute kernel columns when they need them. Shown
+are time and certified gap after every sweep (or round of working sets), time of the whole fit
+(means of the kernels before, leave-one-out after the sweeps), the peak memory of the whole process
+beside what the kernel matrices alone would take, and the accuracy on fresh rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import resource
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,13 +26,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks._command import write_page
 from benchmarks._tables import environment, markdown
-from manykernels import MKFDA, rbf_grid
-from manykernels.solvers import Coordinate, Progress, Solution
+from manykernels import MKFDA, MKSVC, rbf_grid
+from manykernels.solvers import Coordinate, Interleaved, Progress, Solution
 
 N_KERNELS = 10
 N_FEATURES = 20
 N_FRESH = 2000
-REG = 1.0
+REG = PENALTY = 1.0
 TOL = 1e-3
 NORMS = [2.0, 1.0]
 
@@ -46,14 +48,17 @@ def make_data(n_samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass
-class TimedCoordinate:
-    """The solver, with a line and a time for every sweep."""
+class TimedSolver:
+    """A solver by columns, with a line and a time for every sweep."""
 
-    solver: Coordinate
+    solver: Coordinate | Interleaved
     started: float = field(default_factory=time.perf_counter)
     times: list[float] = field(default_factory=list)
     by_columns: ClassVar[bool] = True
-    name: ClassVar[str] = "coordinate"
+
+    @property
+    def name(self) -> str:
+        return self.solver.name
 
     @property
     def cache_bytes(self) -> int:
@@ -88,15 +93,42 @@ class Result:
         return float(np.median(steps)) if len(steps) else self.times[0]
 
 
-def run(n_samples: int, p: float, cache_bytes: int, block_size: int = 2000) -> Result:
+@dataclass(frozen=True)
+class Machine:
+    """What is fitted, and by which solver."""
+
+    page: str
+    parameter: str
+    make: Callable[[int, int], tuple[Any, TimedSolver]]
+
+
+def _fda(block_size: int, cache_bytes: int) -> tuple[Any, TimedSolver]:
+    solver = TimedSolver(Coordinate(block_size=block_size, cache_bytes=cache_bytes))
+    return MKFDA(reg=REG, solver=solver), solver
+
+
+def _svm(block_size: int, cache_bytes: int) -> tuple[Any, TimedSolver]:
+    solver = TimedSolver(Interleaved(working_set=block_size, cache_bytes=cache_bytes))
+    return MKSVC(C=PENALTY, solver=solver), solver
+
+
+MACHINES = {
+    "fda": Machine("large", f"λ = {REG:g}", _fda),
+    "svm": Machine("large_svm", f"C = {PENALTY:g}", _svm),
+}
+
+
+def run(
+    n_samples: int, p: float, cache_bytes: int, block_size: int = 2000, machine: str = "fda"
+) -> Result:
     """Fit on `n_samples` rows and predict fresh ones."""
     X, y = make_data(n_samples + N_FRESH)
     kernels = rbf_grid(np.logspace(-0.6, 1.2, N_KERNELS), gamma="scale")
     start = time.perf_counter()
-    solver = TimedCoordinate(Coordinate(block_size=block_size, cache_bytes=cache_bytes))
+    model, solver = MACHINES[machine].make(block_size, cache_bytes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is shown
-        model = MKFDA(kernels, p=p, reg=REG, tol=TOL, solver=solver)
+        model.set_params(kernels=kernels, p=p, tol=TOL)
         model.fit(X[:n_samples], y[:n_samples])
     seconds = time.perf_counter() - start
     return Result(
@@ -127,8 +159,10 @@ def table(results: list[Result]) -> str:
     return markdown(header, rows)
 
 
-def report(results: list[Result], n_samples: int, cache_gib: float) -> str:
+def report(results: list[Result], n_samples: int, cache_gib: float, machine: str = "fda") -> str:
     """The page for the documentation."""
+    command = f"python -m benchmarks.large --machine {machine} --write"
+    solver = MACHINES[machine].make(1, 1)[1].name
     sweeps = [
         [f"{result.p:g}", str(k + 1), f"{seconds:.0f}", f"{gap:.1e}"]
         for result in results
@@ -136,9 +170,9 @@ def report(results: list[Result], n_samples: int, cache_gib: float) -> str:
     ]
     parts = [
         "# More samples than kernel matrices fit into memory",
-        f"Written by `python -m benchmarks.large --write`. {n_samples} samples of {N_FEATURES} "
-        f"features in two classes, {N_KERNELS} Gaussian kernels, λ = {REG:g}, relative gap asked "
-        f'for {TOL:g}, `solver="coordinate"` with a cache of {cache_gib:g} GiB. The kernel '
+        f"Written by `{command}`. {n_samples} samples of {N_FEATURES} features in two classes, "
+        f"{N_KERNELS} Gaussian kernels, {MACHINES[machine].parameter}, relative gap asked "
+        f'for {TOL:g}, `solver="{solver}"` with a cache of {cache_gib:g} GiB. The kernel '
         f"matrices alone would take {stack_gib(n_samples):.1f} GiB. Peak memory is that of the "
         "whole process up to then; accuracy that on "
         f"{N_FRESH} fresh rows.",
@@ -158,12 +192,13 @@ def stack_gib(n_samples: int) -> float:
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.large", description="MKFDA by columns, on many samples."
+        prog="python -m benchmarks.large", description="Fits by columns, on many samples."
     )
+    parser.add_argument("--machine", choices=sorted(MACHINES), default="fda")
     parser.add_argument("--samples", type=int, default=20000)
     parser.add_argument("--cache-gib", type=float, default=2.0)
     parser.add_argument("--norms", type=float, nargs="+", default=NORMS)
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/large.md")
+    parser.add_argument("--write", action="store_true", help="write the page")
     options = parser.parse_args(arguments)
     print(
         f"{options.samples} samples, {N_KERNELS} kernels: a stack would take "
@@ -172,10 +207,12 @@ def main(arguments: list[str] | None = None) -> int:
     results = []
     for p in options.norms:
         print(f"p = {p:g}", flush=True)
-        results.append(run(options.samples, p, int(options.cache_gib * _GIB)))
+        cache_bytes = int(options.cache_gib * _GIB)
+        results.append(run(options.samples, p, cache_bytes, machine=options.machine))
         print(table(results), flush=True)
         if options.write:
-            write_page("large", report(results, options.samples, options.cache_gib))
+            page = report(results, options.samples, options.cache_gib, options.machine)
+            write_page(MACHINES[options.machine].page, page)
     return 0
 
 

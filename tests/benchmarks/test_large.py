@@ -18,3 +18,12 @@ def test_a_small_run_is_measured_and_reported(capsys):
     page = large.report([result], 300, 1.0)
     assert "300 samples of 20 features" in page
     assert page.count("| inf |") == 1 + len(result.gaps)
+
+
+def test_machines_by_columns():
+    result = large.run(300, 2.0, 10**5, block_size=60, machine="svm")
+    assert result.gaps[-1] <= large.TOL
+    assert result.accuracy > 0.6
+    page = large.report([result], 300, 1.0, "svm")
+    assert 'solver="interleaved"' in page
+    assert "C = 1" in page

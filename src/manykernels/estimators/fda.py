@@ -36,10 +36,10 @@ class MKFDA(KernelDiscriminant):
         weight of one more kernel, the identity; see the notes.
     solver : str or a solver object, default="newton"
         "newton" is the one to use. Those of the papers: "sip" and "silp" (cutting planes),
-        "analytic" (closed-form updates), "dual" (L-BFGS, p > 1), "coordinate" (kernels computed
-        column by column, for samples that are too many for a matrix), "qcqp", "sdp" and
-        "sdp-approx" (convex programs, p = 1). See :mod:`manykernels.solvers` for objects with
-        options, such as ``SIP(eps=1e-4)``.
+        "analytic" (closed-form updates), "dual" (L-BFGS, p > 1), "reduced-gradient" (SimpleMKL,
+        p = 1), "coordinate" (kernels computed column by column, for samples that are too many for
+        a matrix), "qcqp", "sdp" and "sdp-approx" (convex programs, p = 1). See
+        :mod:`manykernels.solvers` for objects with options, such as ``SIP(eps=1e-4)``.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.

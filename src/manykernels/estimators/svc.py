@@ -64,8 +64,9 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels) if separate
-        Learnt kernel weights, of the normalised kernels.
+    weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels)
+        Learnt kernel weights, of the normalised kernels; a row for each of more than two classes
+        if separate.
     kernel_names_ : list of str
     certificate_ : Certificate
         ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``; of the sum over classes.
@@ -80,8 +81,8 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
         ``y α``: ``decision_function(X) = Σ_j weights_[j] K_j(X, support) @ dual_coef_.T +
         intercept_``, with K_j normalised.
     intercept_ : ndarray of shape (1 or n_classes,)
-    C_ : float
-        C, given or learnt.
+    C_ : float, or ndarray of shape (n_classes,)
+        C, given or learnt; an array where each class has learnt its own.
     n_iter_ : int
         Outer iterations.
     n_svm_solves_ : int
