@@ -29,7 +29,7 @@ X = ((times - 30) / 15)[:, None]
 
 # %%
 # The objective has local minima, and not all of eight random starts end in the same. The best is
-# kept. ``gate_tol=0`` has the fit add up to the last digit: by default, gates below 1e-4 are taken
+# kept. ``gate_tol=0`` has the fit add up to the last digit: by default, gates below 1e-6 are taken
 # for zero.
 
 lines = [(f"line {j}", Polynomial(1, gamma=1.0)) for j in (1, 2, 3)]

@@ -53,7 +53,8 @@ def coarse(X):
 
 # %%
 # Sixteen linear kernels, one per patch. Sigmoid gates let several patches count at once, softmax
-# gates share a sum of one.
+# gates share a sum of one. Gates learnt to the end are sharp and make a clear picture; the few
+# steps that are the default leave them soft, and predict as well or better.
 
 pixels = blocks(np.arange(size**2).reshape(1, size, size), 4)[0]
 patches = [(f"patch {j}", Linear().on(list(columns))) for j, columns in enumerate(pixels)]
@@ -64,9 +65,10 @@ X_train, X_test, y_train, y_test = train_test_split(
 mean = X_train.mean(axis=0)
 options = {"C": 1.0, "normalize": "multiplicative"}
 local = {**options, "gating_features": FunctionTransformer(coarse), "random_state": 0}
+to_the_end = {"quasi_newton": True, "tol": 1e-4, "gate_tol": 1e-4}
 one_weight = MKSVC(patches, p=1, **options).fit(X_train - mean, y_train)
 gated = {
-    name: LocalizedSVC(patches, gating=name, **local).fit(X_train - mean, y_train)
+    name: LocalizedSVC(patches, gating=name, **local, **to_the_end).fit(X_train - mean, y_train)
     for name in ("sigmoid", "softmax")
 }
 
