@@ -20,10 +20,7 @@ class GivesProbabilities:
     """Mixin of classifiers whose ``decision_function`` gives log-odds or scores of all classes."""
 
     classes_: np.ndarray
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """To be defined by the classifier."""
-        raise NotImplementedError
+    decision_function: Any
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row."""
