@@ -175,7 +175,7 @@ def _timed(name: str, stack: Any, labels: np.ndarray, *, quasi_newton: bool, ste
 
 def _to_value(stack: Any, labels: np.ndarray, target: float) -> Timed:
     """As many quasi-Newton steps as are needed to get as low."""
-    history = _fitted(stack, labels, max_iter=200).history_
+    history = _fitted(stack, labels, quasi_newton=True, max_iter=200).history_
     steps = next((i for i, value in enumerate(history) if value <= target), len(history) - 1)
     name = "manykernels, quasi-Newton steps to the same J"
     return _timed(name, stack, labels, quasi_newton=True, steps=max(steps, 1))
