@@ -135,3 +135,14 @@ def test_quadratic_programs_are_solved_to_full_precision(seed):
 def test_quadratic_program_without_information_gives_nothing():
     assert minimize_quadratic(np.zeros(3), np.eye(3), Simplex()) is None
     assert minimize_quadratic(np.array([np.nan, 1.0]), np.eye(2), Simplex()) is None
+
+
+def test_trace_simplices_are_told_apart():
+    """Programs are kept by domain: one with the traces of another would be solved in its place."""
+    one, other = TraceSimplex(np.array([1.0, 2.0])), TraceSimplex(np.array([2.0, 1.0]))
+    assert one != other
+    assert len({one, other, one}) == 2
+    linear, quadratic = -np.array([1.0, 1.0]), 1e-3 * np.eye(2)
+    found = [minimize_quadratic(linear, quadratic, domain) for domain in (one, other)]
+    np.testing.assert_allclose(found[0], [1.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found[1], [0.0, 1.0], atol=1e-9)
