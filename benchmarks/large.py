@@ -161,7 +161,11 @@ def table(results: list[Result]) -> str:
 
 def report(results: list[Result], n_samples: int, cache_gib: float, machine: str = "fda") -> str:
     """The page for the documentation."""
-    command = f"python -m benchmarks.large --machine {machine} --write"
+    norms = " ".join(f"{result.p:g}" for result in results)
+    command = (
+        f"python -m benchmarks.large --machine {machine} --samples {n_samples} "
+        f"--cache-gib {cache_gib:g} --norms {norms} --write"
+    )
     solver = MACHINES[machine].make(1, 1)[1].name
     sweeps = [
         [f"{result.p:g}", str(k + 1), f"{seconds:.0f}", f"{gap:.1e}"]

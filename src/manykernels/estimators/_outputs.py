@@ -13,10 +13,22 @@ _ROUNDING = 1e-10
 _NOTHING = 1e-15
 
 
-class ClassesByMargin:
-    """Mixin of classifiers with one machine for two classes, or one for each of more."""
+class ClassesByScore:
+    """Mixin of classifiers whose ``decision_function`` has one score for two classes, else all."""
 
     classes_: np.ndarray
+    decision_function: Any
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+
+class ClassesByMargin(ClassesByScore):
+    """Mixin of classifiers with one machine for two classes, or one for each of more."""
+
     intercept_: np.ndarray
     _scores: Any
 
@@ -27,12 +39,6 @@ class ClassesByMargin:
         """
         scores = self._scores(X) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
 
 
 class InsideOrOutside:

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 
+from ._outputs import ClassesByScore
+
 
 def gives_probabilities(estimator: Any) -> bool:
     """Whether an estimator has ``predict_proba`` at this moment."""
@@ -16,17 +18,8 @@ def gives_probabilities(estimator: Any) -> bool:
     return not estimator._is_precomputed or hasattr(estimator, "classes_")
 
 
-class GivesProbabilities:
-    """Mixin of classifiers whose ``decision_function`` gives log-odds or scores of all classes."""
-
-    classes_: np.ndarray
-    decision_function: Any
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+class GivesProbabilities(ClassesByScore):
+    """Mixin of classifiers whose scores are log-odds, or logarithms up to a constant."""
 
     @available_if(gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -32,8 +32,8 @@ and the slope of the model gives way to the greatest of them,
 Every trial adds a plane, and the shares that planes have in the maximum give a lower bound on F,
 which may prove that β is good enough where its own gap does not. That is what support vector
 machines with a small C need: there F has many kinks and little curvature, and the step is that of
-a bundle method with Q as its metric.
-And where differences of F drown in rounding, a point with half of the gap is progress.
+a bundle method with Q as its metric. And where differences of F drown in rounding, a point with
+half of the gap is progress.
 
 The one-class machine is different: its F is linear along rays and falls as fast whatever the
 weights. A loss that is not `hyperbolic` gets the plain quadratic.
@@ -55,10 +55,13 @@ from .quadratic import minimize_above_planes, minimize_quadratic
 _ARMIJO = 1e-4
 _MAX_TRIALS = 16
 _MAX_CUTS = 60
+# Steps of the weights that are none.
 _NO_STEP = 1e-12
+# Curvatures shrink by this factor after so many trials, or where F fell by so much more than
+# expected; and they are at most so many times the largest gain.
 _SOFTER = 0.1
-_MORE_THAN_EXPECTED = 1.5
 _PATIENCE = 5
+_MORE_THAN_EXPECTED = 1.5
 _STIFFEST = 1e8
 # Changes of F below this fraction may be rounding and cannot be judged by a line search.
 _INDISTINGUISHABLE = 1e-10
