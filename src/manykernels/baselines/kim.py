@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from .._sklearn import Interval, StrOptions, check_y
-from ..estimators._kernel_discriminant import KernelDiscriminant
+from ..estimators._kernel_discriminant import KernelDiscriminant, Regression
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace, preparation
 from ..losses import KimLoss, Outline
+from ..losses.left_out import LeftOut
 
 
 class KimFDA(KernelDiscriminant):
@@ -186,10 +187,14 @@ class KimFDA(KernelDiscriminant):
         return loss
 
     def _regression(
-        self, evaluation: Any, loss: KimLoss, multiplicity: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        left_out = evaluation.leave_one_out(multiplicity)
-        return evaluation.coefficients, left_out + evaluation.midpoint
+        self,
+        evaluation: Any,
+        loss: KimLoss,
+        multiplicity: np.ndarray | None,
+        folds: list[np.ndarray],
+    ) -> Regression:
+        singly = evaluation.leave_one_out(multiplicity) + evaluation.midpoint
+        return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
 
 class _WithoutConstants(UnitTrace):

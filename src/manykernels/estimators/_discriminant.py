@@ -23,50 +23,81 @@ def fisher_targets(labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class LinearRule:
+    """Class scores that are affine in regression outputs: ``outputs @ directions + constants``.
+
+    Attributes
+    ----------
+    name : {"indicator", "discriminant"}
+    directions : ndarray of shape (k, c)
+    constants : ndarray of shape (c,)
+    """
+
+    name: str
+    directions: np.ndarray
+    constants: np.ndarray
+
+    def scores(self, outputs: np.ndarray) -> np.ndarray:
+        """Scores of outputs (n, k), one column per class, (n, c)."""
+        return outputs @ self.directions + self.constants
+
+
+def rule_offsets(name: str, frequencies: np.ndarray) -> np.ndarray:
+    """What a calibration adds to the scores of a rule, times its exponent.
+
+    The logarithms of the class frequencies; the discriminant has them in its scores already.
+    """
+    return np.log(frequencies) if name == "indicator" else np.zeros(len(frequencies))
+
+
+def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
+    """The regression of class indicators, which learns nothing from the outputs.
+
+    With H of :func:`fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the indicator
+    of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is left to
+    the calibration. `rotation` (c, k) takes columns of H to the k columns of the outputs.
+    """
+    if len(frequencies) == 2:
+        directions = rotation.T * frequencies.prod() * np.array([-1.0, 1.0])
+    else:
+        directions = rotation.T * np.sqrt(frequencies)
+    return LinearRule("indicator", directions, np.zeros(len(frequencies)))
+
+
+@dataclass(frozen=True)
 class Discriminant:
     """Linear discriminant analysis in the space of regression outputs.
 
-    `scalings` (m, k) are coefficients of training samples whose outputs have unit pooled
-    covariance within classes; `means` (c, k) are the class means there. The score of class k
-    for an output z is ``z·μ_k − ‖μ_k‖²/2 + log π_k``; for two classes the difference is kept.
-    `turn` takes regression outputs to that space.
+    `turn` takes regression outputs to a space where the pooled covariance within classes is the
+    identity; `means` (c, d) are the class means there. The score of class k for an output z in
+    that space is ``z·μ_k − ‖μ_k‖²/2 + log π_k``.
     """
 
-    scalings: np.ndarray
-    means: np.ndarray
-    dual_coef: np.ndarray
-    intercept: np.ndarray
     turn: np.ndarray
+    means: np.ndarray
+    frequencies: np.ndarray
 
-    def scores(self, outputs: np.ndarray) -> np.ndarray:
-        """Scores of regression outputs (n, k): (n,) for two classes, else (n, c)."""
-        directions = self.turn @ self.means.T
-        if self.dual_coef.shape[1] == 1:
-            return outputs @ (directions[:, 1] - directions[:, 0]) + self.intercept[0]
-        return outputs @ directions + self.intercept
+    @property
+    def rule(self) -> LinearRule:
+        """The scores, with the class frequencies of training for π."""
+        constants = np.log(self.frequencies) - 0.5 * np.einsum("kd,kd->k", self.means, self.means)
+        return LinearRule("discriminant", self.turn @ self.means.T, constants)
 
     @classmethod
     def learn(
-        cls,
-        *,
-        coefficients: np.ndarray,
-        outputs: np.ndarray,
-        labels: np.ndarray,
-        sample_weight: np.ndarray | None,
-        priors: np.ndarray,
+        cls, outputs: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, n_classes: int
     ) -> Discriminant:
-        """Class means and pooled covariance of the leave-one-out `outputs` (m, k).
+        """Class means and pooled covariance of the left-out `outputs` (m, k).
 
         Outputs at the training samples themselves are drawn to the targets (and equal them as
         λ → 0), which would make the classes look far better separated than they are.
-        `coefficients` (m, k) are those of the regression functions.
         """
-        weight = np.ones(len(labels)) if sample_weight is None else sample_weight
-        members = np.zeros((len(labels), len(priors)))
+        weight = np.ones(len(labels)) if weights is None else weights
+        members = np.zeros((len(labels), n_classes))
         members[np.arange(len(labels)), labels] = weight
         masses = members.sum(axis=0)
         means = members.T @ outputs / masses[:, None]
-        if len(priors) == 2:
+        if n_classes == 2:
             spread = np.average((outputs - means[labels]) ** 2, weights=weight, axis=0)
             means = _oriented(means, np.sqrt(spread[0]))
         within = (outputs - means[labels]) * np.sqrt(weight)[:, None]
@@ -75,15 +106,7 @@ class Discriminant:
         between = np.sqrt(masses)[:, None] * ((means - center) @ whiten)
         _, _, directions = np.linalg.svd(between, full_matrices=False)
         turn = whiten @ _fix_signs(directions.T)
-        scalings = coefficients @ turn
-        turned = means @ turn
-        with np.errstate(divide="ignore"):  # a prior of zero rules its class out
-            constants = np.log(priors) - 0.5 * np.einsum("kd,kd->k", turned, turned)
-        dual_coef = scalings @ turned.T
-        if len(priors) == 2:
-            dual_coef = dual_coef[:, 1:] - dual_coef[:, :1]
-            constants = constants[1:] - constants[:1]
-        return cls(scalings, turned, dual_coef, constants, turn)
+        return cls(turn, means @ turn, masses / masses.sum())
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Scores of a grid of norms and regularisations on one training part."""
+"""Class scores of held-out samples, at every point of a grid of norms and regularisations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
-from ._discriminant import Discriminant, fisher_targets
+from ..solvers.response import weight_response
+from ._calibration import Calibration, clearly_smaller, log_losses
+from ._discriminant import (
+    Discriminant,
+    LinearRule,
+    fisher_targets,
+    indicator_rule,
+    rule_offsets,
+)
+from ._rules import log_ratio
 
 
 @dataclass(frozen=True)
@@ -24,8 +33,20 @@ class TrainingPart:
     labels: np.ndarray
     weights: np.ndarray | None
     multiplicity: np.ndarray | None
-    priors: np.ndarray
-    classes: np.ndarray
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Total weight of each class."""
+        return np.bincount(self.labels, weights=self.weights).astype(float)
+
+    def rows(self, chosen: np.ndarray) -> TrainingPart:
+        """Labels and weights of some of the samples; the stack stays whole."""
+        return TrainingPart(
+            self.stack,
+            self.labels[chosen],
+            None if self.weights is None else self.weights[chosen],
+            None if self.multiplicity is None else self.multiplicity[chosen],
+        )
 
 
 @dataclass(frozen=True)
@@ -34,24 +55,61 @@ class TestPart:
 
     stack: KernelStack
     labels: np.ndarray
+    weights: np.ndarray | None
     multiplicity: np.ndarray | None
 
 
 @dataclass(frozen=True)
-class GridScores:
-    """What came out at every p and λ, (n_ps, n_regs) each."""
+class HeldOutScores:
+    """What the models of one training part say of samples that they have not seen.
 
-    scores: np.ndarray
+    Attributes
+    ----------
+    scores : dict of str to ndarray of shape (n_ps, n_regs, n_judged, c)
+        Of every rule; NaN at points that could not be solved.
+    frequencies : ndarray of shape (c,)
+        Of the classes in training.
+    rel_gaps, n_factorizations, converged : ndarray of shape (n_ps, n_regs)
+        Infinite, zero and False at points that could not be solved.
+    failures : list of str
+        Why points could not be solved.
+    """
+
+    scores: dict[str, np.ndarray]
+    frequencies: np.ndarray
     rel_gaps: np.ndarray
     n_factorizations: np.ndarray
+    converged: np.ndarray
+    failures: list[str]
+
+    @classmethod
+    def empty(
+        cls, rules: Sequence[str], shape: tuple[int, int], n_judged: int, frequencies: np.ndarray
+    ) -> HeldOutScores:
+        """Nothing solved yet."""
+        everything = (*shape, n_judged, len(frequencies))
+        return cls(
+            {rule: np.full(everything, np.nan) for rule in rules},
+            frequencies,
+            np.full(shape, np.inf),
+            np.zeros(shape, int),
+            np.zeros(shape, bool),
+            [],
+        )
 
 
 class Judged(ClassifierMixin, BaseEstimator):
-    """Decision values in the clothes of a classifier, so that any scorer can judge them."""
+    """A classifier of which only the log-probabilities of some samples are known, for scorers.
 
-    def __init__(self, classes: np.ndarray, scores: np.ndarray):
+    Parameters
+    ----------
+    classes : ndarray of shape (c,)
+    logs : ndarray of shape (n, c)
+    """
+
+    def __init__(self, classes: np.ndarray, logs: np.ndarray):
         self.classes = classes
-        self.scores = scores
+        self.logs = logs
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -65,58 +123,54 @@ class Judged(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        return self.scores
+        return self.logs[:, 1] - self.logs[:, 0] if len(self.classes) == 2 else self.logs
 
     def predict(self, X: Any) -> np.ndarray:
-        binary = self.scores.ndim == 1
-        return self.classes[(self.scores > 0).astype(int) if binary else self.scores.argmax(1)]
+        return self.classes[self.logs.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        if self.scores.ndim == 1:
-            return np.column_stack([expit(-self.scores), expit(self.scores)])
-        return softmax(self.scores, axis=1)
+        return np.exp(self.logs)
 
 
-def score_grid(
+def held_out_scores(
     train: TrainingPart,
-    test: TestPart | None,
+    test: TestPart | list[np.ndarray],
     preparation: Chain,
     ps: Sequence[float],
     regs: Sequence[float],
-    scorer: Callable[..., float],
+    rules: Sequence[str],
     tol: float,
-    notify: Callable[[GridPoint], Any] | None = None,
-) -> GridScores:
-    """Fit all models of the grid and score each on `test`, or on its left-out outputs.
+    notify: Callable[[GridPoint, float], Any] | None = None,
+) -> HeldOutScores:
+    """Fit all models of the grid to `train`, and score `test` by every one of the `rules`.
 
-    Left-out outputs are those of the closed form, with the kernel weights held.
+    `test` is a part of its own, or a list of folds of the training part, each of which is left
+    out in closed form (:mod:`manykernels.losses.left_out`).
     """
     stack = preparation.fit_transform(train.stack, train.labels, train.weights)
-    block = None if test is None else preparation.transform(test.stack)
-    masses = np.bincount(train.labels, weights=train.weights).astype(float)
+    masses = train.masses
+    judge: Callable[[GridPoint, float], dict[str, np.ndarray]]
+    if isinstance(test, TestPart):
+        n_judged = len(test.labels)
+        judge = _JudgeOfPart(train, preparation.transform(test.stack), rules)
+    else:
+        n_judged = sum(map(len, test))
+        judge = _JudgeOfFolds(train, test, rules)
     shape = (len(ps), len(regs))
-    found = GridScores(np.full(shape, np.nan), np.empty(shape), np.empty(shape, int))
+    found = HeldOutScores.empty(rules, shape, n_judged, masses / masses.sum())
 
     def visit(point: GridPoint) -> None:
         here = point.norm_index, point.reg_index
-        discriminant, outputs = fitted_discriminant(point, train)
-        judged: TrainingPart | TestPart = train if test is None else test
-        if block is None:
-            values = discriminant.scores(outputs)
-        else:
-            projected = block.apply_combined(point.evaluation.weights, discriminant.dual_coef)
-            values = projected + discriminant.intercept
-            values = values[:, 0] if values.shape[1] == 1 else values
-        options = {} if judged.multiplicity is None else {"sample_weight": judged.multiplicity}
-        found.scores[here] = scorer(
-            Judged(train.classes, values), None, train.classes[judged.labels], **options
-        )
+        p = float(ps[point.norm_index])
         found.rel_gaps[here] = point.certificate.rel_gap
         found.n_factorizations[here] = point.n_inner_solves
+        found.converged[here] = point.certificate.converged
+        for rule, scores in judge(point, p).items():
+            found.scores[rule][here] = scores
         if notify is not None:
-            notify(point)
+            notify(point, p)
 
-    walk_grid(
+    failures = walk_grid(
         stack,
         fisher_targets(train.labels, masses),
         ps,
@@ -125,18 +179,159 @@ def score_grid(
         sample_weight=train.weights,
         tol=tol,
     )
+    found.failures.extend(failures)
     return found
 
 
-def fitted_discriminant(point: GridPoint, train: TrainingPart) -> tuple[Discriminant, np.ndarray]:
-    """The discriminant of a point of the grid, and the left-out outputs it was learnt from."""
-    rotation = point.loss.rotation
-    left_out = point.evaluation.leave_one_out(train.multiplicity, from_mean=True) @ rotation
-    discriminant = Discriminant.learn(
-        coefficients=point.evaluation.coefficients @ rotation,
-        outputs=left_out,
-        labels=train.labels,
-        sample_weight=train.weights,
-        priors=train.priors,
-    )
-    return discriminant, left_out
+@dataclass(frozen=True)
+class _JudgeOfPart:
+    """Scores of samples that have no part in training."""
+
+    train: TrainingPart
+    block: KernelStack
+    rules: Sequence[str]
+
+    def __call__(self, point: GridPoint, p: float) -> dict[str, np.ndarray]:
+        evaluation, rotation = point.evaluation, point.loss.rotation
+        outputs = self.block.apply_combined(evaluation.weights, evaluation.coefficients @ rotation)
+        scores = {}
+        for name in self.rules:
+            # Only the discriminant is learnt from outputs of the training samples.
+            known = self._left_out(point, p) if name == "discriminant" else None
+            scores[name] = learnt_rule(name, known, self.train, rotation).scores(outputs)
+        return scores
+
+    def _left_out(self, point: GridPoint, p: float) -> np.ndarray:
+        response = weight_response(point.evaluation, lp_domain(p))
+        counts = self.train.multiplicity
+        left = point.evaluation.leave_one_out(counts, from_mean=True, response=response)
+        return left @ point.loss.rotation
+
+
+@dataclass(frozen=True)
+class _JudgeOfFolds:
+    """Scores of samples of the training part, fold by fold."""
+
+    train: TrainingPart
+    folds: list[np.ndarray]
+    rules: Sequence[str]
+
+    def __call__(self, point: GridPoint, p: float) -> dict[str, np.ndarray]:
+        rotation = point.loss.rotation
+        response = weight_response(point.evaluation, lp_domain(p))
+        left = point.evaluation.leave_out(self.folds, self.train.multiplicity, response)
+        parts = left.turned(rotation).folds
+        scores = {}
+        for name in self.rules:
+            of_folds = []
+            for part in parts:
+                others = self.train.rows(part.others)
+                rule = learnt_rule(name, part.outputs_of_others, others, rotation)
+                of_folds.append(rule.scores(part.outputs))
+            scores[name] = np.concatenate(of_folds)
+        return scores
+
+
+def learnt_rule(
+    name: str, outputs: np.ndarray | None, train: TrainingPart, rotation: np.ndarray
+) -> LinearRule:
+    """The rule of this name, learnt from left-out outputs of training samples if it has to be."""
+    masses = train.masses
+    if name == "indicator":
+        return indicator_rule(masses / masses.sum(), rotation)
+    assert outputs is not None
+    return Discriminant.learn(outputs, train.labels, train.weights, len(masses)).rule
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of all splits by one rule, and what they are scores of.
+
+    Attributes
+    ----------
+    parts : list of HeldOutScores
+    tests : list of TrainingPart or TestPart
+        Whose labels, weights and multiplicities the scores belong to.
+    frequencies : ndarray of shape (c,)
+        Of the classes among all samples. (Those of each split's training part would be the
+        rarer, the more of a class is in its test part: a calibration would learn that.)
+    classes : ndarray of shape (c,)
+    priors : ndarray of shape (c,) or None
+        Class probabilities that decide; by default the frequencies in training.
+    """
+
+    parts: list[HeldOutScores]
+    tests: list[Any]
+    frequencies: np.ndarray
+    classes: np.ndarray
+    priors: np.ndarray | None
+
+    def log_probabilities(self, rule: str, i: int, j: int) -> list[np.ndarray]:
+        """Of the samples of every split, at one point of the grid.
+
+        All splits share one calibration, fitted to them: two numbers learnt from all samples.
+        """
+        scores = [part.scores[rule][i, j] for part in self.parts]
+        offsets = rule_offsets(rule, self.frequencies)
+        calibration = Calibration.fit(
+            np.vstack(scores), offsets, self.labels, self.weights, self.n_samples
+        )
+        logs = []
+        for part, own in zip(self.parts, scores, strict=True):
+            found = calibration.log_probabilities(own, offsets)
+            if self.priors is not None:
+                found = found + log_ratio(self.priors, part.frequencies)
+                found -= np.logaddexp.reduce(found, axis=1)[:, None]
+            logs.append(found)
+        return logs
+
+    @property
+    def labels(self) -> np.ndarray:
+        return np.concatenate([test.labels for test in self.tests])
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        if self.tests[0].weights is None:
+            return None
+        return np.concatenate([test.weights for test in self.tests])
+
+    @property
+    def n_samples(self) -> float:
+        """How many samples the rows stand for."""
+        counts = [test.multiplicity for test in self.tests]
+        if counts[0] is None:
+            return float(len(self.labels))
+        return float(sum(count.sum() for count in counts))
+
+    def better_rule(self) -> str:
+        """The discriminant if its least mean log loss is clearly the smaller one."""
+        best = {}
+        for rule in self.parts[0].scores:
+            points = [
+                log_losses(np.vstack(self.log_probabilities(rule, *at)), self.labels)
+                for at in np.argwhere(self.solved)
+            ]
+            if not points:
+                return "indicator"
+            best[rule] = min(points, key=lambda own: np.average(own, weights=self.weights))
+        trained, untrained = best["discriminant"], best["indicator"]
+        clearly = clearly_smaller(trained, untrained, self.weights, self.n_samples)
+        return "discriminant" if clearly else "indicator"
+
+    def judged_by(self, scorer: Callable[..., float], rule: str) -> np.ndarray:
+        """Scores of every split and point, (n_splits, n_ps, n_regs)."""
+        table = np.full((len(self.parts), *self.parts[0].rel_gaps.shape), np.nan)
+        for at in np.argwhere(self.solved):
+            logs = self.log_probabilities(rule, *at)
+            for k, (test, own) in enumerate(zip(self.tests, logs, strict=True)):
+                counts = test.multiplicity
+                options = {} if counts is None else {"sample_weight": counts}
+                judged = Judged(self.classes, own)
+                truth = self.classes[test.labels]
+                table[(k, *at)] = scorer(judged, None, truth, **options)
+        return table
+
+    @property
+    def solved(self) -> np.ndarray:
+        """Points that all splits could solve, (n_ps, n_regs)."""
+        return np.all([part.n_factorizations > 0 for part in self.parts], axis=0)

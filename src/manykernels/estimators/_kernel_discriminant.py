@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,10 +14,31 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..losses import Outline
-from ._discriminant import Discriminant
+from ..losses.left_out import LeftOut
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
+from ._rules import Decision, folds_to_judge_by
 from ._weight_learner import WeightLearner
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Functions of a sample that tell the classes apart.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (m, k)
+        Of the training samples, in each of k functions.
+    left_out : LeftOut
+        Outputs of the functions, learnt without the sample.
+    rotation : ndarray of shape (c, k) or None
+        From columns of the Fisher targets to those of the outputs, if these are a regression on
+        such targets.
+    """
+
+    coefficients: np.ndarray
+    left_out: LeftOut
+    rotation: np.ndarray | None
 
 
 class KernelDiscriminant(
@@ -56,9 +78,13 @@ class KernelDiscriminant(
 
     @abstractmethod
     def _regression(
-        self, evaluation: Any, loss: Any, multiplicity: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients of training samples (m, k), and outputs by which classes are judged."""
+        self,
+        evaluation: Any,
+        loss: Any,
+        multiplicity: np.ndarray | None,
+        folds: list[np.ndarray],
+    ) -> Regression:
+        """The functions that classes are judged by, and their outputs at samples left out."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -89,18 +115,21 @@ class KernelDiscriminant(
         self.reg_ = loss.regularization(solution.weights)
         self._record(solution, solver)
         self._remember_kernels(stack, self.weights_, transform)
-        coefficients, outputs = self._regression(solution.evaluation, loss, multiplicity)
-        discriminant = Discriminant.learn(
-            coefficients=coefficients,
-            outputs=outputs,
-            labels=labels,
-            sample_weight=weights,
-            priors=self.priors_,
+        folds = folds_to_judge_by(labels, stack)
+        regression = self._regression(solution.evaluation, loss, multiplicity, folds)
+        decision = Decision.learn(
+            regression.left_out,
+            labels,
+            weights,
+            self.priors_,
+            regression.rotation,
+            float(len(labels) if multiplicity is None else multiplicity.sum()),
         )
-        self.scalings_ = discriminant.scalings
-        self.means_ = discriminant.means
-        self.dual_coef_ = discriminant.dual_coef
-        self.intercept_ = discriminant.intercept
+        self.rule_ = decision.rule.name
+        self.scalings_ = regression.coefficients @ decision.discriminant.turn
+        self.means_ = decision.discriminant.means
+        self.dual_coef_ = decision.coefficients(regression.coefficients)
+        self.intercept_ = decision.intercept
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -114,7 +143,7 @@ class KernelDiscriminant(
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
         Within-class covariance is the identity, so Euclidean distances to `means_` are what
-        the decision compares.
+        the decision compares where `rule_` is "discriminant".
         """
         check_is_fitted(self, "scalings_")
         return self._project(X, self.scalings_)

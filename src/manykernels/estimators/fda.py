@@ -9,11 +9,13 @@ import numpy as np
 from sklearn.base import clone
 
 from .._sklearn import Interval, StrOptions
+from ..domains import lp_domain
 from ..kernels import Bands, Denoise, KernelStack
 from ..kernels.transforms import Center, Chain, preparation
 from ..losses import JointSquareLoss, Outline, SquareLoss
+from ..solvers.response import weight_response
 from ._discriminant import fisher_targets
-from ._kernel_discriminant import KernelDiscriminant
+from ._kernel_discriminant import KernelDiscriminant, Regression
 
 
 class MKFDA(KernelDiscriminant):
@@ -209,7 +211,16 @@ class MKFDA(KernelDiscriminant):
         return SquareLoss(stack, targets, float(self.reg), weights)
 
     def _regression(
-        self, evaluation: Any, loss: SquareLoss, multiplicity: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        left_out = evaluation.leave_one_out(multiplicity, from_mean=True)
-        return evaluation.coefficients @ loss.rotation, left_out @ loss.rotation
+        self,
+        evaluation: Any,
+        loss: SquareLoss,
+        multiplicity: np.ndarray | None,
+        folds: list[np.ndarray],
+    ) -> Regression:
+        response = weight_response(evaluation, lp_domain(self.p))
+        left_out = evaluation.leave_out(folds, multiplicity, response)
+        return Regression(
+            evaluation.coefficients @ loss.rotation,
+            left_out.turned(loss.rotation),
+            loss.rotation,
+        )

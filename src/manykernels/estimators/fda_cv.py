@@ -8,19 +8,26 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._sklearn import Interval, StrOptions
-from ..kernels import KernelStack
+from ..kernels.transforms import Center
 from ..solvers import PAPER_NORMS, GridPoint
-from ._grid import GridScores, TestPart, TrainingPart, score_grid
+from ._grid import HeldOut, HeldOutScores, TestPart, TrainingPart, held_out_scores
 from ._multilabel import MultilabelMixin, is_multilabel
 from ._probabilities import gives_probabilities
+from ._rules import N_FOLDS, folds_to_judge_by
 from .fda import MKFDA
+
+#: Folds where nothing else is said.
+N_SPLITS = 5
+# Models that only judge are solved to this multiple of `tol`: no score can tell the difference,
+# and every second Newton step is saved.
+_LOOSER = 100.0
 
 #: Ten regularisations, from almost none to more than all kernels together.
 DEFAULT_REGS = tuple(np.logspace(-4, 3, 10).tolist())
@@ -30,8 +37,8 @@ class MKFDACV(MultilabelMixin, MKFDA):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
-    each with a certificate. With ``cv=None`` they are judged by leave-one-out in closed form,
-    so that the whole grid costs a few dozen fits; otherwise by honest refits on every fold.
+    each with a certificate. They are judged by samples that neither the kernel weights nor the
+    discriminant nor its decision rule have seen: in folds, or left out one by one.
 
     Parameters
     ----------
@@ -42,16 +49,19 @@ class MKFDACV(MultilabelMixin, MKFDA):
         Norms to try; by default the twelve of Yan et al. (2012).
     regs : array-like of float, optional
         λ to try; by default ten from 1e-4 to 1e3.
-    cv : None, int, splitter, iterable of splits, or (X_val, y_val), default=None
-        None leaves each sample out in turn, in closed form with the kernel weights held (they
-        hardly change when one sample of many is left out, but see the notes). A pair is a
-        validation set.
+    cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
+        None takes five folds with the classes in equal parts, whatever the order of the rows;
+        equal rows stay together, and a class of a single sample is never judged. "closed-form"
+        leaves out fifty such folds in turn without learning anything again, the kernel weights
+        answering to first order: only a fiftieth of the samples is lost for learning, and no
+        copies of kernels are made. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     normalize, denoise, class_weight, priors
         As for :class:`MKFDA`.
     tol : float, default=1e-5
-        Relative duality gap of every point of the grid and of the final fit.
+        Relative duality gap of the final fit. Models that only judge are solved to a hundred
+        times that.
     n_jobs : int, optional
         Folds at the same time.
     verbose : bool, default=False
@@ -64,18 +74,27 @@ class MKFDACV(MultilabelMixin, MKFDA):
     estimators_ : list of MKFDACV
         With several labels per sample only: one per label, all on the same kernels.
     best_score_ : float
+        The score of the choice. At each point of the grid it estimates what new samples would
+        give, with models learnt from fewer samples (a little low); the best of many points is
+        also the luckiest, so that `best_score_` is a little high where the grid is large and
+        samples are few. For a figure to be quoted, put MKFDACV itself into ``cross_val_score``.
     cv_results_ : dict
         ``param_p``, ``param_reg``, ``split<i>_test_score``, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, ``rel_gap`` (largest of the splits) and
-        ``n_factorizations`` (sum of them), one entry per point of the grid.
+        ``n_factorizations`` (sum of them), one entry per point of the grid. Points whose matrix
+        cannot be factorised have the score NaN and an infinite gap.
+    cv_rule_ : str
+        The rule by which all points were judged, "indicator" or "discriminant": the better one
+        at the largest p, by the log loss of held-out samples. The final fit chooses for itself, see `rule_`.
     n_splits_ : int
 
     All attributes of :class:`MKFDA`, of the fit to all samples.
 
     Notes
     -----
-    With the weights held, leave-one-out does not see what learning them costs. With few samples
-    and many kernels use folds.
+    In every fold the scales of the kernels, their weights, the discriminant and, where it has to
+    be learnt, the rule come from the samples that are left in. Class scores become probabilities
+    by two numbers that all splits of a point share.
 
     Examples
     --------
@@ -92,7 +111,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "regs": ["array-like", None],
-        "cv": ["cv_object", tuple, None],
+        "cv": ["cv_object", tuple, StrOptions({"closed-form"}), None],
         "scoring": [str, callable, None],
         "normalize": MKFDA._parameter_constraints["normalize"],
         "denoise": MKFDA._parameter_constraints["denoise"],
@@ -162,10 +181,11 @@ class MKFDACV(MultilabelMixin, MKFDA):
         if np.isinf(regs).any():
             raise ValueError("regs must be finite.")
         data, labels, weights, multiplicity = self._validated(X, y, sample_weight)
+        self._checked_priors(np.bincount(labels, weights=weights))
         self._stack = super()._training_stack(data, weights)
-        whole = self._training_part(self._stack, labels, weights, multiplicity)
+        whole = TrainingPart(self._stack, labels, weights, multiplicity)
         try:
-            self._choose(ps, regs, self._judge(whole, np.asarray(y), ps, regs))
+            self._choose(ps, regs, self._held_out(whole, np.asarray(y), ps, regs))
             return super().fit(X, y, sample_weight)
         finally:
             del self._stack
@@ -214,50 +234,80 @@ class MKFDACV(MultilabelMixin, MKFDA):
             return self._by_label(X, lambda one, block: one.transform(block))
         return super().transform(X)
 
-    def _training_part(
-        self,
-        stack: KernelStack,
-        labels: np.ndarray,
-        weights: np.ndarray | None,
-        multiplicity: np.ndarray | None,
-    ) -> TrainingPart:
-        priors = self._checked_priors(np.bincount(labels, weights=weights))
-        return TrainingPart(stack, labels, weights, multiplicity, priors, self.classes_)
-
-    def _judge(
+    def _held_out(
         self, whole: TrainingPart, y: np.ndarray, ps: np.ndarray, regs: np.ndarray
-    ) -> list[GridScores]:
-        """Scores of the grid, one table per split."""
-        scorer = check_scoring(self, scoring=self.scoring)
+    ) -> HeldOut:
+        """Scores of the grid on held-out samples, by the rule that is better at the largest p."""
         parts = list(self._parts(whole, y))
         self.n_splits_ = len(parts)
-        jobs = None if len(parts) == 1 else self.n_jobs
-        return Parallel(n_jobs=jobs)(
-            delayed(score_grid)(
-                train, test, self._preparation(), ps, regs, scorer, self.tol, self._notifier(k)
+        tests = [
+            test if isinstance(test, TestPart) else whole.rows(np.concatenate(test))
+            for _, test in parts
+        ]
+        frequencies = whole.masses / whole.masses.sum()
+        given = None if self.priors is None else np.asarray(self.priors, dtype=float)
+
+        def run(norms: np.ndarray, rules: tuple[str, ...]) -> HeldOut:
+            jobs = None if len(parts) == 1 else self.n_jobs
+            scores: list[HeldOutScores] = Parallel(n_jobs=jobs)(
+                delayed(held_out_scores)(
+                    train,
+                    test,
+                    self._preparation(),
+                    norms,
+                    regs,
+                    rules,
+                    _LOOSER * self.tol,
+                    self._notifier(k),
+                )
+                for k, (train, test) in enumerate(parts)
             )
-            for k, (train, test) in enumerate(parts)
-        )
+            return HeldOut(scores, tests, frequencies, self.classes_, given)
+
+        trial = run(np.array([ps.max()]), ("indicator", "discriminant"))
+        self.cv_rule_ = trial.better_rule()
+        return run(ps, (self.cv_rule_,))
 
     def _notifier(self, split: int) -> _Notifier | None:
         return _Notifier(type(self).__name__, split, self.n_splits_) if self.verbose else None
 
     def _parts(
         self, whole: TrainingPart, y: np.ndarray
-    ) -> Iterator[tuple[TrainingPart, TestPart | None]]:
-        if self.cv is None:
-            yield whole, None
-        elif isinstance(self.cv, tuple) and len(self.cv) == 2 and not _is_split(self.cv[0]):
-            yield whole, self._validation_part(*self.cv)
+    ) -> Iterator[tuple[TrainingPart, TestPart | list[np.ndarray]]]:
+        if isinstance(self.cv, str):
+            yield whole, self._folds(whole, N_FOLDS)
+        elif self.cv is None:
+            for k, test in enumerate(self._folds(whole, N_SPLITS)):
+                yield self._cut(whole, np.setdiff1d(np.arange(len(whole.labels)), test), test, k)
+        elif isinstance(self.cv, tuple) and not _is_split(self.cv):
+            yield whole, self._validation_part(self.cv)
         else:
             splitter = check_cv(self.cv, y, classifier=True)
+            rows = np.arange(len(y))
             for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
-                # Splits are of all rows; those of weight zero are not there any more.
-                train, test = (
-                    np.searchsorted(self._kept_rows, np.intersect1d(part, self._kept_rows))
-                    for part in split
-                )
+                train, test = (self._rows_of(part, rows, k) for part in split)
                 yield self._cut(whole, train, test, k)
+
+    def _rows_of(self, part: Any, rows: np.ndarray, split: int) -> np.ndarray:
+        """Positions of a part of a split among the rows that count, as indexing reads it."""
+        try:
+            chosen = rows[np.asarray(part, dtype=None if len(part) else int)]
+        except (IndexError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"Split {split} is not made of row numbers or masks of {len(rows)} rows: {error}."
+            ) from error
+        # Those of weight zero are not there any more.
+        return np.searchsorted(self._kept_rows, chosen[np.isin(chosen, self._kept_rows)])
+
+    def _folds(self, whole: TrainingPart, n_folds: int) -> list[np.ndarray]:
+        centered = Center().fit_transform(whole.stack, sample_weight=whole.weights)
+        folds = folds_to_judge_by(whole.labels, centered, n_folds)
+        if len(folds) < 2:
+            raise ValueError(
+                f"{type(self).__name__} cannot be judged by folds: no class has two different "
+                "samples. Choose p and reg yourself, with MKFDA."
+            )
+        return folds
 
     def _cut(
         self, whole: TrainingPart, train: np.ndarray, test: np.ndarray, split: int
@@ -271,17 +321,27 @@ class MKFDACV(MultilabelMixin, MKFDA):
             )
         if len(test) == 0:
             raise ValueError(f"Split {split} has no test samples.")
-        training = self._training_part(
+        training = TrainingPart(
             whole.stack[np.ix_(train, train)],
             whole.labels[train],
             _rows(whole.weights, train),
             _rows(whole.multiplicity, train),
         )
-        block = whole.stack[np.ix_(test, train)]
-        return training, TestPart(block, whole.labels[test], _rows(whole.multiplicity, test))
+        held = TestPart(
+            whole.stack[np.ix_(test, train)],
+            whole.labels[test],
+            _rows(whole.weights, test),
+            _rows(whole.multiplicity, test),
+        )
+        return training, held
 
-    def _validation_part(self, X_val: Any, y_val: Any) -> TestPart:
-        y_val = np.asarray(y_val)
+    def _validation_part(self, pair: tuple[Any, ...]) -> TestPart:
+        if len(pair) != 2:
+            raise ValueError(
+                f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
+                "several splits are a list of pairs (train, test)."
+            )
+        X_val, y_val = pair[0], np.asarray(pair[1])
         if y_val.ndim != 1:
             raise ValueError(
                 f"The labels of the validation set have shape {y_val.shape}, those of training "
@@ -304,19 +364,25 @@ class MKFDACV(MultilabelMixin, MKFDA):
                 f"The validation set has {len(block)} rows and {len(y_val)} labels: one label "
                 "per row is needed, and at least one row."
             )
-        return TestPart(block, np.searchsorted(self.classes_, y_val), None)
+        return TestPart(block, np.searchsorted(self.classes_, y_val), None, None)
 
-    def _choose(self, ps: np.ndarray, regs: np.ndarray, tables: list[GridScores]) -> None:
-        scores = np.array([table.scores for table in tables])
+    def _choose(self, ps: np.ndarray, regs: np.ndarray, held: HeldOut) -> None:
+        scorer = check_scoring(self, scoring=self.scoring)
+        scores = held.judged_by(scorer, self.cv_rule_)
+        tables = held.parts
         mean = scores.mean(axis=0)
+        failures = [failure for table in tables for failure in table.failures]
+        if not held.solved.any():
+            raise ValueError(f"No point of the grid could be solved. The last one: {failures[-1]}")
+        self._warn_of_points(held, failures)
         if np.isnan(mean).all():
             raise ValueError(
                 f"scoring={self.scoring!r} gave nan at every point of the grid: it cannot judge "
                 "these data."
             )
-        if np.isnan(mean).any():
+        if (unknown := np.isnan(mean) & held.solved).any():
             warnings.warn(
-                f"scoring={self.scoring!r} gave nan at {int(np.isnan(mean).sum())} of "
+                f"scoring={self.scoring!r} gave nan at {int(unknown.sum())} of "
                 f"{mean.size} points of the grid; they are ranked last.",
                 UndefinedMetricWarning,
                 stacklevel=3,
@@ -343,6 +409,25 @@ class MKFDACV(MultilabelMixin, MKFDA):
             ).ravel(),
         }
 
+    def _warn_of_points(self, held: HeldOut, failures: list[str]) -> None:
+        """One warning for all points that are not what was asked for."""
+        converged = np.all([part.converged for part in held.parts], axis=0)
+        short = int(np.count_nonzero(held.solved & ~converged))
+        remarks = []
+        if short:
+            worst = max(part.rel_gaps[part.n_factorizations > 0].max() for part in held.parts)
+            remarks.append(
+                f"{short} of {converged.size} points of the grid did not reach the relative gap "
+                f"{_LOOSER * self.tol:g} (the worst has {worst:.1e})"
+            )
+        if missing := int(np.count_nonzero(~held.solved)):
+            remarks.append(
+                f"{missing} of {converged.size} points of the grid could not be solved and are "
+                f"left out (the first: {failures[0]})"
+            )
+        if remarks:
+            warnings.warn("; ".join(remarks), ConvergenceWarning, stacklevel=4)
+
     def validation_curve(self) -> np.ndarray:
         """Mean scores of the grid, one row per p and one column per λ."""
         return self.cv_results_["mean_test_score"].reshape(self._shape)
@@ -354,9 +439,9 @@ class _Notifier:
     def __init__(self, name: str, split: int, n_splits: int):
         self.name, self.split, self.n_splits = name, split, n_splits
 
-    def __call__(self, point: GridPoint) -> None:
+    def __call__(self, point: GridPoint, p: float) -> None:
         print(
-            f"[{self.name}] split {self.split + 1}/{self.n_splits}  norm {point.norm_index}  "
+            f"[{self.name}] split {self.split + 1}/{self.n_splits}  p {p:.6g}  "
             f"reg {point.loss.reg:.3g}  factorisations {point.n_inner_solves}  "
             f"relative gap {point.certificate.rel_gap:.1e}"
         )
@@ -375,9 +460,9 @@ def checked_grid(given: Any, default: tuple[float, ...], name: str, least: float
     return values
 
 
-def _is_split(first: Any) -> bool:
-    """Whether the first of two things is a (train, test) pair of indices, not a data set."""
-    return isinstance(first, tuple) and len(first) == 2
+def _is_split(cv: tuple[Any, ...]) -> bool:
+    """Whether a tuple is a sequence of (train, test) pairs of indices, not a validation set."""
+    return all(isinstance(one, tuple) and len(one) == 2 for one in cv)
 
 
 def _rows(values: np.ndarray | None, chosen: np.ndarray) -> np.ndarray | None:

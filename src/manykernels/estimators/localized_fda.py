@@ -12,10 +12,11 @@ from .._sklearn import Interval, StrOptions
 from ..gating.descent import Restarts
 from ..gating.machines import SquareMachine
 from ..gating.objective import GatedObjective
-from ._discriminant import Discriminant, fisher_targets
+from ._discriminant import fisher_targets
 from ._localized import LocalizedMachine
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
+from ._rules import Decision, folds_to_judge_by
 
 
 class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
@@ -181,20 +182,24 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         assert isinstance(machine, SquareMachine)
         K = objective.combined(restarts.best.point.outputs)
         loss, evaluation = machine.evaluate(K)
-        left_out = evaluation.leave_one_out(self._multiplicity, from_mean=True) @ loss.rotation
-        coefficients = evaluation.coefficients @ loss.rotation
-        discriminant = Discriminant.learn(
-            coefficients=coefficients,
-            outputs=left_out,
-            labels=self._labels,
-            sample_weight=machine.sample_weight,
-            priors=self.priors_,
+        folds = folds_to_judge_by(self._labels, loss.kernels)
+        left_out = evaluation.leave_out(folds, self._multiplicity, None)
+        mass = self._multiplicity
+        decision = Decision.learn(
+            left_out.turned(loss.rotation),
+            self._labels,
+            machine.sample_weight,
+            self.priors_,
+            loss.rotation,
+            float(len(K) if mass is None else mass.sum()),
         )
+        self.rule_ = decision.rule.name
+        dual_coef = decision.coefficients(evaluation.coefficients @ loss.rotation)
         weight = np.ones(len(K)) if machine.sample_weight is None else machine.sample_weight
         # Coefficients sum to zero, so that centring takes the same from every new sample.
         means = K @ weight / weight.sum()
-        self.intercept_ = discriminant.intercept - means @ discriminant.dual_coef
-        self._set_coefficients(discriminant.dual_coef)
+        self.intercept_ = decision.intercept - means @ dual_coef
+        self._set_coefficients(dual_coef)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second class (n_rows,), or scores of all classes (n_rows, n_classes)."""

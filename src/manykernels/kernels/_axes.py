@@ -10,15 +10,10 @@ and ``Δ_b⁻¹ U_bᵀ S K = U_bᵀ S⁻¹`` in the columns of samples with a we
 divided by small eigenvalues. All axes but some, which is the last band or all of a kernel, is
 what these leave, ``K_t − K_t (S U_b)(U_bᵀ S⁻¹)``: nothing is lost to rounding there.
 
-**Choosing the variance by leave-one-out.** Ridge regression on the leading r axes, scaled to
-unit variance, has the hat matrix ``h_ii = Σ_{k≤r} u_ik² δ_k/(δ_k + λ) + w_i/Σw`` (the last term
-is the intercept), and the residual without sample i is ``e_i/(1 − h_ii)``, the axes held. One
-decomposition serves all r and λ; each costs a product with c columns. A sample that stands for
-k equal ones has one of them left out, ``e_i/(1 − h_ii/k)``.
-
-The axes saw the sample that is left out. Where the spectrum is flat, as of texts, they lean on
-single samples: few axes then look better than they are for new samples, and most but not all of
-them worse. Folds whose axes are found without them cost a decomposition each and are free of it.
+**Choosing the variance.** Ridge regression on the leading r axes, scaled to unit variance, is
+judged by folds whose axes are found without them: one decomposition per fold serves all r and λ.
+(Leaving samples out in closed form would hold axes that saw them. Where the spectrum is flat, as
+of texts, axes lean on single samples, and few of them look better than they are.)
 
 A partial decomposition does not pay: the reduction to tridiagonal form is most of the cost, and
 the tenth part of a spectrum takes half the time of the whole, by LAPACK as by Lanczos.
@@ -26,7 +21,6 @@ the tenth part of a spectrum takes half the time of the whole, by LAPACK as by L
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -35,6 +29,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
+
+from .._folds import folds_of_equal_classes
 
 #: The variances among which ``Denoise("cv")`` chooses.
 VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -92,10 +88,21 @@ def n_leading(values: np.ndarray, share: float) -> int:
     return len(values) if held[number - 1] >= (1.0 - _ROUNDING) * held[-1] else number
 
 
-class Judge(ABC):
-    """Errors on left-out samples of single-kernel discriminants on leading axes."""
+class Judge:
+    """Errors on held-out samples of single-kernel discriminants on leading axes.
 
-    def __init__(self, y: Any, weights: np.ndarray, regs: tuple[float, ...]) -> None:
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Class labels.
+    weights : ndarray of shape (m,)
+        Sample weights.
+    regs : sequence of float
+        λ, the best of which counts.
+    n_folds : int
+    """
+
+    def __init__(self, y: Any, weights: np.ndarray, regs: tuple[float, ...], n_folds: int) -> None:
         if y is None:
             raise ValueError('Denoise(variance="cv") needs class labels: fit(stack, y).')
         check_classification_targets(y)
@@ -112,59 +119,22 @@ class Judge(ABC):
         self.classes = members.argmax(axis=1)
         self.weights = weights
         self.regs = np.array(regs)
+        self.n_folds = n_folds
 
-    def errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Squared error at each of ``VARIANCES`` and its best λ, relative to that of the mean."""
-        whole = self.weights @ np.sum(self.targets**2, axis=1)
-        return self._errors(K, values, vectors).min(axis=1) / whole
+    def errors(self, K: np.ndarray) -> np.ndarray:
+        """Squared error at each of ``VARIANCES`` and its best λ, relative to that of the mean.
 
-    @abstractmethod
-    def _errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Squared error at each of ``VARIANCES`` and each λ, (n_variances, n_regs)."""
-
-
-class LeaveOneOut(Judge):
-    """Each sample left out in turn, in closed form, the axes held."""
-
-    def _errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        targets = np.sqrt(self.weights)[:, None] * self.targets
-        coordinates = vectors.T @ targets
-        stops = [n_leading(values, variance) for variance in VARIANCES]
-        errors = {
-            stop: self._error(targets, values[:stop], vectors[:, :stop], coordinates[:stop])
-            for stop in dict.fromkeys(stops)
-        }
-        return np.array([errors[stop] for stop in stops])
-
-    def _error(
-        self, targets: np.ndarray, values: np.ndarray, axes: np.ndarray, coordinates: np.ndarray
-    ) -> list[float]:
-        """Squared error at each λ of the regression on these axes."""
-        total = self.weights.sum()
-        variance = values.sum() / total
-        shrinks = values[:, None] / (values[:, None] + variance * self.regs)
-        count = np.maximum(self.weights, 1.0)
-        leverages = (axes**2 @ shrinks + (self.weights / total)[:, None]) / count[:, None]
-        found = []
-        for shrink, leverage in zip(shrinks.T, leverages.T, strict=True):
-            residuals = targets - axes @ (shrink[:, None] * coordinates)
-            residuals /= np.maximum(1.0 - leverage, _ROUNDING)[:, None]
-            found.append(float(np.vdot(residuals, residuals)))
-        return found
-
-
-class Folds(Judge):
-    """Parts of the samples left out in turn, the axes found without them."""
-
-    def __init__(self, y: Any, weights: np.ndarray, regs: tuple[float, ...], n_folds: int) -> None:
-        super().__init__(y, weights, regs)
-        present = np.flatnonzero(weights > 0)
-        # Dealt out class by class, so that every fold has its share of each.
-        dealt = present[np.argsort(self.classes[present], kind="stable")]
-        self.folds = [fold for k in range(n_folds) if len(fold := dealt[k::n_folds])]
-
-    def _errors(self, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        return np.sum([self._fold_errors(K, fold) for fold in self.folds], axis=0)
+        NaN where samples are too alike to be divided into folds.
+        """
+        present = np.flatnonzero(self.weights > 0)
+        position = K.diagonal()[present]
+        folds = folds_of_equal_classes(self.classes[present], position, self.n_folds)
+        if len(folds) < 2:
+            return np.full(len(VARIANCES), np.nan)
+        errors = np.sum([self._fold_errors(K, present[fold]) for fold in folds], axis=0)
+        judged = present[np.concatenate(folds)]
+        whole = self.weights[judged] @ np.sum(self.targets[judged] ** 2, axis=1)
+        return errors.min(axis=1) / whole
 
     def _fold_errors(self, K: np.ndarray, fold: np.ndarray) -> np.ndarray:
         kept = np.setdiff1d(np.flatnonzero(self.weights > 0), fold)
@@ -195,14 +165,9 @@ class Folds(Judge):
 
 
 def make_judge(y: Any, weights: np.ndarray, reg: Any, folds: Any) -> Judge:
-    """Leave-one-out, or folds if there is a number of them, at one λ or the best of ``REGS``."""
+    """Folds at one λ, or at the best of ``REGS``."""
     if reg is not None and (not isinstance(reg, Real) or not 0.0 < float(reg) < np.inf):
         raise ValueError(f"reg must be a positive number or None, got {reg!r}.")
-    regs = REGS if reg is None else (float(reg),)
-    if folds is None:
-        return LeaveOneOut(y, weights, regs)
     if not isinstance(folds, Integral) or folds < 2:
-        raise ValueError(f"folds must be None or an integer of at least 2, got {folds!r}.")
-    if np.count_nonzero(weights) < int(folds):
-        raise ValueError(f"There are fewer samples than folds={folds}.")
-    return Folds(y, weights, regs, int(folds))
+        raise ValueError(f"folds must be an integer of at least 2, got {folds!r}.")
+    return Judge(y, weights, REGS if reg is None else (float(reg),), int(folds))

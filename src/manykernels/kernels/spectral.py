@@ -12,7 +12,7 @@ kernel: it is positive semi-definite and new samples have their place in it. Axe
 their eigenvalues hold a given share of the trace, the variance.
 
 * :class:`Denoise` keeps the leading axes only (section 3 of the paper), which supposes that the
-  others hold noise. How many is told, or found by leave-one-out.
+  others hold noise. How many is told, or found by folds.
 * :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Weights learnt for these
   weigh dimensions and kernels in one convex program. The paper (section 5) asks for an objective
   that takes care of denoising by itself; this is one answer.
@@ -192,16 +192,14 @@ class Denoise(SpectralTransform):
     variance : float in (0, 1], "cv" or sequence of float, default=0.9
         The share of the variance to keep: the fewest axes that hold as much are kept. A sequence
         has one for each kernel. "cv" chooses for each kernel among ``VARIANCES`` (0.1, 0.2, …,
-        0.9, 0.95, 0.99 and 1) by the error of a discriminant on this kernel alone, on samples
-        left out; `fit` then needs the class labels.
+        0.9, 0.95, 0.99 and 1) by the error of a discriminant on this kernel alone, in folds
+        whose axes are found without them; `fit` then needs the class labels.
     reg : float, optional
         λ of these discriminants, whose kernel has unit variance. By default that of
         :class:`~manykernels.MKFDA` inside one with a number for `reg` and
         ``normalize="multiplicative"``; else for every variance the best of 0.01, 0.1, 1, 10, 100.
-    folds : int, optional
-        How "cv" leaves samples out: by default one by one, in closed form, with axes that saw
-        them; else in so many parts, each with a decomposition of its own. Take folds where the
-        spectrum is flat (texts, very narrow Gaussians): see the notes.
+    folds : int, default=5
+        Into how many parts "cv" divides the samples. Each takes a decomposition per kernel.
 
     Attributes
     ----------
@@ -212,17 +210,18 @@ class Denoise(SpectralTransform):
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
         Spectra of the centred kernels, in descending order.
     cv_errors_ : ndarray of shape (n_kernels, 12)
-        Squared error on samples left out at each of ``VARIANCES``, relative to that of the mean.
-        NaN without "cv", and for a kernel without variance.
+        Squared error on held-out samples at each of ``VARIANCES``, relative to that of the mean.
+        NaN without "cv", for a kernel without variance, and where samples are too alike to be
+        divided into folds; such a kernel is kept whole.
 
     Notes
     -----
     A stack that is not centred is centred first. A constant kernel becomes zero. Of variances
     that are equally good the largest is kept.
 
-    Leave-one-out holds the axes, which it takes from all samples. So does that of
-    :class:`~manykernels.MKFDA`, which sees the cut kernels. Axes of a flat spectrum lean on single
-    samples, and few of them look better than they are (docs/benchmarks/denoising.md).
+    :class:`~manykernels.MKFDA` takes its probabilities from samples left out of the regression
+    but not of the axes. Axes of a flat spectrum lean on single samples, and few of them look
+    better than they are (docs/benchmarks/denoising.md).
 
     References
     ----------
@@ -243,7 +242,7 @@ class Denoise(SpectralTransform):
 
     _per_kernel = ("variance_", "cv_errors_")
 
-    def __init__(self, variance: Any = 0.9, *, reg: float | None = None, folds: int | None = None):
+    def __init__(self, variance: Any = 0.9, *, reg: float | None = None, folds: int = 5):
         self.variance = variance
         self.reg = reg
         self.folds = folds
@@ -261,10 +260,10 @@ class Denoise(SpectralTransform):
             if values[0] <= 0.0:
                 return [Cut(stack.names[j], 0, 0)]
             if judge is not None:
-                errors = judge.errors(K, values, vectors)
-                # From the end: of equals the largest variance.
-                self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
-                self.cv_errors_[j] = errors
+                self.cv_errors_[j] = errors = judge.errors(K)
+                if np.isfinite(errors).all():
+                    # From the end: of equals the largest variance.
+                    self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
             stop = n_leading(values, self.variance_[j])
             return [Cut(stack.names[j], 0, None if stop == len(values) else stop)]
 

@@ -35,6 +35,7 @@ import numpy as np
 from scipy import linalg
 
 from .base import Array, KernelOperator
+from .left_out import LeftOut, Rows
 from .square import SquareEvaluation, SquareLoss
 
 Indices = np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -228,6 +229,19 @@ class InexactEvaluation(SquareEvaluation):
         slack = value - ascent.dual_value(weights)
         return cls(weights, value, ascent.gains, loss, solution, slack, ascent.block_size)
 
+    @property
+    def factorized(self) -> bool:  # type: ignore[override]
+        """Whether there are few enough rows for a matrix of them."""
+        return len(self._solution) <= _EXACT_ROWS
+
+    def leave_out(
+        self, folds: list[Rows], multiplicity: Array | None, response: Array | None
+    ) -> LeftOut:
+        if self.factorized:
+            return super().leave_out(folds, multiplicity, response)
+        singly = self.leave_one_out(multiplicity, from_mean=True)
+        return LeftOut.cross_fitted(singly, folds)
+
     def inverse_diagonal(self) -> Array:
         """``diag(A⁻¹)``, exact for few rows; for many, its mean in the place of each entry.
 
@@ -237,7 +251,7 @@ class InexactEvaluation(SquareEvaluation):
         """
         loss = self._loss
         n_rows = len(self._solution)
-        if n_rows <= _EXACT_ROWS:
+        if self.factorized:
             return super().inverse_diagonal()
         signs: Array = np.random.default_rng(0).choice([-1.0, 1.0], (n_rows, _N_PROBES))
         kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]

@@ -25,11 +25,23 @@ from scipy import linalg
 
 from .._blas import matmul
 from .base import Array, KernelOperator, Outline
+from .left_out import (
+    LEAST_KEPT,
+    FoldOutputs,
+    LeftOut,
+    Rows,
+    left_out_singly,
+    remove,
+)
 from .program import DualProgram
 
 # Below this many rows a coarse problem costs as much as the factorisations it saves.
 _COARSE_MIN_ROWS = 600
 _BLOCK_ROWS = 256
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A matrix that has no Cholesky factor."""
 
 
 class SquareLoss:
@@ -135,7 +147,7 @@ class SquareLoss:
     def _factorize_assembled(self) -> None:
         self._diagonal[:] += 1.0
         if not self._cholesky():
-            raise ValueError(
+            raise NotPositiveDefiniteError(
                 f"I + K/reg is not positive definite at reg={self.reg:g}: the combined kernel "
                 "has negative eigenvalues larger than reg. Raise reg, or build the stack with "
                 'KernelStack.from_arrays(..., psd="clip").'
@@ -241,6 +253,8 @@ class SquareEvaluation:
     #: The inner problem is solved exactly, and F is far from zero.
     slack = rounding = 0.0
     hyperbolic = True
+    #: Whether A can be factorised: not where kernels are too large to be held.
+    factorized = True
 
     @property
     def outputs(self) -> Array:
@@ -322,15 +336,68 @@ class SquareEvaluation:
             diagonal[start:stop] += np.einsum("ki,ki->i", corner, corner)
         return diagonal
 
-    def leave_one_out(
-        self, multiplicity: Array | None = None, *, from_mean: bool = False
-    ) -> Array:
-        """Outputs ``f(x_i)`` of the discriminant trained without sample i, weights held, (m, c).
+    def inverse(self) -> Array:
+        """``A⁻¹``, consuming the factor."""
+        factor = self._recall()._factor
+        self._loss._latest = None
+        linalg.lapack.dpotri(factor.T, lower=0, overwrite_c=1)
+        # LAPACK fills one triangle: the lower one of the C-ordered `factor`.
+        for start in range(0, len(factor), _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, len(factor))
+            factor[:start, start:stop] = factor[start:stop, :start].T
+            corner = np.tril(factor[start:stop, start:stop])
+            factor[start:stop, start:stop] = corner + np.tril(corner, -1).T
+        return factor
 
-        Ridge regression with an intercept has hat matrix ``I − rA⁻¹ + r11ᵀ/(ma)``, where r is
-        the coefficient of I in A and a its eigenvalue at 1 (both 1 here), and residuals ru. So
-        the residual without sample i is ``u_i/κ_i``, ``κ_i = A⁻¹_ii − 1/(ma)``; if it is one of
-        k equal samples, ``k u_i/(κ_i + (k − 1)/r)``.
+    def sensitivity(self, kernels: Rows) -> tuple[Array, Array]:
+        """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
+        loss = self._recall()
+        assert loss._products is not None
+        columns = np.ascontiguousarray(loss._products[kernels].mT).reshape(-1, len(loss.targets))
+        half = self.whiten(columns.T)
+        flat = half.T.reshape(len(kernels), -1)
+        hessian = matmul(flat, flat.T, scale=2.0 / loss.reg**2)
+        slopes = self.unwhiten(half).reshape(len(half), len(kernels), -1) / loss.reg
+        return np.ascontiguousarray(slopes.mT), hessian
+
+    def _kept(self, inverse_diagonal: Array, multiplicity: Array | None) -> tuple[Array, Array]:
+        """``κ`` of :mod:`.left_out` where one of k equal samples goes, and k, of every row.
+
+        κ is ``A⁻¹_ii − 1/(ma)``. If a row stands for k equal samples, one of which is left out,
+        its residual becomes k times that of ``κ + (k − 1)/r`` instead, where r is the coefficient
+        of I in A.
+        """
+        loss = self._loss
+        constant = loss.constant_value(self.weights)
+        count = np.ones(len(loss.targets))
+        if multiplicity is not None:
+            count = np.maximum(multiplicity, 1.0)
+        # Positive in exact arithmetic; rounding must not make it change sign.
+        kept = np.maximum(inverse_diagonal - self._constant_share(), LEAST_KEPT / constant)
+        repeated = count > 1.0
+        with np.errstate(divide="ignore"):  # a fit through equal samples leaves no residual
+            kept[repeated] += (count[repeated] - 1.0) / loss.ridge(self.weights)
+        return kept, count
+
+    def _constant_share(self) -> Array:
+        """Diagonal of ``11ᵀ/(ma)``: what the intercept takes of every residual."""
+        weight = self._sample_weight
+        share: Array = weight / (weight.sum() * self._loss.constant_value(self.weights))
+        return share
+
+    @property
+    def _sample_weight(self) -> Array:
+        given = self._loss.sample_weight
+        return np.ones(len(self._loss.targets)) if given is None else given
+
+    def leave_one_out(
+        self,
+        multiplicity: Array | None = None,
+        *,
+        from_mean: bool = False,
+        response: Array | None = None,
+    ) -> Array:
+        """Outputs ``f(x_i)`` of the discriminant trained without sample i, (m, c).
 
         Parameters
         ----------
@@ -341,20 +408,73 @@ class SquareEvaluation:
             Measure outputs from the mean target of the samples left in. That mean moves away
             from the sample left out, and where there is little to learn it is all that the
             outputs would show: the classes, with their sides swapped.
+        response : ndarray of shape (m, k, n), optional
+            How the kernel weights answer, M of :mod:`.left_out`; without it they are held.
+        """
+        kept, count = self._kept(self.inverse_diagonal(), multiplicity)
+        residuals = left_out_singly(self._solution, kept, response)
+        every = np.arange(len(count))
+        return self._outputs_left_out(residuals, every, count, from_mean=from_mean)
+
+    def leave_out(
+        self, folds: list[Rows], multiplicity: Array | None, response: Array | None
+    ) -> LeftOut:
+        """Outputs of samples left out singly, and fold by fold, measured from the mean left in.
+
+        Consumes the factor.
+
+        Parameters
+        ----------
+        folds : list of ndarray of int
+            Sets of rows without a row in common. Equal samples belong into one of them.
+        multiplicity, response
+            As for :meth:`leave_one_out`.
+        """
+        inverse = self.inverse()
+        constant = np.sqrt(self._constant_share())
+        kept, count = self._kept(np.diagonal(inverse).copy(), multiplicity)
+        inverse -= constant[:, None] * constant
+        every = np.arange(len(count))
+        singly = left_out_singly(self._solution, kept, response)
+        ridge = self._loss.ridge(self.weights)
+        parts = []
+        for fold in folds:
+            residuals, others, solution, kept = remove(inverse, self._solution, response, fold)
+            with np.errstate(divide="ignore"):  # a fit through equal samples leaves no residual
+                kept = kept + (count[others] - 1.0) / ridge
+            staying = left_out_singly(solution, kept, None)
+            parts.append(
+                FoldOutputs(
+                    fold,
+                    self._outputs_left_out(residuals, fold, np.ones(len(count)), together=True),
+                    others,
+                    self._outputs_left_out(staying, others, count, from_mean=True),
+                )
+            )
+        outputs = self._outputs_left_out(singly, every, count, from_mean=True)
+        return LeftOut(outputs, parts)
+
+    def _outputs_left_out(
+        self,
+        residuals: Array,
+        rows: Rows,
+        count: Array,
+        *,
+        from_mean: bool = False,
+        together: bool = False,
+    ) -> Array:
+        """Outputs in the columns of H, from residuals of rotated columns times √w.
+
+        Measured from the mean target of what is left in, if each of `rows` is left out singly
+        (`from_mean`) or all of them are (`together`).
         """
         loss = self._loss
-        targets, outputs = loss.targets, self.outputs
-        weight = np.ones(len(outputs)) if loss.sample_weight is None else loss.sample_weight
-        count = np.ones(len(outputs)) if multiplicity is None else np.maximum(multiplicity, 1.0)
-        inverse = self.inverse_diagonal()
-        constant = loss.constant_value(self.weights)
-        # Positive in exact arithmetic; rounding must not make it change sign.
-        kept = np.maximum(inverse - weight / (weight.sum() * constant), 1e-12 / constant)
-        repeated = count > 1.0
-        with np.errstate(divide="ignore"):  # a fit through equal samples leaves no residual
-            kept[repeated] += (count[repeated] - 1.0) / loss.ridge(self.weights)
-        left_out: Array = targets - outputs * (count / (weight * kept))[:, None]
-        unit = weight / count
+        weight, targets = self._sample_weight[rows], loss.targets[rows]
+        scale = count[rows] / np.sqrt(weight)
+        outputs: Array = targets - (residuals @ loss.rotation.T) * scale[:, None]
         if from_mean:
-            left_out += targets * (unit / (weight.sum() - unit))[:, None]
-        return left_out
+            unit = weight / count[rows]
+            outputs += targets * (unit / (weight.sum() - unit))[:, None]
+        if together:
+            outputs += weight @ targets / (self._sample_weight.sum() - weight.sum())
+        return outputs

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import check_y
-from ..estimators._discriminant import Discriminant, fisher_targets
+from ..estimators._calibration import Calibration
+from ..estimators._discriminant import fisher_targets, indicator_rule, rule_offsets
 from ..estimators._grid import Judged
 from ..estimators.fda_cv import checked_grid
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
+from ._labelled import labelled_stack
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,14 @@ class LeaveOneOut:
         H: what the regression was asked for.
     outputs : ndarray of shape (n_regs, n_samples, n_columns)
         The left-out outputs.
+    sample_weight : ndarray of shape (n_samples,)
+
+    Notes
+    -----
+    Decisions are those of the regression on class indicators, in which nothing is learnt from
+    the outputs: means and covariances of left-out outputs, scored on the same outputs, would
+    know every label. Two numbers turn the scores into probabilities, see
+    :class:`~manykernels.MKFDA`.
     """
 
     regs: np.ndarray
@@ -50,47 +57,48 @@ class LeaveOneOut:
     labels: np.ndarray
     targets: np.ndarray
     outputs: np.ndarray
+    sample_weight: np.ndarray
 
     @cached_property
     def _judged(self) -> list[Judged]:
-        """Decisions of the linear discriminant on the outputs, as :class:`MKFDA` makes them."""
-        counts = np.bincount(self.labels).astype(float)
-        _, _, directions = np.linalg.svd(self.targets, full_matrices=False)
-        rank = max(1, len(self.classes) - 1)
-        rotation = directions[:rank].T
-        unit = (1.0 / (counts.sum() - 1.0)) * self.targets
+        masses = np.bincount(self.labels, weights=self.sample_weight)
+        frequencies = masses / masses.sum()
+        rule = indicator_rule(frequencies, np.eye(self.targets.shape[1]))
+        offsets = rule_offsets(rule.name, frequencies)
+        # The mean of the samples left in moves away from the one left out, and would tell its
+        # class: outputs are measured from it.
+        unit = self.sample_weight / (masses.sum() - self.sample_weight)
         judged = []
         for outputs in self.outputs:
-            # Measured from the mean of the samples left in, see SquareEvaluation.leave_one_out.
-            rotated = (outputs + unit) @ rotation
-            discriminant = Discriminant.learn(
-                coefficients=rotated,
-                outputs=rotated,
-                labels=self.labels,
-                sample_weight=None,
-                priors=counts / counts.sum(),
-            )
-            judged.append(Judged(self.classes, discriminant.scores(rotated)))
+            scores = rule.scores(outputs + unit[:, None] * self.targets)
+            found = Calibration.fit(scores, offsets, self.labels, self.sample_weight)
+            judged.append(Judged(self.classes, found.log_probabilities(scores, offsets)))
         return judged
 
     @property
     def decisions(self) -> np.ndarray:
-        """Decision values, (n_regs, n_samples) for two classes, else (…, n_classes)."""
-        return np.array([judged.scores for judged in self._judged])
+        """Log-odds (n_regs, n_samples) for two classes, else log-probabilities (…, n_classes)."""
+        return np.array([judged.decision_function(None) for judged in self._judged])
 
     @property
     def accuracy(self) -> np.ndarray:
-        """Share of samples that the others put into the right class, per λ."""
+        """Weighted share of samples that the others put into the right class, per λ."""
         truth = self.classes[self.labels]
-        return np.array([np.mean(judged.predict(None) == truth) for judged in self._judged])
+        hits = [judged.predict(None) == truth for judged in self._judged]
+        return np.average(hits, axis=1, weights=self.sample_weight)
 
     @property
     def brier(self) -> np.ndarray:
-        """Brier score of the probabilities, per λ; small is good."""
+        """Weighted Brier score of the probabilities, per λ; small is good."""
         truth = self.classes[self.labels]
         return np.array(
             [
-                brier_score_loss(truth, judged.predict_proba(None), labels=self.classes)
+                brier_score_loss(
+                    truth,
+                    judged.predict_proba(None),
+                    labels=self.classes,
+                    sample_weight=self.sample_weight,
+                )
                 for judged in self._judged
             ]
         )
@@ -102,13 +110,17 @@ class LeaveOneOut:
         if len(self.classes) == 2:
             members = members[:, 1]
         return np.array(
-            [average_precision_score(members, judged.scores) for judged in self._judged]
+            [
+                average_precision_score(members, scores, sample_weight=self.sample_weight)
+                for scores in self.decisions
+            ]
         )
 
     @property
     def mse(self) -> np.ndarray:
-        """Mean squared error of the outputs against the targets, per λ."""
-        return np.mean((self.outputs - self.targets) ** 2, axis=(1, 2))
+        """Weighted mean squared error of the outputs against the targets, per λ."""
+        errors = np.mean((self.outputs - self.targets) ** 2, axis=2)
+        return np.average(errors, axis=1, weights=self.sample_weight)
 
 
 def leave_one_out(
@@ -120,7 +132,12 @@ def leave_one_out(
     sample_weight: Any = None,
     normalize: str | None = "multiplicative",
 ) -> LeaveOneOut:
-    """Leave-one-out outputs of the discriminant on a weighted sum of kernels, weights held.
+    """Leave-one-out outputs of the discriminant on a weighted sum of kernels, for many λ.
+
+    The weights are given and held, so this compares regularisations at one set of weights. Where
+    `weights` were learnt from the same labels they know each of them, and scores are too good:
+    200 kernels of pure noise at p = 1 seem to be right in 96 % of the cases. To judge learnt
+    weights take :class:`~manykernels.MKFDACV`, which learns them again.
 
     Parameters
     ----------
@@ -150,22 +167,13 @@ def leave_one_out(
     np.True_
     """
     regularizations = checked_grid(regs, (), "regs", np.nextafter(0.0, 1.0))
-    y = check_y(y, multi_output=False)
-    check_classification_targets(y)
-    check_consistent_length(stack, y)
-    classes, labels = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"leave_one_out needs samples of at least 2 classes, got {classes.tolist()}."
-        )
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-    if weight.shape != (len(y),) or not (np.isfinite(weight) & (weight > 0)).all():
-        raise ValueError("sample_weight must be one positive number per sample.")
+    classes, labels, given = labelled_stack("leave_one_out", stack, y, sample_weight)
+    weight = np.ones(len(labels)) if given is None else given
     prepared = preparation(normalize).fit_transform(stack, sample_weight=weight)
     combined = prepared.combine(np.ones(stack.n_kernels) if weights is None else weights)
     targets = fisher_targets(labels, np.bincount(labels, weights=weight))
     outputs = left_out_outputs(combined, targets, regularizations, weight)
-    return LeaveOneOut(regularizations, classes, labels, targets, outputs)
+    return LeaveOneOut(regularizations, classes, labels, targets, outputs, weight)
 
 
 def left_out_outputs(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
+from sklearn.exceptions import ConvergenceWarning
 
-from .._sklearn import check_y
 from ..estimators._discriminant import fisher_targets
 from ..estimators.fda_cv import DEFAULT_REGS, checked_grid
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ..solvers import PAPER_NORMS, GridPoint, walk_grid
+from ._labelled import labelled_stack
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class LpPath:
     weights : ndarray of shape (n_ps, n_regs, n_kernels)
     objectives : ndarray of shape (n_ps, n_regs)
     rel_gaps : ndarray of shape (n_ps, n_regs)
-        How far each objective is from the least at most, relative to itself.
+        How far each objective is from the least at most, relative to itself. Infinite where the
+        matrix cannot be factorised; weights and objective are NaN there.
     n_factorizations : ndarray of shape (n_ps, n_regs)
     """
 
@@ -85,27 +86,19 @@ def lp_path(
     """
     norms = checked_grid(ps, PAPER_NORMS, "ps", 1.0)
     regularizations = checked_grid(regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
-    y = check_y(y, multi_output=False)
-    check_classification_targets(y)
-    check_consistent_length(stack, y)
-    weights = None
-    if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        if weights.shape != y.shape or not (np.isfinite(weights) & (weights > 0)).all():
-            raise ValueError("sample_weight must be one positive number per sample.")
-    classes, labels = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"lp_path needs samples of at least 2 classes, got {classes.tolist()}.")
+    if not 0.0 < tol < np.inf:
+        raise ValueError(f"tol must be positive and finite, got {tol!r}.")
+    _, labels, weights = labelled_stack("lp_path", stack, y, sample_weight)
     prepared = preparation(normalize).fit_transform(stack, sample_weight=weights)
     shape = (len(norms), len(regularizations))
     path = LpPath(
         norms,
         regularizations,
         stack.names,
-        np.empty((*shape, stack.n_kernels)),
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape, int),
+        np.full((*shape, stack.n_kernels), np.nan),
+        np.full(shape, np.nan),
+        np.full(shape, np.inf),
+        np.zeros(shape, int),
     )
 
     def visit(point: GridPoint) -> None:
@@ -116,5 +109,21 @@ def lp_path(
         path.n_factorizations[here] = point.n_inner_solves
 
     targets = fisher_targets(labels, np.bincount(labels, weights=weights).astype(float))
-    walk_grid(prepared, targets, norms, regularizations, visit, sample_weight=weights, tol=tol)
+    failures = walk_grid(
+        prepared, targets, norms, regularizations, visit, sample_weight=weights, tol=tol
+    )
+    if failures:
+        warnings.warn(
+            f"{len(failures)} of {path.rel_gaps.size} points of the path could not be solved "
+            f"(the first: {failures[0]})",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    if short := int(np.count_nonzero(np.isfinite(path.rel_gaps) & (path.rel_gaps > tol))):
+        warnings.warn(
+            f"{short} of {path.rel_gaps.size} points of the path did not reach the relative gap "
+            f"tol={tol:g}; see rel_gaps.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return path

@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import check_y
 from ..domains import lp_domain
 from ..estimators._discriminant import fisher_targets
 from ..kernels import KernelStack, check_stack
 from ..kernels.transforms import preparation
 from ..losses import SquareLoss
+from ..model_selection._labelled import labelled_stack
 from ..solvers import PAPER_NORMS, Newton, Solution
 
 if TYPE_CHECKING:
@@ -305,19 +303,7 @@ def effective_number(weights: Any) -> Any:
 
 def _loss(stack: KernelStack, y: Any, reg: float, normalize: str | None) -> SquareLoss:
     """The loss of :class:`~manykernels.MKFDA` on these kernels."""
-    if not isinstance(stack, KernelStack) or not stack.gram:
-        raise ValueError(
-            "A sparsity report is made of a KernelStack of the training samples: "
-            "KernelStack.from_arrays(matrices), or a fitted union of kernels called on X."
-        )
-    y = check_y(y)
-    check_classification_targets(y)
-    check_consistent_length(stack, y)
-    classes, labels = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"A sparsity report needs samples of at least 2 classes, got {classes.tolist()}."
-        )
+    _, labels, _ = labelled_stack("sparsity_report", stack, y)
     checked = check_stack(stack, centered=True)
     prepared = preparation(normalize).fit_transform(checked)
     targets = fisher_targets(labels, np.bincount(labels).astype(float))

@@ -21,7 +21,12 @@ import numpy as np
 
 from ..domains import Array, Domain, LpBall, lp_domain
 from ..losses.base import Certificate, KernelOperator
-from ..losses.square import SquareEvaluation, SquareLoss, evaluate_all
+from ..losses.square import (
+    NotPositiveDefiniteError,
+    SquareEvaluation,
+    SquareLoss,
+    evaluate_all,
+)
 from .base import Walk
 from .newton import Model, Newton, improves
 
@@ -61,8 +66,11 @@ def walk_grid(
     sample_weight: Array | None = None,
     tol: float = 1e-5,
     max_iter: int = 50,
-) -> None:
+) -> list[str]:
     """Solve the square loss for every p and λ, from large p to small.
+
+    Returns what went wrong at points whose matrix could not be factorised, one sentence each;
+    these are not visited.
 
     Parameters
     ----------
@@ -81,6 +89,7 @@ def walk_grid(
     """
     # Large λ first: neighbours in memory are neighbours in difficulty.
     reg_order = np.argsort(regs)[::-1].tolist()
+    failures: list[str] = []
     for start in range(0, len(reg_order), _SIDE_BY_SIDE):
         some = reg_order[start : start + _SIDE_BY_SIDE]
         losses = {j: SquareLoss(kernels, targets, float(regs[j]), sample_weight) for j in some}
@@ -89,12 +98,14 @@ def walk_grid(
             domain = lp_domain(float(ps[i]))
             walks = {j: Walk(domain, tol, max_iter, None) for j in some}
             starts = {j: memories[j].foretell(float(ps[i]), domain, losses[j]) for j in some}
-            for j, point in _solve_together(losses, domain, walks, starts):
+            points = _solve_together(losses, domain, walks, starts, failures)
+            for j, point in points.items():
                 walk = walks[j]
                 memories[j].add(float(ps[i]), point)
                 found = GridPoint(i, j, losses[j], point, walk.certificate, walk.n_inner_solves)
                 if visit(found):
-                    return
+                    return failures
+    return failures
 
 
 def _solve_together(
@@ -102,16 +113,16 @@ def _solve_together(
     domain: Domain,
     walks: dict[int, Walk],
     starts: dict[int, Array],
-) -> list[tuple[int, SquareEvaluation]]:
-    """Newton steps of all problems in turn; evaluations in the order of `losses`."""
+    failures: list[str],
+) -> dict[int, SquareEvaluation]:
+    """Newton steps of all problems in turn; the solutions of those that have one."""
     solved: dict[int, SquareEvaluation] = {}
     trials = starts
     points: dict[int, SquareEvaluation] = {}
     while trials:
-        chosen = list(trials)
-        found = evaluate_all([losses[j] for j in chosen], [trials[j] for j in chosen])
+        found = _evaluate_together(losses, trials, failures)
         trials = {}
-        for j, candidate in zip(chosen, found, strict=True):
+        for j, candidate in found.items():
             if j in points and not improves(candidate, points[j], domain):
                 solved[j] = _solve_alone(losses[j], domain, walks[j], points[j])
                 continue
@@ -120,7 +131,25 @@ def _solve_together(
                 solved[j] = candidate
             else:
                 trials[j] = Model.at(candidate, domain).minimizer()
-    return [(j, solved[j]) for j in losses]
+    return {j: solved[j] for j in losses if j in solved}
+
+
+def _evaluate_together(
+    losses: dict[int, SquareLoss], trials: dict[int, Array], failures: list[str]
+) -> dict[int, SquareEvaluation]:
+    """Evaluations of the losses that have one at their trial weights."""
+    chosen = list(trials)
+    try:
+        together = evaluate_all([losses[j] for j in chosen], [trials[j] for j in chosen])
+        return dict(zip(chosen, together, strict=True))
+    except NotPositiveDefiniteError:
+        found = {}
+        for j in chosen:
+            try:
+                found[j] = losses[j].evaluate(trials[j])
+            except NotPositiveDefiniteError as error:
+                failures.append(str(error))
+        return found
 
 
 def _solve_alone(

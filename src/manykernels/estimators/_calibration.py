@@ -1,0 +1,135 @@
+"""From class scores to probabilities that new samples confirm: one temperature, one exponent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+_MOST_STEPS = 100
+# Least temperature, in units of the inverse spread of the scores: where scores of left-out
+# samples say nothing, probabilities are the priors to three digits, and a ranking is kept.
+_LEAST_TEMPERATURE = 1e-3
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """``log P(k|x) = τ s_k(x) + b o_k``, up to a constant, for scores s and offsets o.
+
+    The offsets are logarithms of class frequencies, or zero where scores have them in
+    already.
+    """
+
+    temperature: float = 1.0
+    exponent: float = 1.0
+
+    def log_probabilities(self, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, c)."""
+        return log_softmax(self.temperature * scores + self.exponent * offsets, axis=1)
+
+    @classmethod
+    def fit(
+        cls,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        labels: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_samples: float | None = None,
+    ) -> Calibration:
+        """τ and b of the least log loss on samples that the scores have not seen.
+
+        Where the scores make no mistake the log loss has no minimiser. So the part ``1/(m + 2)``
+        of every sample counts for all classes alike (the rule of succession, as in Platt
+        1999), which leaves room for the first mistake. Where b has no effect, as for equal
+        classes, it is one.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, c)
+        offsets : ndarray of shape (c,) or (n, c)
+        labels : ndarray of shape (n,)
+            Positions of the true classes.
+        weights : ndarray of shape (n,), optional
+        n_samples : float, optional
+            m; by default the number of rows.
+        """
+        size = float(len(scores) if n_samples is None else n_samples)
+        share = np.ones(len(scores)) if weights is None else weights
+        share = share / share.sum()
+        spread = np.sqrt(share @ np.mean((scores - scores.mean(axis=1)[:, None]) ** 2, axis=1))
+        if spread == 0.0:
+            return cls()
+        features = np.stack([scores / spread, np.broadcast_to(offsets, scores.shape)])
+        smooth = 1.0 / (size + 2.0)
+        truth = np.full(scores.shape, smooth / scores.shape[1])
+        truth[np.arange(len(labels)), labels] += 1.0 - smooth
+        problem = _LogLoss(features, truth, share, ridge=1.0 / size)
+        found = problem.minimizer(np.array([1.0, 1.0]), free=np.array([True, True]))
+        if found[0] < _LEAST_TEMPERATURE:
+            start = np.array([_LEAST_TEMPERATURE, found[1]])
+            found = problem.minimizer(start, free=np.array([False, True]))
+        return cls(float(found[0] / spread), float(found[1]))
+
+
+def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """``−log P`` of the true class of every sample, (n,)."""
+    return -log_probabilities[np.arange(len(labels)), labels]
+
+
+def clearly_smaller(
+    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, n_samples: float
+) -> bool:
+    """Whether the mean of `first` is below that of `second` by more than a standard error.
+
+    Both are losses of the same samples, so that the error is that of their difference.
+    """
+    difference = second - first
+    mean = np.average(difference, weights=weights)
+    variance = np.average((difference - mean) ** 2, weights=weights)
+    return bool(mean > np.sqrt(variance / n_samples))
+
+
+class _LogLoss:
+    """Convex function of (τ, b): log loss, and a ridge that holds b at one where it is free."""
+
+    def __init__(
+        self, features: np.ndarray, truth: np.ndarray, share: np.ndarray, ridge: float
+    ) -> None:
+        self.features, self.truth, self.share, self.ridge = features, truth, share, ridge
+
+    def value(self, point: np.ndarray) -> float:
+        logs = log_softmax(np.tensordot(point, self.features, 1), axis=1)
+        misfit = -float(self.share @ np.einsum("nk,nk->n", self.truth, logs))
+        return misfit + 0.5 * self.ridge * float(point[1] - 1.0) ** 2
+
+    def slope_and_curvature(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chances = np.exp(log_softmax(np.tensordot(point, self.features, 1), axis=1))
+        slope = np.einsum("fnk,nk,n->f", self.features, chances - self.truth, self.share)
+        means = np.einsum("fnk,nk->fn", self.features, chances)
+        second = np.einsum("fnk,gnk,nk,n->fg", self.features, self.features, chances, self.share)
+        second -= (means * self.share) @ means.T
+        slope[1] += self.ridge * (point[1] - 1.0)
+        second[1, 1] += self.ridge
+        return slope, second
+
+    def minimizer(self, start: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Newton's method with backtracking over the `free` coordinates, to rounding."""
+        point, value = start, self.value(start)
+        for _ in range(_MOST_STEPS):
+            slope, second = self.slope_and_curvature(point)
+            step = np.zeros(2)
+            inner = second[np.ix_(free, free)]
+            # Scores without any effect leave no curvature: a tiny share of it is always there.
+            inner[np.diag_indices(len(inner))] += 1e-12 * (1.0 + np.trace(inner))
+            step[free] = -np.linalg.solve(inner, slope[free])
+            promise = -float(slope @ step)
+            factor = 1.0
+            while (trial := self.value(point + factor * step)) > value - 1e-4 * factor * promise:
+                factor *= 0.5
+                if factor < 1e-10:
+                    return point
+            point, value = point + factor * step, trial
+            if promise <= 1e-30:
+                break
+        return point

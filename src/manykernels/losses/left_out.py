@@ -1,0 +1,182 @@
+"""Samples left out of a solved square loss, in closed form, with the answer of the weights.
+
+For the square loss, the model learnt without a set S of samples is the model learnt from all
+of them with the targets in S replaced by its own predictions: the replaced terms are zero and
+as small as they can be. So what is needed is how the solution U = A⁻¹H, whose rows are the
+residuals H − f, changes with the targets. To first order
+
+    dU = Q dH − M Mᵀ dH ,   Q = A⁻¹ − 11ᵀ/(ma)                                          (1)
+
+The first term is exact for given kernel weights; its second part is the intercept, a being the
+eigenvalue of A at 1. The second term is the answer of the weights: the outputs f change with β_j
+by ``B_j = A⁻¹K_jU/λ``, the minimiser over its domain with the targets by ``dβ = 2P Bᵀ dH``, and
+``M = B(2P)^½`` (:func:`manykernels.solvers.response.weight_response`). Leaving S out asks for
+residuals R = h_S − f_S such that replacing h_S by h_S − R leaves no residual in S:
+
+    R_S = (Q_SS − M_S M_Sᵀ)⁻¹ U_S                                                       (2)
+
+For one sample and M = 0 this is the leave-one-out formula of ridge regression, ``u_i/κ_i``. With
+M it is one Newton step towards the model whose weights, too, have not seen the sample: weights
+that were learnt with a label know it (200 kernels of pure noise at p = 1 seem to predict 96 % of
+the labels if they are held).
+
+With sample weights, U and M are those of the loss times √w, as A is (:mod:`.square`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from .base import Array
+
+Rows = NDArray[np.intp]
+
+# Least part of a residual that may be left of a sample that is left out: below it, the
+# denominators of the closed form are rounding errors of the factorisation.
+LEAST_KEPT = 1e-12
+
+
+@dataclass(frozen=True)
+class FoldOutputs:
+    """Outputs of a fold by the model of the others.
+
+    Attributes
+    ----------
+    fold : ndarray of int
+        The rows left out together.
+    outputs : ndarray of shape (|fold|, k)
+    others : ndarray of int
+        The rows that stay.
+    outputs_of_others : ndarray of shape (|others|, k)
+        Each left out, in its turn, of the model that does not know the fold: from these a
+        decision rule can be learnt that does not know it either.
+    """
+
+    fold: Rows
+    outputs: Array
+    others: Rows
+    outputs_of_others: Array
+
+    def turned(self, rotation: Array) -> FoldOutputs:
+        """The same in other columns."""
+        return FoldOutputs(
+            self.fold, self.outputs @ rotation, self.others, self.outputs_of_others @ rotation
+        )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Outputs at samples that the model has not seen.
+
+    Attributes
+    ----------
+    singly : ndarray of shape (m, k)
+        Of every sample by the model of all others.
+    folds : list of FoldOutputs
+    """
+
+    singly: Array
+    folds: list[FoldOutputs]
+
+    def turned(self, rotation: Array) -> LeftOut:
+        """The same in other columns."""
+        return LeftOut(self.singly @ rotation, [part.turned(rotation) for part in self.folds])
+
+    @classmethod
+    def cross_fitted(cls, singly: Array, folds: list[Rows]) -> LeftOut:
+        """Where models without a fold are not at hand: samples left out singly, cut into folds.
+
+        These outputs know the fold a little, since each has seen all samples but one.
+        """
+        every = np.arange(len(singly))
+        parts = []
+        for fold in folds:
+            others = np.setdiff1d(every, fold)
+            parts.append(FoldOutputs(fold, singly[fold], others, singly[others]))
+        return cls(singly, parts)
+
+
+def left_out_singly(solution: Array, kept: Array, response: Array | None) -> Array:
+    """Rows ``(κ_i I − M_iM_iᵀ)⁻¹ u_i``: (2) for every sample by itself, (m, k).
+
+    Parameters
+    ----------
+    solution : ndarray of shape (m, k)
+        U.
+    kept : ndarray of shape (m,)
+        κ, the diagonal of Q.
+    response : ndarray of shape (m, k, n), optional
+        M; without it the weights are held.
+    """
+    residuals: Array = solution / kept[:, None]
+    if response is None:
+        return residuals
+    scaled = response / np.sqrt(kept)[:, None, None]
+    if scaled.shape[1] <= scaled.shape[2]:
+        return _amplified(scaled @ scaled.mT, residuals)
+    # The same by way of n × n matrices: (I − NNᵀ)⁻¹ = I + N(I − NᵀN)⁻¹Nᵀ.
+    inner = _amplified(scaled.mT @ scaled, np.einsum("mkn,mk->mn", scaled, residuals))
+    residuals += np.einsum("mkn,mn->mk", scaled, inner)
+    return residuals
+
+
+def remove(
+    inverse: Array, solution: Array, response: Array | None, removed: Rows
+) -> tuple[Array, Rows, Array, Array]:
+    """Leave the samples `removed` out together.
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (m, m)
+        Q.
+    solution : ndarray of shape (m, k)
+        U.
+    response : ndarray of shape (m, k, n), optional
+        M.
+    removed : ndarray of int
+        S.
+
+    Returns
+    -------
+    residuals : ndarray of shape (|S|, k)
+        R_S.
+    rows : ndarray of int
+        The samples that stay, T.
+    solution : ndarray of shape (|T|, k)
+        U of the model without S, kernel weights held.
+    kept : ndarray of shape (|T|,)
+        The diagonal of its Q.
+    """
+    rows = np.setdiff1d(np.arange(len(solution)), removed)
+    corner = inverse[np.ix_(removed, removed)]
+    corner.flat[:: len(corner) + 1] += LEAST_KEPT
+    root = linalg.cholesky(corner, lower=True)
+    across = linalg.solve_triangular(root, inverse[np.ix_(removed, rows)], lower=True)
+    half = linalg.solve_triangular(root, solution[removed], lower=True)
+    left = solution[rows] - across.T @ half
+    kept = np.maximum(inverse[rows, rows] - np.einsum("st,st->t", across, across), LEAST_KEPT)
+    if response is not None:
+        size, n_weights = len(removed), response.shape[2]
+        moves = linalg.solve_triangular(root, response[removed].reshape(size, -1), lower=True)
+        moves = moves.reshape(-1, n_weights)
+        change = _amplified((moves.T @ moves)[None], (moves.T @ half.reshape(-1))[None])[0]
+        half = half + (moves @ change).reshape(half.shape)
+    return linalg.solve_triangular(root, half, lower=True, trans=1), rows, left, kept
+
+
+def _amplified(shares: Array, vectors: Array) -> Array:
+    """``(I − shares)⁻¹ vectors``, row by row, for symmetric matrices with eigenvalues in [0, 1).
+
+    Where the first-order answer of the weights explains (nearly) all of a residual it is not to
+    be trusted: it may multiply residuals by a thousand at most.
+    """
+    values, basis = np.linalg.eigh(shares)
+    left = np.maximum(1.0 - values, 1e-3)
+    amplified: Array = np.einsum(
+        "mij,mj->mi", basis, np.einsum("mij,mi->mj", basis, vectors) / left
+    )
+    return amplified

@@ -1,0 +1,48 @@
+"""How the best kernel weights answer to a change of the targets, to first order."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from ..domains import Array, Domain
+from ..losses.square import SquareEvaluation
+
+# Part of the curvature that is added to it, so that equal kernels, between which weights are
+# not determined (nor do they matter), do not make it singular.
+_RIDGE = 1e-10
+
+
+def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | None:
+    """M of :mod:`manykernels.losses.left_out` at the minimiser of the loss over `domain`.
+
+    At the minimiser ``g(β) = μ∇c(β)`` for the positive weights, where ``c(β) = 1`` is the
+    boundary of the domain. The gains answer to the targets by ``dg = 2Bᵀdh``, hence
+
+        (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
+
+    and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
+    zero. None where the minimiser does not depend on the targets, as for p = ∞, and where there
+    are too many samples for a factorisation.
+    """
+    boundary = domain.level_set(evaluation.weights)
+    positive = np.flatnonzero(evaluation.weights > 0.0)
+    if boundary is None or len(positive) < 2 or not evaluation.factorized:
+        return None
+    _, gradient, curvature = (np.asarray(part) for part in boundary)
+    gradient, curvature = gradient[positive], curvature[positive]
+    weights, gains = evaluation.weights[positive], evaluation.gains[positive]
+    slopes, hessian = evaluation.sensitivity(positive)
+    multiplier = (gains @ weights) / (gradient @ weights)
+    hessian[np.diag_indices(len(positive))] += multiplier * curvature
+    # In units in which the curvature of every weight is one.
+    unit = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(float).tiny))
+    scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
+    normal = (gradient * unit)[:, None]
+    normal /= np.linalg.norm(normal)
+    plane = linalg.null_space(normal.T) if len(unit) > 1 else np.zeros((1, 0))
+    # P = plane (planeᵀ scaled plane)⁻¹ planeᵀ in these units, and M Mᵀ = 2 B P Bᵀ.
+    root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)
+    half = linalg.solve_triangular(root, plane.T, lower=True)
+    response: Array = slopes @ (np.sqrt(2.0) * unit[:, None] * half.T)
+    return response
