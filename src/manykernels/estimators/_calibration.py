@@ -82,12 +82,13 @@ def clearly_smaller(
 ) -> bool:
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 
-    Both are losses of the same samples, so that the error is that of their difference.
+    Both are losses of the same samples, so that the error is that of their difference. What the
+    least temperature does to a log loss counts for nothing.
     """
     difference = second - first
     mean = np.average(difference, weights=weights)
     variance = np.average((difference - mean) ** 2, weights=weights)
-    return bool(mean > np.sqrt(variance / n_samples))
+    return bool(mean > max(np.sqrt(variance / n_samples), _LEAST_TEMPERATURE))
 
 
 class _LogLoss:

@@ -85,7 +85,8 @@ class MKFDACV(MultilabelMixin, MKFDA):
         cannot be factorised have the score NaN and an infinite gap.
     cv_rule_ : str
         The rule by which all points were judged, "indicator" or "discriminant": the better one
-        at the largest p, by the log loss of held-out samples. The final fit chooses for itself, see `rule_`.
+        at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
+        see `rule_`.
     n_splits_ : int
 
     All attributes of :class:`MKFDA`, of the fit to all samples.
