@@ -16,6 +16,7 @@ ORDER = [
     "_compiled",
     "_memory",
     "_sklearn",
+    "_warnings",
     "metrics",
     "domains",
     "smo",

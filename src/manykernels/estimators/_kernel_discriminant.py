@@ -14,6 +14,7 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..losses import Outline
 from ._discriminant import Discriminant
+from ._fitting import all_or_nothing
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
 from ._weight_learner import WeightLearner
@@ -60,6 +61,7 @@ class KernelDiscriminant(
     ) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of training samples (m, k), and outputs by which classes are judged."""
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant.
@@ -83,8 +85,9 @@ class KernelDiscriminant(
         stack = transform.fit_transform(stack, labels, weights)
         self.priors_ = self._checked_priors(np.bincount(labels, weights=weights))
         loss = self._make_loss(stack, labels, weights)
-        solution = self._minimize(loss, solver, self._observer(task, X, y))
-        self._warn_unless_converged(solution)
+        observer = self._observer(task, X, y)
+        solution = self._minimize(loss, solver, observer)
+        self._warn_unless_converged(solution, solver, observer)
         self.weights_ = loss.kernel_weights(solution.weights)
         self.reg_ = loss.regularization(solution.weights)
         self._record(solution, solver)

@@ -17,6 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._sklearn import Interval, StrOptions
 from ..kernels import KernelStack
 from ..solvers import PAPER_NORMS, GridPoint
+from ._fitting import all_or_nothing
 from ._grid import GridScores, TestPart, TrainingPart, score_grid
 from ._multilabel import MultilabelMixin, is_multilabel
 from ._probabilities import gives_probabilities
@@ -142,6 +143,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
     def reg(self) -> float:  # type: ignore[override]
         return self._best_reg
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
 

@@ -13,6 +13,7 @@ from ..gating.descent import Restarts
 from ..gating.machines import SquareMachine
 from ..gating.objective import GatedObjective
 from ._discriminant import Discriminant, fisher_targets
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
@@ -145,6 +146,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the gate and the discriminant.
 

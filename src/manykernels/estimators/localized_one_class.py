@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from .._sklearn import Interval, num_samples
 from ..gating.machines import BoxMachine
 from ..losses.hinge import one_class_problem
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 from ._outputs import InsideOrOutside
 
@@ -132,6 +133,7 @@ class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine.
 

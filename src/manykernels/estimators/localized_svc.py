@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from .._sklearn import Interval, StrOptions
 from ..gating.machines import BoxMachine, Machine, MulticlassMachine
 from ..losses.hinge import hinge_problem
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 from ._outputs import ClassesByMargin
 from ._rows import class_factors
@@ -154,6 +155,7 @@ class LocalizedSVC(ClassesByMargin, ClassifierMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine.
 

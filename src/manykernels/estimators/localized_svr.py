@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from .._sklearn import Interval
 from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 
 
@@ -136,6 +137,7 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine.
 

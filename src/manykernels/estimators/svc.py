@@ -18,6 +18,7 @@ from ..losses import (
     Outline,
     SquaredHingeLoss,
 )
+from ._fitting import all_or_nothing
 from ._outputs import ClassesByMargin
 from ._rows import class_factors
 from ._support import INNER_SHARE, SupportVectorMachine
@@ -156,6 +157,7 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine.

@@ -12,6 +12,7 @@ from sklearn.callback import with_callbacks
 from .._sklearn import Interval
 from ..kernels import KernelStack
 from ..losses import BoxLoss, EpsilonInsensitiveLoss, Outline
+from ._fitting import all_or_nothing
 from ._support import INNER_SHARE, SupportVectorMachine
 
 
@@ -100,6 +101,7 @@ class MKSVR(RegressorMixin, SupportVectorMachine):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine.
