@@ -35,6 +35,8 @@ class KernelDiscriminant(
 
     class_weight: Any
     priors: Any
+    # Weighted centring cancels what a heavy sample is weighted with: errors grow as its square.
+    _heaviest = 1e6
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **WeightLearner._parameter_constraints,
@@ -73,6 +75,8 @@ class KernelDiscriminant(
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e6 times the median is refused.
         """
         self._validate_params()
         solver = self._chosen_solver()

@@ -21,7 +21,7 @@ class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
         gets a region of its own.
     gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
@@ -143,6 +143,8 @@ class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         data = self._read_training(X)

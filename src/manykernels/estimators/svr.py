@@ -24,7 +24,7 @@ class MKSVR(RegressorMixin, SupportVectorMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`.
     p : float in [1, inf], default=2.0
         Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
@@ -113,6 +113,8 @@ class MKSVR(RegressorMixin, SupportVectorMachine):
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; a weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         data, targets, mass = self._targeted_rows(X, y, sample_weight)
