@@ -72,10 +72,10 @@ MIXED[4, 2] = "four"
 ODD_TABLES = {
     "complex": (X + 1j, "Complex data not supported: X holds complex numbers"),
     "complex list": ((X + 1j).tolist(), "Complex data not supported: X holds complex numbers"),
-    "dates": (DAYS, "X holds dates .* not numbers: subtract one of them and divide by a unit"),
-    "times": (DAYS - DAYS[0, 0], "X holds lengths of time .* not numbers: divide them by a unit"),
-    "masked": (MASKED, "X has a masked entry at row 2, column 1: missing values have to be"),
-    "text": (MIXED, "X does not hold numbers only, at row 4, column 2: .*'four'"),
+    "dates": (DAYS, "X holds dates .* not real numbers: subtract one and divide by a unit"),
+    "times": (DAYS - DAYS[0, 0], "X holds differences of times .*: divide by a unit"),
+    "masked": (MASKED, "X has a masked entry at 2, 1: missing values have to be filled in"),
+    "text": (MIXED, "X does not hold numbers only: .*'four', at 4, 2"),
 }
 
 
@@ -104,12 +104,12 @@ def test_numbers_among_objects_are_numbers():
 
 WORDS = ["u", "v"] * (M // 2)
 ODD_COLUMNS = {
-    "text": (WORDS, "column 'odd' does not hold numbers only, at row 0: .*'u'"),
-    "category": (pd.Categorical(WORDS), "column 'odd' does not hold numbers only, at row 0"),
-    "dates": (pd.date_range("2020", periods=M), "column 'odd' holds dates"),
-    "zoned dates": (pd.date_range("2020", periods=M, tz="UTC"), "column 'odd' does not hold numb"),
-    "times": (pd.timedelta_range("1h", periods=M), "column 'odd' holds lengths of time"),
-    "complex": (np.full(M, 1j), "Complex data not supported: column 'odd' holds complex"),
+    "text": (WORDS, r"column 'odd' .* does not hold numbers only: .*'u', at 0\."),
+    "category": (pd.Categorical(WORDS), r"column 'odd' \(category\) does not hold numbers only"),
+    "dates": (pd.date_range("2020", periods=M), "column 'odd' .* holds dates"),
+    "zoned dates": (pd.date_range("2020", periods=M, tz="UTC"), "column 'odd' .*numbers only"),
+    "times": (pd.timedelta_range("1h", periods=M), "column 'odd' .*holds differences of times"),
+    "complex": (np.full(M, 1j), "Complex data not supported: X: column 'odd' .*holds complex"),
 }
 WAY_OUT = r".* Choose the columns to compare, as in \w+\(\)\.on\(\['a', 'b'\]\), or encode it"
 
@@ -120,7 +120,7 @@ def test_a_frame_with_a_column_that_holds_no_numbers(estimator, kind):
     column, message = ODD_COLUMNS[kind]
     frame = FRAME.assign(odd=column)
     localized = hasattr(estimator, "gating_features")
-    where = "gating_features: " if localized else r"kernel 'linear': Linear: "
+    where = "gating_features: .*" if localized else "kernel 'linear': Linear: .*"
     way_out = r".* Choose other columns, as in gating_features=" if localized else WAY_OUT
     with refused(where + message + way_out):
         fit(estimator, frame)
@@ -133,27 +133,27 @@ def test_a_frame_with_a_column_that_holds_no_numbers(estimator, kind):
 def test_the_kernel_that_compares_the_column_is_named():
     frame = FRAME.assign(word=WORDS)
     kernels = [("fine", RBF().on(["a"])), ("broken", RBF().on(["b", "word"]))]
-    with refused("kernel 'broken': RBF: column 'word' does not hold numbers only"):
+    with refused("kernel 'broken': RBF: X: column 'word' .*does not hold numbers only"):
         MKSVC(kernels).fit(frame, Y)
 
 
 def test_a_column_that_is_no_number_any_more_at_prediction():
     model = MKSVC().fit(FRAME, Y)
-    with refused("kernel 'linear': Linear: column 'b' does not hold numbers only"):
+    with refused("kernel 'linear': Linear: X: column 'b' .*does not hold numbers only"):
         model.predict(FRAME.assign(b=WORDS))
 
 
 def test_a_polars_frame():
     columns = {"a": X[:, 0], "flag": Y == 1}
     assert len(MKSVC().fit(pl.DataFrame(columns), Y).support_)
-    with refused("column 'word' does not hold numbers only, at row 0"):
+    with refused("column 'word' .*does not hold numbers only: .*, at 0"):
         MKSVC().fit(pl.DataFrame({**columns, "word": WORDS}), Y)
 
 
 def test_columns_of_one_name():
     frame = FRAME.assign(odd=WORDS)
     frame.columns = ["a", "a", "b", "b"]
-    with refused("column 'b' does not hold numbers only, at row 0"):
+    with refused("column 'b' .*does not hold numbers only: .*, at 0"):
         Linear().fit(frame)
 
 
@@ -193,9 +193,9 @@ def test_a_name_that_is_missing(estimator):
 @every_target
 def test_targets_that_are_masked_or_complex(estimator):
     y = target_of(estimator)
-    with refused("y has a masked entry at row 2"):
+    with refused("y has a masked entry at 2"):
         fit(estimator, X, np.ma.masked_array(y, np.arange(M) == 2))
-    with refused(r"^Complex data not supported: y holds complex numbers \(complex128\)\.$"):
+    with refused(r"^Complex data not supported: y holds complex numbers \(complex128\), not .*$"):
         fit(estimator, X, y + 1j)
 
 
@@ -203,9 +203,9 @@ def test_targets_that_are_masked_or_complex(estimator):
 def test_dates_and_words_are_no_targets_of_a_regression(estimator):
     with refused("y holds dates"):
         fit(estimator, X, DAYS[:, 0])
-    with refused("y holds lengths of time"):
+    with refused("y holds differences of times"):
         fit(estimator, X, DAYS[:, 0] - DAYS[0, 0])
-    with refused("y does not hold numbers only, at row 0"):
+    with refused("y does not hold numbers only: .*'u'.*, at 0"):
         fit(estimator, X, WORDS)
 
 

@@ -114,5 +114,5 @@ def test_boosting_may_let_weights_vanish():
 
 
 def test_masked_weights():
-    with pytest.raises(ValueError, match="sample_weight has a masked entry at row 3"):
+    with pytest.raises(ValueError, match="sample_weight has a masked entry at 3"):
         fit("MKSVC", np.ma.masked_array(np.ones(M), np.arange(M) == 3))

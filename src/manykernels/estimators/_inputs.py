@@ -11,7 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
-from ..kernels._numbers import check_numbers, is_frame
+from ..kernels._numbers import check_numbers
+from ..kernels._samples import is_frame
 from ..kernels._storage import storage_array
 from ..kernels.checks import check_finite
 from ..kernels.streamed import StreamedKernels

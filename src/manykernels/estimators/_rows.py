@@ -77,7 +77,7 @@ class RowWeights(KernelInput):
             )
         data = self._read_training(X)
         check_targets(y)
-        check_numbers(y, "y")
+        check_numbers(np.asarray(y), "y")
         targets = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
         check_consistent_length(data, targets)
         data, kept, weights = self._weighted_rows(data, targets, sample_weight)

@@ -9,46 +9,38 @@ from typing import Any
 
 import numpy as np
 
-from ._naming import naming
+from ._samples import is_frame
 
 _NOT_REAL = {
-    "c": "Complex data not supported: {what} holds complex numbers ({dtype}).",
-    "M": "{what} holds dates ({dtype}), not numbers: subtract one of them and divide by a unit.",
-    "m": "{what} holds lengths of time ({dtype}), not numbers: divide them by a unit.",
+    # As scikit-learn begins it.
+    "c": "Complex data not supported: {what} holds complex numbers ({dtype}), not real numbers.",
+    "M": "{what} holds dates ({dtype}), not real numbers: subtract one and divide by a unit.",
+    "m": "{what} holds differences of times ({dtype}), not real numbers: divide by a unit.",
 }
 
 
-def check_numbers(table: Any, what: str, way_out: str = "Turn it into numbers first.") -> None:
+def check_numbers(table: Any, what: str, way_out: str = "") -> None:
     """Refuse complex numbers, dates, masked entries and text, and name where they are.
 
     Parameters
     ----------
     table : array-like, data frame or sparse matrix
     what : str
-        Subject of the message, such as "X".
+        Subject of the message, such as "Kernel 'a'".
     way_out : str
-        What else can be done about a column of a data frame that holds no numbers.
+        What can be done about a column of a data frame that holds no numbers.
     """
     if is_frame(table):
-        for position, name in enumerate(table.columns):
-            column = table.iloc[:, position] if hasattr(table, "iloc") else table[name]
-            if not _is_numeric(column.dtype):
-                _check_column(column, f"column {name!r}", way_out)
+        _check_columns(table, what, way_out)
         return
-    if not hasattr(table, "dtype"):
-        table = np.asarray(table)
+    refuse_kinds(np.asarray(table) if isinstance(table, list | tuple) else table, what, "cMm")
     refuse_masked(table, what)
-    refuse_kinds(table, what, "cMm")
     if isinstance(table, np.ndarray) and table.dtype.kind in "OUS":
         _check_objects(table, what)
 
 
-def is_frame(table: Any) -> bool:
-    return hasattr(table, "columns") and hasattr(table, "dtypes")
-
-
 def refuse_kinds(array: Any, what: str, kinds: str) -> None:
-    """Refuse arrays of these kinds, of "c" complex numbers, "M" dates and "m" lengths of time."""
+    """Refuse arrays of these kinds: "c" complex numbers, "M" dates, "m" differences of times."""
     kind = getattr(getattr(array, "dtype", None), "kind", None)
     if kind is not None and kind in kinds:
         raise ValueError(_NOT_REAL[kind].format(what=what, dtype=array.dtype))
@@ -57,42 +49,57 @@ def refuse_kinds(array: Any, what: str, kinds: str) -> None:
 def refuse_masked(array: Any, what: str) -> None:
     """Refuse an array with masked entries, whose values NumPy would take for valid."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        place = np.argwhere(np.ma.getmaskarray(array))[0]
+        place = _place(np.argwhere(np.ma.getmaskarray(array))[0])
         raise ValueError(
-            f"{what} has a masked entry at {_place(place)}: missing values have to be filled in "
-            "(SimpleImputer) or left out first."
+            f"{what} has a masked entry at {place}: missing values have to be filled in or left "
+            "out first."
         )
 
 
-def _check_column(column: Any, what: str, way_out: str) -> None:
-    values = column.to_numpy()
+def real_array(table: Any, what: str, dtype: Any = None) -> np.ndarray:
+    """`table` as an array of floating-point numbers, float32 and float64 as they are."""
+    check_numbers(table, what)
+    array = np.asarray(table)
+    check_numbers(array, what)
+    if dtype is None:
+        dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
     try:
-        check_numbers(values, what)
+        return np.asarray(array, dtype=np.dtype(dtype).newbyteorder("="))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{str(error).rstrip('.')}. {way_out}") from error
+        raise ValueError(f"{what} does not hold numbers only: {error}") from error
+
+
+def _check_columns(frame: Any, what: str, way_out: str) -> None:
+    for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if _is_numeric(dtype):
+            continue
+        column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
+        try:
+            check_numbers(column.to_numpy(), f"{what}: column {name!r} ({dtype})")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{error} {way_out}".rstrip()) from error
 
 
 def _check_objects(array: np.ndarray, what: str) -> None:
-    """Text and other objects, of which those that stand for a number are accepted."""
+    """Accept text and other objects that stand for numbers, and name the first that does not."""
     try:
         array.astype(np.float64)
         return
     except (TypeError, ValueError):
         pass
     for place, value in np.ndenumerate(array):
-        with naming(f"{what} does not hold numbers only, at {_place(place)}"):
-            # Complex numbers among other objects are refused here, too.
+        try:
             np.asarray(value, dtype=object).astype(np.float64)
+        except (TypeError, ValueError) as error:
+            message = f"{what} does not hold numbers only: {error}, at {_place(place)}."
+            raise type(error)(message) from error
 
 
-def _place(place: Any) -> str:
-    return ", ".join(
-        f"{name} {k}" for name, k in zip(("row", "column", "layer"), place, strict=False)
-    )
+def _place(position: Any) -> str:
+    return ", ".join(map(str, position))
 
 
 def _is_numeric(dtype: Any) -> bool:
-    kind = getattr(dtype, "kind", None)
-    if kind is None:  # polars has types of its own, categories of pandas have objects
-        return bool(getattr(dtype, "is_numeric", lambda: False)())
-    return kind in "biuf"
+    if hasattr(dtype, "is_numeric"):  # polars has types of its own
+        return bool(dtype.is_numeric())
+    return dtype.kind in "biuf"
