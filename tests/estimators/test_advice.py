@@ -58,6 +58,11 @@ def test_a_solver_that_gives_up_is_not_short_of_iterations(kind):
 
 
 class Stop:
+    """Stops the first of several machines."""
+
+    def __init__(self):
+        self.stops = True
+
     def setup(self, estimator, context):
         pass
 
@@ -68,12 +73,18 @@ class Stop:
         pass
 
     def on_fit_task_end(self, estimator, context, **given):
-        return True
+        stops, self.stops = self.stops, False
+        return stops
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_callback_that_stops_a_fit_is_named(kind):
     assert warning_of(kind(p=1.1).set_callbacks(Stop())).endswith("A callback asked for it.")
+
+
+def test_a_callback_that_stops_one_of_several_machines_is_named():
+    model = MKSVC(p=1.1, multi_class="separate").set_callbacks(Stop())
+    assert warning_of(model, np.arange(30) % 3).endswith("A callback asked for it.")
 
 
 def test_inside_a_search_the_warning_points_at_the_search():

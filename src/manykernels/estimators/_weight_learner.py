@@ -122,5 +122,6 @@ class _Observer:
         told = {"estimator": self._estimator, "X": self._X, "y": self._y}
         step = self._task.subcontext(task_name=f"iteration {progress.iteration}")
         step.call_on_fit_task_begin(**told)
-        self.stopped = bool(step.call_on_fit_task_end(**told))
-        return self.stopped
+        asked_to_stop = bool(step.call_on_fit_task_end(**told))
+        self.stopped |= asked_to_stop
+        return asked_to_stop
