@@ -124,7 +124,7 @@ def test_a_frame_with_a_column_that_holds_no_numbers(estimator, kind):
     way_out = r".* Choose other columns, as in gating_features=" if localized else WAY_OUT
     with refused(where + message + way_out):
         fit(estimator, frame)
-    numeric = [("line", Linear().on(make_column_selector(dtype_include=np.float64)))]
+    numeric = [("wide", RBF().on(make_column_selector(dtype_include=np.float64)))]
     params = {"gating_features": ["a", "b", "c"]} if localized else {}
     model = clone(estimator).set_params(kernels=numeric, **params).fit(frame, target_of(estimator))
     assert len(model.predict(frame)) == M

@@ -98,10 +98,10 @@ def test_a_weight_beside_which_the_others_are_lost(name, value):
 
 
 @pytest.mark.parametrize("name", ["MKFDA", "KimFDA", "MKSVC", "MKSVR", "MKOneClassSVM"])
-def test_the_heaviest_weight_allowed_can_still_be_counted(name):
+def test_a_million_can_be_counted(name):
     """Rounding depends on the order of rows: what it changes stays small."""
     model, y = MODELS[name]
-    w = weights(7, 1e6 if name in DISCRIMINANTS else 1e12)
+    w = weights(7, 1e6)
     order = np.random.default_rng(1).permutation(M)
     shuffled = clone(model).fit(X[order], None if y is None else y[order], sample_weight=w[order])
     expected = outputs(fit(name, w))

@@ -25,7 +25,8 @@ class RowWeights(KernelInput):
     So are rows whose weight is lost in rounding beside the median of the weights.
     """
 
-    #: Most that a weight may be, in units of the median: then rounding errors are below `tol`.
+    #: Most that a weight may be, in units of the median. Below it the certificate tells whether
+    #: rounding errors are too large; above it the other weights are lost.
     _heaviest: ClassVar[float] = 1e12
 
     def _weighted_rows(
