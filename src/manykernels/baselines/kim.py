@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .._sklearn import Interval, StrOptions, check_y
 from ..estimators._kernel_discriminant import KernelDiscriminant, Regression
+from ..estimators._rows import check_targets
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace, preparation
 from ..losses import KimLoss, Outline
@@ -25,7 +26,7 @@ class KimFDA(KernelDiscriminant):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared. None takes a linear and five Gaussian kernels of all columns. With
         "precomputed", X is a :class:`KernelStack`, an array (rows, cols, n_kernels) or one
         kernel matrix.
@@ -209,6 +210,7 @@ class _WithoutConstants(UnitTrace):
 
 
 def _is_multiclass(y: Any) -> bool:
+    check_targets(y)
     return type_of_target(check_y(y, multi_output=False)) == "multiclass"
 
 

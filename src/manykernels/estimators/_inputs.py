@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
+from ..kernels._numbers import check_numbers
+from ..kernels._samples import is_frame
 from ..kernels._storage import storage_array
 from ..kernels.checks import check_finite
 from ..kernels.streamed import StreamedKernels
@@ -32,6 +34,8 @@ def as_union(kernels: Any) -> KernelUnion:
         return default_kernels()
     if isinstance(kernels, KernelUnion):
         return clone(kernels)
+    if isinstance(kernels, Mapping):
+        return KernelUnion([(name, clone(kernel, safe=False)) for name, kernel in kernels.items()])
     if isinstance(kernels, list | tuple):
         if _are_pairs(kernels):
             return KernelUnion(list(clone(kernels, safe=False)))
@@ -41,6 +45,19 @@ def as_union(kernels: Any) -> KernelUnion:
 
 def _are_pairs(kernels: Any) -> bool:
     return any(isinstance(item, tuple) for item in kernels)
+
+
+def _have_names(kernels: Any) -> bool:
+    """Whether kernels that are in no union have names of their own."""
+    return isinstance(kernels, Mapping) or (
+        isinstance(kernels, list | tuple) and _are_pairs(kernels)
+    )
+
+
+def _with_parameters(kernels: Any, params: dict[str, Any]) -> Any:
+    """New kernels like these with parameters set, by ``<name>__<parameter>``."""
+    union = as_union(kernels).set_params(**params)
+    return dict(union.kernels) if isinstance(kernels, Mapping) else union.kernels
 
 
 def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
@@ -72,12 +89,12 @@ class KernelInput:
         tags.input_tags.sparse = not self._is_precomputed
         return tags
 
-    # A list of (name, kernel) pairs offers the same nested parameters as a KernelUnion.
+    # Pairs and dicts of named kernels offer the same nested parameters as a KernelUnion.
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
         params: dict[str, Any] = super().get_params(deep=deep)  # type: ignore[misc]
-        if deep and isinstance(self.kernels, list) and _are_pairs(self.kernels):
+        if deep and _have_names(self.kernels):
             nested = as_union(self.kernels).get_params()
             del nested["kernels"]
             params.update({f"kernels__{name}": value for name, value in nested.items()})
@@ -89,10 +106,16 @@ class KernelInput:
             self.kernels = params.pop("kernels")
         prefix = "kernels__"
         nested = {name: params.pop(name) for name in list(params) if name.startswith(prefix)}
-        if nested and isinstance(self.kernels, list):
-            union = as_union(self.kernels)
-            union.set_params(**{name.removeprefix(prefix): nested[name] for name in nested})
-            self.kernels, nested = union.kernels, {}
+        if nested and (self.kernels is None or isinstance(self.kernels, str)):
+            raise ValueError(
+                f"{next(iter(nested))} cannot be set while kernels={self.kernels!r}, which has no "
+                "parameters: pass kernels that have, such as "
+                f'{type(self).__name__}([("rbf", RBF()), ("linear", Linear())]), whose parameters '
+                "are kernels__rbf__gamma and so on."
+            )
+        if nested and isinstance(self.kernels, list | tuple | Mapping):
+            inner = {name.removeprefix(prefix): value for name, value in nested.items()}
+            self.kernels, nested = _with_parameters(self.kernels, inner), {}
         return super().set_params(**params, **nested)  # type: ignore[misc]
 
     # -- training --------------------------------------------------------------------------
@@ -140,7 +163,7 @@ class KernelInput:
     def _table(self, X: Any, *, reset: bool) -> Any:
         if isinstance(X, KernelStack):
             raise ValueError('A KernelStack is passed with kernels="precomputed".')
-        if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        if is_frame(X):
             # Kernels pick columns by name and check their own, so the dataframe stays one.
             validate_data(self, X, skip_check_array=True, reset=reset)
             if num_samples(X) == 0:
@@ -148,6 +171,7 @@ class KernelInput:
             if X.shape[1] == 0:
                 raise ValueError("Found array with 0 feature(s): the table has no columns.")
             return X.copy() if hasattr(X, "copy") else X.clone()
+        check_numbers(X, "X")
         return validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
         )

@@ -15,6 +15,7 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..losses import Outline
 from ..losses.left_out import LeftOut
+from ._fitting import all_or_nothing
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
 from ._rules import Decision, folds_to_judge_by
@@ -56,6 +57,8 @@ class KernelDiscriminant(
 
     class_weight: Any
     priors: Any
+    # Weighted centring cancels what a heavy sample is weighted with: errors grow as its square.
+    _heaviest = 1e6
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **WeightLearner._parameter_constraints,
@@ -86,6 +89,7 @@ class KernelDiscriminant(
     ) -> Regression:
         """The functions that classes are judged by, and their outputs at samples left out."""
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant.
@@ -97,6 +101,8 @@ class KernelDiscriminant(
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e6 times the median is refused.
         """
         self._validate_params()
         solver = self._chosen_solver()
@@ -109,8 +115,9 @@ class KernelDiscriminant(
         stack = transform.fit_transform(stack, labels, weights)
         self.priors_ = self._checked_priors(np.bincount(labels, weights=weights))
         loss = self._make_loss(stack, labels, weights)
-        solution = self._minimize(loss, solver, self._observer(task, X, y))
-        self._warn_unless_converged(solution)
+        observer = self._observer(task, X, y)
+        solution = self._minimize(loss, solver, observer)
+        self._warn_unless_converged(solution, solver, observer)
         self.weights_ = loss.kernel_weights(solution.weights)
         self.reg_ = loss.regularization(solution.weights)
         self._record(solution, solver)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval, StrOptions, safe_indexing
+from .._warnings import warn_caller
 from ..gating import Gate, GatingFeatures, as_gate
 from ..gating.descent import Options, Restarts, restarted
 from ..gating.machines import Machine
@@ -188,18 +188,23 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         name = type(self).__name__
         n_dead = sum(restarts.n_dead for restarts in found)
         if n_dead:
-            _say(
+            warn_caller(
                 f"{name}: the gate was saturated everywhere in {n_dead} of the starts, which were "
-                "made again. Lower the scale of the gate, or use another one."
+                "made again. Lower the scale of the gate, or use another one.",
+                ConvergenceWarning,
             )
         statuses = {r.best.status for r in found if r.best.status}
         if "interrupted" in statuses:
-            _say(f"{name} was interrupted: this is the best model so far, unfinished.")
+            warn_caller(
+                f"{name} was interrupted: this is the best model so far, unfinished.",
+                ConvergenceWarning,
+            )
         elif statuses:
             change = max(r.best.change for r in found)
-            _say(
+            warn_caller(
                 f"{name} stopped while the objective still changed by {change:.1e} > "
-                f"tol={self.tol:g} per step ({'; '.join(statuses)}). Raise max_iter or tol."
+                f"tol={self.tol:g} per step ({'; '.join(statuses)}). Raise max_iter or tol.",
+                ConvergenceWarning,
             )
 
     @staticmethod
@@ -313,7 +318,3 @@ def _parts(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
     height = max(1, _BLOCK_ENTRIES // width)
     for start in range(0, len(rows), height):
         yield rows[start : start + height]
-
-
-def _say(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)

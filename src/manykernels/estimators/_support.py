@@ -65,7 +65,7 @@ class SupportVectorMachine(WeightLearner):
         observer = self._observer(task, X, y)
         solutions = [self._minimize(loss, solver, observer) for loss in losses]
         self._record(_joined(solutions, self.tol), solver)
-        self._warn_unless_converged(_joined(solutions, self.tol), frames=3)
+        self._warn_unless_converged(_joined(solutions, self.tol), solver, observer)
         self._keep_machine(stack, transform, losses, solutions)
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,9 +10,11 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from .._sklearn import Interval
+from .._warnings import warn_caller
 from ..domains import lp_domain
 from ..losses import Outline
 from ..solvers import SOLVERS, Problem, Progress, Solution, Solver, refuse_unfit
+from ..solvers.base import DEFAULT_SOLVER
 from ._rows import RowWeights
 
 
@@ -58,15 +58,8 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
         if isinstance(solver, Solver):
             refuse_unfit(solver, Problem(outline, lp_domain(self.p), self.tol))
 
-    def _observer(self, task: Any, X: Any, y: Any) -> Callable[[Progress], bool]:
-        def observer(progress: Progress) -> bool:
-            if self.verbose:
-                print(f"[{type(self).__name__}] {progress}")
-            step = task.subcontext(task_name=f"iteration {progress.iteration}")
-            step.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            return bool(step.call_on_fit_task_end(estimator=self, X=X, y=y))
-
-        return observer
+    def _observer(self, task: Any, X: Any, y: Any) -> _Observer:
+        return _Observer(self, task, X, y)
 
     def _minimize(self, loss: Any, solver: Any, observer: Any) -> Solution:
         return solver.solve(
@@ -89,15 +82,46 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
             self._inner_solves: [step.n_inner_solves for step in solution.history],
         }
 
-    def _warn_unless_converged(self, solution: Solution, *, frames: int = 2) -> None:
-        """Warn where fit was called: `frames` calls up, of which its wrapper is one."""
+    def _warn_unless_converged(self, solution: Solution, solver: Any, observer: _Observer) -> None:
         certificate = solution.certificate
         if not certificate.converged:
             remark = f" ({status})" if (status := getattr(solution, "status", "")) else ""
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__} stopped at relative gap {certificate.rel_gap:.2e} > "
                 f"tol={self.tol:g}{remark}; the weights are at most that far from optimal. "
-                'Raise max_iter or tol, or use solver="newton".',
+                + self._way_out(solution, solver, observer),
                 ConvergenceWarning,
-                stacklevel=2 + frames,
             )
+
+    def _way_out(self, solution: Solution, solver: Any, observer: _Observer) -> str:
+        """Why the solver ended where it did, and what would take it further."""
+        if observer.stopped:
+            return "A callback asked for it."
+        limit = self._iteration_limit(solver)
+        if max((step.iteration for step in solution.history), default=0) >= limit:
+            cause, way = f"max_iter={limit} was reached", "raise max_iter or tol"
+        else:
+            cause, way = "No more progress was made, tol is less than can be had", "raise tol"
+        other = "" if isinstance(solver, SOLVERS[DEFAULT_SOLVER]) else _OR_THE_DEFAULT
+        return f"{cause}: {way}{other}."
+
+
+_OR_THE_DEFAULT = f", or use solver={DEFAULT_SOLVER!r}"
+
+
+class _Observer:
+    """Tells callbacks how a solver gets on, and remembers whether one of them stopped it."""
+
+    def __init__(self, estimator: WeightLearner, task: Any, X: Any, y: Any):
+        self._estimator, self._task, self._X, self._y = estimator, task, X, y
+        self.stopped = False
+
+    def __call__(self, progress: Progress) -> bool:
+        if self._estimator.verbose:
+            print(f"[{type(self._estimator).__name__}] {progress}")
+        told = {"estimator": self._estimator, "X": self._X, "y": self._y}
+        step = self._task.subcontext(task_name=f"iteration {progress.iteration}")
+        step.call_on_fit_task_begin(**told)
+        asked_to_stop = bool(step.call_on_fit_task_end(**told))
+        self.stopped |= asked_to_stop
+        return asked_to_stop

@@ -27,7 +27,7 @@ class MKFDA(KernelDiscriminant):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared. None takes a linear and five Gaussian kernels of all columns. With
         "precomputed", X is a :class:`KernelStack`, an array (rows, cols, n_kernels) or one
         kernel matrix.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -15,8 +14,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._sklearn import Interval, StrOptions
+from .._warnings import warn_caller
 from ..kernels.transforms import Center
 from ..solvers import PAPER_NORMS, GridPoint
+from ._fitting import all_or_nothing
 from ._grid import HeldOut, HeldOutScores, TestPart, TrainingPart, held_out_scores
 from ._multilabel import MultilabelMixin, is_multilabel
 from ._probabilities import gives_probabilities
@@ -162,6 +163,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
     def reg(self) -> float:  # type: ignore[override]
         return self._best_reg
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
 
@@ -382,11 +384,10 @@ class MKFDACV(MultilabelMixin, MKFDA):
                 "these data."
             )
         if (unknown := np.isnan(mean) & held.solved).any():
-            warnings.warn(
+            warn_caller(
                 f"scoring={self.scoring!r} gave nan at {int(unknown.sum())} of "
                 f"{mean.size} points of the grid; they are ranked last.",
                 UndefinedMetricWarning,
-                stacklevel=3,
             )
         self.best_score_ = float(np.nanmax(mean))
         best = np.argwhere(mean == self.best_score_)
@@ -427,7 +428,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
                 f"left out (the first: {failures[0]})"
             )
         if remarks:
-            warnings.warn("; ".join(remarks), ConvergenceWarning, stacklevel=4)
+            warn_caller("; ".join(remarks) + ".", ConvergenceWarning)
 
     def validation_curve(self) -> np.ndarray:
         """Mean scores of the grid, one row per p and one column per λ."""

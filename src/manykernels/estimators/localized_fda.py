@@ -13,6 +13,8 @@ from ..gating.descent import Restarts
 from ..gating.machines import SquareMachine
 from ..gating.objective import GatedObjective
 from ._discriminant import fisher_targets
+from ._fitting import all_or_nothing
+from ._kernel_discriminant import KernelDiscriminant
 from ._localized import LocalizedMachine
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
@@ -27,7 +29,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
         gets a region of its own.
     gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
@@ -109,6 +111,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
     True
     """
 
+    _heaviest = KernelDiscriminant._heaviest
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LocalizedMachine._parameter_constraints,
         "reg": [Interval(Real, 0, None, closed="neither")],
@@ -146,6 +149,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the gate and the discriminant.
 
@@ -156,6 +160,8 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e6 times the median is refused.
         """
         self._validate_params()
         data, y, labels, mass = self._labelled_rows(X, y, sample_weight)

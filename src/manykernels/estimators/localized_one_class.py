@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from .._sklearn import Interval, num_samples
 from ..gating.machines import BoxMachine
 from ..losses.hinge import one_class_problem
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 from ._outputs import InsideOrOutside
 
@@ -20,7 +21,7 @@ class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
         gets a region of its own.
     gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
@@ -132,6 +133,7 @@ class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine.
 
@@ -141,6 +143,8 @@ class LocalizedOneClassSVM(InsideOrOutside, OutlierMixin, LocalizedMachine):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         data = self._read_training(X)

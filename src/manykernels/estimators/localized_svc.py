@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from .._sklearn import Interval, StrOptions
 from ..gating.machines import BoxMachine, Machine, MulticlassMachine
 from ..losses.hinge import hinge_problem
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 from ._outputs import ClassesByMargin
 from ._rows import class_factors
@@ -24,7 +25,7 @@ class LocalizedSVC(ClassesByMargin, ClassifierMixin, LocalizedMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
         gets a region of its own.
     gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
@@ -154,6 +155,7 @@ class LocalizedSVC(ClassesByMargin, ClassifierMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine.
 
@@ -164,6 +166,8 @@ class LocalizedSVC(ClassesByMargin, ClassifierMixin, LocalizedMachine):
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         data, y, labels, mass = self._labelled_rows(X, y, sample_weight)

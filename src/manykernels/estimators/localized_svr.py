@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from .._sklearn import Interval
 from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
+from ._fitting import all_or_nothing
 from ._localized import LocalizedMachine
 
 
@@ -19,7 +20,7 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
         gets a region of its own.
     gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
@@ -136,6 +137,7 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine.
 
@@ -146,6 +148,8 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         data, targets, mass = self._targeted_rows(X, y, sample_weight)

@@ -12,6 +12,7 @@ from sklearn.callback import with_callbacks
 from .._sklearn import Interval
 from ..kernels import KernelStack
 from ..losses import BoxLoss, OneClassLoss, Outline
+from ._fitting import all_or_nothing
 from ._outputs import InsideOrOutside
 from ._support import INNER_SHARE, SupportVectorMachine
 
@@ -28,7 +29,7 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`.
     p : float in [1, inf], default=2.0
         Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
@@ -103,6 +104,7 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine.
@@ -113,6 +115,8 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         data = self._read_training(X)

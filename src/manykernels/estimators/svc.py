@@ -18,6 +18,7 @@ from ..losses import (
     Outline,
     SquaredHingeLoss,
 )
+from ._fitting import all_or_nothing
 from ._outputs import ClassesByMargin
 from ._rows import class_factors
 from ._support import INNER_SHARE, SupportVectorMachine
@@ -34,7 +35,7 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         What is compared, as for :class:`MKFDA`.
     p : float in [1, inf], default=2.0
         Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
@@ -156,6 +157,7 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
         self.max_iter = max_iter
         self.verbose = verbose
 
+    @all_or_nothing
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine.
@@ -167,6 +169,8 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
             Class labels of any kind.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; a weight of two counts as a repeated sample, zero as none.
+            What is rounding beside the median of the weights counts as zero; a weight of more than
+            1e12 times the median is refused.
         """
         self._validate_params()
         if self.C == "joint" and self.loss != "squared_hinge":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from .._compiled import compiled
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def add_gated(kernel: Any, gate: Any, out: Any) -> None:
     """``out += diag(gate) kernel diag(gate)``; rows that the gate shuts cost nothing."""
     n = len(gate)

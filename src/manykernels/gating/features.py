@@ -28,6 +28,7 @@ from .._sklearn import num_samples
 from ..kernels import Kernel, KernelStack, as_kernel
 from ..kernels._columns import column_positions, resolve_columns, select_columns
 from ..kernels._naming import naming
+from ..kernels._numbers import check_numbers
 from .gates import LARGEST
 
 Array = NDArray[np.float64]
@@ -291,6 +292,9 @@ def _is_a_map(what: Any) -> bool:
 
 def _dense(table: Any) -> Array:
     """`table` as float64 numbers in two dimensions, finite or not."""
+    check_numbers(
+        table, "X", "Choose other columns, as in gating_features=['a', 'b'], or encode it first."
+    )
     if sparse.issparse(table):
         needed, available = 8 * table.shape[0] * table.shape[1], available_memory()
         if available is not None and needed > available:

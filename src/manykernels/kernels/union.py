@@ -25,7 +25,7 @@ class KernelUnion(BaseComposition):
 
     Parameters
     ----------
-    kernels : list of (str, kernel)
+    kernels : list of (str, kernel), or dict
         Names, all different, and anything :func:`as_kernel` takes.
 
     Attributes
@@ -46,8 +46,17 @@ class KernelUnion(BaseComposition):
     ('shape', RBF(columns=0, gamma=2.0))
     """
 
-    def __init__(self, kernels: list[tuple[str, Any]]) -> None:
+    def __init__(self, kernels: list[tuple[str, Any]] | Mapping[str, Any]) -> None:
         self.kernels = kernels
+
+    # Pairs of names and kernels, in whatever form `kernels` was given.
+    @property
+    def _pairs(self) -> Any:
+        return list(self.kernels.items()) if isinstance(self.kernels, Mapping) else self.kernels
+
+    @_pairs.setter
+    def _pairs(self, pairs: list[tuple[str, Any]]) -> None:
+        self.kernels = dict(pairs) if isinstance(self.kernels, Mapping) else pairs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of every kernel on the rows of `X`.
@@ -109,7 +118,7 @@ class KernelUnion(BaseComposition):
         """Fitted union of the kernels at `indices` (integers, a slice or a mask) only."""
         check_is_fitted(self)
         chosen = np.atleast_1d(np.arange(len(self.kernels_))[indices])
-        union = type(self)([self.kernels[j] for j in chosen])
+        union = type(self)([self._pairs[j] for j in chosen])
         union.kernels_ = [self.kernels_[j] for j in chosen]
         return union
 
@@ -120,17 +129,20 @@ class KernelUnion(BaseComposition):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, with those of the kernels as ``name__parameter``."""
-        return self._get_params("kernels", deep=deep)
+        return self._get_params("_pairs", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
         """Set ``kernels``, one kernel by its name, or parameters by ``name__parameter``."""
-        return self._set_params("kernels", **params)
+        if "kernels" in params:
+            self.kernels = params.pop("kernels")
+        return self._set_params("_pairs", **params)
 
     def _checked_kernels(self) -> list[tuple[str, Any]]:
-        kernels = self.kernels
+        kernels = self._pairs
         if not isinstance(kernels, list | tuple) or not kernels:
             raise ValueError(
-                f"kernels must be a list of (name, kernel) pairs, at least one; got {kernels!r}."
+                "kernels must be a list of (name, kernel) pairs, at least one, or a dict; got "
+                f"{self.kernels!r}."
             )
         for pair in kernels:
             if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
@@ -141,7 +153,7 @@ class KernelUnion(BaseComposition):
         return list(kernels)
 
     def _sk_visual_block_(self) -> VisualBlock:
-        names, kernels = zip(*self.kernels, strict=True)
+        names, kernels = zip(*self._pairs, strict=True)
         return VisualBlock("parallel", kernels, names=names)
 
 

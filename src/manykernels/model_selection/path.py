@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._warnings import warn_caller
 from ..estimators._discriminant import fisher_targets
 from ..estimators.fda_cv import DEFAULT_REGS, checked_grid
 from ..kernels import KernelStack
@@ -113,17 +113,15 @@ def lp_path(
         prepared, targets, norms, regularizations, visit, sample_weight=weights, tol=tol
     )
     if failures:
-        warnings.warn(
+        warn_caller(
             f"{len(failures)} of {path.rel_gaps.size} points of the path could not be solved "
             f"(the first: {failures[0]})",
             ConvergenceWarning,
-            stacklevel=2,
         )
     if short := int(np.count_nonzero(np.isfinite(path.rel_gaps) & (path.rel_gaps > tol))):
-        warnings.warn(
+        warn_caller(
             f"{short} of {path.rel_gaps.size} points of the path did not reach the relative gap "
             f"tol={tol:g}; see rel_gaps.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return path

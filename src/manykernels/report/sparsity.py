@@ -10,7 +10,6 @@ is known, and weights that are zero, where it ends, are a bad place to start fro
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ import numpy as np
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from .._warnings import warn_caller
 from ..domains import lp_domain
 from ..estimators._discriminant import fisher_targets
 from ..kernels import KernelStack, check_stack
@@ -322,11 +322,10 @@ def _solutions(loss: SquareLoss, norms: np.ndarray, tol: float) -> list[Solution
         start = solutions[i].weights
         certificate = solutions[i].certificate
         if not certificate.converged:
-            warnings.warn(
+            warn_caller(
                 f"The weights at p={norms[i]:g} are within a relative gap of "
                 f"{certificate.rel_gap:.2e} only, tol={tol:g} was asked for.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
     return [solutions[i] for i in range(len(norms))]
 

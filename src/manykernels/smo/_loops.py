@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 BLOCKED = 1e300
 _HALF_BLOCKED = 0.5 * BLOCKED
@@ -17,7 +18,7 @@ _BLOCK = 256
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _rising(slope: float, v: float, upper: float, width: float) -> float:
     """Slope of the objective where a variable grows."""
     if v >= upper:
@@ -25,7 +26,7 @@ def _rising(slope: float, v: float, upper: float, width: float) -> float:
     return slope - width if v >= 0.0 else slope + width
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _falling(slope: float, v: float, lower: float, width: float) -> float:
     """Slope of the objective where a variable grows, seen from below."""
     if v <= lower:
@@ -33,7 +34,7 @@ def _falling(slope: float, v: float, lower: float, width: float) -> float:
     return slope - width if v > 0.0 else slope + width
 
 
-@njit(cache=True)
+@compiled()
 def set_slopes(
     slopes: Any, v: Any, lower: Any, upper: Any, width: float, up: Any, down: Any
 ) -> None:
@@ -43,7 +44,7 @@ def set_slopes(
         down[k] = _falling(slopes[k], v[k], lower[k], width)
 
 
-@njit(cache=True)
+@compiled()
 def plain_slopes(up: Any, down: Any, v: Any, width: float) -> Any:
     """The slopes that `set_slopes` made `up` and `down` of."""
     slopes = np.empty(len(v))
@@ -55,7 +56,7 @@ def plain_slopes(up: Any, down: Any, v: Any, width: float) -> Any:
     return slopes
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _position_of_largest(values: Any) -> int:
     """First position of the largest value, block by block: `max` alone uses vector units."""
     n = len(values)
@@ -72,7 +73,7 @@ def _position_of_largest(values: Any) -> int:
     return best_start
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _partner(
     K: Any, diagonal: Any, down: Any, i: int, top: float, least: float, gains: Any
 ) -> int:
@@ -87,7 +88,7 @@ def _partner(
     return _position_of_largest(gains)
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _least(values: Any) -> Any:
     least = values[0]
     for k in range(len(values)):
@@ -95,7 +96,7 @@ def _least(values: Any) -> Any:
     return least
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _update(up: Any, down: Any, row_i: Any, row_j: Any, step: float) -> None:
     for k in range(len(up)):
         change = step * (row_i[k] - row_j[k])
@@ -103,7 +104,7 @@ def _update(up: Any, down: Any, row_i: Any, row_j: Any, step: float) -> None:
         down[k] -= change
 
 
-@njit(cache=True)
+@compiled()
 def ascend(
     K: Any,
     diagonal: Any,
@@ -150,7 +151,7 @@ def ascend(
     return n_steps, violation
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def _moved(v: float, step: float, room: float, upper: float, width: float) -> float:
     """``v + step``, exactly at the bound or kink where the step ends there."""
     if step < room:
@@ -158,7 +159,7 @@ def _moved(v: float, step: float, room: float, upper: float, width: float) -> fl
     return 0.0 if width > 0.0 and v < 0.0 else upper
 
 
-@njit(cache=True)
+@compiled()
 def best_shift(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
     """The multiplier b that minimises the upper bound; see :mod:`manykernels.smo.box`.
 
@@ -186,7 +187,7 @@ def best_shift(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, to
     return 0.5 * (low + high)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def best_response(z: float, ridge: float, lower: float, upper: float, width: float) -> float:
     """Maximiser of ``z v − width |v| − ½ ridge v²`` between the bounds."""
     if z > width:
@@ -196,7 +197,7 @@ def best_response(z: float, ridge: float, lower: float, upper: float, width: flo
     return 0.0 if lower <= 0.0 <= upper else (lower if lower > 0.0 else upper)
 
 
-@njit(cache=True)
+@compiled()
 def upper_bound(
     slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float, b: float
 ) -> float:
@@ -209,7 +210,7 @@ def upper_bound(
     return value
 
 
-@njit(cache=True)
+@compiled()
 def gather(K: Any, rows: Any) -> Any:
     """``K[rows][:, rows]``."""
     n = len(rows)
@@ -221,7 +222,7 @@ def gather(K: Any, rows: Any) -> Any:
     return part
 
 
-@njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def add_product(K: Any, change: Any, out: Any) -> None:
     """``out += K @ change`` for symmetric K and few entries of `change` that are not zero."""
     for k in range(len(change)):

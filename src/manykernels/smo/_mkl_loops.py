@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._loops import _falling, _moved, _position_of_largest, _rising
 
 _MOST_TRIALS = 60
 _PRECISION = 1e-2
 
 
-@njit(cache=True)
+@compiled()
 def norm_and_weights(strengths: Any, q: float, weights: Any) -> float:
     """``S = ‖s‖_q``, and ``(s_j/S)^(q−1)`` into `weights`; scaled, so that nothing overflows."""
     top = 0.0
@@ -32,7 +32,7 @@ def norm_and_weights(strengths: Any, q: float, weights: Any) -> float:
     return norm
 
 
-@njit(cache=True)
+@compiled()
 def _slope(
     t: float,
     excess: float,
@@ -66,7 +66,7 @@ def _slope(
     return slope, ridge + curvature / (2.0 * mu)
 
 
-@njit(cache=True)
+@compiled()
 def _best_step(
     room: float,
     excess: float,
@@ -111,7 +111,7 @@ def _best_step(
     return t
 
 
-@njit(cache=True)
+@compiled()
 def ascend_mkl(
     kernels: Any,
     diagonals: Any,

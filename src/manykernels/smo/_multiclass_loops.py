@@ -13,14 +13,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 # Two classes are preferred to longer cycles that are not worse than this.
 _PREFERENCE = 0.7
 _MAX_AGE = 20
 
 
-@njit(cache=True)
+@compiled()
 def cheapest_arc(F: Any, alpha: Any, C: Any, first: Any, a: int, b: int) -> Any:
     """Cost and sample of the cheapest arc a → b."""
     best, sample = np.inf, -1
@@ -35,7 +36,7 @@ def cheapest_arc(F: Any, alpha: Any, C: Any, first: Any, a: int, b: int) -> Any:
     return best, sample
 
 
-@njit(cache=True)
+@compiled()
 def cheapest_arcs(
     F: Any, alpha: Any, C: Any, first: Any, touched: Any, costs: Any, samples: Any
 ) -> None:
@@ -46,7 +47,7 @@ def cheapest_arcs(
                 costs[a, b], samples[a, b] = cheapest_arc(F, alpha, C, first, a, b)
 
 
-@njit(cache=True)
+@compiled()
 def best_partner(
     K: Any,
     F: Any,
@@ -79,7 +80,7 @@ def best_partner(
     return partner_cost, partner
 
 
-@njit(cache=True)
+@compiled()
 def best_pair(costs: Any) -> Any:
     """The two classes whose cycle a → b → a is cheapest, and its mean cost."""
     best, first, second = np.inf, 0, 0
@@ -91,7 +92,7 @@ def best_pair(costs: Any) -> Any:
     return best, first, second
 
 
-@njit(cache=True)
+@compiled()
 def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
     """The cycle of least mean cost (Karp 1978); returns its mean and its length.
 
@@ -150,7 +151,7 @@ def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
     return mean, length
 
 
-@njit(cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def shift(row: Any, other: Any, kernel_row: Any, t: float) -> None:
     """Add a step t to the outputs of two classes."""
     for j in range(len(kernel_row)):
@@ -158,7 +159,7 @@ def shift(row: Any, other: Any, kernel_row: Any, t: float) -> None:
         other[j] -= t * kernel_row[j]
 
 
-@njit(cache=True)
+@compiled()
 def step(
     K: Any, F: Any, alpha: Any, C: Any, first: Any, costs: Any, samples: Any, cycle: Any
 ) -> bool:
@@ -192,7 +193,7 @@ def step(
     return True
 
 
-@njit(cache=True)
+@compiled()
 def ascend(
     K: Any, F: Any, alpha: Any, C: Any, first: Any, floor: float, eps: float, max_iter: int
 ) -> int:

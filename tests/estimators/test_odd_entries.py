@@ -1,0 +1,217 @@
+"""What is no number, or no target, is refused before NumPy makes one of it, and named."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_selector
+
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    MKSVR,
+    LocalizedFDA,
+    LocalizedOneClassSVM,
+    LocalizedSVC,
+    LocalizedSVR,
+    MKOneClassSVM,
+)
+from manykernels.baselines import KimFDA
+from manykernels.gating import GatingFeatures
+from manykernels.kernels import RBF, Linear
+
+M = 20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(M, 3))
+Y = (X[:, 0] > 0).astype(int)
+T = X[:, 0] ** 2
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+SEEDED = {"random_state": 0}
+CLASSIFIERS = [
+    MKFDA(),
+    MKFDACV(ps=[2], regs=[1.0]),
+    KimFDA(reg=0.1),
+    MKSVC(),
+    LocalizedFDA(**SEEDED),
+    LocalizedSVC(**SEEDED),
+]
+REGRESSORS = [MKSVR(), LocalizedSVR(**SEEDED)]
+ESTIMATORS = [*CLASSIFIERS, *REGRESSORS, MKOneClassSVM(), LocalizedOneClassSVM(**SEEDED)]
+
+
+def name_of(estimator):
+    return type(estimator).__name__
+
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
+every_regressor = pytest.mark.parametrize("estimator", REGRESSORS, ids=name_of)
+every_target = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
+
+
+def target_of(estimator):
+    return T if name_of(estimator).endswith("SVR") else Y
+
+
+def fit(estimator, X, y=None):
+    return clone(estimator).fit(X, target_of(estimator) if y is None else y)
+
+
+def refused(message, error=ValueError):
+    return pytest.raises(error, match=message)
+
+
+# -- tables ----------------------------------------------------------------------------------
+
+DAYS = np.datetime64("2020-01-01") + np.arange(3 * M).reshape(M, 3)
+MASKED = np.ma.masked_array(X, np.arange(3 * M).reshape(M, 3) == 7)
+MIXED = np.array([[1.0, 2.0, 3.0]] * M, dtype=object)
+MIXED[4, 2] = "four"
+ODD_TABLES = {
+    "complex": (X + 1j, "Complex data not supported: X holds complex numbers"),
+    "complex list": ((X + 1j).tolist(), "Complex data not supported: X holds complex numbers"),
+    "dates": (DAYS, "X holds dates .* not real numbers: subtract one and divide by a unit"),
+    "times": (DAYS - DAYS[0, 0], "X holds differences of times .*: divide by a unit"),
+    "masked": (MASKED, "X has a masked entry at 2, 1: missing values have to be filled in"),
+    "text": (MIXED, "X does not hold numbers only: .*'four', at 4, 2"),
+}
+
+
+@every_estimator
+@pytest.mark.parametrize("kind", ODD_TABLES)
+def test_tables_of_what_is_no_number(estimator, kind):
+    table, message = ODD_TABLES[kind]
+    with refused(message):
+        fit(estimator, table)
+    model = fit(estimator, X)
+    with refused(message):
+        model.predict(table)
+
+
+def test_a_masked_array_without_a_masked_entry_is_an_array():
+    model, expected = MKSVC().fit(np.ma.masked_array(X), Y), MKSVC().fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+def test_numbers_among_objects_are_numbers():
+    model, expected = MKSVC().fit(X.astype(object), Y), MKSVC().fit(X, Y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+# -- data frames -----------------------------------------------------------------------------
+
+WORDS = ["u", "v"] * (M // 2)
+ODD_COLUMNS = {
+    "text": (WORDS, r"column 'odd' .* does not hold numbers only: .*'u', at 0\."),
+    "category": (pd.Categorical(WORDS), r"column 'odd' \(category\) does not hold numbers only"),
+    "dates": (pd.date_range("2020", periods=M), "column 'odd' .* holds dates"),
+    "zoned dates": (pd.date_range("2020", periods=M, tz="UTC"), "column 'odd' .*numbers only"),
+    "times": (pd.timedelta_range("1h", periods=M), "column 'odd' .*holds differences of times"),
+    "complex": (np.full(M, 1j), "Complex data not supported: X: column 'odd' .*holds complex"),
+}
+WAY_OUT = r".* Choose the columns to compare, as in \w+\(\)\.on\(\['a', 'b'\]\), or encode it"
+
+
+@every_estimator
+@pytest.mark.parametrize("kind", ODD_COLUMNS)
+def test_a_frame_with_a_column_that_holds_no_numbers(estimator, kind):
+    column, message = ODD_COLUMNS[kind]
+    frame = FRAME.assign(odd=column)
+    localized = hasattr(estimator, "gating_features")
+    where = "gating_features: .*" if localized else "kernel 'linear': Linear: .*"
+    way_out = r".* Choose other columns, as in gating_features=" if localized else WAY_OUT
+    with refused(where + message + way_out):
+        fit(estimator, frame)
+    numeric = [("wide", RBF().on(make_column_selector(dtype_include=np.float64)))]
+    params = {"gating_features": ["a", "b", "c"]} if localized else {}
+    model = clone(estimator).set_params(kernels=numeric, **params).fit(frame, target_of(estimator))
+    assert len(model.predict(frame)) == M
+
+
+def test_the_kernel_that_compares_the_column_is_named():
+    frame = FRAME.assign(word=WORDS)
+    kernels = [("fine", RBF().on(["a"])), ("broken", RBF().on(["b", "word"]))]
+    with refused("kernel 'broken': RBF: X: column 'word' .*does not hold numbers only"):
+        MKSVC(kernels).fit(frame, Y)
+
+
+def test_a_column_that_is_no_number_any_more_at_prediction():
+    model = MKSVC().fit(FRAME, Y)
+    with refused("kernel 'linear': Linear: X: column 'b' .*does not hold numbers only"):
+        model.predict(FRAME.assign(b=WORDS))
+
+
+def test_a_polars_frame():
+    columns = {"a": X[:, 0], "flag": Y == 1}
+    assert len(MKSVC().fit(pl.DataFrame(columns), Y).support_)
+    with refused("column 'word' .*does not hold numbers only: .*, at 0"):
+        MKSVC().fit(pl.DataFrame({**columns, "word": WORDS}), Y)
+
+
+def test_columns_of_one_name():
+    frame = FRAME.assign(odd=WORDS)
+    frame.columns = ["a", "a", "b", "b"]
+    with refused("column 'b' .*does not hold numbers only: .*, at 0"):
+        Linear().fit(frame)
+
+
+def test_numeric_categories_and_flags_are_numbers():
+    frame = FRAME.assign(code=pd.Categorical([1, 2] * (M // 2)), flag=Y == 1)
+    assert len(MKSVC().fit(frame, Y).predict(frame)) == M
+
+
+def test_features_of_a_gate():
+    with refused("gating_features: Complex data not supported: X holds complex"):
+        GatingFeatures().fit(X + 1j)
+
+
+# -- targets ---------------------------------------------------------------------------------
+
+MISSING = [None, np.nan, float("nan"), pd.NA, pd.NaT]
+
+
+@every_target
+@pytest.mark.parametrize("value", MISSING, ids=repr)
+@pytest.mark.parametrize("container", [np.asarray, list, pd.Series])
+def test_a_target_that_is_missing(estimator, value, container):
+    y = target_of(estimator).astype(object)
+    y[3] = value
+    with refused("Input y contains NaN"):
+        fit(estimator, X, container(y))
+
+
+@every_classifier
+def test_a_name_that_is_missing(estimator):
+    y = np.array(WORDS, dtype=object)
+    y[5] = None
+    with refused("y is None at row 5. Leave this sample out, or give it a target"):
+        fit(estimator, X, y)
+
+
+@every_target
+def test_targets_that_are_masked_or_complex(estimator):
+    y = target_of(estimator)
+    with refused("y has a masked entry at 2"):
+        fit(estimator, X, np.ma.masked_array(y, np.arange(M) == 2))
+    with refused(r"^Complex data not supported: y holds complex numbers \(complex128\), not .*$"):
+        fit(estimator, X, y + 1j)
+
+
+@every_regressor
+def test_dates_and_words_are_no_targets_of_a_regression(estimator):
+    with refused("y holds dates"):
+        fit(estimator, X, DAYS[:, 0])
+    with refused("y holds differences of times"):
+        fit(estimator, X, DAYS[:, 0] - DAYS[0, 0])
+    with refused("y does not hold numbers only: .*'u'.*, at 0"):
+        fit(estimator, X, WORDS)
+
+
+@every_classifier
+def test_dates_may_be_classes(estimator):
+    days = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
+    model = fit(estimator, X, days[Y])
+    np.testing.assert_array_equal(model.classes_, days)
+    assert set(model.predict(X)) <= set(days)
