@@ -449,15 +449,18 @@ def test_the_certificate_by_hand(kind, seed, p, tol, normalize):
         assert np.all(weights >= 0)
 
 
-@every_kind
+def test_history_of_separate_machines_has_one_entry_per_iteration():
+    model = Problem("separate", 0).fit(p=1.1)
+    assert {len(values) for values in model.history_.values()} == {model.n_iter_}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "separate"])
 @few
 @given(seed=seeds, p=norms)
 def test_history_leads_down_to_the_certificate(kind, seed, p):
     model = Problem(kind, seed).fit(p=p)
     history = model.history_
     assert {len(values) for values in history.values()} == {model.n_iter_}
-    if kind == "separate":
-        return
     objective = np.array(history["objective"])
     assert np.all(np.diff(objective) <= 1e-9 * abs(objective[0]))
     assert np.all(np.diff(history["n_svm_solves"]) >= 1)
