@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
@@ -64,6 +65,11 @@ def dense_kernels(loss):
         return kernels, loss.targets
     roots = np.sqrt(loss.sample_weight)
     return kernels * np.outer(roots, roots), loss.targets * roots[:, None]
+
+
+def slow(*cases):
+    """Cases of a parametrised test that only `make test-slow` runs."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
 def scikit_learn_checks(estimator):

@@ -561,4 +561,4 @@ def test_ties_are_broken_alike_whatever_the_size():
 
 def test_importing_the_machines_does_not_load_the_compiler():
     code = "import manykernels.smo, sys; sys.exit('numba' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
