@@ -129,6 +129,7 @@ def test_gradient_is_the_double_sum_of_the_paper(gate, machine):
 
 
 def test_slope_is_that_of_the_energy_in_single_gate_outputs():
+    rng = np.random.default_rng(4)
     eta, V = rng.uniform(0, 1, (M, P)), rng.standard_normal((M, 2))
     slope = objective_of("softmax", "binary").slope(eta, V)
 
