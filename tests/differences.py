@@ -2,8 +2,8 @@
 
 A central difference of step h errs by truncation, h²f‴/6, and by rounding, about ε|f|/h. Which
 step balances the two depends on f, so none is fixed: h goes down a ladder. Between two of its
-rungs the difference changes by fifteen times the truncation error of the lower one, h²f‴/6·(4² −
-1), or, where the steps are too small, by the rounding errors themselves; either way that change
+rungs the difference changes by many times the truncation error of the lower one, h²f‴/6·(8² − 1),
+or, where the steps are too small, by the rounding errors themselves; either way that change
 tells the error of the lower rung. The rung with the smallest bound is taken.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_RATIO, _N_STEPS, _N_ROUNDING = 4.0, 10, 3
+_RATIO, _N_STEPS, _N_ROUNDING = 8.0, 7, 2
 # Of the largest claimed entry: the rounding error that a claim itself may have, and the error
 # bound from which on differences tell a right claim from a wrong one no more.
 _CLAIM_ROUNDING, _TELLING = 1e-9, 1e-3

@@ -186,6 +186,8 @@ def test_hessian_is_the_derivative_of_the_gains(loss):
     reach = 1e-4
     found = 0
     for seed in range(6):
+        if found == 3:
+            break
         weights = some_weights(loss, seed)
         point = loss.evaluate(weights)
         hessian = point.hessian()
@@ -198,7 +200,7 @@ def test_hessian_is_the_derivative_of_the_gains(loss):
             found += 1
             assert np.abs(hessian).max() > 0
             assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights, reach)
-    assert found >= 3
+    assert found == 3
 
 
 def test_model_hessian(loss):
