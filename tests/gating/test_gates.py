@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -61,6 +61,7 @@ def test_outputs_are_the_formulas_of_the_paper(gate, seed):
     D=st.integers(1, 4),
     P=st.integers(1, 5),
 )
+@example(name="gaussian", seed=2, m=1, D=3, P=2)  # a gradient lost in the rounding of f
 @settings(max_examples=120, deadline=None)
 def test_pull_back_agrees_with_finite_differences(name, seed, m, D, P):
     gate = as_gate(name)
