@@ -80,13 +80,14 @@ FEW = [("line", Linear()), ("wide", RBF())]
 @pytest.mark.parametrize(
     "estimator",
     [
-        LocalizedSVC(),
+        LocalizedSVC(FEW),
         *slow(
+            LocalizedSVC(),
             LocalizedSVC(FEW, multi_class="single"),
             LocalizedSVC(FEW, multi_class="separate", gating="sigmoid", tol=1e-2),
         ),
         LocalizedSVR(FEW),
-        LocalizedOneClassSVM(),
+        LocalizedOneClassSVM(FEW),
         LocalizedFDA(FEW),
     ],
     ids=str,

@@ -9,7 +9,7 @@ from sklearn.svm import SVC, SVR
 
 from manykernels import MKSVC, MKSVR, KernelStack, MKOneClassSVM
 from manykernels.kernels import RBF, Linear
-from tests.problems import labels_for, random_gram_matrices
+from tests.problems import labels_for, random_gram_matrices, slow
 
 N_TRAIN, N_TEST, N_KERNELS = 26, 9, 4
 PS = [1, 1.1, 2, np.inf]
@@ -520,7 +520,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical"), None])
 def test_predictions_do_not_depend_on_the_solver(kind, normalize):
     """Nor on whether kernels are stored or computed when they are needed."""
     make, params = PROBLEMS[kind]
