@@ -15,10 +15,10 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test test-slow explore check bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv and install the package with its development tools
 
@@ -38,12 +38,22 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## learn which views of a digit matter, and draw it
 	$(BIN)/python examples/plot_which_views_matter.py
 
-# numpy and scipy each bring a BLAS thread pool; on small machines the two fight, so the
-# tests keep to one thread.
-test: export OPENBLAS_NUM_THREADS = 1
-test: export OMP_NUM_THREADS = 1
+# One worker per core, and one BLAS thread in each. Tests differ much in length, so a worker
+# that has nothing left to do takes from the others.
+test test-slow explore: export OPENBLAS_NUM_THREADS = 1
+test test-slow explore: export OMP_NUM_THREADS = 1
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(STAMP) ## run the tests and the examples in the docstrings
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+test-slow: $(STAMP) ## run the tests that take long: examples, benchmarks, further variants
+	$(PYTEST) -m slow
+
+# How often each test with random cases is run, each time with new cases.
+export EXPLORE_ROUNDS ?= 20
+explore: $(STAMP) ## look for counterexamples with new random cases (EXPLORE_ROUNDS=20)
+	HYPOTHESIS_PROFILE=explore $(PYTEST) -m hypothesis tests
 
 check: $(STAMP) ## lint, formatting, types
 	$(BIN)/ruff check .

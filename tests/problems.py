@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
@@ -16,10 +17,14 @@ from manykernels.solvers.base import complaint
 PAPER_PS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
 
 
+def takes(name, outline, domain):
+    """Whether a solver can be asked; a case that it refuses is no case of a law on answers."""
+    return complaint(SOLVERS[name](), Problem(outline, domain, 1e-6)) is None
+
+
 def _takes_the_square_loss(name):
     outline = Outline(SquareLoss, n_samples=30, n_kernels=3, n_outputs=1)
-    problems = [Problem(outline, lp_domain(p), 1e-6) for p in (1.0, 2.0)]
-    return any(complaint(SOLVERS[name](), problem) is None for problem in problems)
+    return any(takes(name, outline, lp_domain(p)) for p in (1.0, 2.0))
 
 
 #: Solvers that a discriminant can use at some p.
@@ -60,6 +65,11 @@ def dense_kernels(loss):
         return kernels, loss.targets
     roots = np.sqrt(loss.sample_weight)
     return kernels * np.outer(roots, roots), loss.targets * roots[:, None]
+
+
+def slow(*cases):
+    """Cases of a parametrised test that only `make test-slow` runs."""
+    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
 def scikit_learn_checks(estimator):

@@ -52,6 +52,7 @@ def test_every_example_is_run_here():
     assert {path.name for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 @pytest.mark.usefixtures("without_display")
 @pytest.mark.parametrize("name", EXPECTED)

@@ -39,6 +39,7 @@ OTHER = replace(
 )
 
 
+@pytest.mark.slow
 def test_a_small_run_is_measured_and_reported(monkeypatch, capsys):
     monkeypatch.delenv(easymkl.VARIABLE, raising=False)
     assert easymkl.main(["--quick", "--contenders", "easymkl-svc,mkfda-2"]) == 0
@@ -51,6 +52,7 @@ def test_a_small_run_is_measured_and_reported(monkeypatch, capsys):
     assert "| EasyMKL" not in shown
 
 
+@pytest.mark.slow
 def test_a_runner_measures_what_it_says():
     result = easymkl.run("mkfda-1", "ten", 200)
     assert (result.contender, result.problem, result.n_rows) == ("mkfda-1", "ten", 200)
@@ -82,6 +84,7 @@ def test_the_named_python_is_used_for_easymkl_only(monkeypatch):
     assert easymkl.python_of("mksvc-2") != "elsewhere/python"
 
 
+@pytest.mark.slow
 def test_a_contender_that_fails_is_reported(monkeypatch, capsys):
     monkeypatch.setattr(easymkl, "CONTENDERS", {"nobody-1": "Nobody"})
     assert easymkl.main(["--sets", "binary", "--contenders", "nobody-1"]) == 1

@@ -1,10 +1,12 @@
 """The benchmark of many samples measures what it says, on few."""
 
 import numpy as np
+import pytest
 
 from benchmarks import large
 
 
+@pytest.mark.slow
 def test_a_small_run_is_measured_and_reported(capsys):
     assert large.main(["--samples", "300", "--norms", "2"]) == 0
     shown = capsys.readouterr().out
@@ -20,6 +22,7 @@ def test_a_small_run_is_measured_and_reported(capsys):
     assert page.count("| inf |") == 1 + len(result.gaps)
 
 
+@pytest.mark.slow
 def test_machines_by_columns():
     result = large.run(300, 2.0, 10**5, block_size=60, machine="svm")
     assert result.gaps[-1] <= large.TOL

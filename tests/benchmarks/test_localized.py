@@ -206,6 +206,7 @@ def test_the_loop_and_the_library_take_the_same_steps(gated):
 # -- from the command line to the page ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_page_without_any_data(monkeypatch, tmp_path, capsys):
     monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
     monkeypatch.setattr(_command, "PAGES", tmp_path)
@@ -223,6 +224,7 @@ def test_missing_data_skip_the_set(monkeypatch, capsys):
     assert all(f"Skipped: {name}." in err for name in ("mfeat", "motorcycle", "speed"))
 
 
+@pytest.mark.slow
 def test_all_sets_on_made_up_data(monkeypatch, rng, capsys):
     digits = np.repeat(np.arange(10), 200)
     names = ("fac", "fou", "kar", "mor", "pix", "zer")

@@ -141,6 +141,7 @@ def test_fits_that_fall_short_are_counted():
     assert "1 fell short of it. The worst gap is 3.0e-06" in simulation.certificates(some)
 
 
+@pytest.mark.slow
 def test_from_the_command_line_to_the_page(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_command, "PAGES", tmp_path / "benchmarks")
     monkeypatch.setattr(simulation, "QUICK_N_KERNELS", [5, 6])

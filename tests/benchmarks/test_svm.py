@@ -172,6 +172,7 @@ def test_ratios_to_newton_beside_their_bounds(problem):
 # -- command line --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_from_the_command_line_to_the_page(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_command, "PAGES", tmp_path)
     assert svm.main(["--quick", "--sets", "synthetic", "--write"]) == 0

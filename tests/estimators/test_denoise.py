@@ -56,6 +56,7 @@ def close(actual, expected, tolerance=1e-6):
     assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "denoise", [Denoise(), Denoise("cv"), Bands()], ids=["0.9", "cv", "bands"]
 )

@@ -29,7 +29,7 @@ from manykernels import (
 )
 from manykernels.gating import Gaussian
 from manykernels.kernels import RBF, Linear
-from tests.problems import scikit_learn_checks
+from tests.problems import scikit_learn_checks, slow
 
 N_TRAIN, N_TEST = 45, 12
 CV = KFold(3)
@@ -80,11 +80,14 @@ FEW = [("line", Linear()), ("wide", RBF())]
 @pytest.mark.parametrize(
     "estimator",
     [
-        LocalizedSVC(),
-        LocalizedSVC(FEW, multi_class="single"),
-        LocalizedSVC(FEW, multi_class="separate", gating="sigmoid", tol=1e-2),
+        LocalizedSVC(FEW),
+        *slow(
+            LocalizedSVC(),
+            LocalizedSVC(FEW, multi_class="single"),
+            LocalizedSVC(FEW, multi_class="separate", gating="sigmoid", tol=1e-2),
+        ),
         LocalizedSVR(FEW),
-        LocalizedOneClassSVM(),
+        LocalizedOneClassSVM(FEW),
         LocalizedFDA(FEW),
     ],
     ids=str,

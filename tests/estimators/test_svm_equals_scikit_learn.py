@@ -59,16 +59,22 @@ def assert_same_machine(ours, theirs, test, tolerance=1e-6):
 UNDETERMINED = {"share": 0.05, "class_weight": "balanced", "C": 1e-3}
 
 
-@pytest.mark.parametrize("C", PENALTIES)
-@pytest.mark.parametrize("share", [0.5, 0.05])
-@pytest.mark.parametrize(
-    ("class_weight", "weighted"),
-    [(None, False), (None, True), ("balanced", False), ({0: 0.5, 1: 3.0}, True)],
-)
+TWO_CLASSES = [
+    (C, share, class_weight, weighted)
+    for C in PENALTIES
+    for share in (0.5, 0.05)
+    for class_weight, weighted in [
+        (None, False),
+        (None, True),
+        ("balanced", False),
+        ({0: 0.5, 1: 3.0}, True),
+    ]
+    if {"share": share, "class_weight": class_weight, "C": C} != UNDETERMINED
+]
+
+
+@pytest.mark.parametrize(("C", "share", "class_weight", "weighted"), TWO_CLASSES)
 def test_two_classes(C, share, class_weight, weighted):
-    if {"share": share, "class_weight": class_weight, "C": C} == UNDETERMINED:
-        check_undetermined_bias()
-        return
     X, y = samples(share)
     train, test = kernel(X)
     labels = np.array(["no", "yes"])[y]
@@ -84,7 +90,7 @@ def test_two_classes(C, share, class_weight, weighted):
     assert ours.C_ == C
 
 
-def check_undetermined_bias():
+def test_an_undetermined_bias_is_the_middle():
     """All samples are at their bounds, so that a range of biases is best.
 
     By rounding LIBSVM takes one sample to be free, and the bias from it; ours is the middle.

@@ -9,7 +9,7 @@ from sklearn.svm import SVC, SVR
 
 from manykernels import MKSVC, MKSVR, KernelStack, MKOneClassSVM
 from manykernels.kernels import RBF, Linear
-from tests.problems import labels_for, random_gram_matrices
+from tests.problems import labels_for, random_gram_matrices, slow
 
 N_TRAIN, N_TEST, N_KERNELS = 26, 9, 4
 PS = [1, 1.1, 2, np.inf]
@@ -449,15 +449,18 @@ def test_the_certificate_by_hand(kind, seed, p, tol, normalize):
         assert np.all(weights >= 0)
 
 
-@every_kind
+def test_history_of_separate_machines_has_one_entry_per_iteration():
+    model = Problem("separate", 0).fit(p=1.1)
+    assert {len(values) for values in model.history_.values()} == {model.n_iter_}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "separate"])
 @few
 @given(seed=seeds, p=norms)
 def test_history_leads_down_to_the_certificate(kind, seed, p):
     model = Problem(kind, seed).fit(p=p)
     history = model.history_
     assert {len(values) for values in history.values()} == {model.n_iter_}
-    if kind == "separate":
-        return
     objective = np.array(history["objective"])
     assert np.all(np.diff(objective) <= 1e-9 * abs(objective[0]))
     assert np.all(np.diff(history["n_svm_solves"]) >= 1)
@@ -517,7 +520,7 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical"), None])
 def test_predictions_do_not_depend_on_the_solver(kind, normalize):
     """Nor on whether kernels are stored or computed when they are needed."""
     make, params = PROBLEMS[kind]

@@ -22,7 +22,7 @@ from sklearn.svm import OneClassSVM
 from manykernels import MKSVC, MKSVR, KernelStack, KernelUnion, MKOneClassSVM
 from manykernels.estimators import _inputs
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
-from tests.problems import scikit_learn_checks
+from tests.problems import scikit_learn_checks, slow
 
 N_TRAIN, N_TEST = 48, 17
 CV = KFold(3)
@@ -70,8 +70,7 @@ def scores(model, data=X_TEST):
     [
         MKSVC(),
         MKSVC("precomputed"),
-        MKSVC(multi_class="separate"),
-        MKSVC(loss="squared_hinge", C="joint"),
+        *slow(MKSVC(multi_class="separate"), MKSVC(loss="squared_hinge", C="joint")),
         MKSVR(),
         MKSVR("precomputed"),
         MKOneClassSVM(),

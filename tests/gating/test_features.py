@@ -167,7 +167,7 @@ def test_scales_of_a_gating_kernel_are_frozen_on_training_rows():
 
 
 def test_data_known_only_by_a_kernel_matrix():
-    root = RNG.standard_normal((10, 3))
+    root = np.random.default_rng(1).standard_normal((10, 3))
     gram = root @ root.T
     rows = np.arange(10)[:, None]
     gating = GatingFeatures(Precomputed(gram)).fit(rows[:6])
@@ -241,7 +241,8 @@ def test_a_column_that_varies_by_rounding_is_constant():
 
 
 def test_surplus_principal_components_are_not_blown_up():
-    X = RNG.standard_normal((30, 2)) @ RNG.standard_normal((2, 6))
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 6))
     for what in (4, PCA(4)):
         gating = GatingFeatures(what).fit(X)
         assert_array_equal(gating.scale_ > 0.0, [True, True, False, False])

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from manykernels.gating import GATES, Gate, Gaussian, Sigmoid, Softmax, as_gate, gates
+from tests.differences import assert_derivatives
 
 COMPETING = ["softmax", "gaussian"]
 
@@ -60,6 +61,7 @@ def test_outputs_are_the_formulas_of_the_paper(gate, seed):
     D=st.integers(1, 4),
     P=st.integers(1, 5),
 )
+@example(name="gaussian", seed=2, m=1, D=3, P=2)  # a gradient lost in the rounding of f
 @settings(max_examples=120, deadline=None)
 def test_pull_back_agrees_with_finite_differences(name, seed, m, D, P):
     gate = as_gate(name)
@@ -73,10 +75,7 @@ def test_pull_back_agrees_with_finite_differences(name, seed, m, D, P):
     eta = gate.outputs(theta, x)
     slope = a * np.cos(eta + b) + np.prod(1.0 + 0.1 * eta) * 0.1 / (1.0 + 0.1 * eta)
     gradient = gate.pull_back(theta, x, eta, slope)
-    steps = 1e-5 * np.eye(len(theta))
-    numeric = [(value(theta + step) - value(theta - step)) / 2e-5 for step in steps]
-    # Narrow Gaussians have large third derivatives; the error is relative to the whole.
-    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * (1 + np.abs(gradient).max()))
+    assert_derivatives(gradient, value, theta)
 
 
 def test_pull_back_is_the_gradient_the_paper_writes_out_for_a_machine():

@@ -14,6 +14,7 @@ from manykernels.gating import GATES, as_gate
 from manykernels.gating.machines import BoxMachine, MulticlassMachine, SquareMachine
 from manykernels.gating.objective import GatedObjective
 from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from tests.differences import assert_derivatives
 from tests.problems import random_gram_matrices
 
 M, D, P = 18, 2, 3
@@ -64,10 +65,7 @@ def test_gradient_agrees_with_finite_differences_of_the_trained_machine(gate, ma
     gradient = objective.evaluate(theta).gradient
     size = np.linalg.norm(gradient)
     assert size > 1e-3, "a flat J tests nothing"
-    steps = 1e-5 * np.eye(len(theta))
-    values = [[objective.evaluate(theta + s * step).value for s in (1, -1)] for step in steps]
-    numeric = np.array([(high - low) / 2e-5 for high, low in values])
-    assert_allclose(gradient, numeric, rtol=0, atol=1e-5 * size)
+    assert_derivatives(gradient, lambda t: objective.evaluate(t).value, theta)
 
 
 @every_gate
@@ -82,11 +80,8 @@ def test_value_falls_as_all_kernels_grow(gate, machine, weights):
     combined = sum(np.outer(eta[:, p], eta[:, p]) * K for p, K in enumerate(KERNELS))
     assert_allclose(objective.combined(eta), combined, rtol=1e-13, atol=1e-15)
     # All kernels a little larger: Danskin once more, without a gate.
-    step = 1e-6
-    grown = objective.machine.train((1 + step) * combined).value
-    shrunk = objective.machine.train((1 - step) * combined).value
     energy = 0.5 * float(np.einsum("ik,ij,jk->", V, combined, V))
-    assert_allclose((shrunk - grown) / (2 * step), energy, rtol=1e-4)
+    assert_derivatives([-energy], lambda t: objective.machine.train(t * combined).value, [1.0])
 
 
 def paper_gradient(gate, theta, eta, pairs):
@@ -134,6 +129,7 @@ def test_gradient_is_the_double_sum_of_the_paper(gate, machine):
 
 
 def test_slope_is_that_of_the_energy_in_single_gate_outputs():
+    rng = np.random.default_rng(4)
     eta, V = rng.uniform(0, 1, (M, P)), rng.standard_normal((M, 2))
     slope = objective_of("softmax", "binary").slope(eta, V)
 
@@ -144,11 +140,7 @@ def test_slope_is_that_of_the_energy_in_single_gate_outputs():
             for k in range(2)
         )
 
-    for i, p in [(0, 0), (5, 1), (17, 2)]:
-        step = np.zeros_like(eta)
-        step[i, p] = 1e-5
-        numeric = (energy(eta + step) - energy(eta - step)) / 2e-5
-        assert_allclose(slope[i, p], -numeric, rtol=1e-7)
+    assert_derivatives(-slope.ravel(), lambda e: energy(e.reshape(M, P)), eta.ravel())
 
 
 def test_shut_gates_leave_nothing():

@@ -57,7 +57,7 @@ def test_gaussian_process_kernel_shows_its_parameters():
         ("additive_chi2", False),
         (np.dot, False),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_only_what_is_certain_counts_as_psd(kernel, is_psd):
     assert as_kernel(kernel).is_psd is is_psd

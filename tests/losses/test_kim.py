@@ -14,6 +14,7 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import KimLoss, SquareLoss
 from manykernels.solvers import SOLVERS, Newton, Problem, certify
 from manykernels.solvers.base import complaint
+from tests.differences import assert_derivatives
 from tests.problems import random_gram_matrices, square_loss
 
 CASES = [(1, False), (3, False), (4, True)]
@@ -119,27 +120,14 @@ def test_value_is_the_inner_minimum_at_the_inner_solution(loss):
 def test_gains_are_minus_the_gradient(loss):
     weights = some_weights(loss)
     gains = loss.evaluate(weights).gains
-    step = 1e-6
-    for j in range(loss.n_kernels):
-        shift = step * np.eye(loss.n_kernels)[j]
-        slope = (
-            brute_force_value(loss, weights + shift) - brute_force_value(loss, weights - shift)
-        ) / (2 * step)
-        assert -slope == pytest.approx(gains[j], rel=1e-6, abs=1e-8)
+    assert_derivatives(-gains, lambda w: brute_force_value(loss, w), weights)
 
 
 def test_hessian_is_the_derivative_of_the_gradient(loss):
     weights = some_weights(loss)
     point = loss.evaluate(weights)
     hessian = point.hessian()
-    step = 1e-6
-    for j in range(loss.n_kernels):
-        shift = step * np.eye(loss.n_kernels)[j]
-        up = loss.evaluate(weights + shift).gains
-        down = loss.evaluate(weights - shift).gains
-        np.testing.assert_allclose(
-            -(up - down) / (2 * step), hessian[:, j], rtol=1e-5, atol=1e-7 * np.abs(hessian).max()
-        )
+    assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights)
     np.testing.assert_array_equal(point.model_hessian(0.0), point.hessian())
 
 

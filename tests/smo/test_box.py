@@ -8,7 +8,7 @@ import sys
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR, OneClassSVM
 
@@ -256,6 +256,7 @@ def test_the_optimum_lies_between_dual_and_primal_wherever_one_stops(seed, kind,
 
 
 @given(seeds, st.sampled_from(KINDS))
+@example(seed=26538, kind="hinge")  # all that is left is what rounding left
 @few
 def test_feasible_points_stay_where_they_are_and_others_come_close(seed, kind):
     rng = np.random.default_rng(seed)
@@ -561,4 +562,4 @@ def test_ties_are_broken_alike_whatever_the_size():
 
 def test_importing_the_machines_does_not_load_the_compiler():
     code = "import manykernels.smo, sys; sys.exit('numba' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,8 +9,7 @@ from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.losses import JointSquareLoss
 from manykernels.losses.base import Outline
 from manykernels.solvers import SILP, SIP, SOLVERS, Newton, Problem, certify, refuse_unfit
-from manykernels.solvers.base import complaint
-from tests.problems import random_gram_matrices, square_loss
+from tests.problems import SQUARE_SOLVERS, random_gram_matrices, square_loss, takes
 
 PS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0, 8.0, np.inf]
 # Cutting planes are slow; what they prove is checked at the tolerance they reach.
@@ -36,18 +35,6 @@ def losses(n_classes, **options):
 
 def joint(loss):
     return JointSquareLoss(loss.kernels, loss.targets, 1.0, loss.sample_weight)
-
-
-def takes(name, loss, domain):
-    return complaint(SOLVERS[name](), Problem(loss.outline, domain, 1e-6)) is None
-
-
-def takes_square_loss(name):
-    loss = square_loss(random_gram_matrices(2, 10), 2)
-    return any(takes(name, loss, lp_domain(p)) for p in (1.0, 2.0))
-
-
-FOR_SQUARE_LOSS = [name for name in sorted(SOLVERS) if takes_square_loss(name)]
 
 
 def check_against_newton(name, loss, domain):
@@ -77,7 +64,7 @@ def check_against_newton(name, loss, domain):
 def test_values_agree_within_the_gaps(name, p, n_classes):
     domain = lp_domain(p)
     for loss in losses(n_classes).values():
-        if takes(name, loss, domain):
+        if takes(name, loss.outline, domain):
             solution = check_against_newton(name, loss, domain)
             if name != "sdp-approx" or n_classes == 2:
                 assert solution.certificate.rel_gap <= 1e-2
@@ -86,22 +73,31 @@ def test_values_agree_within_the_gaps(name, p, n_classes):
                 SOLVERS[name]().solve(loss, domain)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("name", sorted(SOLVERS))
-def test_trace_simplex_and_learnt_regularization(name, n_classes):
+def priced(n_classes, learnt):
+    """A problem on the trace simplex, λ given or a price like the others."""
     loss = square_loss(random_gram_matrices(4, 30), n_classes, normalize=None)
     traces = loss.kernels.row_diag.sum(axis=1)
-    learnt = joint(loss)
-    problems = [
-        (loss, TraceSimplex(traces)),
-        (learnt, TraceSimplex(np.concatenate([[30.0], traces]))),
-    ]
-    for problem, domain in problems:
-        if takes(name, problem, domain):
-            check_against_newton(name, problem, domain)
+    if learnt:
+        return joint(loss), TraceSimplex(np.concatenate([[30.0], traces]))
+    return loss, TraceSimplex(traces)
 
 
-@pytest.mark.parametrize("name", FOR_SQUARE_LOSS)
+PRICED = [
+    (name, n_classes, learnt)
+    for name in sorted(SOLVERS)
+    for n_classes in (2, 4)
+    for learnt in (False, True)
+    for loss, domain in [priced(n_classes, learnt)]
+    if takes(name, loss.outline, domain)
+]
+
+
+@pytest.mark.parametrize(("name", "n_classes", "learnt"), PRICED)
+def test_trace_simplex_and_learnt_regularization(name, n_classes, learnt):
+    check_against_newton(name, *priced(n_classes, learnt))
+
+
+@pytest.mark.parametrize("name", SQUARE_SOLVERS)
 def test_sample_weights_are_repeated_samples(name):
     matrices = random_gram_matrices(3, 20)
     weight = np.ones(20)
@@ -112,7 +108,7 @@ def test_sample_weights_are_repeated_samples(name):
     repeated = square_loss(matrices[:, rows][:, :, rows], 2)
     repeated.targets[:] = labels
     repeated = type(repeated)(repeated.kernels, labels, repeated.reg)
-    domain = lp_domain(1.0) if takes(name, weighted, lp_domain(1.0)) else lp_domain(2.0)
+    domain = lp_domain(1.0 if takes(name, weighted.outline, lp_domain(1.0)) else 2.0)
     solver = SOLVERS[name]()
     tol = TOLERANCES.get(name, 1e-6)
     one = solver.solve(weighted, domain, tol=tol)
@@ -137,10 +133,10 @@ def test_the_programs_of_ye_have_one_optimum(n_classes, learnt):
     assert cuts.certificate.primal == pytest.approx(best, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", FOR_SQUARE_LOSS)
+@pytest.mark.parametrize("name", SQUARE_SOLVERS)
 def test_an_observer_can_stop_any_solver(name):
     loss = square_loss(random_gram_matrices(6, 40), 3, reg=1e-2)
-    domain = lp_domain(1.0) if takes(name, loss, lp_domain(1.0)) else lp_domain(1.1)
+    domain = lp_domain(1.0 if takes(name, loss.outline, lp_domain(1.0)) else 1.1)
     seen = []
 
     def stop_at_once(progress):
@@ -152,21 +148,25 @@ def test_an_observer_can_stop_any_solver(name):
     assert np.isfinite(solution.certificate.gap)
 
 
-@pytest.mark.parametrize("name", sorted(SOLVERS))
+class Untouched:
+    """A loss that nobody may evaluate."""
+
+    outline = joint(square_loss(random_gram_matrices(2, 10), 2)).outline
+    n_kernels = 3
+
+
+TAKING = [name for name in sorted(SOLVERS) if takes(name, Untouched.outline, lp_domain(2.0))]
+
+
+@pytest.mark.parametrize("name", sorted(set(SOLVERS) - set(TAKING)))
 def test_a_refusal_comes_before_any_work(name):
-    class Untouched:
-        """A loss that nobody may evaluate."""
-
-        outline = joint(square_loss(random_gram_matrices(2, 10), 2)).outline
-        n_kernels = 3
-
-    problem = Problem(Untouched.outline, lp_domain(2.0), 1e-6)
-    missing = complaint(SOLVERS[name](), problem)
-    if missing is None:
-        refuse_unfit(SOLVERS[name](), problem)
-        return
     with pytest.raises(ValueError, match=f"solver='{name}' .*; solver='newton'"):
         SOLVERS[name]().solve(Untouched(), lp_domain(2.0))
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_nothing_is_refused_that_fits(name):
+    assert refuse_unfit(SOLVERS[name](), Problem(Untouched.outline, lp_domain(2.0), 1e-6)) is None
 
 
 class Shrunk:
@@ -201,14 +201,23 @@ class ShrunkEvaluation:
         return self.point.model_hessian(gap)
 
 
-@pytest.mark.parametrize("p", [1.0, 1.5])
+def shrunk(t):
+    return Shrunk(square_loss(random_gram_matrices(5, 30), 3, reg=1e-2), t)
+
+
+FOR_ANY_LOSS = [
+    (name, p)
+    for name in sorted(SOLVERS)
+    for p in (1.0, 1.5)
+    if takes(name, shrunk(1.0).outline, lp_domain(p))
+]
+
+
+@pytest.mark.parametrize(("name", "p"), FOR_ANY_LOSS)
 @pytest.mark.parametrize("t", [0.99, 0.8])
-@pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_certificates_stay_true_for_inexact_inner_solutions(name, t, p):
-    exact = square_loss(random_gram_matrices(5, 30), 3, reg=1e-2)
-    loss, domain = Shrunk(exact, t), lp_domain(p)
-    if not takes(name, loss, domain):
-        return
+    loss, domain = shrunk(t), lp_domain(p)
+    exact = loss.loss
     best = Newton().solve(exact, domain, tol=1e-9).certificate
     solution = SOLVERS[name]().solve(loss, domain, tol=1e-6, max_iter=60)
     found = solution.certificate
@@ -220,11 +229,10 @@ def test_certificates_stay_true_for_inexact_inner_solutions(name, t, p):
 
 
 def test_every_problem_has_a_solver():
+    given = square_loss(random_gram_matrices(2, 10), 2)
     for p in PS:
-        for loss in (square_loss(random_gram_matrices(2, 10), 2), None):
-            given = square_loss(random_gram_matrices(2, 10), 2)
-            problem = given if loss is not None else joint(given)
-            assert any(takes(name, problem, lp_domain(p)) for name in SOLVERS)
+        for loss in (given, joint(given)):
+            assert any(takes(name, loss.outline, lp_domain(p)) for name in SOLVERS)
 
 
 def test_the_papers_test_of_cutting_planes_is_the_default_end():

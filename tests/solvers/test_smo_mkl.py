@@ -13,6 +13,7 @@ from manykernels.losses import HingeLoss, Outline
 from manykernels.smo._mkl_loops import _best_step, _slope, norm_and_weights
 from manykernels.solvers import SMOMKL, Newton, Problem, refuse_unfit
 from manykernels.solvers.smo_mkl import _Ascent
+from tests.differences import derivative
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine, signs_for
 
 GIVEN = sorted(set(LOSSES) - {"joint squared hinge"})
@@ -64,13 +65,10 @@ def test_a_step_goes_to_the_maximum_along_the_pair(q, room):
             return norm(s + t * (2 * c + t * b), q) ** 2 / (8 * mu) - t * e + r * t**2 / 2
 
         slope, curvature = _slope(0.2, excess, ridge, *rest)
-        h = 1e-4
-        assert slope == pytest.approx(
-            -(loss(0.2 + h) - loss(0.2 - h)) / (2 * h), rel=1e-4, abs=1e-5
-        )
-        ahead, _ = _slope(0.2 + h, excess, ridge, *rest)
-        behind, _ = _slope(0.2 - h, excess, ridge, *rest)
-        assert curvature == pytest.approx((behind - ahead) / (2 * h), rel=1e-3, abs=1e-5)
+        found, error = derivative(loss, 0.2, 1.0)
+        assert abs(found + slope) <= error
+        found, error = derivative(lambda t, r=(excess, ridge, *rest): _slope(t, *r)[0], 0.2, 1.0)
+        assert abs(found + curvature) <= error
         step = _best_step(room, excess, ridge, *rest)
         longest = min(room, 100.0)
         best = minimize_scalar(

@@ -16,6 +16,8 @@ _SHORT = 0.1
 _SNAP = 1e-13
 _ROUNDING = 1e-15
 _EQUAL = 1e-13
+# What is spread is rounded, by as much as v itself where little of v is left: it is spread again.
+_PASSES = 3
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,16 @@ class BoxProblem:
         """A feasible point that is `v` where that is one, and close to it where it is not."""
         if (v < self.lower).any() or (v > self.upper).any():
             v = np.clip(v, self.lower, self.upper)
-        missing = self.total - float(v.sum())
-        if abs(missing) <= _EQUAL * max(abs(self.total), float(np.abs(v).sum())):
-            # Rounding; moving a variable off its bound for it would be worse.
-            return v
+        for _ in range(_PASSES):
+            missing = self.total - float(v.sum())
+            if abs(missing) <= _EQUAL * max(abs(self.total), float(np.abs(v).sum())):
+                # Rounding; moving a variable off its bound for it would be worse.
+                break
+            v = self._spread(v, missing)
+        return v
+
+    def _spread(self, v: Array, missing: float) -> Array:
+        """`v` with as much more in all as is missing, up to rounding of that."""
         # Spread over the variables with room, in their order, those at a bound last.
         end, side = (self.upper, 1.0) if missing > 0 else (self.lower, -1.0)
         room = side * (end - v)
