@@ -196,15 +196,14 @@ class _JudgeOfPart:
         outputs = self.block.apply_combined(evaluation.weights, evaluation.coefficients @ rotation)
         scores = {}
         for name in self.rules:
-            # Only the discriminant is learnt from outputs of the training samples.
-            known = self._left_out(point, p) if name == "discriminant" else None
+            # Only the discriminant is learnt from outputs of the training samples. Weights may
+            # be held there: no label of the test part is known to them.
+            known = self._left_out(point) if name == "discriminant" else None
             scores[name] = learnt_rule(name, known, self.train, rotation).scores(outputs)
         return scores
 
-    def _left_out(self, point: GridPoint, p: float) -> np.ndarray:
-        response = weight_response(point.evaluation, lp_domain(p))
-        counts = self.train.multiplicity
-        left = point.evaluation.leave_one_out(counts, from_mean=True, response=response)
+    def _left_out(self, point: GridPoint) -> np.ndarray:
+        left = point.evaluation.leave_one_out(self.train.multiplicity, from_mean=True)
         return left @ point.loss.rotation
 
 

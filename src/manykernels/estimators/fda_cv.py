@@ -27,7 +27,8 @@ from .fda import MKFDA
 #: Folds where nothing else is said.
 N_SPLITS = 5
 # Models that only judge are solved to this multiple of `tol`: no score can tell the difference,
-# and every second Newton step is saved.
+# and every second Newton step is saved. (The answer of the weights in closed form needs `tol`:
+# it takes every positive weight for one that can move.)
 _LOOSER = 100.0
 
 #: Ten regularisations, from almost none to more than all kernels together.
@@ -260,7 +261,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
                     norms,
                     regs,
                     rules,
-                    _LOOSER * self.tol,
+                    self._tol_of_judges,
                     self._notifier(k),
                 )
                 for k, (train, test) in enumerate(parts)
@@ -270,6 +271,10 @@ class MKFDACV(MultilabelMixin, MKFDA):
         trial = run(np.array([ps.max()]), ("indicator", "discriminant"))
         self.cv_rule_ = trial.better_rule()
         return run(ps, (self.cv_rule_,))
+
+    @property
+    def _tol_of_judges(self) -> float:
+        return self.tol if isinstance(self.cv, str) else _LOOSER * self.tol
 
     def _notifier(self, split: int) -> _Notifier | None:
         return _Notifier(type(self).__name__, split, self.n_splits_) if self.verbose else None
@@ -420,7 +425,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
             worst = max(part.rel_gaps[part.n_factorizations > 0].max() for part in held.parts)
             remarks.append(
                 f"{short} of {converged.size} points of the grid did not reach the relative gap "
-                f"{_LOOSER * self.tol:g} (the worst has {worst:.1e})"
+                f"{self._tol_of_judges:g} (the worst has {worst:.1e})"
             )
         if missing := int(np.count_nonzero(~held.solved)):
             remarks.append(
