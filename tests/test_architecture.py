@@ -13,6 +13,7 @@ ROOT = Path(manykernels.__file__).parent
 # Each room may import from itself and from the rooms before it.
 ORDER = [
     "_blas",
+    "_files",
     "_memory",
     "_sklearn",
     "metrics",

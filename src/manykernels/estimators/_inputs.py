@@ -11,7 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
-from ..kernels._storage import storage_array
+from ..kernels._numbers import check_numbers
+from ..kernels._samples import TrainingSamples, column_names, is_frame, row_names
+from ..kernels._storage import read_matrices
 from ..kernels.checks import check_finite
 from ..kernels.streamed import StreamedKernels
 from ..kernels.transforms import Chain
@@ -61,6 +63,7 @@ class KernelInput:
     _shift_invariant = True
     # Columns of test blocks that belong to training samples; None if all do.
     _train_columns: np.ndarray | None
+    _train_samples = TrainingSamples(None, None, None)
 
     @property
     def _is_precomputed(self) -> bool:
@@ -140,7 +143,7 @@ class KernelInput:
     def _table(self, X: Any, *, reset: bool) -> Any:
         if isinstance(X, KernelStack):
             raise ValueError('A KernelStack is passed with kernels="precomputed".')
-        if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        if is_frame(X):
             # Kernels pick columns by name and check their own, so the dataframe stays one.
             validate_data(self, X, skip_check_array=True, reset=reset)
             if num_samples(X) == 0:
@@ -148,6 +151,7 @@ class KernelInput:
             if X.shape[1] == 0:
                 raise ValueError("Found array with 0 feature(s): the table has no columns.")
             return X.copy() if hasattr(X, "copy") else X.clone()
+        check_numbers(X, "X")
         return validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
         )
@@ -159,13 +163,16 @@ class KernelInput:
         if reset:
             self.n_features_in_ = X.shape[1]
             self._rounding = rounding
+            self._train_samples = TrainingSamples.of(X)
         return X
 
     def _stack_of_array(self, X: Any, *, reset: bool, gram: bool) -> tuple[KernelStack, float]:
         """Kernel matrices as an unchecked stack, and the size of the rounding of their entries.
 
-        A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1.
+        A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1. Rows and columns of a
+        data frame name the samples.
         """
+        check_numbers(X, "X")
         array = X if isinstance(X, np.ndarray) else np.asarray(X)
         if array.ndim == 3:
             if gram and array.shape[1] == array.shape[2] != array.shape[0]:
@@ -174,12 +181,12 @@ class KernelInput:
                     "3-D X is (rows, cols, n_kernels): pass np.moveaxis(X, 0, -1), or "
                     "KernelStack.from_arrays(X)."
                 )
-            matrices = storage_array(list(np.moveaxis(array, -1, 0)))
+            matrices = read_matrices(list(np.moveaxis(array, -1, 0))).data
         else:
             if array.ndim == 2 and array.dtype.kind == "f":
                 # Before scikit-learn does, which would not say where.
                 check_finite(array, "kernel0")
-            matrices = validate_data(self, X, dtype=np.float64, reset=reset)[None]
+            matrices = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)[None]
         if gram and matrices.shape[1] != matrices.shape[2]:
             raise ValueError(
                 "X should be a square kernel matrix of the training samples (or an array "
@@ -187,7 +194,8 @@ class KernelInput:
             )
         names = [f"kernel{j}" for j in range(len(matrices))]
         rounding = float(np.issubdtype(array.dtype, np.integer))
-        return KernelStack(matrices, names, gram=gram), rounding
+        stack = KernelStack(np.ascontiguousarray(matrices), names, gram=gram)
+        return stack.with_samples(row_names(X), column_names(X)), rounding
 
     # -- prediction ------------------------------------------------------------------------
 
@@ -271,4 +279,5 @@ class KernelInput:
                 f"The kernels of X ({', '.join(stack.names)}) are not those of training "
                 f"({', '.join(self._input_names)}), in this order."
             )
+        self._train_samples.check_columns(stack)
         return check_stack(stack)

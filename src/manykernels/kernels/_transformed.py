@@ -70,6 +70,8 @@ class TransformedKernels(ABC):
             row_diag=_times(base.row_diag, row_factor**2),
             col_diag=_times(base.col_diag, col_factor**2),
             centered=False,
+            # What is positive semi-definite only where it is centred is so no more.
+            _bounded_if_centered=base._bounded,
         )
 
     def shifted(self, row_offset: np.ndarray, col_offset: np.ndarray) -> Self:
@@ -100,7 +102,21 @@ class TransformedKernels(ABC):
                 f"One weight per kernel is needed: {self.n_kernels} kernels, "
                 f"weights of shape {weights.shape}."
             )
+        if not np.isfinite(weights).all():
+            j = int(np.argmin(np.isfinite(weights)))
+            raise ValueError(
+                f"Weights must be finite, and that of kernel {self.names[j]!r} is {weights[j]}."
+            )
         return weights
+
+    def _check_columns(self, columns: Any) -> np.ndarray:
+        array = np.asarray(columns)
+        if array.ndim != 2 or len(array) != self.shape[1] or array.dtype.kind not in "biuf":
+            raise ValueError(
+                "Kernels are multiplied with a table of numbers that has one row per column of "
+                f"theirs, {self.shape[1]}; got {array.dtype} of shape {array.shape}."
+            )
+        return array.astype(np.float64, copy=False)
 
     # -- a few columns of kernels of training rows with themselves -------------------------
 
