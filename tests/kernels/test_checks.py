@@ -207,7 +207,8 @@ def test_rounding_explains_small_negative_eigenvalues():
 
 @pytest.mark.parametrize("psd", ["repair", None, True])
 def test_unknown_policies(psd):
-    with pytest.raises(ValueError, match=r"psd must be one of \['clip', 'exact', 'ignore', 'raise'\]"):
+    policies = r"psd must be one of \['clip', 'exact', 'ignore', 'raise'\]"
+    with pytest.raises(ValueError, match=policies):
         KernelStack.from_arrays(np.eye(2), psd=psd)
 
 

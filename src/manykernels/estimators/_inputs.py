@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,6 +54,29 @@ def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
         for position, name in enumerate(classes)
     ]
     return list(zip(names, kernels, strict=True))
+
+
+def _warn_of_constants(stack: KernelStack | StreamedKernels, shift_invariant: bool) -> None:
+    """Name the kernels that nothing can be learnt from.
+
+    Called where a fit gets its kernels, not where stacks are made or cut: refits and folds inside
+    an estimator do not repeat it, and the text is the same in every fold of a search, so that
+    Python's filter shows it once.
+    """
+    if len(stack) < 2:
+        return
+    useless = stack.without_variance()
+    if not shift_invariant:
+        diagonal = stack.row_diag
+        assert diagonal is not None
+        useless = useless[~diagonal[useless].any(axis=1)]
+    if len(useless):
+        names = ", ".join(repr(stack.names[j]) for j in useless)
+        kind = "constant (or zero)" if shift_invariant else "zero"
+        warnings.warn(
+            f"Nothing can be learnt from kernels that are {kind} on training samples: {names}.",
+            stacklevel=2,
+        )
 
 
 class KernelInput:
@@ -130,6 +154,11 @@ class KernelInput:
         self, data: Any, sample_weight: np.ndarray | None, solver: Any = None
     ) -> Any:
         """Stack of the training rows, or its like by columns; scales are frozen here."""
+        stack = self._made_stack(data, sample_weight, solver)
+        _warn_of_constants(stack, self._shift_invariant)
+        return stack
+
+    def _made_stack(self, data: Any, sample_weight: np.ndarray | None, solver: Any) -> Any:
         if isinstance(data, KernelStack):
             self._input_names = data.names
             return check_stack(data, centered=self._shift_invariant, rounding=self._rounding)

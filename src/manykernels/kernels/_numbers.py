@@ -51,22 +51,21 @@ def real_array(table: Any, what: str, dtype: Any = None) -> np.ndarray:
 
 
 def _check_columns(frame: Any, what: str) -> None:
-    for position, name in enumerate(frame.columns):
-        column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
-        if _is_numeric(column):
+    for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if _is_numeric(dtype):
             continue
+        column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
         values = column.to_numpy()
+        check_numbers(values, f"{what}: column {name!r}")
         try:
-            check_numbers(values, f"{what}: column {name!r}")
             np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{what}: column {name!r} ({column.dtype}) does not hold numbers only: {error}"
+                f"{what}: column {name!r} ({dtype}) does not hold numbers only: {error}"
             ) from error
 
 
-def _is_numeric(column: Any) -> bool:
-    kind = getattr(column.dtype, "kind", None)
-    if kind is None:  # polars has types of its own
-        return bool(column.dtype.is_numeric())
-    return kind in "biuf"
+def _is_numeric(dtype: Any) -> bool:
+    if hasattr(dtype, "is_numeric"):  # polars has types of its own
+        return bool(dtype.is_numeric())
+    return dtype.kind in "biuf"

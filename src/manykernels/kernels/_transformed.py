@@ -13,6 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
+# A squared distance that is no more than this part of the self-similarities is rounding.
+_NO_DISTANCE = 1e-12
+
 
 class TransformedKernels(ABC):
     """The vectors of (*) and what can be told from them alone."""
@@ -94,6 +97,19 @@ class TransformedKernels(ABC):
             return np.flatnonzero(weights * self._scale)
         part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
         return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
+
+    def without_variance(self) -> np.ndarray:
+        """Positions of the kernels in which all rows are the same sample.
+
+        By the squared distances from the first row, ``K_11 + K_ii − 2 K_1i``: where they are zero,
+        up to rounding, the kernel is constant (zero, perhaps), or is once it has been centred.
+        """
+        if not self._bounded_if_centered or self.row_diag is None:
+            return np.empty(0, dtype=np.intp)
+        first = self.apply_columns(np.array([0]), np.ones((1, 1)))[:, :, 0]
+        distances = self.row_diag[:, :1] + self.row_diag - 2.0 * first
+        size = np.abs(self.row_diag).max(axis=1, keepdims=True) + np.abs(first)
+        return np.flatnonzero((np.abs(distances) <= _NO_DISTANCE * size).all(axis=1))
 
     def _check_weights(self, weights: Any) -> np.ndarray:
         weights = np.asarray(weights, dtype=np.float64)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 from .._sklearn import Interval, check_sample_weight, num_samples
 from ._columns import column_positions, resolve_columns, select_columns
 from ._naming import naming
+from ._numbers import check_numbers
 from .checks import check_finite
 
 _BLOCK_ROWS = 256
@@ -125,6 +126,7 @@ class Kernel(BaseEstimator, ABC):
 
     def _validated(self, X: Any) -> Any:
         """Selected columns of `X` as finite float64 numbers in two dimensions."""
+        check_numbers(X, "X")
         # One memory order, so that the rounding does not depend on the container.
         return check_array(
             X,
