@@ -33,7 +33,7 @@ def test_blocks_of_a_stack(estimator):
     expected = estimator.predict(PLAIN[np.ix_(TEST, TRAIN)])
     assert_array_equal(estimator.predict(block), expected)
     assert_array_equal(pickle.loads(pickle.dumps(estimator)).predict(block), expected)
-    with pytest.raises(ValueError, match="columns of X are not the training samples.*transposed"):
+    with pytest.raises(ValueError, match=r"columns of X are not the training samples.*transposed"):
         estimator.predict(STACK[np.ix_(TRAIN, TEST)])
     with pytest.raises(ValueError, match="another order"):
         estimator.predict(STACK[np.ix_(TEST, TRAIN[::-1])])
