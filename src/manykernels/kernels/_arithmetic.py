@@ -89,11 +89,15 @@ class KernelArithmetic(TransformedKernels):
         for rows in self._row_blocks():
             # The block of the sum stays in the cache while the kernels stream past it.
             block = out[rows]
-            if offsets is None:
-                block.fill(0.0)
-            else:
+            rest = active
+            if offsets is not None:
                 np.add(offsets[0][rows], offsets[1], out=block)
-            for j in active:
+            elif active:
+                np.multiply(self._factored(active[0], rows), scaled[active[0]], out=block)
+                rest = active[1:]
+            else:
+                block.fill(0.0)
+            for j in rest:
                 add_scaled(block, self._factored(j, rows), scaled[j])
         return out
 

@@ -28,7 +28,11 @@ def check_numbers(table: Any, what: str) -> None:
         return
     kind = getattr(getattr(table, "dtype", None), "kind", None)
     if kind in _NOT_REAL:
-        raise ValueError(f"{what} holds {_NOT_REAL[kind]} ({table.dtype}), not real numbers.")
+        # The words that scikit-learn has for it, and its checks of estimators look for.
+        known = " Complex data not supported." if kind == "c" else ""
+        raise ValueError(
+            f"{what} holds {_NOT_REAL[kind]} ({table.dtype}), not real numbers.{known}"
+        )
     if isinstance(table, np.ma.MaskedArray) and np.ma.is_masked(table):
         place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(table))[0]))
         raise ValueError(
