@@ -65,7 +65,7 @@ def test_folds_inside_an_estimator_do_not_repeat_it():
 
 
 def test_a_search_says_the_same_in_every_fold():
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="Nothing can be learnt") as caught:
         GridSearchCV(MKFDA(KERNELS), {"reg": [0.1, 1.0]}, cv=3).fit(X, y)
     assert len({str(warning.message) for warning in caught}) == 1
 

@@ -9,7 +9,8 @@ quotients of K:
 
 A negative λ_min(T) therefore proves that K has one. The converse fails: what lies close to the
 rest of the spectrum takes more steps. Twenty find what is beyond some 1e-3 of the largest
-eigenvalue and miss −1e-4; that much a learnt machine can tell, by a duality gap below zero.
+eigenvalue, unless the spectrum is flat, and miss −1e-4; that much a learnt machine can tell, by a
+duality gap below zero. Up to sixty are taken where the matrix is small enough.
 
 Where the kernel is to be centred, ``P K P`` is applied without being formed.
 """
@@ -26,7 +27,9 @@ NEGATIVE_RATIO = 1e-5
 NEGATIVE_VALUE = 1e-10
 # Products in single precision are good to this part of the largest eigenvalue.
 SINGLE_RATIO = 1e-4
-N_STEPS = 20
+# Lanczos steps: so many at least, and up to so many while they cost no more than the least do
+# on a matrix of so many rows.
+LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
 # Up to so many rows the exact answer costs no more.
 EXACT_ROWS = 256
 
@@ -62,7 +65,7 @@ def found_extremes_if_negative(
     Besides what Lanczos finds, ``λ_min ≤ K_ii`` and, from the rows i and j alone,
     ``λ_min ≤ max(K_ii, K_jj) − |K_ij|``.
     """
-    smallest, largest = lanczos_extremes(matrix, centered=centered)
+    smallest, largest = lanczos_extremes(matrix, n_steps(len(matrix)), centered=centered)
     if not centered:
         diagonal = matrix.diagonal()
         smallest = min(smallest, diagonal.min(), diagonal.max() - largest_entry)
@@ -70,10 +73,16 @@ def found_extremes_if_negative(
     return _if_negative(float(smallest), float(largest), ratio)
 
 
+def n_steps(n_rows: int) -> int:
+    """How many Lanczos steps are taken on a matrix of `n_rows`."""
+    affordable = int(LEAST_STEPS * (ROWS_OF_LEAST_STEPS / n_rows) ** 2)
+    return min(max(LEAST_STEPS, affordable), MOST_STEPS)
+
+
 def lanczos_extremes(
-    matrix: np.ndarray, n_steps: int = N_STEPS, *, centered: bool = False
+    matrix: np.ndarray, steps: int, *, centered: bool = False
 ) -> tuple[float, float]:
-    """Extreme eigenvalues of T after `n_steps` from a fixed vector, fully reorthogonalised."""
+    """Extreme eigenvalues of T after `steps` from a fixed vector, fully reorthogonalised."""
     single = matrix.dtype == np.float32
     symv = blas.ssymv if single else blas.dsymv
     vector = np.random.default_rng(0).standard_normal(len(matrix))
@@ -83,7 +92,7 @@ def lanczos_extremes(
     basis = [vector]
     alphas: list[float] = []
     betas: list[float] = []
-    for _ in range(min(n_steps, len(matrix))):
+    for _ in range(min(steps, len(matrix))):
         # The transpose of a C-ordered matrix is Fortran-ordered: nothing is copied.
         product = symv(1.0, matrix.T, basis[-1]).astype(np.float64, copy=False)
         if centered:

@@ -50,10 +50,10 @@ def check_stack(
     psd : {"raise", "exact", "clip", "ignore"}, default="raise"
         What to do with a kernel whose smallest eigenvalue is below −1e-5 times the largest
         (and below −1e-10): refuse it ("raise" and "exact"), replace it by its nearest PSD matrix,
-        or take it as it is. From 257 rows on "raise" looks for such eigenvalues by twenty Lanczos
-        steps, which cost less than learning: they find what is beyond some 1e-3 of the largest
-        eigenvalue and may miss smaller ones. "exact" and "clip" miss none, at the price of a
-        factorisation.
+        or take it as it is. From 257 rows on "raise" looks for such eigenvalues by twenty to sixty
+        Lanczos steps, which cost no more than learning: they find what is beyond some 1e-3 of
+        the largest eigenvalue and may miss smaller ones. "exact" and "clip" miss none, at the
+        price of a factorisation.
     centered : bool, default=False
         Ask that of the kernel after centring, which allows any constant to be added to it;
         enough for every method that centres.
