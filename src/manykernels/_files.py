@@ -41,7 +41,7 @@ def replacing(path: str | Path, n_bytes: int) -> Iterator[IO[bytes]]:
         raise ValueError(f"{path} is not a file that could be replaced.")
     part = target.with_name(f".manykernels-{secrets.token_hex(8)}.part")
     try:
-        with open(part, "xb+") as file:
+        with _created(part, path) as file:
             _reserve(file, n_bytes, path)
             yield file
             file.flush()
@@ -50,9 +50,18 @@ def replacing(path: str | Path, n_bytes: int) -> Iterator[IO[bytes]]:
             os.chmod(part, target.stat().st_mode & 0o7777)
         os.replace(part, target)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+        # Whatever hinders it, what was raised first is what matters.
+        with contextlib.suppress(OSError):
             part.unlink()
         raise
+
+
+def _created(part: Path, path: str | Path) -> IO[bytes]:
+    try:
+        return open(part, "xb+")
+    except OSError as error:
+        # Nobody knows the temporary file: name the one that was asked for.
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
 
 
 def _reserve(file: IO[bytes], n_bytes: int, path: str | Path) -> None:

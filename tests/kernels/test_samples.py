@@ -174,6 +174,14 @@ def test_without_names_self_similarities_tell():
         known.check_columns(stack[np.ix_(test, test)])
 
 
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_diagonals_that_are_not_finite_are_left_to_the_check(value):
+    broken = GRAM.copy()
+    broken[0, 1, 1] = value
+    known = TrainingSamples.of(KernelStack(broken, ["a", "b"], gram=True))
+    assert known.names is None
+
+
 def test_where_nothing_tells_nothing_is_refused():
     stack = Spherical().fit_transform(KernelStack.from_arrays(GRAM))
     known = TrainingSamples.of(stack[np.ix_([3, 0], [3, 0])])

@@ -134,4 +134,5 @@ class TrainingSamples:
 def _equal(left: np.ndarray, right: np.ndarray) -> bool:
     if left.shape != right.shape and right.shape != (1,):
         return False
-    return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))
+    with np.errstate(invalid="ignore"):  # infinite values are refused with their place later
+        return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))

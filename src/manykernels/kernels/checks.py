@@ -87,7 +87,7 @@ def check_stack(
         if quick:
             extremes = found_extremes_if_negative(matrix, largest, centered=centered)
         else:
-            matrix = _centered(matrix) if centered else matrix
+            matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
             extremes = exact_extremes_if_negative(matrix)
         if extremes is None:
             continue

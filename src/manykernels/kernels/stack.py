@@ -196,7 +196,7 @@ class KernelStack(SavedStack):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickling does not keep arrays read-only.
-        self.__dict__.update(state)
+        self.__dict__.update({"row_samples": None, "col_samples": None} | state)
         self._set_data(self.data)
         for name in ("features", "row_samples", "col_samples"):
             if state.get(name) is not None:
