@@ -60,8 +60,8 @@ def synthetic_machine(quick: bool = False) -> Machine:
 
 
 def clean_machine(quick: bool = False) -> Machine:
-    X, signs = noisy_table(_QUICK_ROWS if quick else 3000, 4, flipped=0.0)
-    return Machine("clean", "4 columns, no label flipped", *_two_widths(X), signs)
+    X, signs = noisy_table(_QUICK_ROWS if quick else 3000, 20, flipped=0.0)
+    return Machine("clean", "no label flipped", *_two_widths(X), signs)
 
 
 MACHINES: dict[str, Callable[[bool], Machine]] = {
