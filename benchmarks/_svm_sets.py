@@ -59,6 +59,11 @@ def synthetic_machine(quick: bool = False) -> Machine:
     return Machine("synthetic", title, *_two_widths(X), signs)
 
 
+def clean_machine(quick: bool = False) -> Machine:
+    X, signs = noisy_table(_QUICK_ROWS if quick else 3000, 20, flipped=0.0)
+    return Machine("clean", "no label flipped", *_two_widths(X), signs)
+
+
 MACHINES: dict[str, Callable[[bool], Machine]] = {
     "mfeat": mfeat_machine,
     "satimage": satimage_machine,
@@ -120,14 +125,16 @@ def signs_of(problem: Problem) -> np.ndarray:
 # -- parts ------------------------------------------------------------------------------------
 
 
-def noisy_table(n_rows: int, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+def noisy_table(
+    n_rows: int, n_columns: int, flipped: float = _FLIPPED
+) -> tuple[np.ndarray, np.ndarray]:
     """Normal columns of which a quarter decides, in a bent way, and labels partly flipped."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_columns))
     deciding = X[:, : max(2, n_columns // 4)]
     score = deciding.sum(axis=1) + deciding[:, 0] * deciding[:, 1]
     signs = _signs(score > np.median(score))
-    return X, np.where(rng.random(n_rows) < _FLIPPED, -signs, signs)
+    return X, np.where(rng.random(n_rows) < flipped, -signs, signs)
 
 
 def _signs(positive: np.ndarray) -> np.ndarray:

@@ -14,6 +14,8 @@ ROOT = Path(manykernels.__file__).parent
 ORDER = [
     "_blas",
     "_compiled",
+    "_files",
+    "_folds",
     "_memory",
     "_sklearn",
     "_warnings",
@@ -24,7 +26,7 @@ ORDER = [
     "solvers",
     "kernels",
 ]
-ORDER += ["gating", "estimators", "baselines", "report"]
+ORDER += ["gating", "estimators", "baselines", "model_selection", "report"]
 PURE = {"domains", "smo", "losses", "solvers", "_blas", "_compiled"}
 MAX_LINES = 420
 

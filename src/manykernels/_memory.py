@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from ._files import npy_header, replacing
 
 _GIB = 2**30
 
@@ -33,9 +39,11 @@ def available_memory() -> int | None:
     return min(candidates)
 
 
-def require_memory(shape: tuple[int, ...], what: str = "The kernel stack") -> None:
-    """Raise MemoryError, naming the size and the way out, if float64 `shape` cannot be held."""
-    needed = 8 * prod(int(size) for size in shape)
+def require_memory(
+    shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
+) -> None:
+    """Raise MemoryError, naming the size and the way out, if `shape` cannot be held."""
+    needed = np.dtype(dtype).itemsize * prod(int(size) for size in shape)
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(
@@ -45,9 +53,36 @@ def require_memory(shape: tuple[int, ...], what: str = "The kernel stack") -> No
         )
 
 
-def allocate(shape: tuple[int, ...], memmap: str | Path | None = None) -> np.ndarray:
-    """Uninitialised float64 array of `shape`, in memory or in the .npy file `memmap`."""
-    if memmap is not None:
-        return np.lib.format.open_memmap(memmap, mode="w+", dtype=np.float64, shape=shape)
-    require_memory(shape)
-    return np.empty(shape)
+def allocate(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    """Uninitialised array of `shape` in memory."""
+    require_memory(shape, dtype=dtype)
+    return np.empty(shape, dtype)
+
+
+@dataclass
+class Storage:
+    """Holds the array of :func:`storage`."""
+
+    data: np.ndarray
+
+
+@contextmanager
+def storage(
+    shape: tuple[int, ...], memmap: str | Path | None = None, dtype: Any = np.float64
+) -> Iterator[Storage]:
+    """An array to fill inside the block, in memory or in the .npy file `memmap`.
+
+    The file takes its place when the block ends, and ``data`` is then mapped from there,
+    read-only. If anything is raised inside, what stood there before is untouched.
+    """
+    if memmap is None:
+        yield Storage(allocate(shape, dtype))
+        return
+    header = npy_header(shape, dtype)
+    n_bytes = len(header) + np.dtype(dtype).itemsize * prod(shape)
+    with replacing(memmap, n_bytes) as file:
+        file.write(header)
+        file.flush()
+        space = Storage(np.memmap(file, dtype, "r+", len(header), shape))
+        yield space
+    space.data = np.memmap(memmap, dtype, "r", len(header), shape)

@@ -228,6 +228,7 @@ def test_verbose_prints_a_line_per_iteration(capsys):
     assert all(line.startswith("[KimFDA]") for line in lines)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 def test_constant_data_predict_the_largest_prior():
     for table in (np.ones((60, 3)), np.zeros((60, 1)), np.full((60, 2), 0.1)):
         model = KimFDA().fit(table, y)

@@ -243,6 +243,7 @@ def test_test_blocks_have_the_kernels_of_training():
 # -- kernels without variance ----------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 def test_a_constant_kernel_changes_nothing(denoise):
     denoise = Denoise(0.7) if isinstance(denoise.get_params().get("variance"), list) else denoise
     with_constant = [PAIRS[0], ("one", CallableKernel(lambda A, B: np.ones((len(A), len(B)))))]
@@ -251,6 +252,7 @@ def test_a_constant_kernel_changes_nothing(denoise):
     close(model.decision_function(X_TEST), alone.decision_function(X_TEST), 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 def test_nothing_but_constants(denoise):
     denoise = Denoise(0.7) if isinstance(denoise.get_params().get("variance"), list) else denoise
     ones = KernelStack.from_arrays(np.ones((2, N_TRAIN, N_TRAIN)))

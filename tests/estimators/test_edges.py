@@ -18,6 +18,7 @@ def separable(seed=0):
     return X
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 @pytest.mark.parametrize("p", [1, 1.5, np.inf])
 def test_constant_data_predict_the_largest_prior(p, normalize):
@@ -28,6 +29,7 @@ def test_constant_data_predict_the_largest_prior(p, normalize):
         assert model.certificate_.converged
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 def test_a_constant_kernel_beside_others_changes_nothing(normalize):
     X = separable()

@@ -102,6 +102,7 @@ def test_swapping_two_classes_turns_the_decision_round(seed, p, normalize):
     close(problem.decide(swapped), -problem.decide(model))
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @few
 @given(
     seed=seeds,

@@ -485,6 +485,7 @@ def of_noise(X, Y):
     return np.exp(-50.0 * (X[:, :1] - Y[:, :1].T) ** 2)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize("function", [nothing, of_noise])
 def test_kernels_without_weight_are_not_evaluated(function):
     kernels = [("useful", RBF(0.3).on([0, 1, 2])), ("useless", CallableKernel(function).on([3]))]

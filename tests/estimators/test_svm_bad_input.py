@@ -450,6 +450,7 @@ def test_constant_targets_are_predicted(p, epsilon, normalize):
     assert model.dual_coef_.shape == (1, 0)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("p", [1, 1.5, np.inf])
@@ -461,6 +462,7 @@ def test_constant_data_predict_the_larger_class(p, loss, normalize):
         assert model.certificate_.converged
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize("normalize", NORMALIZATIONS)
 def test_constant_data_predict_the_median_target(normalize):
     targets = np.array([1.0, 2.0, 2.0, 9.0])

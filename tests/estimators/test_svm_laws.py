@@ -124,6 +124,7 @@ def test_targets_turned_round_turn_the_regression_round(seed, p, normalize):
     close(5.0 - problem.decide(turned), problem.decide(model))
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @every_kind
 @few
 @given(seed=seeds, p=norms, normalize=determined)

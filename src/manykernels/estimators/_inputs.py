@@ -10,10 +10,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
+from .._warnings import warn_caller
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
 from ..kernels._numbers import check_numbers
-from ..kernels._samples import is_frame
-from ..kernels._storage import storage_array
+from ..kernels._samples import TrainingSamples, column_names, is_frame, row_names
+from ..kernels._storage import read_matrices
 from ..kernels.checks import check_finite
 from ..kernels.streamed import StreamedKernels
 from ..kernels.transforms import Chain
@@ -70,6 +71,29 @@ def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
     return list(zip(names, kernels, strict=True))
 
 
+def _warn_of_constants(stack: KernelStack | StreamedKernels, shift_invariant: bool) -> None:
+    """Name the kernels that nothing can be learnt from.
+
+    Called where a fit gets its kernels, not where stacks are made or cut: refits and folds inside
+    an estimator do not repeat it, and the text is the same in every fold of a search, so that
+    Python's filter shows it once.
+    """
+    if len(stack) < 2:
+        return
+    useless = stack.without_variance()
+    if not shift_invariant:
+        diagonal = stack.row_diag
+        assert diagonal is not None
+        useless = useless[~diagonal[useless].any(axis=1)]
+    if len(useless):
+        names = ", ".join(repr(stack.names[j]) for j in useless)
+        kind = "constant (or zero)" if shift_invariant else "zero"
+        warn_caller(
+            f"Nothing can be learnt from kernels that are {kind} on training samples: {names}.",
+            UserWarning,
+        )
+
+
 class KernelInput:
     """Mixin: how an estimator with a ``kernels`` parameter reads its X."""
 
@@ -78,6 +102,7 @@ class KernelInput:
     _shift_invariant = True
     # Columns of test blocks that belong to training samples; None if all do.
     _train_columns: np.ndarray | None
+    _train_samples = TrainingSamples(None, None, None)
 
     @property
     def _is_precomputed(self) -> bool:
@@ -150,6 +175,11 @@ class KernelInput:
         self, data: Any, sample_weight: np.ndarray | None, solver: Any = None
     ) -> Any:
         """Stack of the training rows, or its like by columns; scales are frozen here."""
+        stack = self._made_stack(data, sample_weight, solver)
+        _warn_of_constants(stack, self._shift_invariant)
+        return stack
+
+    def _made_stack(self, data: Any, sample_weight: np.ndarray | None, solver: Any) -> Any:
         if isinstance(data, KernelStack):
             self._input_names = data.names
             return check_stack(data, centered=self._shift_invariant, rounding=self._rounding)
@@ -183,13 +213,16 @@ class KernelInput:
         if reset:
             self.n_features_in_ = X.shape[1]
             self._rounding = rounding
+            self._train_samples = TrainingSamples.of(X)
         return X
 
     def _stack_of_array(self, X: Any, *, reset: bool, gram: bool) -> tuple[KernelStack, float]:
         """Kernel matrices as an unchecked stack, and the size of the rounding of their entries.
 
-        A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1.
+        A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1. Rows and columns of a
+        data frame name the samples.
         """
+        check_numbers(X, "X")
         array = X if isinstance(X, np.ndarray) else np.asarray(X)
         if array.ndim == 3:
             if gram and array.shape[1] == array.shape[2] != array.shape[0]:
@@ -198,12 +231,12 @@ class KernelInput:
                     "3-D X is (rows, cols, n_kernels): pass np.moveaxis(X, 0, -1), or "
                     "KernelStack.from_arrays(X)."
                 )
-            matrices = storage_array(list(np.moveaxis(array, -1, 0)))
+            matrices = read_matrices(list(np.moveaxis(array, -1, 0))).data
         else:
             if array.ndim == 2 and array.dtype.kind == "f":
                 # Before scikit-learn does, which would not say where.
                 check_finite(array, "kernel0")
-            matrices = validate_data(self, X, dtype=np.float64, reset=reset)[None]
+            matrices = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)[None]
         if gram and matrices.shape[1] != matrices.shape[2]:
             raise ValueError(
                 "X should be a square kernel matrix of the training samples (or an array "
@@ -211,7 +244,8 @@ class KernelInput:
             )
         names = [f"kernel{j}" for j in range(len(matrices))]
         rounding = float(np.issubdtype(array.dtype, np.integer))
-        return KernelStack(matrices, names, gram=gram), rounding
+        stack = KernelStack(np.ascontiguousarray(matrices), names, gram=gram)
+        return stack.with_samples(row_names(X), column_names(X)), rounding
 
     # -- prediction ------------------------------------------------------------------------
 
@@ -295,4 +329,5 @@ class KernelInput:
                 f"The kernels of X ({', '.join(stack.names)}) are not those of training "
                 f"({', '.join(self._input_names)}), in this order."
             )
+        self._train_samples.check_columns(stack)
         return check_stack(stack)

@@ -8,11 +8,11 @@ The notation is that of :mod:`manykernels.kernels.stack`:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from .._blas import add_scaled, matmul, weighted_sums
+from .._blas import add_scaled, matmul, product, weighted_sums
 from ._storage import holds_floats
 from ._transformed import TransformedKernels
 
@@ -42,15 +42,24 @@ class KernelArithmetic(TransformedKernels):
         block = self.data[j, rows]
         if self._row_factor is None or self._col_factor is None:
             return block
-        return block * self._row_factor[j, rows, None] * self._col_factor[j]
+        # The factors first: what is symmetric is then so to the last digit.
+        product = self._row_factor[j, rows, None] * self._col_factor[j]
+        product *= block
+        return product
 
     def _values(self, j: int, rows: slice) -> np.ndarray:
         """Rows of the transformed kernel j, all of (*)."""
         block = self._factored(j, rows) * self._scale[j]
         if self._row_offset is not None and self._col_offset is not None:
-            block -= self._row_offset[j, rows, None]
-            block -= self._col_offset[j]
+            block -= self._row_offset[j, rows, None] + self._col_offset[j]
         return block
+
+    def _matrix(self, j: int) -> np.ndarray:
+        """The transformed kernel j."""
+        matrix = np.empty(self.data.shape[1:])
+        for rows in self._row_blocks():
+            matrix[rows] = self._values(j, rows)
+        return matrix
 
     def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Weighted sum of the kernels, ``Σ_j weights[j] K_j``; zero weights cost nothing.
@@ -80,11 +89,15 @@ class KernelArithmetic(TransformedKernels):
         for rows in self._row_blocks():
             # The block of the sum stays in the cache while the kernels stream past it.
             block = out[rows]
-            if offsets is None:
-                block.fill(0.0)
-            else:
+            rest = active
+            if offsets is not None:
                 np.add(offsets[0][rows], offsets[1], out=block)
-            for j in active:
+            elif active:
+                np.multiply(self._factored(active[0], rows), scaled[active[0]], out=block)
+                rest = active[1:]
+            else:
+                block.fill(0.0)
+            for j in rest:
                 add_scaled(block, self._factored(j, rows), scaled[j])
         return out
 
@@ -109,12 +122,17 @@ class KernelArithmetic(TransformedKernels):
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
 
-        `out` may be an array that an earlier call with as many columns returned.
+        Parameters
+        ----------
+        columns : array-like of shape (cols, n_columns)
+        out : ndarray, optional
+            An array that an earlier call with as many columns returned.
         """
+        columns = self._check_columns(columns)
         n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
         if n_columns == 1 and self._col_factor is None:
             # One column against all kernels at once: a single pass over contiguous memory.
-            flat = matmul(self.data.reshape(-1, self.shape[1]), columns[:, 0])
+            flat = product(self.data.reshape(-1, self.shape[1]), columns)
             products = flat.reshape(n_kernels, 1, n_rows)
         else:
             # Stored column by column, as LAPACK wants them next.
@@ -131,6 +149,7 @@ class KernelArithmetic(TransformedKernels):
     def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
         weights = self._check_weights(weights)
+        columns = self._check_columns(columns)
         total = np.zeros((len(self), columns.shape[1]))
         for j in np.flatnonzero(weights).tolist():
             total += weights[j] * self._scale[j] * self._factored_product(j, columns)
@@ -142,10 +161,10 @@ class KernelArithmetic(TransformedKernels):
     def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
         """``(*) @ columns`` without scale and offsets, Fortran-ordered."""
         if self._row_factor is None or self._col_factor is None:
-            return matmul(self.data[j], columns)
-        product = matmul(self.data[j], columns * self._col_factor[j, :, None])
-        product *= self._row_factor[j, :, None]
-        return product
+            return product(self.data[j], columns)
+        result = product(self.data[j], columns * self._col_factor[j, :, None])
+        result *= self._row_factor[j, :, None]
+        return result
 
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
@@ -164,3 +183,22 @@ class KernelArithmetic(TransformedKernels):
                 part *= self._row_factor[j, indices, None] * self._col_factor[j, indices]
             block += part
         return block
+
+    def alignment(self, *, centered: bool = False) -> np.ndarray:
+        """Cosines ``⟨K_i, K_j⟩ / (‖K_i‖ ‖K_j‖)`` of every pair, (n_kernels, n_kernels).
+
+        With ``centered=True`` the kernels are centred in feature space first, which is what
+        a discriminant sees (Yan 2012, Fig. 5). A zero kernel is aligned with nothing.
+        """
+        if centered:
+            from .transforms import preparation
+
+            # Cosines do not see the scale; a unit trace makes a constant kernel exactly zero.
+            return preparation("trace").fit_transform(cast(Any, self)).alignment()
+        inner = np.zeros((self.n_kernels, self.n_kernels))
+        for rows in self._row_blocks():
+            flat = np.stack([self._values(j, rows).ravel() for j in range(self.n_kernels)])
+            inner += flat @ flat.T
+        norms = np.sqrt(np.diag(inner))
+        norms[norms == 0] = 1.0
+        return inner / np.outer(norms, norms)

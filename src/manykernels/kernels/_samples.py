@@ -1,10 +1,138 @@
-"""Tables of samples that come with names."""
+"""Names of the samples of a stack: what tells a test block from its transpose.
+
+A block between as many test samples as training samples looks the same either way round. Where
+rows and columns have names, as those of a data frame do, nothing is left to guess.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .stack import KernelStack
+
+# Self-similarities that differ by more than this part of the largest are not the same samples'.
+_SAME = 1e-6
 
 
 def is_frame(table: Any) -> bool:
     """Whether `table` is a data frame, of whichever library."""
     return hasattr(table, "columns") and hasattr(table, "dtypes")
+
+
+def row_names(table: Any) -> np.ndarray | None:
+    """Names of the rows of a data frame; None for anything else, and if it only counts them."""
+    return _names(getattr(table, "index", None)) if is_frame(table) else None
+
+
+def column_names(table: Any) -> np.ndarray | None:
+    """Names of the columns of a data frame, as :func:`row_names`."""
+    return _names(table.columns) if is_frame(table) else None
+
+
+def _names(index: Any) -> np.ndarray | None:
+    if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0):
+        return None
+    return check_samples(index, len(index), "samples")
+
+
+def check_samples(names: Any, size: int, what: str) -> np.ndarray | None:
+    """`names` as strings, one per sample."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{what} has one name per sample, not the single string {names!r}.")
+    strings = np.array([str(name) for name in names], dtype=np.str_)
+    if len(strings) != size:
+        raise ValueError(f"{what} has {len(strings)} names for {size} samples.")
+    strings.flags.writeable = False
+    return strings
+
+
+def same_samples(left: np.ndarray | None, right: np.ndarray | None) -> bool:
+    """Whether these may be names of the same samples; without names they may."""
+    return left is None or right is None or np.array_equal(left, right)
+
+
+def first_difference(left: np.ndarray | None, right: np.ndarray | None) -> str:
+    """Where two lists of names part, in words."""
+    assert left is not None
+    assert right is not None
+    if len(left) != len(right):
+        return f"{len(left)} names against {len(right)}"
+    position = int(np.argmax(left != right))
+    return f"{str(left[position])!r} against {str(right[position])!r} at position {position}"
+
+
+@dataclass(frozen=True)
+class TrainingSamples:
+    """What is known of the training samples when a test block arrives.
+
+    Parameters
+    ----------
+    names : ndarray of str or None
+    kernel : int or None
+        The first kernel by whose self-similarities samples can be told apart; None if all of
+        them are equal in every kernel, as in Gaussian ones.
+    diagonal : ndarray or None
+        Those self-similarities.
+    """
+
+    names: np.ndarray | None
+    kernel: int | None
+    diagonal: np.ndarray | None
+
+    @classmethod
+    def of(cls, stack: KernelStack) -> TrainingSamples:
+        """Of a Gram stack of the training samples."""
+        for j, diagonal in enumerate(stack.row_diag if stack.row_diag is not None else []):
+            if not _equal(diagonal, diagonal[:1]):
+                return cls(stack.col_samples, j, diagonal.copy())
+        return cls(stack.col_samples, None, None)
+
+    def check_columns(self, block: KernelStack) -> None:
+        """Refuse a block whose columns are known not to be the training samples, in order."""
+        if not same_samples(block.col_samples, self.names):
+            self._refuse_names(block.col_samples, block.row_samples)
+        if self.kernel is None or self.diagonal is None or block.col_diag is None:
+            return
+        if _equal(block.col_diag[self.kernel], self.diagonal):
+            return
+        name = block.names[self.kernel]
+        if block.gram:
+            raise ValueError(
+                f"X is a Gram matrix of other samples than those of training: the diagonals of "
+                f"kernel {name!r} differ. A test block has one row per test sample and one column "
+                "per training sample."
+            )
+        assert block.row_diag is not None
+        if _equal(block.row_diag[self.kernel], self.diagonal):
+            raise ValueError(
+                f"The rows of X are the training samples, to judge by their self-similarities in "
+                f"kernel {name!r}, and its columns are not: pass the transposed block."
+            )
+
+    def _refuse_names(self, columns: np.ndarray | None, rows: np.ndarray | None) -> None:
+        assert self.names is not None
+        assert columns is not None
+        where = first_difference(columns, self.names)
+        if rows is not None and np.array_equal(rows, self.names):
+            way_out = "Its rows are: pass the transposed block."
+        elif sorted(columns) == sorted(self.names):
+            way_out = "They are the same samples in another order: put them in that of training."
+        else:
+            way_out = "A test block has one column per training sample."
+        raise ValueError(
+            f"The columns of X are not the training samples, to judge by their names: {where}. "
+            f"{way_out}"
+        )
+
+
+def _equal(left: np.ndarray, right: np.ndarray) -> bool:
+    if left.shape != right.shape and right.shape != (1,):
+        return False
+    with np.errstate(invalid="ignore"):  # infinite values are refused with their place later
+        return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._memory import allocate
+from ._numbers import real_array
+from ._samples import column_names, first_difference, is_frame, row_names
 
 
 def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
@@ -53,34 +55,93 @@ def holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
     )
 
 
-def storage_array(arrays: Any, names: Sequence[str] | None = None) -> np.ndarray:
-    """Matrices in any accepted form as one float64 array (n_kernels, rows, cols)."""
-    if isinstance(arrays, np.ndarray) and arrays.ndim == 2:
-        arrays = arrays[None]
-    if holds_floats(arrays) and arrays.ndim == 3 and len(arrays):
-        return arrays
+# Arrays that are nothing but numbers; a masked one is not.
+_PLAIN = (np.ndarray, np.memmap)
+
+
+class Matrices(NamedTuple):
+    """Kernel matrices as one array, and what came with them."""
+
+    data: np.ndarray
+    names: list[str]
+    row_samples: np.ndarray | None
+    col_samples: np.ndarray | None
+
+
+def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
+    """Matrices in any accepted form: a list, a dict, an array of them, data frames.
+
+    A C-ordered array of float64 or float32 is not copied. Several matrices are kept in single
+    precision if all of them are.
+    """
+    if isinstance(arrays, Mapping):
+        if names is not None:
+            raise ValueError("The keys of a dict are the names of the kernels: leave names out.")
+        names, arrays = list(arrays), list(arrays.values())
+    elif is_frame(arrays) or getattr(arrays, "ndim", None) == 2:
+        arrays = arrays[None] if type(arrays) in _PLAIN else [arrays]
+    elif not hasattr(arrays, "__iter__") or isinstance(arrays, str | bytes):
+        raise TypeError(
+            "Kernel matrices come as a list, a dict or an array (n_kernels, rows, cols); got "
+            f"{arrays!r}."
+        )
+    labels = [f"kernel{j}" for j in range(len(arrays))] if names is None else list(names)
+    if _is_storage(arrays):
+        return Matrices(arrays, labels, None, None)
     matrices = list(arrays)
     if not matrices:
         raise ValueError("A kernel stack needs at least one kernel.")
-    labels = list(names) if names is not None else [f"kernel{j}" for j in range(len(matrices))]
-    data = None
-    for j, matrix in enumerate(matrices):
+    data, samples = None, _CommonSamples()
+    for j, given in enumerate(matrices):
         label = labels[j] if j < len(labels) else f"kernel{j}"
-        try:
-            matrix = np.asarray(matrix, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"Kernel {label!r} does not hold numbers only: {error}") from error
+        matrix = real_array(given, f"Kernel {label!r}")
         if matrix.ndim != 2:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
         if data is None:
-            data = allocate((len(matrices), *matrix.shape))
+            data = allocate((len(matrices), *matrix.shape), _common_type(matrices))
         if matrix.shape != data.shape[1:]:
             raise ValueError(
                 f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
             )
+        samples.join(given, label)
         data[j] = matrix
     assert data is not None
-    return data
+    return Matrices(data, labels, samples.rows, samples.cols)
+
+
+def _is_storage(arrays: Any) -> bool:
+    return (
+        type(arrays) in _PLAIN
+        and arrays.ndim == 3
+        and len(arrays) > 0
+        and arrays.dtype in (np.float32, np.float64)
+        and arrays.dtype.isnative
+        and arrays.flags.c_contiguous
+    )
+
+
+def _common_type(matrices: list[Any]) -> Any:
+    single = all(getattr(matrix, "dtype", None) == np.float32 for matrix in matrices)
+    return np.float32 if single else np.float64
+
+
+class _CommonSamples:
+    """Names of rows and columns that several data frames agree on."""
+
+    def __init__(self) -> None:
+        self.rows: np.ndarray | None = None
+        self.cols: np.ndarray | None = None
+
+    def join(self, matrix: Any, label: str) -> None:
+        for what, names in (("rows", row_names(matrix)), ("cols", column_names(matrix))):
+            known = getattr(self, what)
+            if names is not None and known is not None and not np.array_equal(names, known):
+                side = "rows" if what == "rows" else "columns"
+                raise ValueError(
+                    f"The {side} of kernel {label!r} have other names than those of the kernels "
+                    f"before it: {first_difference(names, known)}."
+                )
+            setattr(self, what, known if names is None else names)
 
 
 def positions(key: Any, size: int) -> np.ndarray:
@@ -96,6 +157,28 @@ def positions(key: Any, size: int) -> np.ndarray:
         if key.size == 0:
             key = key.astype(np.intp)
     return np.arange(size)[key]
+
+
+def chosen_kernels(key: Any, names: list[str]) -> np.ndarray:
+    """Positions of kernels chosen by a name, names, positions, a slice or a mask."""
+    if isinstance(key, str):
+        key = [key]
+    if isinstance(key, list | tuple | np.ndarray) and any(isinstance(k, str) for k in key):
+        unknown = [k for k in key if k not in names]
+        if unknown:
+            raise ValueError(f"There is no kernel {unknown[0]!r}, only {', '.join(names)}.")
+        key = [names.index(k) for k in key]
+    index = list(key) if isinstance(key, tuple) else key
+    try:
+        chosen = np.atleast_1d(np.arange(len(names))[index])
+    except IndexError as error:
+        raise IndexError(
+            f"{key!r} chooses none of the {len(names)} kernels ({error}): give names, positions, "
+            "a slice or a mask."
+        ) from error
+    if chosen.ndim != 1 or not len(chosen):
+        raise ValueError(f"{key!r} chooses no kernel of {', '.join(names)}.")
+    return chosen
 
 
 def take(array: np.ndarray | None, positions: np.ndarray, axis: int = 1) -> np.ndarray | None:

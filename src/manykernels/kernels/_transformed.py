@@ -13,6 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 
+# A squared distance that is no more than this part of the self-similarities is rounding.
+_NO_DISTANCE = 1e-12
+
 
 class TransformedKernels(ABC):
     """The vectors of (*) and what can be told from them alone."""
@@ -70,6 +73,8 @@ class TransformedKernels(ABC):
             row_diag=_times(base.row_diag, row_factor**2),
             col_diag=_times(base.col_diag, col_factor**2),
             centered=False,
+            # What is positive semi-definite only where it is centred is so no more.
+            _bounded_if_centered=base._bounded,
         )
 
     def shifted(self, row_offset: np.ndarray, col_offset: np.ndarray) -> Self:
@@ -93,6 +98,19 @@ class TransformedKernels(ABC):
         part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
         return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
 
+    def without_variance(self) -> np.ndarray:
+        """Positions of the kernels in which all rows are the same sample.
+
+        By the squared distances from the first row, ``K_11 + K_ii − 2 K_1i``: where they are zero,
+        up to rounding, the kernel is constant (zero, perhaps), or is once it has been centred.
+        """
+        if not self._bounded_if_centered or self.row_diag is None:
+            return np.empty(0, dtype=np.intp)
+        first = self.apply_columns(np.array([0]), np.ones((1, 1)))[:, :, 0]
+        distances = self.row_diag[:, :1] + self.row_diag - 2.0 * first
+        size = np.abs(self.row_diag).max(axis=1, keepdims=True) + np.abs(first)
+        return np.flatnonzero((np.abs(distances) <= _NO_DISTANCE * size).all(axis=1))
+
     def _check_weights(self, weights: Any) -> np.ndarray:
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != (self.n_kernels,):
@@ -100,7 +118,21 @@ class TransformedKernels(ABC):
                 f"One weight per kernel is needed: {self.n_kernels} kernels, "
                 f"weights of shape {weights.shape}."
             )
+        if not np.isfinite(weights).all():
+            j = int(np.argmin(np.isfinite(weights)))
+            raise ValueError(
+                f"Weights must be finite, and that of kernel {self.names[j]!r} is {weights[j]}."
+            )
         return weights
+
+    def _check_columns(self, columns: Any) -> np.ndarray:
+        array = np.asarray(columns)
+        if array.ndim != 2 or len(array) != self.shape[1] or array.dtype.kind not in "biuf":
+            raise ValueError(
+                "Kernels are multiplied with a table of numbers that has one row per column of "
+                f"theirs, {self.shape[1]}; got {array.dtype} of shape {array.shape}."
+            )
+        return array.astype(np.float64, copy=False)
 
     # -- a few columns of kernels of training rows with themselves -------------------------
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import linalg
-from scipy.sparse.linalg import eigsh
+
+from .._memory import allocate
+from ._spectrum import (
+    EXACT_ROWS,
+    clipped,
+    exact_extremes_if_negative,
+    found_extremes_if_negative,
+)
 
 if TYPE_CHECKING:
     from .stack import KernelStack
 
 SYMMETRY_TOLERANCE = 1e-8
-# scikit-learn's tolerances for a positive spectrum in double precision.
-NEGATIVE_RATIO = 1e-5
-NEGATIVE_VALUE = 1e-10
+# Sums in single precision depend on their order by about this much.
+SINGLE_SYMMETRY_TOLERANCE = 1e-5
 # Rounding of entries is no excuse for more than this part of the spectrum.
 MOST_EXPLAINED = 0.1
+PSD_POLICIES = ("raise", "exact", "clip", "ignore")
 _BLOCK_ROWS = 256
+
+
+class IndefiniteKernelError(ValueError):
+    """A kernel has negative eigenvalues that rounding does not explain."""
 
 
 def check_stack(
@@ -29,13 +41,19 @@ def check_stack(
     only. A stack that has been checked is returned at once; sub-stacks inherit the mark,
     since a principal submatrix of a PSD matrix is PSD.
 
+    Kernels are symmetric if their entries differ by no more than 1e-8 of the largest (1e-5 in
+    single precision). Those that are not exactly so become ``(K + Kᵀ) / 2``, in a copy.
+
     Parameters
     ----------
     stack : KernelStack
-    psd : {"raise", "clip", "ignore"}, default="raise"
+    psd : {"raise", "exact", "clip", "ignore"}, default="raise"
         What to do with a kernel whose smallest eigenvalue is below −1e-5 times the largest
-        (and below −1e-10): refuse it, replace it by its nearest PSD matrix, or take it as
-        it is.
+        (and below −1e-10): refuse it ("raise" and "exact"), replace it by its nearest PSD matrix,
+        or take it as it is. From 257 rows on "raise" looks for such eigenvalues by twenty to sixty
+        Lanczos steps, which cost no more than learning: they find what is beyond some 1e-3 of
+        the largest eigenvalue and may miss smaller ones. "exact" and "clip" miss none, at the
+        price of a factorisation.
     centered : bool, default=False
         Ask that of the kernel after centring, which allows any constant to be added to it;
         enough for every method that centres.
@@ -48,41 +66,77 @@ def check_stack(
     ValueError
         Naming the kernel and, where there is one, the row and column.
     """
-    if psd not in _PSD_POLICIES:
-        raise ValueError(f"psd must be one of {sorted(_PSD_POLICIES)}, got {psd!r}.")
+    if psd not in PSD_POLICIES:
+        raise ValueError(f"psd must be one of {sorted(PSD_POLICIES)}, got {psd!r}.")
     if stack.checked:
         return stack
-    for j, name in enumerate(stack.names):
-        check_finite(stack.data[j], name)
+    for j in range(stack.n_kernels):
         _check_diagonals(stack, j)
-        if stack.gram:
-            check_symmetric(stack.data[j], name)
-    data = stack.data
-    if stack.gram:
-        for j, name in enumerate(stack.names):
-            matrix = _centered(stack.data[j]) if centered else stack.data[j]
-            mended = _PSD_POLICIES[psd](matrix, name, rounding * np.sqrt(len(matrix)))
-            if mended is not None:
-                data = data if data is not stack.data else stack.data.copy()
-                # Only the difference: where the kernel was centred for the check, its means
-                # must stay, since test blocks have them too.
-                data[j] += mended - matrix
-    definite = stack.gram and psd != "ignore"
+    if not stack.gram:
+        for matrix, name in zip(stack.data, stack.names, strict=True):
+            check_finite(matrix, name)
+        return stack._changed(checked=True)
+    mended = _Mended(stack.data)
+    any_clipped = False
+    for j, name in enumerate(stack.names):
+        largest = _checked_entries(mended, j, name)
+        matrix = mended.data[j]
+        if psd == "ignore":
+            continue
+        quick = psd == "raise" and not rounding and len(matrix) > EXACT_ROWS
+        if quick:
+            extremes = found_extremes_if_negative(matrix, largest, centered=centered)
+        else:
+            matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
+            extremes = exact_extremes_if_negative(matrix)
+        if extremes is None:
+            continue
+        if psd != "clip":
+            _refuse_unless_explained(extremes, name, rounding * np.sqrt(len(matrix)))
+        # Only the difference: where the kernel was centred for the check, its means
+        # must stay, since test blocks have them too.
+        mended.writable()[j] += clipped(matrix) - matrix
+        symmetrize(mended.data[j])
+        any_clipped = True
+    definite = psd != "ignore"
     changes: dict[str, Any] = {
         "checked": True,
         "_bounded": definite and not centered,
         "_bounded_if_centered": definite,
     }
-    if data is not stack.data:
-        diagonal = np.einsum("jii->ji", data).copy()
+    if any_clipped:
+        diagonal = np.einsum("jii->ji", mended.data).astype(np.float64)
         changes.update(row_diag=diagonal, col_diag=diagonal)
-    return stack._like(data, **changes)
+    return stack._like(mended.data, **changes)
+
+
+class _Mended:
+    """Data that are copied when something has to be changed, and not before."""
+
+    def __init__(self, given: np.ndarray) -> None:
+        self.data = self._given = given
+
+    def writable(self) -> np.ndarray:
+        if self.data is self._given:
+            self.data = allocate(self._given.shape, self._given.dtype)
+            self.data[...] = self._given
+        return self.data
+
+
+def _checked_entries(mended: _Mended, j: int, name: str) -> float:
+    """Have kernel j finite and exactly symmetric; its largest entry in absolute value."""
+    difference, largest = check_symmetric(mended.data[j], name)
+    if difference > 0.0:
+        symmetrize(mended.writable()[j])
+    return largest
 
 
 def _check_diagonals(stack: KernelStack, j: int) -> None:
     for what in ("row_diag", "col_diag"):
         diagonals = getattr(stack, what)
         if diagonals is not None and not np.isfinite(diagonals[j]).all():
+            if stack.gram:
+                check_finite(stack.data[j], stack.names[j])
             sample = int(np.argmin(np.isfinite(diagonals[j])))
             raise ValueError(
                 f"{what} of kernel {stack.names[j]!r} has a value that is not finite "
@@ -102,76 +156,71 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
             )
 
 
-def check_symmetric(matrix: np.ndarray, name: str) -> None:
-    largest = max(np.abs(matrix).max(initial=0.0), np.finfo(float).tiny)
+def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
+    """Largest difference ``|K_rc − K_cr|`` and largest entry of a matrix that may be a kernel.
+
+    One pass over pairs of tiles that mirror each other. Equal tiles hold no NaN, and infinite
+    values show in the largest.
+    """
+    difference = largest = 0.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        for upper, lower in _mirrored_tiles(matrix):
+            # maximum keeps a NaN, max would not.
+            largest = np.maximum(largest, max(upper.max(), -upper.min()))
+            if not np.array_equal(upper, lower.T):
+                difference = np.maximum(difference, np.abs(upper - lower.T).max())
+    if not np.isfinite(difference) or not np.isfinite(largest):
+        check_finite(matrix, name)
+    single = matrix.dtype == np.float32
+    tolerance = SINGLE_SYMMETRY_TOLERANCE if single else SYMMETRY_TOLERANCE
+    if difference > tolerance * max(largest, np.finfo(float).tiny):
+        _refuse_asymmetric(matrix, name)
+    return float(difference), float(largest)
+
+
+def _mirrored_tiles(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Tiles on and above the diagonal, with those at the mirrored place."""
+    starts = range(0, len(matrix), _BLOCK_ROWS)
+    parts = [slice(start, start + _BLOCK_ROWS) for start in starts]
+    for rows, cols in combinations_with_replacement(parts, 2):
+        yield matrix[rows, cols], matrix[cols, rows]
+
+
+def symmetrize(matrix: np.ndarray) -> None:
+    """``(K + Kᵀ) / 2`` in place."""
+    for upper, lower in _mirrored_tiles(matrix):
+        # Halves first: the sum of two large numbers may be too large.
+        mean = upper / 2 + lower.T / 2
+        upper[...] = mean
+        lower[...] = mean.T
+
+
+def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
+    worst, row, col = 0.0, 0, 0
     for start in range(0, len(matrix), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        difference = np.abs(matrix[rows] - matrix[:, rows].T)
-        if difference.max() > SYMMETRY_TOLERANCE * largest:
-            row, col = np.unravel_index(difference.argmax(), difference.shape)
-            raise ValueError(
-                f"Kernel {name!r} is not symmetric: entries ({start + row}, {col}) and "
-                f"({col}, {start + row}) differ by {difference.max():.3g}. A block between "
-                "different samples is given with gram=False; otherwise pass (K + K.T) / 2."
-            )
+        differences = np.abs(matrix[rows] - matrix[:, rows].T)
+        if differences.max() > worst:
+            worst = float(differences.max())
+            row, col = map(int, np.unravel_index(differences.argmax(), differences.shape))
+            row += start
+    raise ValueError(
+        f"Kernel {name!r} is not symmetric: entries ({row}, {col}) and ({col}, {row}) differ by "
+        f"{worst:.3g}. A block between different samples is given with gram=False; otherwise pass "
+        "(K + K.T) / 2."
+    )
 
 
-def smallest_eigenvalue_if_negative(matrix: np.ndarray) -> tuple[float, float] | None:
-    """``(smallest, largest)`` eigenvalue of a matrix that is not PSD, None if it is.
-
-    A Cholesky factorisation of the matrix shifted by the tolerance decides almost every
-    case at a tenth of the price of the spectrum.
-    """
-    if not matrix.any():
-        return None
-    if len(matrix) < 32:
-        largest = float(linalg.eigvalsh(matrix, check_finite=False)[-1])
-    else:
-        start = np.random.default_rng(0).standard_normal(len(matrix))
-        largest = float(eigsh(matrix, k=1, v0=start, tol=1e-2, return_eigenvectors=False)[0])
-    shift = max(NEGATIVE_RATIO * largest, NEGATIVE_VALUE)
-    shifted = matrix.copy()
-    shifted.flat[:: len(matrix) + 1] += shift
-    _, failed = linalg.lapack.dpotrf(shifted.T, lower=0, clean=0, overwrite_a=1)
-    if not failed:
-        return None
-    spectrum = linalg.eigvalsh(matrix, check_finite=False)
-    if spectrum[0] >= -max(NEGATIVE_RATIO * spectrum[-1], NEGATIVE_VALUE):
-        return None
-    return float(spectrum[0]), float(spectrum[-1])
-
-
-def _raise_if_indefinite(matrix: np.ndarray, name: str, explained: float) -> np.ndarray | None:
-    extremes = smallest_eigenvalue_if_negative(matrix)
-    if extremes is None:
-        return None
+def _refuse_unless_explained(extremes: tuple[float, float], name: str, explained: float) -> None:
     if extremes[0] < -min(explained, MOST_EXPLAINED * extremes[1]):
-        raise ValueError(
+        raise IndefiniteKernelError(
             f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
             f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "
             'KernelStack.from_arrays(..., psd="clip") to remove the negative part, or '
             "choose another kernel."
         )
-    return _clipped(matrix)
-
-
-def _clip_if_indefinite(matrix: np.ndarray, name: str, explained: float) -> np.ndarray | None:
-    return None if smallest_eigenvalue_if_negative(matrix) is None else _clipped(matrix)
-
-
-def _ignore(matrix: np.ndarray, name: str, explained: float) -> None:
-    return None
-
-
-def _clipped(matrix: np.ndarray) -> np.ndarray:
-    values, vectors = linalg.eigh(matrix, check_finite=False)
-    vectors = vectors * np.sqrt(np.maximum(values, 0.0))
-    return vectors @ vectors.T
 
 
 def _centered(matrix: np.ndarray) -> np.ndarray:
-    means = matrix.mean(axis=0)
+    means = matrix.mean(axis=0, dtype=np.float64)
     return matrix - means - means[:, None] + means.mean()
-
-
-_PSD_POLICIES = {"raise": _raise_if_indefinite, "clip": _clip_if_indefinite, "ignore": _ignore}

@@ -13,29 +13,29 @@ with a few columns cost one pass over ``data`` whatever the transform.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._files import file_identity
 from .._memory import allocate
-from ._arithmetic import KernelArithmetic
+from ._samples import check_samples, first_difference, same_samples
+from ._saving import VECTORS, SavedStack
 from ._storage import (
     check_diagonal,
     check_names,
+    chosen_kernels,
     positions,
+    read_matrices,
     refuse_transposed,
-    storage_array,
     take,
 )
 from .checks import check_stack
 
-__all__ = ["KernelStack", "allocate", "check_stack"]
-
-_FLAGS = ("gram", "checked", "centered", "_bounded", "_bounded_if_centered")
+__all__ = ["KernelStack", "check_stack"]
 
 
-class KernelStack(KernelArithmetic):
+class KernelStack(SavedStack):
     """Named kernel matrices of the same rows and columns.
 
     Most users call :meth:`from_arrays` or get a stack from a
@@ -43,8 +43,8 @@ class KernelStack(KernelArithmetic):
 
     Parameters
     ----------
-    data : ndarray of shape (n_kernels, rows, cols), float64
-        Kernel values, in storage order.
+    data : ndarray of shape (n_kernels, rows, cols), float64 or float32
+        Kernel values, in storage order. Sums and products are float64 either way.
     names : sequence of str
         One name per kernel, all different.
     row_diag, col_diag : ndarray of shape (n_kernels, rows) or (n_kernels, cols), optional
@@ -61,6 +61,8 @@ class KernelStack(KernelArithmetic):
         ``(rows, cols, n_kernels)``, the order in which scikit-learn slices samples.
     features : ndarray of shape (rows, n_features) or None
         A table that goes with the rows, see :meth:`with_features`.
+    row_samples, col_samples : ndarray of str or None
+        Names of the samples, see :meth:`with_samples`.
 
     Examples
     --------
@@ -86,9 +88,9 @@ class KernelStack(KernelArithmetic):
         checked: bool = False,
     ) -> None:
         data = np.asanyarray(data)
-        if data.ndim != 3 or data.dtype != np.float64:
+        if data.ndim != 3 or data.dtype not in (np.float64, np.float32):
             raise ValueError(
-                "KernelStack data must be a float64 array (n_kernels, rows, cols); got "
+                "KernelStack data must be a float64 or float32 array (n_kernels, rows, cols); got "
                 f"{data.dtype} of shape {data.shape}. KernelStack.from_arrays converts."
             )
         self.names = check_names(names, len(data))
@@ -96,9 +98,7 @@ class KernelStack(KernelArithmetic):
             raise ValueError(
                 f"A Gram stack has as many rows as columns, got {data.shape[1]} x {data.shape[2]}."
             )
-        view = data.view()
-        view.flags.writeable = False
-        self.data = view
+        self._set_data(data)
         self.gram = bool(gram)
         self.checked = bool(checked)
         self.centered = False
@@ -111,6 +111,8 @@ class KernelStack(KernelArithmetic):
             col_diag = self.row_diag
         self.col_diag = check_diagonal(col_diag, data.shape[::2], "col_diag")
         self.features: np.ndarray | None = None
+        self.row_samples: np.ndarray | None = None
+        self.col_samples: np.ndarray | None = None
         self._scale = np.ones(len(data))
         self._row_factor: np.ndarray | None = None
         self._col_factor: np.ndarray | None = None
@@ -127,6 +129,8 @@ class KernelStack(KernelArithmetic):
         *,
         row_diag: np.ndarray | None = None,
         col_diag: np.ndarray | None = None,
+        row_samples: Sequence[Any] | None = None,
+        col_samples: Sequence[Any] | None = None,
         gram: bool | None = None,
         psd: str = "raise",
     ) -> KernelStack:
@@ -134,51 +138,73 @@ class KernelStack(KernelArithmetic):
 
         Parameters
         ----------
-        arrays : list of (rows, cols) matrices, or array (n_kernels, rows, cols)
-            Kernel values in storage order; a float64 array is not copied.
+        arrays : list or dict of (rows, cols) matrices, or array (n_kernels, rows, cols)
+            Kernel values in storage order. A C-ordered array of float64 or float32 is not copied,
+            and float32 stays float32. The keys of a dict, or of an opened .npz file, are the
+            names. Rows and columns of data frames name the samples, unless they only count them.
         names : sequence of str, optional
             Defaults to "kernel0", "kernel1", …
         row_diag, col_diag : array-like, optional
             Self-similarities of row and column samples, for blocks that are not Gram matrices.
+        row_samples, col_samples : sequence, optional
+            Names of the samples, see :meth:`with_samples`.
         gram : bool, optional
             Whether rows and columns are the same samples; by default, whether the matrices
-            are square. Pass ``gram=False`` for a test block that happens to be square.
-        psd : {"raise", "clip", "ignore"}, default="raise"
-            What to do with a Gram matrix that has significant negative eigenvalues.
+            are square and names of samples do not say otherwise. Pass ``gram=False`` for a test
+            block that happens to be square.
+        psd : {"raise", "exact", "clip", "ignore"}, default="raise"
+            What to do with a Gram matrix that has significant negative eigenvalues, and how
+            closely to look; see :func:`check_stack`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels import KernelStack
+        >>> KernelStack.from_arrays({"words": np.eye(2), "length": np.ones((2, 2))})
+        KernelStack(2 kernels, 2 x 2: 'words', 'length')
         """
         if gram is not False:
             refuse_transposed(arrays)
-        data = storage_array(arrays, names)
-        if names is None:
-            names = [f"kernel{j}" for j in range(len(data))]
+        data, names, rows, cols = read_matrices(arrays, names)
+        rows = rows if row_samples is None else check_samples(row_samples, data.shape[1], "rows")
+        cols = cols if col_samples is None else check_samples(col_samples, data.shape[2], "cols")
         if gram is None:
-            gram = data.shape[1] == data.shape[2]
+            gram = data.shape[1] == data.shape[2] and same_samples(rows, cols)
         stack = cls(data, names, gram=gram, row_diag=row_diag, col_diag=col_diag)
-        return check_stack(stack, psd=psd)
+        return check_stack(stack.with_samples(rows, cols), psd=psd)
 
     def _like(self, data: np.ndarray, **changes: Any) -> KernelStack:
         """Copy of this stack around `data`, attributes replaced as told; nothing is checked."""
         new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new.__dict__.update(self.__dict__, **changes)
+        new._set_data(data)
+        return new
+
+    def _set_data(self, data: np.ndarray) -> None:
         view = data.view()
         view.flags.writeable = False
-        new.__dict__.update(data=view, **changes)
-        return new
+        self.data = view
+        self._file = file_identity(view)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        # joblib hands a mapped array to other processes by the name of its file. Where another
+        # file has taken that name since, the values have to go along.
+        if self._file != file_identity(self.data):
+            state["data"] = np.array(self.data)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickling does not keep arrays read-only.
-        self.__dict__.update(state)
-        self.data.flags.writeable = False
-        if self.features is not None:
-            self.features.flags.writeable = False
+        self.__dict__.update({"row_samples": None, "col_samples": None} | state)
+        self._set_data(self.data)
+        for name in ("features", "row_samples", "col_samples"):
+            if state.get(name) is not None:
+                state[name].flags.writeable = False
 
     # -- what scikit-learn asks of an array ------------------------------------------------
 
     ndim = 3
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.data.dtype
 
     def __repr__(self) -> str:
         names = ", ".join(repr(name) for name in self.names[:6])
@@ -202,7 +228,7 @@ class KernelStack(KernelArithmetic):
         row_key, col_key = (*keys, slice(None))[:2]
         rows = positions(row_key, self.data.shape[1])
         cols = positions(col_key, self.data.shape[2])
-        data = allocate((self.n_kernels, len(rows), len(cols)))
+        data = allocate((self.n_kernels, len(rows), len(cols)), self.dtype)
         flat = (rows[:, None] * self.data.shape[2] + cols).ravel()
         for source, target in zip(self.data, data, strict=True):
             # mode="clip" skips a bounds check that positions has made already.
@@ -216,7 +242,9 @@ class KernelStack(KernelArithmetic):
             _col_factor=take(self._col_factor, cols),
             _row_offset=take(self._row_offset, rows),
             _col_offset=take(self._col_offset, cols),
-            features=None if self.features is None else self.features[rows],
+            features=take(self.features, rows, axis=0),
+            row_samples=take(self.row_samples, rows, axis=0),
+            col_samples=take(self.col_samples, cols, axis=0),
             # A sub-sample of centred rows is not centred any more.
             centered=False,
         )
@@ -251,22 +279,55 @@ class KernelStack(KernelArithmetic):
         table.flags.writeable = False
         return self._changed(features=table)
 
+    def with_samples(self, rows: Any, cols: Any = None) -> KernelStack:
+        """The same stack with names of its samples, cut along with them.
+
+        An estimator remembers the names of the training samples. A test block with names is
+        refused if its columns are not those samples in that order, so that a block given the
+        wrong way round is found. Without names a square block cannot be told from its transpose,
+        unless the self-similarities of its samples tell (:attr:`row_diag`, :attr:`col_diag`).
+
+        Parameters
+        ----------
+        rows : sequence or None
+            One name per row; numbers and dates are turned into strings.
+        cols : sequence, optional
+            One name per column; those of the rows if ``gram``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels import KernelStack
+        >>> stack = KernelStack.from_arrays([np.eye(3)]).with_samples(["ann", "bob", "cid"])
+        >>> stack[np.ix_([0, 2], [1])].col_samples
+        array(['bob'], dtype='<U3')
+        """
+        row_samples = check_samples(rows, self.shape[0], "rows")
+        col_samples = check_samples(cols, self.shape[1], "cols")
+        if self.gram:
+            row_samples = col_samples if row_samples is None else row_samples
+            col_samples = row_samples if col_samples is None else col_samples
+            if not same_samples(row_samples, col_samples):
+                raise ValueError(
+                    "Rows and columns of a Gram matrix are the same samples in the same order, "
+                    f"but their names differ: {first_difference(row_samples, col_samples)}. A "
+                    "block between different samples is given with gram=False."
+                )
+        return self._changed(row_samples=row_samples, col_samples=col_samples)
+
     # -- kernels and their sums ------------------------------------------------------------
 
     def kernel(self, which: int | str) -> np.ndarray:
         """One kernel matrix (rows, cols), by name or position, with all transforms applied."""
-        if isinstance(which, str) and which not in self.names:
-            raise ValueError(f"There is no kernel {which!r}, only {', '.join(self.names)}.")
-        j = self.names.index(which) if isinstance(which, str) else which
-        return self._values(j, slice(None))
+        j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
+        return self._matrix(j)
 
     def select(self, kernels: Any) -> KernelStack:
-        """Stack of some of the kernels, given by positions, a slice or a mask."""
-        chosen = np.atleast_1d(np.arange(self.n_kernels)[kernels])
+        """Stack of some of the kernels, given by names, positions, a slice or a mask."""
+        chosen = chosen_kernels(kernels, self.names)
         if np.array_equal(chosen, np.arange(self.n_kernels)):
             return self
-        vectors = ["row_diag", "col_diag", "_row_factor", "_col_factor"]
-        vectors += ["_row_offset", "_col_offset", "_scale"]
+        vectors = ("row_diag", "col_diag", "_scale", *VECTORS)
         picked = {name: take(getattr(self, name), chosen, axis=0) for name in vectors}
         return self._like(self.data[chosen], names=[self.names[j] for j in chosen], **picked)
 
@@ -280,27 +341,9 @@ class KernelStack(KernelArithmetic):
             _row_factor=None if self._row_factor is None else self._row_factor[:, rows],
             _row_offset=None if self._row_offset is None else self._row_offset[:, rows],
             features=None if self.features is None else self.features[rows],
+            row_samples=None if self.row_samples is None else self.row_samples[rows],
         )
         return part.select(kernels)
-
-    def alignment(self, *, centered: bool = False) -> np.ndarray:
-        """Cosines ``⟨K_i, K_j⟩ / (‖K_i‖ ‖K_j‖)`` of every pair, (n_kernels, n_kernels).
-
-        With ``centered=True`` the kernels are centred in feature space first, which is what
-        a discriminant sees (Yan 2012, Fig. 5). A zero kernel is aligned with nothing.
-        """
-        if centered:
-            from .transforms import preparation
-
-            # Cosines do not see the scale; a unit trace makes a constant kernel exactly zero.
-            return preparation("trace").fit_transform(self).alignment()
-        inner = np.zeros((self.n_kernels, self.n_kernels))
-        for rows in self._row_blocks():
-            flat = np.stack([self._values(j, rows).ravel() for j in range(self.n_kernels)])
-            inner += flat @ flat.T
-        norms = np.sqrt(np.diag(inner))
-        norms[norms == 0] = 1.0
-        return inner / np.outer(norms, norms)
 
     # -- transforms, without copying -------------------------------------------------------
 
@@ -309,50 +352,3 @@ class KernelStack(KernelArithmetic):
 
     def _without_offsets(self) -> KernelStack:
         return self.materialized()
-
-    def materialized(self, memmap: str | Path | None = None) -> KernelStack:
-        """Copy with all transforms written into the data, in memory or in the file `memmap`."""
-        data = allocate(self.data.shape, memmap)
-        for j in range(self.n_kernels):
-            for rows in self._row_blocks():
-                data[j, rows] = self._values(j, rows)
-        plain = dict.fromkeys(("_row_factor", "_col_factor", "_row_offset", "_col_offset"))
-        return self._like(data, _scale=np.ones(self.n_kernels), **plain)
-
-    # -- files -----------------------------------------------------------------------------
-
-    def save(self, path: str | Path) -> None:
-        """Write names, values and diagonals to a .npz file, transforms applied."""
-        plain = self.materialized()
-        arrays: dict[str, Any] = {
-            "data": plain.data,
-            "names": np.array(self.names),
-            "flags": np.array([getattr(self, flag) for flag in _FLAGS]),
-            "row_diag": self.row_diag,
-            "col_diag": self.col_diag,
-            "features": self.features,
-        }
-        # An open file: given a path, NumPy would add a suffix that `load` does not know of.
-        with open(path, "wb") as file:
-            np.savez(file, **{name: value for name, value in arrays.items() if value is not None})
-
-    @classmethod
-    def load(cls, path: str | Path) -> KernelStack:
-        """Read a stack written by :meth:`save`."""
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise ValueError(f"{path} is not a saved KernelStack: it is a single array.")
-        with loaded as file:
-            missing = {"data", "names", "flags"} - set(file.files)
-            if missing:
-                raise ValueError(
-                    f"{path} is not a saved KernelStack: it has no {', '.join(sorted(missing))}."
-                )
-            flags = dict(zip(_FLAGS, file["flags"].tolist(), strict=True))
-            diagonals = {k: file[k] for k in ("row_diag", "col_diag") if k in file.files}
-            names = [str(name) for name in file["names"]]
-            stack = cls(file["data"], names, gram=flags["gram"], **diagonals)
-            if "features" in file.files:
-                stack = stack.with_features(file["features"])
-        stack.__dict__.update(flags)
-        return stack

@@ -167,6 +167,7 @@ class StreamedKernels(TransformedKernels):
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns), in one pass."""
+        columns = self._check_columns(columns)
         products = np.zeros((self.n_kernels, len(self), columns.shape[1]))
         for block in self._column_blocks():
             stored = self._products(block, columns[block], {})

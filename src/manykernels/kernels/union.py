@@ -11,12 +11,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._memory import storage
 from .._sklearn import BaseComposition, VisualBlock, num_samples
 from ._columns import column_positions
 from ._naming import naming
+from ._samples import row_names
 from .base import Kernel
 from .convert import as_kernel
-from .stack import KernelStack, allocate, check_stack
+from .stack import KernelStack, check_stack
 from .standard import RBF
 
 
@@ -86,24 +88,32 @@ class KernelUnion(BaseComposition):
         ----------
         X, Y : {array-like, dataframe, sparse matrix}
         memmap : path, optional
-            File (.npy) that holds the values instead of memory.
+            File (.npy) that holds the values instead of memory. It appears, or takes the place of
+            an older one, when all of it is written; a stack mapped from the older one keeps its
+            values.
 
         Returns
         -------
         stack : KernelStack
-            Checked: finite and, without `Y`, symmetric and positive semi-definite.
+            Checked: finite and, without `Y`, symmetric and positive semi-definite. The names of
+            the rows of data frames are those of its samples.
         """
         check_is_fitted(self)
         gram = Y is None
         shape = (len(self.kernels_), num_samples(X), num_samples(X if gram else Y))
-        data = allocate(shape, memmap)
-        evaluate = SharedDistances(X, Y)
-        for matrix, (name, kernel) in zip(data, self.kernels_, strict=True):
-            with naming(f"kernel {name!r}"):
-                matrix[...] = evaluate(kernel)
         diagonals = {} if gram else {"row_diag": self.diag(X), "col_diag": self.diag(Y)}
         psd = all(kernel.is_psd for _, kernel in self.kernels_)
-        return check_stack(KernelStack(data, self.names_, gram=gram, checked=psd, **diagonals))
+        with storage(shape, memmap) as space:
+            evaluate = SharedDistances(X, Y)
+            for matrix, (name, kernel) in zip(space.data, self.kernels_, strict=True):
+                with naming(f"kernel {name!r}"):
+                    matrix[...] = evaluate(kernel)
+            # Before the file takes its place.
+            stack = check_stack(
+                KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
+            )
+        samples = row_names(X), row_names(X if gram else Y)
+        return stack._like(space.data).with_samples(*samples)
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves, (n_kernels, rows)."""
@@ -230,6 +240,11 @@ def views_union(views: Mapping[str, Any], kernel: Any = None) -> tuple[Any, Kern
     >>> union.fit(X)(X)
     KernelStack(2 kernels, 3 x 3: 'audio', 'text')
     """
+    if not isinstance(views, Mapping):
+        raise TypeError(
+            "views_union takes a dict of tables by the names of the views, such as "
+            f'{{"audio": X1, "text": X2}}; got {type(views).__name__}.'
+        )
     if not views:
         raise ValueError("views_union needs at least one view.")
     recipes = kernel if isinstance(kernel, Mapping) else dict.fromkeys(views, kernel)

@@ -1,0 +1,119 @@
+"""Files that are either written whole or left as they were.
+
+Everything this package writes goes through :func:`replacing`: into a temporary file beside the
+target, which takes the target's place in one step once all of it is there. A full disk, a limit
+on file sizes or Ctrl-C then costs the new file, never the old one. Whoever still maps the old
+file keeps it: its contents live on until the last mapping is gone.
+
+Space is reserved before a file is mapped. Writing to a mapping on a full disk is no error that a
+program could catch, it is killed by a signal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+_GIB = 2**30
+_CHUNK = 2**22
+# What posix_fallocate answers on file systems that cannot reserve space.
+_CANNOT_RESERVE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENODEV}
+
+
+@contextmanager
+def replacing(path: str | Path, n_bytes: int) -> Iterator[IO[bytes]]:
+    """An empty file of `n_bytes` reserved bytes that becomes `path` when the block ends well.
+
+    If anything is raised inside, the file is removed and `path` is what it was. A symbolic link
+    stays one, and a file that is replaced keeps its permissions.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} is not a file that could be replaced.")
+    part = target.with_name(f".manykernels-{secrets.token_hex(8)}.part")
+    try:
+        with _created(part, path) as file:
+            _reserve(file, n_bytes, path)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            os.chmod(part, target.stat().st_mode & 0o7777)
+        os.replace(part, target)
+    except BaseException:
+        # Whatever hinders it, what was raised first is what matters.
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _created(part: Path, path: str | Path) -> IO[bytes]:
+    try:
+        return open(part, "xb+")
+    except OSError as error:
+        # Nobody knows the temporary file: name the one that was asked for.
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
+
+
+def _reserve(file: IO[bytes], n_bytes: int, path: str | Path) -> None:
+    """Have the disk set `n_bytes` aside for `file`, or say that it cannot."""
+    try:
+        if not _allocated(file, n_bytes):
+            zeros = bytes(min(n_bytes, _CHUNK))
+            for start in range(0, n_bytes, _CHUNK):
+                file.write(zeros[: n_bytes - start])
+            file.flush()
+            file.seek(0)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{n_bytes / _GIB:.3g} GiB cannot be written ({os.strerror(error.errno or 0)}); "
+            "what was there is unchanged",
+            str(path),
+        ) from error
+
+
+def _allocated(file: IO[bytes], n_bytes: int) -> bool:
+    """Whether the system could reserve the space without writing to it."""
+    if n_bytes == 0:
+        return True
+    if not hasattr(os, "posix_fallocate"):
+        return False
+    try:
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+    except OSError as error:
+        if error.errno in _CANNOT_RESERVE:
+            return False
+        raise
+    return True
+
+
+def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
+    """The beginning of a .npy file; the values follow in C order."""
+    header = BytesIO()
+    description = np.lib.format.dtype_to_descr(np.dtype(dtype))
+    np.lib.format.write_array_header_2_0(
+        header, {"descr": description, "fortran_order": False, "shape": shape}
+    )
+    return header.getvalue()
+
+
+def file_identity(array: Any) -> tuple[int, int] | None:
+    """Which file stands where `array` was mapped from; None if it is in memory or gone."""
+    name = getattr(array, "filename", None)
+    if name is None:
+        return None
+    try:
+        found = os.stat(name)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
