@@ -14,8 +14,8 @@ with multipliers b of the equality, z of ``x ≥ 0`` and t of ``x ≤ w`` the co
     ±((K + diag r)v − c + b) + e = z − t ,   x∘z = μ ,   (w − x)∘t = μ
 
 as μ → 0. A Newton step on them has ``dx = θ⁻¹(ρ ∓ ((K + diag r)dv + db))`` for each part, where
-``θ = z/x + t/(w − x)`` and ρ is what is left of the first condition with z and t eliminated. With Θ
-the harmonic sum of the θ of a variable, what remains is
+``θ = z/x + t/(w − x)`` and ρ is what is left of the first condition with z and t eliminated. With
+``1/Θ = Σ 1/θ`` over the parts of a variable, what remains is
 
     (K + diag(r + Θ)) dv + db 1 = Θ Σ ±ρ/θ ,   1·dv = s − Σ v_i
 
@@ -72,7 +72,7 @@ class _Parts:
     def of(cls, problem: BoxProblem) -> tuple[_Parts, Array]:
         """The parts of a program that can move, and o."""
         m = len(problem.linear)
-        rows = np.arange(m)
+        rows: Indices = np.arange(m)
         if problem.width > 0.0:
             owner = np.concatenate([rows, rows])
             sign = np.concatenate([np.ones(m), -np.ones(m)])
@@ -88,7 +88,8 @@ class _Parts:
 
     def gathered(self, values: Array) -> Array:
         """Sums over the parts of each variable."""
-        sums: Array = np.bincount(self.owner, weights=values, minlength=self.n_variables)
+        sums = np.zeros(self.n_variables)
+        np.add.at(sums, self.owner, values)
         return sums
 
 
@@ -99,17 +100,19 @@ class _Interior:
         self.K = K
         self.problem = problem
         self.parts, self.origin = _Parts.of(problem)
-        self._diagonal = np.diag(K) + problem.ridge
-        mean = float(self._diagonal.mean()) or 1.0
-        m = len(problem.linear)
+        stiffness = float((np.diag(K) + problem.ridge).mean()) or 1.0
         force = float(np.abs(problem.linear).max()) + problem.width
-        size = max(force / mean, abs(problem.total) / m) or 1.0
-        self.x = np.minimum(0.5 * self.parts.width, size)
-        self.room = self.parts.width - self.x
+        # What one variable alone would come to, or an equal share of the sum.
+        size = max(force / stiffness, abs(problem.total) / len(self.origin)) or 1.0
+        force = max(force, size * stiffness)
+        # As close to v = 0 as bounds at that distance allow.
+        width = self.parts.width
+        margin = np.minimum(0.5 * width, size)
+        self.x = np.clip(np.abs(self.origin[self.parts.owner]), margin, width - margin)
+        self.room = width - self.x
         self.bias = 0.0
-        force = max(force, size * mean)
+        self._bounded = np.isfinite(width)
         self.z = np.full(len(self.x), force)
-        self._bounded = np.isfinite(self.parts.width)
         self.t = np.where(self._bounded, force, 0.0)
 
     @property
@@ -158,12 +161,10 @@ class _Interior:
         pairs = ((self.x, dx), (self.room, -dx), (self.z, dz), (self.t, dt))
         return min(1.0, _SHORT_OF_BOUND * min(_share(*pair) for pair in pairs))
 
-    def _mean_product(
-        self, dx: Array | float, dz: Array | float, dt: Array | float
-    ) -> float:
+    def _mean_product(self, dx: Array | float, dz: Array | float, dt: Array | float) -> float:
         """Mean of ``x z`` and ``(w − x) t`` after a step."""
         low = (self.x + dx) * (self.z + dz)
-        high = ((self.room - dx) * (self.t + dt))[self._bounded]
+        high = (self.room - dx)[self._bounded] * (self.t + dt)[self._bounded]
         return float(low.sum() + high.sum()) / (len(low) + len(high))
 
     def settled(self) -> Array:

@@ -148,6 +148,7 @@ class Newton(Solver, name="newton"):
                     if trial == 0:
                         found.stiffness = model.revised(stiffness, candidate)
                     return found
+                found.keep(candidate)
                 cuts.add(candidate)
             if trial >= _PATIENCE or not moved:
                 # The cuts know more by now than the curvature of a side of a kink.
@@ -161,6 +162,7 @@ class Newton(Solver, name="newton"):
                 if balanced.value <= point.value + _WORTHWHILE * min(slope, -_ROUNDING):
                     found.point = balanced
                     return found
+                found.keep(balanced)
                 cuts.add(balanced)
             target, proof = model.minimizer_above(cuts)
             if proof is not None and proof.bound > found.bound:
@@ -168,6 +170,9 @@ class Newton(Solver, name="newton"):
             if certify(point, domain, tol, found.bound).converged:
                 found.point = point
                 return found
+        if found.lowest is not None and found.lowest.value < point.value - point.slack:
+            # Less than a step should do, but more than none.
+            found.point = found.lowest
         return found
 
 
@@ -182,6 +187,12 @@ class Found:
     n_solves: int
     proof: Proof | None = None
     stiffness: float = 1.0
+    #: The trial with the least F.
+    lowest: Evaluation | None = None
+
+    def keep(self, trial: Evaluation) -> None:
+        if self.lowest is None or trial.value < self.lowest.value:
+            self.lowest = trial
 
     @property
     def bound(self) -> float:

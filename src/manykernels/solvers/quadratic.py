@@ -55,15 +55,19 @@ def minimize_above_planes(
     With the share of each plane in the maximum at the solution; None if the solver fails.
     """
     constants, slopes = planes
-    size = max(float(np.abs(linear).max()), float(np.abs(slopes).max()))
+    steepness = np.abs(slopes).max(axis=1)
+    size = max(float(np.abs(linear).max()), float(steepness.min()))
     if not np.isfinite(size) or size == 0.0:
         return None
-    scaled = (constants / size, slopes / size)
+    # A plane from where F is huge is steep; in units of its slope all others would be nothing.
+    units = np.maximum(steepness, size)
+    scaled = (constants / units, slopes / units[:, None], size / units)
     found, multipliers = _interior_point(linear / size, quadratic / size, domain, lower, scaled)
     if found is None:
         return None
     x = np.maximum(np.where(found < _EDGE_ZERO * found.max(), 0.0, found), lower)
-    return (domain.onto_boundary(x), multipliers[: len(constants)]) if x.any() else None
+    shares = multipliers[: len(constants)] * (size / units)
+    return (domain.onto_boundary(x), shares) if x.any() else None
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def _interior_point(
     quadratic: Array,
     domain: Domain,
     lower: Array,
-    planes: tuple[Array, Array] | None,
+    planes: tuple[Array, Array, Array] | None,
 ) -> tuple[Array | None, Array]:
     """The solution, if there is any, and the multipliers of the constraints."""
     n = len(linear)
@@ -130,15 +134,15 @@ def _under_planes(
     matrix: Any,
     bound: Array,
     cones: list[Any],
-    planes: tuple[Array, Array],
+    planes: tuple[Array, Array, Array],
 ) -> tuple[Any, Array, Any, Array, list[Any]]:
-    """The program with one more variable t, above all planes and added to its cost."""
-    constants, slopes = planes
+    """The program with one more variable t, added to its cost: ``unit_r t`` is above plane r."""
+    constants, slopes, units = planes
     n_planes, n = slopes.shape
     n_variables = matrix.shape[1]
     rows = np.zeros((n_planes, n_variables + 1))
     rows[:, :n] = -slopes
-    rows[:, -1] = -1.0
+    rows[:, -1] = -units
     above = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], 1))])
     # The rows of planes come first, so that the cones stay in order.
     matrix = sparse.vstack([sparse.csc_matrix(rows), above], format="csc")
