@@ -40,6 +40,8 @@ _CANDIDATES = 50
 _PART_OF_GAP = 0.1
 _PART_OF_TOL = 0.3
 
+Indices = NDArray[np.intp]
+
 #: Minimises a loss over a domain from some weights; returns the best bound and how it is proved.
 Descent = Callable[[Loss, Domain, Walk, Array], Proof]
 
@@ -51,36 +53,35 @@ def walk_on_active_kernels(
     n = loss.n_kernels
     point = loss.evaluate(domain.start(n) if start is None else start)
     gains, n_solves, bound = point.gains, 1, -np.inf
-    active, tol = np.empty(0, dtype=np.intp), np.inf
+    # A start on most kernels says nothing of which can enter.
+    weighted = np.flatnonzero(point.weights)
+    weighted = weighted if len(weighted) < n // 2 else weighted[:0]
+    active, tol = weighted[:0], np.inf
     while not walk.arrive(point, n_solves, bound):
         last_active, last_tol = active, tol
-        active = active_kernels(loss, domain, point.weights, gains)
+        active = active_kernels(loss, domain, weighted, gains)
         tol = max(_PART_OF_TOL * walk.tol, _PART_OF_GAP * walk.certificate.rel_gap)
         if np.array_equal(active, last_active) and tol >= last_tol:
             # The last descent has ended short of its tolerance, and this one would.
             break
         room = domain.restricted(active)
-        round_ = Walk(room, tol, walk.max_iter, None)
-        proof = descend(
-            loss.restricted(active), room, round_, room.onto_boundary(point.weights[active])
-        )
+        inner = Walk(room, tol, walk.max_iter, None)
+        held = point.weights[active]
+        begin = room.onto_boundary(held) if held.any() else room.start(len(active))
+        proof = descend(loss.restricted(active), room, inner, begin)
         weights = np.zeros(n)
-        weights[active] = round_.best.weights
+        weights[active] = inner.best.weights
+        weighted = np.flatnonzero(weights)
         point = loss.evaluate(weights)
-        n_solves, gains, bound = 1 + round_.n_inner_solves, point.gains, -np.inf
+        gains, n_solves, bound = point.gains, 1 + inner.n_inner_solves, -np.inf
         if not certify(point, domain, walk.tol).converged:
             gains = loss.gains_at(proof.dual)
             bound = proof.constant - domain.support(gains)
 
 
-def active_kernels(loss: Loss, domain: Simplex, weights: Array, gains: Array) -> NDArray[np.intp]:
-    """Kernels with a weight, if these are few, and those with the most gain per price."""
+def active_kernels(loss: Loss, domain: Simplex, weighted: Indices, gains: Array) -> Indices:
+    """Kernels that have a weight, and those with the most gain per price; in order."""
     worth = gains / domain.prices(len(gains))
-    chosen = np.argpartition(-worth, _CANDIDATES)[:_CANDIDATES]
-    weighted = np.flatnonzero(weights)
-    if len(weighted) < MANY_KERNELS:
-        chosen = np.union1d(chosen, weighted)
-    if loss.outline.learns_reg:
-        # The weight of the regularisation stays: without it there may be no machine.
-        chosen = np.union1d(chosen, [0])
-    return np.sort(chosen)
+    chosen = np.union1d(weighted, np.argpartition(-worth, _CANDIDATES)[:_CANDIDATES])
+    # The weight of the regularisation stays: without it there may be no machine.
+    return np.union1d(chosen, [0]) if loss.outline.learns_reg else chosen
