@@ -117,8 +117,8 @@ class KimLoss:
         return self._latest
 
     def gains_at(self, dual: Array) -> Array:
-        """``λ αᵀG_iα`` of every kernel, one pass over them."""
-        gains: Array = self.reg * np.einsum("jmc,mc->j", self.kernels.apply(dual), dual)
+        """``uᵀG_iu/λ`` of every kernel, one pass over them."""
+        gains: Array = np.einsum("jmc,mc->j", self.kernels.apply(dual), dual) / self.reg
         return gains
 
     def restricted(self, kernels: NDArray[np.intp]) -> KimLoss:

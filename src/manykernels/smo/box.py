@@ -172,7 +172,8 @@ class Ascent:
             self.v, self.f = v, self._product(v)
             self.polish()
             best = min(best, (self.gap, self.v, self.f), key=lambda found: found[0])
-            if self._within(rel_gap):
+            if best[0] <= rel_gap * abs(self.problem.value(*best[1:])):
+                # A gap that is rounding does not end it: the next point may do better.
                 break
         _, self.v, self.f = best
 

@@ -114,6 +114,7 @@ class _Interior:
         self._bounded = np.isfinite(width)
         self.z = np.full(len(self.x), force)
         self.t = np.where(self._bounded, force, 0.0)
+        self._shrinkage = [np.ones(len(self.x))] * 4
 
     @property
     def v(self) -> Array:
@@ -141,12 +142,16 @@ class _Interior:
         dx, db = system.solve(rest + low - high, missing)
         dz, dt = self._multipliers(dx, low, high)
         length = self._length(dx, dz, dt)
+        before = self.x, self.room, self.z, self.t
         self.x = self.x + length * dx
         # Kept apart: next to a bound that is far from zero, w − x would be rounding.
-        self.room = self.room - length * dx
+        self.room = np.where(self._bounded, self.room - length * dx, np.inf)
         self.z = self.z + length * dz
         self.t = self.t + length * dt
         self.bias += length * db
+        with np.errstate(invalid="ignore"):  # of parts without an upper bound
+            now = (self.x, self.room, self.z, self.t)
+            self._shrinkage = [new / old for new, old in zip(now, before, strict=True)]
         return length
 
     def _multipliers(
@@ -168,18 +173,15 @@ class _Interior:
         return float(low.sum() + high.sum()) / (len(low) + len(high))
 
     def settled(self) -> Array:
-        """v with the parts at a bound that are next to it: where the multiplier is the larger.
+        """v with the parts at a bound that are on the way to it.
 
-        Of the distance from a bound and its multiplier one is zero at the solution, each in
-        parts of the largest of its kind.
+        Of the distance from a bound and its multiplier one goes to zero and the other does not:
+        the one that the last step has shrunk by more (El-Bakry, Tapia and Zhang 1994).
         """
-        x = self.x.copy()
-        reach = float(np.minimum(x, self.room).max(initial=0.0)) or 1.0
-        force = float(np.maximum(self.z, self.t).max(initial=0.0)) or 1.0
-        x[self.x / reach < self.z / force] = 0.0
-        high = self.room / reach < self.t / force
-        x[high] = self.parts.width[high]
-        v = self.origin + self.parts.gathered(self.parts.sign * x)
+        x, room, z, t = self._shrinkage
+        v_parts = np.where(x < z, 0.0, self.x)
+        v_parts = np.where(self._bounded & (room < t), self.parts.width, v_parts)
+        v = self.origin + self.parts.gathered(self.parts.sign * v_parts)
         return self.problem.snapped(self.problem.feasible(v))
 
 
