@@ -90,6 +90,10 @@ class Domain(ABC):
         """
         return None
 
+    def restricted(self, kernels: NDArray[np.intp]) -> Domain:
+        """The weights of some of the kernels where the others have none."""
+        return self
+
     #: Whether `start` minimises every loss, so that there is nothing to search.
     start_is_optimal = False
 
@@ -261,6 +265,9 @@ class TraceSimplex(Simplex):
         if not traces.any():
             raise ValueError("All kernels have trace zero: there is nothing to learn from.")
         object.__setattr__(self, "traces", np.where(traces > 0, traces, traces.max()))
+
+    def restricted(self, kernels: NDArray[np.intp]) -> TraceSimplex:
+        return TraceSimplex(self.traces[kernels])
 
     def prices(self, n_kernels: int) -> Array:
         if n_kernels != len(self.traces):

@@ -195,6 +195,7 @@ class ShrunkEvaluation:
         self.point = point
         self.weights, self.value = point.weights, point.value
         self.gains = t**2 * point.gains
+        self.dual = t * point.dual
         self.slack = (1 - t) ** 2 * point.value
 
     def model_hessian(self, gap):

@@ -31,6 +31,8 @@ class KernelOperator(Protocol):
 
     def __getitem__(self, key: Any) -> Self: ...
 
+    def select(self, kernels: Any) -> Self: ...
+
 
 class Evaluation(Protocol):
     """A loss at one point of weight space."""
@@ -113,6 +115,18 @@ class Loss(Protocol):
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Solve the inner problem at `weights`."""
+        ...
+
+    def gains_at(self, dual: Array) -> Array:
+        """``g(α)`` of every kernel at any `dual` α, where ``D(α, β) = c(α) − β·g(α)``.
+
+        One pass over the kernels, without an inner problem. The gains of an evaluation are
+        those at its own α.
+        """
+        ...
+
+    def restricted(self, kernels: NDArray[np.intp]) -> Loss:
+        """The same loss of some of the kernels, as if the others had weight zero."""
         ...
 
     def coarse(self) -> Loss | None:

@@ -20,7 +20,9 @@ to the lower bound D, which is linear in β for the v found; `slack` is the diff
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -109,6 +111,21 @@ class BoxLoss:
         solutions = [ascent.solution() for ascent in ascents]
         gains = 0.5 * np.einsum("jmk,mk->j", products, dual)
         return BoxEvaluation(weights, np.maximum(gains, 0.0), solutions, products, ascents, self)
+
+    def gains_at(self, dual: Array) -> Array:
+        """``½ Σ_k v_kᵀK_jv_k`` of every weight, one pass over the kernels."""
+        gains: Array = 0.5 * np.einsum("jmk,mk->j", self.products(dual), dual)
+        return gains
+
+    def restricted(self, kernels: Indices) -> Self:
+        """The same machines on some of the kernels; each starts where the last of either ended."""
+        part = copy(self)
+        part.kernels = self._selected(kernels)
+        part._matrix = part._latest = None
+        return part
+
+    def _selected(self, kernels: Indices) -> KernelOperator:
+        return self.kernels.select(kernels)
 
     def products(self, dual: Array) -> Array:
         """``K_j v`` for every weight and output, (n_weights, m, n_outputs)."""

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..smo.face import Indices
 from ..smo.program import BoxProblem
 from .base import Array, KernelOperator, Outline
 from .box import INNER_TOL, BoxLoss
@@ -128,6 +129,11 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         if not raised[0] > 0.0:
             raise ValueError("All kernels are zero, so that no C can be learnt with them.")
         return raised
+
+    def _selected(self, kernels: Indices) -> KernelOperator:
+        if kernels[0] != 0:
+            raise ValueError("The weight of 1/C stays, before those of kernels.")
+        return self.kernels.select(kernels[1:] - 1)
 
     def products(self, dual: Array) -> Array:
         own = self.identity[:, None] * dual

@@ -13,6 +13,7 @@ direction 1; adding a multiple of ``11ᵀ`` mends that and changes nothing else.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -73,6 +74,14 @@ class WithIdentity:
     def kernel(self, which: int) -> Array:
         """One kernel matrix."""
         return np.diag(self.diagonal) if which == 0 else self.kernels.kernel(which - 1)
+
+    def select(self, kernels: Any) -> WithIdentity:
+        """Some of the kernels; the identity, without which A is singular, has to be the first."""
+        if kernels[0] != 0:
+            raise ValueError("The identity stays among the kernels, before all others.")
+        part = copy(self)
+        part.kernels = self.kernels.select(kernels[1:] - 1)
+        return part
 
     def __getitem__(self, key: Any) -> Self:
         raise TypeError("Kernels with the identity among them are not cut into parts.")

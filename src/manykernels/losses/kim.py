@@ -38,6 +38,7 @@ papers' λ = 1e-8, enters `value` and `slack`: the certificate stays true.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -114,6 +115,19 @@ class KimLoss:
         value = slack - float(weights @ gains + np.sum(within**2))
         self._latest = KimEvaluation(weights, value, gains, slack, midpoint, self, within)
         return self._latest
+
+    def gains_at(self, dual: Array) -> Array:
+        """``uᵀG_iu/λ`` of every kernel, one pass over them."""
+        gains: Array = np.einsum("jmc,mc->j", self.kernels.apply(dual), dual) / self.reg
+        return gains
+
+    def restricted(self, kernels: NDArray[np.intp]) -> KimLoss:
+        """The same loss of some of the kernels."""
+        part = copy(self)
+        part.kernels = self.kernels.select(kernels)
+        part._factor = np.empty_like(self._factor)
+        part._products = part._latest = None
+        return part
 
     def _within(self, columns: Array) -> Array:
         """P @ columns: class means taken away."""

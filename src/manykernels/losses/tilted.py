@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .base import Array, Evaluation, Loss, Outline
 
 
@@ -38,6 +41,12 @@ class TiltedLoss:
 
     def evaluate(self, weights: Array) -> TiltedEvaluation:
         return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
+
+    def gains_at(self, dual: Array) -> Array:
+        return self.scale * self.loss.gains_at(dual) + self.tilt
+
+    def restricted(self, kernels: NDArray[np.intp]) -> TiltedLoss:
+        return TiltedLoss(self.loss.restricted(kernels), self.scale, self.tilt[kernels])
 
     def coarse(self) -> None:
         """None: the tilt belongs to this loss."""

@@ -9,15 +9,37 @@ the slack. Any shares ``y ≥ 0, Σ y_r = 1`` mix planes into one that bounds F 
 
     F(b) ≥ Σ_r y_r c_r − σ_B(Σ_r y_r q_r)   for all b ∈ B
 
-Where F has a kink at its minimum no single plane proves that it is one; a mixture does.
+Where F has a kink at its minimum no single plane proves that it is one; a mixture does. A mixture
+of planes is one of dual points too: ``D(α, β) = c(α) − β·g(α)`` is concave in α, so that
+
+    ᾱ = Σ_r y_r α_r :   c(ᾱ) ≥ Σ_r y_r c_r ,   g(ᾱ) ≤ Σ_r y_r q_r
+
+and ``Σ_r y_r c_r − σ_B(g(ᾱ))`` is a bound with the gains of kernels that no plane knew of.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Evaluation
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A dual point α, ``c ≤ c(α)``, and the lower bound on F that they prove over a domain."""
+
+    bound: float
+    constant: float
+    dual: Array
+
+    @classmethod
+    def of(cls, point: Evaluation, domain: Domain) -> Proof:
+        """What the inner solution of one point proves."""
+        constant, slope = plane(point)
+        return cls(constant - domain.support(slope), constant, point.dual)
 
 
 class Cuts:
@@ -27,12 +49,16 @@ class Cuts:
     ----------
     most : int, optional
         How many to keep.
+    keep_duals : bool, default=False
+        Whether to keep the dual points too, for the proof of a mixture.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, *, keep_duals: bool = False) -> None:
         self._most = most
+        self._keep_duals = keep_duals
         self._constants: list[float] = []
         self._slopes: list[Array] = []
+        self._duals: list[Array] = []
 
     def __len__(self) -> int:
         return len(self._constants)
@@ -42,8 +68,11 @@ class Cuts:
         constant, slope = plane(point)
         self._constants.append(constant)
         self._slopes.append(slope)
+        if self._keep_duals:
+            self._duals.append(point.dual)
         if self._most is not None:
-            del self._constants[: -self._most], self._slopes[: -self._most]
+            for kept in (self._constants, self._slopes, self._duals):
+                del kept[: -self._most]
         return constant, slope
 
     @property
@@ -56,6 +85,15 @@ class Cuts:
         """q, (n_cuts, n_kernels)."""
         return np.array(self._slopes)
 
+    def proof(self, shares: Array, domain: Domain) -> Proof | None:
+        """What shares of the cuts prove; None if they are no shares."""
+        bound = mixed_bound(self.constants, self.slopes, shares, domain)
+        if bound == -np.inf:
+            return None
+        shares = _summing_to_one(shares)
+        dual = sum(share * dual for share, dual in zip(shares, self._duals, strict=True) if share)
+        return Proof(bound, float(shares @ self.constants), np.asarray(dual))
+
 
 def plane(point: Evaluation) -> tuple[float, Array]:
     """c and q of the plane at a point."""
@@ -65,8 +103,14 @@ def plane(point: Evaluation) -> tuple[float, Array]:
 
 def mixed_bound(constants: Array, slopes: Array, shares: Array, domain: Domain) -> float:
     """Lower bound on F that shares of planes prove; they need not sum to one."""
-    shares = np.maximum(shares, 0.0)
-    if not shares.any() or not np.isfinite(shares).all():
+    shares = _summing_to_one(shares)
+    if not shares.any():
         return -np.inf
-    shares = shares / shares.sum()
     return float(shares @ constants) - domain.support(shares @ slopes)
+
+
+def _summing_to_one(shares: Array) -> Array:
+    """Zeros if there is nothing to scale."""
+    shares = np.maximum(shares, 0.0)
+    total = float(shares.sum())
+    return shares / total if 0.0 < total < np.inf else np.zeros_like(shares)

@@ -35,6 +35,9 @@ machines with a small C need: there F has many kinks and little curvature, and t
 a bundle method with Q as its metric. And where differences of F drown in rounding, a point with
 half of the gap is progress.
 
+On a simplex most weights are zero, and where kernels are many the steps are taken on those that
+can enter, see :mod:`~manykernels.solvers.active_set`.
+
 The one-class machine is different: its F is linear along rays and falls as fast whatever the
 weights. A loss that is not `hyperbolic` gets the plain quadratic.
 """
@@ -45,11 +48,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..domains import Array, Domain
+from ..domains import Array, Domain, Simplex
 from ..losses.base import Evaluation, Loss
+from .active_set import MANY_KERNELS, walk_on_active_kernels
 from .analytic import updated
 from .base import Solver, Walk, certify
-from .cuts import Cuts, mixed_bound, plane
+from .cuts import Cuts, Proof, plane
 from .quadratic import minimize_above_planes, minimize_quadratic
 
 _ARMIJO = 1e-4
@@ -85,20 +89,32 @@ class Newton(Solver, name="newton"):
     coarse_tol: float = 1e-3
 
     def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
+        if isinstance(domain, Simplex) and loss.n_kernels >= MANY_KERNELS:
+            walk_on_active_kernels(self.descend, loss, domain, walk, start)
+            return
         if start is None:
             start = self._coarse_start(loss, domain, walk.max_iter)
+        self.descend(loss, domain, walk, start)
+
+    def descend(self, loss: Loss, domain: Domain, walk: Walk, start: Array) -> Proof:
+        """Newton steps on all kernels of `loss`; returns the best bound and how it is proved."""
         point = loss.evaluate(start)
-        cuts = Cuts(_MAX_CUTS)
+        cuts = Cuts(_MAX_CUTS, keep_duals=True)
         found = Found(point, 1)
+        proofs = [Proof.of(point, domain)]
         stiffness = 1.0
         while not walk.arrive(point, found.n_solves, found.bound):
             cuts.add(point)
             found = self._search(loss, domain, point, cuts, walk.tol, stiffness)
+            if found.proof is not None:
+                proofs.append(found.proof)
             if found.point is None:
                 # What the trials have proved is not lost.
                 walk.arrive(point, found.n_solves, found.bound)
                 break
             point, stiffness = found.point, found.stiffness
+            proofs = [max(*proofs, Proof.of(point, domain), key=lambda proof: proof.bound)]
+        return max(proofs, key=lambda proof: proof.bound)
 
     def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
         start = domain.start(loss.n_kernels)
@@ -132,6 +148,7 @@ class Newton(Solver, name="newton"):
                     if trial == 0:
                         found.stiffness = model.revised(stiffness, candidate)
                     return found
+                found.keep(candidate)
                 cuts.add(candidate)
             if trial >= _PATIENCE or not moved:
                 # The cuts know more by now than the curvature of a side of a kink.
@@ -145,26 +162,41 @@ class Newton(Solver, name="newton"):
                 if balanced.value <= point.value + _WORTHWHILE * min(slope, -_ROUNDING):
                     found.point = balanced
                     return found
+                found.keep(balanced)
                 cuts.add(balanced)
-            target, bound = model.minimizer_above(cuts)
-            found.bound = max(found.bound, bound)
+            target, proof = model.minimizer_above(cuts)
+            if proof is not None and proof.bound > found.bound:
+                found.proof = proof
             if certify(point, domain, tol, found.bound).converged:
                 found.point = point
                 return found
+        if found.lowest is not None and found.lowest.value < point.value - point.slack:
+            # Less than a step should do, but more than none.
+            found.point = found.lowest
         return found
 
 
 @dataclass
 class Found:
-    """What a search has found: a point, the inner solves it took, and a lower bound on F.
+    """What a search has found: a point, the inner solves it took, and what they prove of F.
 
     `stiffness` is the factor of curvatures for the next model.
     """
 
     point: Evaluation | None
     n_solves: int
-    bound: float = -np.inf
+    proof: Proof | None = None
     stiffness: float = 1.0
+    #: The trial with the least F.
+    lowest: Evaluation | None = None
+
+    def keep(self, trial: Evaluation) -> None:
+        if self.lowest is None or trial.value < self.lowest.value:
+            self.lowest = trial
+
+    @property
+    def bound(self) -> float:
+        return -np.inf if self.proof is None else self.proof.bound
 
 
 @dataclass(frozen=True)
@@ -215,19 +247,19 @@ class Model:
             target = self.domain.maximizer(point.gains)
         return target
 
-    def minimizer_above(self, cuts: Cuts) -> tuple[Array, float]:
-        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove."""
-        constant, slope = plane(self.point)
-        constants = np.append(cuts.constants, constant)
-        slopes = np.vstack([cuts.slopes, slope])
+    def minimizer_above(self, cuts: Cuts) -> tuple[Array, Proof | None]:
+        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove.
+
+        The plane at the point of the model is one of them.
+        """
+        constant, _ = plane(self.point)
         linear = -self.quadratic @ self.point.weights
-        solved = minimize_above_planes(
-            linear, self.quadratic, self.domain, self.lower, (constants - constant, slopes)
-        )
+        planes = (cuts.constants - constant, cuts.slopes)
+        solved = minimize_above_planes(linear, self.quadratic, self.domain, self.lower, planes)
         if solved is None:
-            return self.domain.maximizer(self.point.gains), -np.inf
+            return self.domain.maximizer(self.point.gains), None
         target, shares = solved
-        return target, mixed_bound(constants, slopes, shares, self.domain)
+        return target, cuts.proof(shares, self.domain)
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
