@@ -4,10 +4,10 @@
 
 Each seed draws an estimator, a stack of hard kernels (low rank, near duplicates, scales 1e12
 apart, offsets in the data, zero and constant kernels, slightly indefinite ones), its parameters
-(tiny and huge regularisation, p from 1 to ∞, several solvers and tolerances) and fits it. The oracle
-(:mod:`benchmarks._certificate_oracle`) computes the duality gap again from the kernels and the
-returned model, in extended precision. A fit that claims to have converged and whose gap is above
-twice its tolerance is listed; ``--seed`` runs that one alone.
+(tiny and huge regularisation, p from 1 to ∞, several solvers and tolerances) and fits it. The
+oracle (:mod:`benchmarks._certificate_oracle`) computes the duality gap again from the kernels and
+the returned model, in extended precision. A fit that claims to have converged and whose gap is
+above twice its tolerance is listed; ``--seed`` runs that one alone.
 """
 
 from __future__ import annotations

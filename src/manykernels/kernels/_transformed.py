@@ -93,6 +93,26 @@ class TransformedKernels(ABC):
         part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
         return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
 
+    def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).
+
+        Entries of size ``√(s_r s_c)`` are added up, s being the diagonal before centring, which
+        is part of (*): ``|K_j(r, r)| + 2|o_j(r)|``. Each is known to the last of its digits, and
+        a sum of m products with ``right`` loses √m times that, as in a random walk: the product
+        of row r is off by about ``ε √s_r ‖√s ∘ right‖₂ √m``, or with few columns in use by
+        ``ε √s_r ‖√s ∘ right‖₁``. Errors of rows are independent of each other, so with `left`
+        they add up to no more than ``ε ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``.
+        """
+        assert self.row_diag is not None
+        sizes = np.abs(self.row_diag)
+        if self._row_offset is not None:
+            sizes = sizes + 2.0 * np.abs(self._row_offset)
+        roots = np.sqrt(sizes)
+        first = roots @ np.abs(left)
+        second = np.sqrt(sizes @ right**2)
+        errors: np.ndarray = np.finfo(float).eps * np.sum(first * second, axis=1)
+        return errors
+
     def _check_weights(self, weights: Any) -> np.ndarray:
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != (self.n_kernels,):

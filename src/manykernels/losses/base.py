@@ -29,6 +29,10 @@ class KernelOperator(Protocol):
 
     def kernel(self, which: int) -> Array: ...
 
+    def form_errors(self, left: Array, right: Array) -> Array:
+        """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
+        ...
+
     def __getitem__(self, key: Any) -> Self: ...
 
 
@@ -45,7 +49,7 @@ class Evaluation(Protocol):
 
     @property
     def gains(self) -> Array:
-        """``−∂F/∂β``, non-negative."""
+        """``−∂F/∂β``, non-negative but for rounding if kernels are positive semi-definite."""
         ...
 
     @property
@@ -55,7 +59,12 @@ class Evaluation(Protocol):
 
     @property
     def rounding(self) -> float:
-        """How large F may be where it is zero but for rounding."""
+        """Rounding error of `value` and `slack` besides that of the products with kernels."""
+        ...
+
+    @property
+    def gain_errors(self) -> Array:
+        """Rounding errors of the gains, and of what a kernel of weight 1 adds to `value`."""
         ...
 
     @property
@@ -66,6 +75,10 @@ class Evaluation(Protocol):
     @property
     def dual(self) -> Array:
         """The inner solution α* that attains F, (n_samples, n_outputs)."""
+        ...
+
+    def reassessed(self) -> Evaluation:
+        """The same model, judged by products fresh from the kernels; itself if they are."""
         ...
 
     def hessian(self) -> Array:
@@ -127,7 +140,7 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        F at the weights found.
+        F at the weights found, as the model found attains it.
     dual : float
         A lower bound on F over the whole weight domain.
     gap : float
@@ -135,7 +148,15 @@ class Certificate:
     tol : float
         The relative gap asked for.
     rounding : float
-        How large `primal` may be where it is zero but for rounding; a gap of that size is none.
+        Estimated rounding error of `gap`.
+
+    Examples
+    --------
+    >>> from manykernels.losses import Certificate
+    >>> Certificate(primal=2.0, dual=1.9999999, gap=1e-7, tol=1e-6).status
+    'certified'
+    >>> Certificate(primal=2.0, dual=2.0, gap=0.0, tol=1e-6, rounding=1e-3).status
+    'limited by rounding'
     """
 
     primal: float
@@ -147,9 +168,46 @@ class Certificate:
     @property
     def rel_gap(self) -> float:
         """``gap / |primal|``."""
-        return self.gap / abs(self.primal) if self.primal else self.gap
+        return self._relative(self.gap)
+
+    @property
+    def rel_rounding(self) -> float:
+        """``rounding / |primal|``."""
+        return self._relative(self.rounding)
+
+    def _relative(self, size: float) -> float:
+        return size / abs(self.primal) if self.primal else size
 
     @property
     def converged(self) -> bool:
-        """Whether `rel_gap` is within `tol`, or `gap` is rounding."""
-        return self.rel_gap <= self.tol or self.gap <= self.rounding
+        """Whether both the relative gap and its rounding error are within `tol`."""
+        return self.rel_gap <= self.tol and self.rel_rounding <= self.tol
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing left to gain: the gap is within `tol`, or it is rounding."""
+        return self.gap <= max(self.tol * abs(self.primal), self.rounding) or self.converged
+
+    @property
+    def status(self) -> str:
+        """ "certified", "limited by rounding" or "stopped"."""
+        if self.converged:
+            return "certified"
+        limited = self.gap <= self.tol * abs(self.primal) + self.rounding
+        return "limited by rounding" if limited else "stopped"
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence."""
+        return _MESSAGES[self.status].format(self)
+
+
+_MESSAGES = {
+    "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
+    "tol={0.tol:g}.",
+    "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
+    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
+    "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
+    "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
+    "that far from optimal.",
+}

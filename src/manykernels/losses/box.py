@@ -14,13 +14,15 @@ where S are the variables of output k that are free to move: as β moves, the ot
 bounds and ``M (dv_S, db) = −(dK v)_S``. Where variables are about to leave their bounds F has a
 kink in its slope and the Hessian is that of one side: a model, which a line search keeps honest.
 
-Programs are solved to a relative gap. `value` is the upper bound P of that gap, the gains belong
-to the lower bound D, which is linear in β for the v found; `slack` is the difference.
+Programs are solved to a relative gap. `value` is the upper bound P of that gap, attained by the
+machine ``t v`` with its bias (see :meth:`~manykernels.smo.program.BoxProblem.machine`), the gains
+belong to the lower bound D, which is linear in β for the v found; `slack` is the difference.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -108,7 +110,11 @@ class BoxLoss:
             ascent.f = np.ascontiguousarray(product)
         solutions = [ascent.solution() for ascent in ascents]
         gains = 0.5 * np.einsum("jmk,mk->j", products, dual)
-        return BoxEvaluation(weights, np.maximum(gains, 0.0), solutions, products, ascents, self)
+        return BoxEvaluation(weights, gains, solutions, self, products, ascents)
+
+    def form_errors(self, left: Array, right: Array) -> Array:
+        """Rounding errors of ``tr(leftᵀ K_j right)`` for every weight."""
+        return self.kernels.form_errors(left, right)
 
     def products(self, dual: Array) -> Array:
         """``K_j v`` for every weight and output, (n_weights, m, n_outputs)."""
@@ -138,6 +144,7 @@ class BoxPoint:
     weights: Array
     gains: Array
     solutions: list[BoxSolution] = field(repr=False)
+    _loss: BoxLoss = field(repr=False)
 
     @property
     def value(self) -> float:
@@ -146,8 +153,14 @@ class BoxPoint:
 
     @property
     def rounding(self) -> float:
-        """What ``½vᵀKv`` cannot tell from zero."""
+        """Of the losses of samples, which are differences of c, f and b."""
         return float(sum(solution.rounding for solution in self.solutions))
+
+    @cached_property
+    def gain_errors(self) -> Array:
+        """Of ``½vᵀK_jv``, and of P, where an error of f costs what the loss makes of it."""
+        reaches = np.column_stack([solution.reach for solution in self.solutions])
+        return self._loss.form_errors(reaches, self.dual)
 
     @property
     def hyperbolic(self) -> bool:
@@ -165,6 +178,11 @@ class BoxPoint:
         return np.column_stack([solution.v for solution in self.solutions])
 
     @property
+    def coefficients(self) -> Array:
+        """``t v``, those of the machines whose P is the value, (m, n_outputs)."""
+        return np.column_stack([solution.scale * solution.v for solution in self.solutions])
+
+    @property
     def biases(self) -> Array:
         """b of every output."""
         return np.array([solution.bias for solution in self.solutions])
@@ -176,7 +194,10 @@ class BoxEvaluation(BoxPoint):
 
     _products: Array = field(repr=False)
     _ascents: list[Ascent] = field(repr=False)
-    _loss: BoxLoss = field(repr=False)
+
+    def reassessed(self) -> BoxEvaluation:
+        """Itself: the products are fresh at every point."""
+        return self
 
     def hessian(self) -> Array:
         """``∇²F`` on the free variables, as if the others stayed at their bounds."""

@@ -107,7 +107,7 @@ class KimLoss:
         z = self.signs * self.roots - within
         self._multiply(z)
         products = self._flat_products
-        gains = np.maximum(matmul(products, z, scale=1.0 / self.reg), 0.0)
+        gains = matmul(products, z, scale=1.0 / self.reg)
         outputs = blas.dgemv(1.0 / self.reg, products.T, weights)
         midpoint = float(matmul(self._classes.T, outputs).mean())
         slack = float(np.sum((within - self._within(outputs)) ** 2))
@@ -206,8 +206,21 @@ class KimEvaluation:
     _loss: KimLoss = field(repr=False)
     _within: Array = field(repr=False)
 
-    rounding: ClassVar[float] = 0.0
     hyperbolic: ClassVar[bool] = True
+
+    @property
+    def rounding(self) -> float:
+        """Of sums that are no larger than the value."""
+        return float(np.finfo(float).eps * abs(self.value))
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of ``zᵀK_jz/λ``."""
+        return self._loss.kernels.form_errors(self.dual, self.dual) / self._loss.reg
+
+    def reassessed(self) -> KimEvaluation:
+        """Itself: the products are fresh at every point."""
+        return self
 
     @property
     def ratio(self) -> float:

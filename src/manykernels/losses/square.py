@@ -11,6 +11,14 @@ of Yan 2012 (4)). One Cholesky factorisation A = RᵀR serves all: F and U by tw
 solves, g by one product per kernel, and the Hessian by one triangular solve with the n·c
 columns K_jU, since ``tr((K_iU)ᵀA⁻¹(K_jU)) = ⟨R⁻ᵀK_iU, R⁻ᵀK_jU⟩``.
 
+What the factorisation has lost is told by the products K_jU. Whatever U is, with the residual
+``E = H − AU`` and r the least coefficient of I in A (1 here)
+
+    D(U, β) = 2 tr(HᵀU) − tr(UᵀAU) = tr(Uᵀ(H + E)) ≤ F(β) = D + tr(EᵀA⁻¹E) ≤ D + ‖E‖²/r
+
+and D is linear in β with slopes −g(U). So ``D + ‖E‖²/r`` is the value, which for r = 1 is the
+primal objective ``‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ`` of the discriminant U/λ, ``‖E‖²/r`` its slack.
+
 Sample weights w turn the inner problem into ``min_f Σ_i w_i ‖h_i − f(x_i)‖² + λ‖f‖²``, which
 is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 """
@@ -108,10 +116,20 @@ class SquareLoss:
 
     def _arrive(self, weights: Array, solution: Array) -> SquareEvaluation:
         """The evaluation of weights whose factor and products are in place."""
-        gains = matmul(self._flat_products, solution.T.reshape(-1), scale=1.0 / self.reg)
-        value = float(np.vdot(self._rotated_targets, solution))
-        self._latest = SquareEvaluation(weights, value, np.maximum(gains, 0.0), self, solution)
+        products = self._flat_products
+        gains = matmul(products, solution.T.reshape(-1), scale=1.0 / self.reg)
+        combined = matmul(products.T, weights, scale=1.0 / self.reg)
+        residual = self._rotated_targets - combined.reshape(solution.T.shape).T
+        residual -= self.fixed_ridge * solution
+        slack = float(np.vdot(residual, residual)) / self.ridge(weights)
+        value = float(np.vdot(solution, self._rotated_targets + residual)) + slack
+        self._latest = SquareEvaluation(weights, value, gains, self, solution, slack)
         return self._latest
+
+    def form_errors(self, solution: Array) -> Array:
+        """Rounding errors of ``tr(UᵀK_jU)/λ``."""
+        columns = solution if self.roots is None else solution * self.roots
+        return self.kernels.form_errors(columns, columns) / self.reg
 
     def _multiply(self, solution: Array) -> None:
         """K_jU for all kernels, into the same memory each time."""
@@ -238,9 +256,23 @@ class SquareEvaluation:
     gains: Array
     _loss: SquareLoss = field(repr=False)
     _solution: Array = field(repr=False)
-    #: The inner problem is solved exactly, and F is far from zero.
-    slack = rounding = 0.0
+    slack: float = 0.0
     hyperbolic = True
+
+    @property
+    def rounding(self) -> float:
+        """Of the inner product of U and H."""
+        terms = self._loss.rotated_targets * self._solution
+        return float(np.finfo(float).eps * np.abs(terms).sum())
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of ``tr(UᵀK_jU)/λ``."""
+        return self._loss.form_errors(self._solution)
+
+    def reassessed(self) -> SquareEvaluation:
+        """Itself: the products are fresh at every point."""
+        return self
 
     @property
     def outputs(self) -> Array:

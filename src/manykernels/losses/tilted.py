@@ -73,6 +73,13 @@ class TiltedEvaluation:
         return self.scale * self.plain.rounding
 
     @property
+    def gain_errors(self) -> Array:
+        return self.scale * self.plain.gain_errors
+
+    def reassessed(self) -> TiltedEvaluation:
+        return TiltedEvaluation(self.plain.reassessed(), self.scale, self.tilt)
+
+    @property
     def hyperbolic(self) -> bool:
         return self.plain.hyperbolic
 

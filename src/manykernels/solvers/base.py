@@ -60,10 +60,14 @@ def certify(
     F by more than ``(b − β)·g``. At the inner optimum this is the true primal–dual gap. An
     evaluation that is not exact adds its own `slack`. `bound` is what other weights have proved
     about the minimum before.
+
+    Gains off by ε_j move the value by no more than ``β·ε``, and the bound by ``σ_B(ε)``.
     """
     gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
     dual = max(evaluation.value - gap - evaluation.slack, bound)
-    return Certificate(evaluation.value, dual, evaluation.value - dual, tol, evaluation.rounding)
+    errors = evaluation.gain_errors
+    rounding = evaluation.rounding + float(evaluation.weights @ errors) + domain.support(errors)
+    return Certificate(evaluation.value, dual, evaluation.value - dual, tol, rounding)
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,8 @@ class Walk:
         self.n_inner_solves = 0
         self._best: Evaluation | None = None
         self._bound = float("-inf")
+        # The point that has proved the bound, if one has.
+        self._prover: Evaluation | None = None
 
     def arrive(
         self, point: Evaluation, n_inner_solves: int = 1, bound: float = float("-inf")
@@ -177,11 +183,15 @@ class Walk:
         self.n_inner_solves += n_inner_solves
         if self._best is None or point.value <= self._best.value:
             self._best = point
-        self._bound = certify(point, self.domain, self.tol, max(self._bound, bound)).dual
+        own = certify(point, self.domain, self.tol).dual
+        if own >= max(self._bound, bound):
+            self._bound, self._prover = own, point
+        elif bound > self._bound:
+            self._bound, self._prover = bound, None
         progress = Progress(len(self.history), self.n_inner_solves, self.certificate)
         self.history.append(progress)
         stop = self.observer is not None and self.observer(progress)
-        return bool(stop) or self.certificate.converged or progress.iteration >= self.max_iter
+        return bool(stop) or self.certificate.exhausted or progress.iteration >= self.max_iter
 
     @property
     def best(self) -> Evaluation:
@@ -195,10 +205,16 @@ class Walk:
         return certify(self.best, self.domain, self.tol, self._bound)
 
     def solution(self, status: str) -> Solution:
+        """The best weights and what a look at the kernels, not the way here, proves of them."""
+        found = self.best.reassessed()
+        bound = self._bound
+        if self._prover is not None:
+            proved = found if self._prover is self.best else self._prover.reassessed()
+            bound = certify(proved, self.domain, self.tol).dual
         return Solution(
-            weights=self.best.weights,
-            certificate=self.certificate,
-            evaluation=self.best,
+            weights=found.weights,
+            certificate=certify(found, self.domain, self.tol, bound),
+            evaluation=found,
             n_iter=len(self.history),
             n_inner_solves=self.n_inner_solves,
             history=self.history,

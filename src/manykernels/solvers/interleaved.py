@@ -118,7 +118,7 @@ def _settled(point: InexactBoxPoint, ascent: BoxAscent, domain: Domain) -> Inexa
 
 def _follow(weights: Array, gains: Array, domain: Domain, pace: float) -> Array:
     """Weights moved by the relaxed analytic update; kernels without weight or gain stay out."""
-    if not (weights * gains).any():
+    if not (weights * gains > 0.0).any():
         return weights
     with np.errstate(divide="ignore", invalid="ignore"):
         before = np.log(weights)
