@@ -196,6 +196,10 @@ class ShrunkEvaluation:
         self.weights, self.value = point.weights, point.value
         self.gains = t**2 * point.gains
         self.slack = (1 - t) ** 2 * point.value
+        self.gain_errors = point.gain_errors
+
+    def reassessed(self):
+        return self
 
     def model_hessian(self, gap):
         return self.point.model_hessian(gap)

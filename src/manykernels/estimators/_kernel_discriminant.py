@@ -83,7 +83,7 @@ class KernelDiscriminant(
         stack = transform.fit_transform(stack, labels, weights)
         self.priors_ = self._checked_priors(np.bincount(labels, weights=weights))
         loss = self._make_loss(stack, labels, weights)
-        solution = self._minimize(loss, solver, self._observer(task, X, y))
+        solution = self._minimize(loss, solver, self._observer(task, X, y), stack.names)
         self._warn_unless_converged(solution)
         self.weights_ = loss.kernel_weights(solution.weights)
         self.reg_ = loss.regularization(solution.weights)

@@ -15,6 +15,7 @@ from .._sklearn import Interval
 from ..domains import lp_domain
 from ..losses import Outline
 from ..solvers import SOLVERS, Problem, Progress, Solution, Solver, refuse_unfit
+from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
 from ._rows import RowWeights
 
 
@@ -68,14 +69,18 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
 
         return observer
 
-    def _minimize(self, loss: Any, solver: Any, observer: Any) -> Solution:
-        return solver.solve(
+    def _minimize(self, loss: Any, solver: Any, observer: Any, names: list[str]) -> Solution:
+        """Solve for the weights of kernels with these names."""
+        domain = lp_domain(self.p)
+        solution: Solution = solver.solve(
             loss,
-            lp_domain(self.p),
+            domain,
             tol=self.tol,
             max_iter=self._iteration_limit(solver),
             observer=observer,
         )
+        refuse_indefinite(solution, domain, loss, names)
+        return solution
 
     def _record(self, solution: Solution, solver: Any) -> None:
         """What the way of the solver was, as attributes."""
@@ -92,12 +97,17 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
     def _warn_unless_converged(self, solution: Solution, *, frames: int = 2) -> None:
         """Warn where fit was called: `frames` calls up, of which its wrapper is one."""
         certificate = solution.certificate
-        if not certificate.converged:
-            remark = f" ({status})" if (status := getattr(solution, "status", "")) else ""
-            warnings.warn(
-                f"{type(self).__name__} stopped at relative gap {certificate.rel_gap:.2e} > "
+        if certificate.converged:
+            return
+        name, remark = type(self).__name__, getattr(solution, "status", "")
+        if certificate.status == "stopped":
+            remark = f" ({remark})" if remark else ""
+            other = "" if self.solver == DEFAULT_SOLVER else f', or use solver="{DEFAULT_SOLVER}"'
+            message = (
+                f"{name} stopped at relative gap {certificate.rel_gap:.2e} > "
                 f"tol={self.tol:g}{remark}; the weights are at most that far from optimal. "
-                'Raise max_iter or tol, or use solver="newton".',
-                ConvergenceWarning,
-                stacklevel=2 + frames,
+                f"Raise max_iter or tol{other}."
             )
+        else:
+            message = f"{name} is {certificate.status}. {certificate.message}"
+        warnings.warn(message, ConvergenceWarning, stacklevel=2 + frames)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
+
+import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Certificate, Evaluation, Loss, Outline
@@ -68,6 +70,47 @@ def certify(
     errors = evaluation.gain_errors
     rounding = evaluation.rounding + float(evaluation.weights @ errors) + domain.support(errors)
     return Certificate(evaluation.value, dual, evaluation.value - dual, tol, rounding)
+
+
+def refuse_indefinite(
+    solution: Solution, domain: Domain, loss: HasKernels, names: list[str]
+) -> None:
+    """Raise ValueError if a kernel cannot be positive semi-definite, as the problem supposes.
+
+    A quadratic form below zero proves it: the loss would rise with the weight of that kernel. So
+    does a value below what has been proved of the minimum. Neither matters within the tolerance.
+    """
+    certificate, evaluation = solution.certificate, solution.evaluation
+    allowed = certificate.tol * abs(certificate.primal)
+    gains = loss.kernel_weights(evaluation.gains)
+    lowest = gains + loss.kernel_weights(evaluation.gain_errors)
+    rises = [domain.support(row) for row in np.diag(np.maximum(-lowest, 0.0))]
+    worst = int(np.argmax(rises))
+    proved = rises[worst] > allowed
+    if not proved and certificate.gap < -allowed - certificate.rounding:
+        kernels = [loss.kernel(len(evaluation.gains) - len(names) + j) for j in range(len(names))]
+        worst = int(np.argmin([np.linalg.eigvalsh(kernel)[0] for kernel in kernels]))
+        proved = True
+    if proved:
+        raise ValueError(
+            f"Kernel {names[worst]!r} is not positive semi-definite: its part in the objective is "
+            f"{gains[worst]:.3g}, where none is below zero, and the relative gap "
+            f"{certificate.rel_gap:.2g} proves nothing. Build the stack with "
+            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, raise reg, or '
+            "leave the kernel out."
+        )
+
+
+class HasKernels(Protocol):
+    """What is asked of a loss to name a kernel."""
+
+    def kernel_weights(self, weights: Array) -> Array:
+        """Those of the weights that belong to kernels."""
+        ...
+
+    def kernel(self, which: int) -> Array:
+        """The matrix that a weight belongs to."""
+        ...
 
 
 @dataclass(frozen=True)
