@@ -68,9 +68,18 @@ def fisher_targets(labels: Any, mass: Any) -> Any:
 
 
 def fisher_bounds(
-    kernels: list[Any], labels: Any, mass: Any, reg: float, weights: Any, p: float
+    kernels: list[Any],
+    labels: Any,
+    mass: Any,
+    reg: float,
+    weights: Any,
+    p: float,
+    witness: Any,
 ) -> Bounds:
-    """Of a Fisher discriminant at its weights; `kernels` as normalised, not centred."""
+    """Of a Fisher discriminant at its weights; `kernels` as normalised, not centred.
+
+    Here and below `witness` is a dual point that is said to prove much; it is tried as well.
+    """
     roots = np.sqrt(np.asarray(mass, dtype=Wide))[:, None]
     parts = [roots * centred(kernel, mass)[0] * roots.T / Wide(reg) for kernel in kernels]
     targets = roots * fisher_targets(labels, mass)
@@ -80,9 +89,18 @@ def fisher_bounds(
     solution = _solve_definite(system, targets)
     if solution is None:
         return Bounds(np.inf, -np.inf)
+    upper = np.sum(targets * solution)
+    lower = _fisher_lower(parts, targets, solution, p)
+    if witness is not None:
+        lower = max(lower, _fisher_lower(parts, targets, witness.astype(Wide) / roots, p))
+    return Bounds(upper, lower)
+
+
+def _fisher_lower(parts: list[Any], targets: Any, solution: Any, p: float) -> Any:
+    """What U proves, scaled at its best."""
     gains = np.array([np.sum(solution * (part @ solution)) for part in parts])
-    linear = np.sum(targets * solution)
-    return Bounds(linear, 2 * linear - np.sum(solution**2) - support(gains, p))
+    quadratic = np.sum(solution**2) + support(gains, p)
+    return np.sum(targets * solution) ** 2 / quadratic
 
 
 def _solve_definite(matrix: Any, right: Any) -> Any:
@@ -167,23 +185,32 @@ def machine_bounds(
     biases: Any,
     weights: Any,
     p: float,
+    witness: Any,
 ) -> Bounds:
     """Of machines that share their weights; `kernels` are those of the loss."""
     weights = np.asarray(weights, dtype=Wide)
     coefficients = np.asarray(coefficients, dtype=Wide)
     combined = sum(weight * kernel for weight, kernel in zip(weights, kernels, strict=True))
-    upper = linear = quadratic = Wide(0)
-    gains = np.zeros(len(kernels), dtype=Wide)
-    scalable = True
+    upper = Wide(0)
     for machine, column, bias in zip(machines, coefficients, biases, strict=True):
         upper += machine.primal(column, combined @ column, bias)
-        v = machine.feasible(column)
-        scalable = scalable and machine.total == 0.0
+    lower = _machine_lower(kernels, machines, coefficients, p)
+    if witness is not None:
+        lower = max(lower, _machine_lower(kernels, machines, witness.T, p))
+    return Bounds(upper, lower)
+
+
+def _machine_lower(kernels: list[Any], machines: list[Machine], points: Any, p: float) -> Any:
+    """What points, made feasible and scaled at their best, prove of the minimum."""
+    linear = quadratic = Wide(0)
+    gains = np.zeros(len(kernels), dtype=Wide)
+    for machine, point in zip(machines, points, strict=True):
+        v = machine.feasible(point)
         first, second = machine.unpenalised(v)
         linear, quadratic = linear + first, quadratic + second
         gains += np.array([v @ (kernel @ v) / 2 for kernel in kernels])
     quadratic += support(gains, p)
     scale = Wide(1)
-    if scalable and quadratic > 0:
+    if quadratic > 0 and all(machine.total == 0.0 for machine in machines):
         scale = np.clip(linear / (2 * quadratic), Wide(0), Wide(1))
-    return Bounds(upper, scale * linear - scale**2 * quadratic)
+    return scale * linear - scale**2 * quadratic

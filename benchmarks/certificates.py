@@ -174,10 +174,12 @@ def draw(seed: int) -> Fit:
 
 def judge(fit: Fit, model: Any) -> Bounds:
     """What the oracle says of a fitted model."""
+    witness = getattr(model.certificate_, "dual_point", None)
     mass = np.ones(len(fit.kernels[0])) if fit.mass is None else fit.mass
     kernels = _normalized(fit, mass)
     if isinstance(model, MKFDA):
-        return fisher_bounds(kernels, fit.y, Wide(1) * mass, model.reg, model.weights_, model.p)
+        reg, weights = model.reg, model.weights_
+        return fisher_bounds(kernels, fit.y, Wide(1) * mass, reg, weights, model.p, witness)
     coefficients = np.zeros((len(model.dual_coef_), len(mass)))
     coefficients[:, model.support_] = model.dual_coef_
     biases = model.intercept_.astype(Wide)
@@ -188,7 +190,8 @@ def judge(fit: Fit, model: Any) -> Bounds:
         offset = sum(w * pair[1] for w, pair in zip(model.weights_, pairs, strict=True))
         biases = biases + coefficients.astype(Wide) @ offset
     machines = _machines(fit, model, mass)
-    return machine_bounds(kernels, machines, coefficients, biases, model.weights_, model.p)
+    weights = model.weights_
+    return machine_bounds(kernels, machines, coefficients, biases, weights, model.p, witness)
 
 
 def _normalized(fit: Fit, mass: Any) -> list[Any]:
@@ -250,7 +253,10 @@ def examine(seed: int) -> Verdict:
     except ValueError as error:
         return Verdict(seed, f"{fit.title}: {error}", "refused")
     certificate = model.certificate_
-    found = judge(fit, model).relative_gap
+    bounds = judge(fit, model)
+    # A claimed objective that is not that of the model is as wrong as a claimed gap.
+    off = abs(certificate.primal - bounds.upper) / (abs(bounds.upper) or 1.0)
+    found = max(bounds.relative_gap, float(off))
     claimed, tol = certificate.rel_gap, certificate.tol
     status = getattr(certificate, "status", "certified" if certificate.converged else "stopped")
     return Verdict(seed, fit.title, status, claimed, found, tol, warned)

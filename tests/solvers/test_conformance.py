@@ -189,7 +189,7 @@ class Shrunk:
 
 
 class ShrunkEvaluation:
-    rounding, hyperbolic = 0.0, True
+    rounding, hyperbolic, dual = 0.0, True, None
 
     def __init__(self, point, t):
         self.point = point

@@ -33,6 +33,7 @@ class Value:
     gains: np.ndarray
     slack: float = 0.0
     rounding: float = 0.0
+    dual: None = None
 
     @property
     def gain_errors(self):

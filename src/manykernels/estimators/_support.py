@@ -158,10 +158,16 @@ def _joined(solutions: list[Solution], tol: float) -> Solution:
         return solutions[0]
     parts = [solution.certificate for solution in solutions]
     primal, dual = sum(part.primal for part in parts), sum(part.dual for part in parts)
+    points = [part.dual_point for part in parts if part.dual_point is not None]
     return Solution(
         weights=np.concatenate([solution.weights for solution in solutions]),
         certificate=Certificate(
-            primal, dual, primal - dual, tol, sum(part.rounding for part in parts)
+            primal,
+            dual,
+            primal - dual,
+            tol,
+            sum(part.rounding for part in parts),
+            np.hstack(points) if len(points) == len(parts) else None,
         ),
         evaluation=solutions[0].evaluation,
         n_iter=sum(solution.n_iter for solution in solutions),

@@ -6,7 +6,8 @@ semi-definite its *gains* ``g_j = −∂F/∂β_j`` are non-negative.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -128,6 +129,13 @@ class Loss(Protocol):
         """Solve the inner problem at `weights`."""
         ...
 
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What dual variables, as an evaluation has them, prove of the minimum over a domain.
+
+        From products fresh from the kernels, whatever the variables; `support` is σ_B.
+        """
+        ...
+
     def coarse(self) -> Loss | None:
         """A much cheaper loss with a nearby minimiser, or None if that does not pay."""
         ...
@@ -149,6 +157,9 @@ class Certificate:
         The relative gap asked for.
     rounding : float
         Estimated rounding error of `gap`.
+    dual_point : ndarray of shape (n_samples, n_outputs) or None
+        Dual variables α that prove `dual`, ``D(α, b) ≥ dual`` for all weights b: those of the
+        model, or where F has a kink a mixture of others.
 
     Examples
     --------
@@ -164,6 +175,7 @@ class Certificate:
     gap: float
     tol: float
     rounding: float = 0.0
+    dual_point: Array | None = field(default=None, repr=False, compare=False)
 
     @property
     def rel_gap(self) -> float:

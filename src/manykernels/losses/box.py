@@ -21,6 +21,7 @@ belong to the lower bound D, which is linear in β for the v found; `slack` is t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -131,6 +132,16 @@ class BoxLoss:
     def dual_program(self) -> DualProgram:
         """F as a maximum, for those who want to solve it at once with the weights."""
         return DualProgram.of(self.problems)
+
+    def dual_of(self, v: Array) -> Array:
+        """v itself."""
+        return v
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What v, made feasible and scaled at its best, proves of the minimum over a domain."""
+        program = self.dual_program()
+        v = program.feasible(dual)
+        return program.lower_bound(v, self.products(v), support)
 
     def coarse(self) -> BoxLoss | None:
         """None."""

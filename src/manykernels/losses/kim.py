@@ -38,6 +38,7 @@ papers' λ = 1e-8, enters `value` and `slack`: the certificate stays true.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -114,6 +115,15 @@ class KimLoss:
         value = slack - float(weights @ gains + np.sum(within**2))
         self._latest = KimEvaluation(weights, value, gains, slack, midpoint, self, within)
         return self._latest
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """``−‖Pv‖² − σ_B(g)`` of the v that u stands for: D is linear in θ."""
+        z = dual[:, 0] / self.roots
+        within = self._within(self.signs * self.roots - z)
+        z = self.signs * self.roots - within
+        products = self.kernels.apply((self.roots * z)[:, None])[:, :, 0]
+        gains = products @ (self.roots * z) / self.reg
+        return -float(np.sum(within**2)) - support(gains)
 
     def _within(self, columns: Array) -> Array:
         """P @ columns: class means taken away."""

@@ -25,6 +25,7 @@ is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -182,6 +183,17 @@ class SquareLoss:
     def dual_program(self) -> DualProgram:
         """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""
         return DualProgram.free(np.sqrt(2.0) * self._rotated_targets, self.fixed_ridge)
+
+    def dual_of(self, v: Array) -> Array:
+        """α of ``v = √2 U``, in the columns of the targets."""
+        alpha: Array = np.sqrt(2.0) * (v @ self.rotation.T)
+        return alpha if self.roots is None else alpha * self.roots
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What α, scaled at its best, proves of the minimum over a domain."""
+        plain = dual if self.roots is None else dual / self.roots
+        v = plain @ self.rotation / np.sqrt(2.0)
+        return self.dual_program().lower_bound(v, self.products(v), support)
 
     #: Coefficient of I in A that no weight can change.
     fixed_ridge = 1.0

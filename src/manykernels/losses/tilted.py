@@ -8,7 +8,10 @@ the cheap loss, where a quadratic would have only what is known at one point (Na
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from .base import Array, Evaluation, Loss, Outline
 
@@ -38,6 +41,10 @@ class TiltedLoss:
 
     def evaluate(self, weights: Array) -> TiltedEvaluation:
         return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """None that is known: a model's bound proves nothing of the loss it stands for."""
+        return -np.inf
 
     def coarse(self) -> None:
         """None: the tilt belongs to this loss."""

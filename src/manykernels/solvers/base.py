@@ -53,8 +53,22 @@ class Solution:
     status: str = ""
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the minimum, and the dual variables that prove it, where they are known."""
+
+    value: float = float("-inf")
+    dual: Array | None = field(default=None, repr=False)
+
+    def __lt__(self, other: Bound) -> bool:
+        return self.value < other.value
+
+
+NO_BOUND = Bound()
+
+
 def certify(
-    evaluation: Evaluation, domain: Domain, tol: float, bound: float = float("-inf")
+    evaluation: Evaluation, domain: Domain, tol: float, bound: Bound = NO_BOUND
 ) -> Certificate:
     """Certificate of the weights of `evaluation`.
 
@@ -66,10 +80,12 @@ def certify(
     Gains off by ε_j move the value by no more than ``β·ε``, and the bound by ``σ_B(ε)``.
     """
     gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
-    dual = max(evaluation.value - gap - evaluation.slack, bound)
+    own = Bound(evaluation.value - gap - evaluation.slack, evaluation.dual)
+    best = max(own, bound)
     errors = evaluation.gain_errors
     rounding = evaluation.rounding + float(evaluation.weights @ errors) + domain.support(errors)
-    return Certificate(evaluation.value, dual, evaluation.value - dual, tol, rounding)
+    gap = evaluation.value - best.value
+    return Certificate(evaluation.value, best.value, gap, tol, rounding, best.dual)
 
 
 def refuse_indefinite(
@@ -175,7 +191,7 @@ class Solver(ABC):
         refuse_unfit(self, Problem(loss.outline, domain, tol))
         walk = Walk(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
         status = self._walk(loss, domain, walk, start)
-        return walk.solution(status or "")
+        return walk.solution(loss, status or "")
 
     @abstractmethod
     def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
@@ -212,13 +228,9 @@ class Walk:
         self.history: list[Progress] = []
         self.n_inner_solves = 0
         self._best: Evaluation | None = None
-        self._bound = float("-inf")
-        # The point that has proved the bound, if one has.
-        self._prover: Evaluation | None = None
+        self._bound = NO_BOUND
 
-    def arrive(
-        self, point: Evaluation, n_inner_solves: int = 1, bound: float = float("-inf")
-    ) -> bool:
+    def arrive(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
         """Note a point and what it cost; True if the walk is to end here.
 
         `bound` is a lower bound on the minimum that the solver knows of.
@@ -226,11 +238,8 @@ class Walk:
         self.n_inner_solves += n_inner_solves
         if self._best is None or point.value <= self._best.value:
             self._best = point
-        own = certify(point, self.domain, self.tol).dual
-        if own >= max(self._bound, bound):
-            self._bound, self._prover = own, point
-        elif bound > self._bound:
-            self._bound, self._prover = bound, None
+        proved = certify(point, self.domain, self.tol, max(self._bound, bound))
+        self._bound = Bound(proved.dual, proved.dual_point)
         progress = Progress(len(self.history), self.n_inner_solves, self.certificate)
         self.history.append(progress)
         stop = self.observer is not None and self.observer(progress)
@@ -247,16 +256,19 @@ class Walk:
         """Of the best weights, with the best bound."""
         return certify(self.best, self.domain, self.tol, self._bound)
 
-    def solution(self, status: str) -> Solution:
+    def solution(self, loss: Loss, status: str) -> Solution:
         """The best weights and what a look at the kernels, not the way here, proves of them."""
         found = self.best.reassessed()
-        bound = self._bound
-        if self._prover is not None:
-            proved = found if self._prover is self.best else self._prover.reassessed()
-            bound = certify(proved, self.domain, self.tol).dual
+        certificate = certify(found, self.domain, self.tol)
+        if not certificate.exhausted:
+            # Dual variables of other weights, or a mixture of them, may prove more.
+            bound = self._bound
+            if bound.dual is not None:
+                bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
+            certificate = certify(found, self.domain, self.tol, bound)
         return Solution(
             weights=found.weights,
-            certificate=certify(found, self.domain, self.tol, bound),
+            certificate=certificate,
             evaluation=found,
             n_iter=len(self.history),
             n_inner_solves=self.n_inner_solves,

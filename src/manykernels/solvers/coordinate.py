@@ -107,7 +107,7 @@ def _evaluation(
 ) -> InexactEvaluation:
     """What a sweep has reached; without the weights that are on their way to zero, if better."""
     point = InexactEvaluation.of(loss, ascent, weights)
-    if not point.gains.any():
+    if not (point.gains > 0.0).any():
         return point
     settled = domain.settle(weights, point.gains)
     if not settled.any() or np.array_equal(settled, weights):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Evaluation
+from .base import NO_BOUND, Bound
 
 
 class Cuts:
@@ -33,6 +34,7 @@ class Cuts:
         self._most = most
         self._constants: list[float] = []
         self._slopes: list[Array] = []
+        self._duals: list[Array] = []
 
     def __len__(self) -> int:
         return len(self._constants)
@@ -42,8 +44,10 @@ class Cuts:
         constant, slope = plane(point)
         self._constants.append(constant)
         self._slopes.append(slope)
+        self._duals.append(point.dual)
         if self._most is not None:
-            del self._constants[: -self._most], self._slopes[: -self._most]
+            for kept in (self._constants, self._slopes, self._duals):
+                del kept[: -self._most]
         return constant, slope
 
     @property
@@ -56,6 +60,11 @@ class Cuts:
         """q, (n_cuts, n_kernels)."""
         return np.array(self._slopes)
 
+    @property
+    def duals(self) -> list[Array]:
+        """α of the planes."""
+        return list(self._duals)
+
 
 def plane(point: Evaluation) -> tuple[float, Array]:
     """c and q of the plane at a point."""
@@ -63,10 +72,17 @@ def plane(point: Evaluation) -> tuple[float, Array]:
     return constant, point.gains
 
 
-def mixed_bound(constants: Array, slopes: Array, shares: Array, domain: Domain) -> float:
-    """Lower bound on F that shares of planes prove; they need not sum to one."""
+def mixed_bound(
+    constants: Array, slopes: Array, duals: list[Array], shares: Array, domain: Domain
+) -> Bound:
+    """Lower bound on F that shares of planes prove; they need not sum to one.
+
+    D is concave in α: the mixture of the α_r proves no less.
+    """
     shares = np.maximum(shares, 0.0)
     if not shares.any() or not np.isfinite(shares).all():
-        return -np.inf
+        return NO_BOUND
     shares = shares / shares.sum()
-    return float(shares @ constants) - domain.support(shares @ slopes)
+    value = float(shares @ constants) - domain.support(shares @ slopes)
+    known = [share * dual for share, dual in zip(shares, duals, strict=True) if dual is not None]
+    return Bound(value, sum(known) if len(known) == len(duals) else None)

@@ -107,7 +107,7 @@ class _Pace:
 
 def _settled(point: InexactBoxPoint, ascent: BoxAscent, domain: Domain) -> InexactBoxPoint:
     """The point, or if better the one without the weights that are on their way to zero."""
-    if not point.gains.any():
+    if not (point.gains > 0.0).any():
         return point
     settled = domain.settle(point.weights, point.gains)
     if not settled.any() or np.array_equal(settled, point.weights):

@@ -48,7 +48,7 @@ import numpy as np
 from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from .analytic import updated
-from .base import Solver, Walk, certify
+from .base import NO_BOUND, Bound, Solver, Walk, certify
 from .cuts import Cuts, mixed_bound, plane
 from .quadratic import minimize_above_planes, minimize_quadratic
 
@@ -163,7 +163,7 @@ class Found:
 
     point: Evaluation | None
     n_solves: int
-    bound: float = -np.inf
+    bound: Bound = NO_BOUND
     stiffness: float = 1.0
 
 
@@ -215,7 +215,7 @@ class Model:
             target = self.domain.maximizer(point.gains)
         return target
 
-    def minimizer_above(self, cuts: Cuts) -> tuple[Array, float]:
+    def minimizer_above(self, cuts: Cuts) -> tuple[Array, Bound]:
         """Where the greatest of the cuts, plus the quadratic, is least; and what they prove."""
         constant, slope = plane(self.point)
         constants = np.append(cuts.constants, constant)
@@ -225,9 +225,10 @@ class Model:
             linear, self.quadratic, self.domain, self.lower, (constants - constant, slopes)
         )
         if solved is None:
-            return self.domain.maximizer(self.point.gains), -np.inf
+            return self.domain.maximizer(self.point.gains), NO_BOUND
         target, shares = solved
-        return target, mixed_bound(constants, slopes, shares, self.domain)
+        duals = [*cuts.duals, self.point.dual]
+        return target, mixed_bound(constants, slopes, duals, shares, self.domain)
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:

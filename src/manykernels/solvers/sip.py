@@ -39,7 +39,7 @@ from scipy import sparse
 from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from ._needs import on_a_simplex
-from .base import Need, Problem, Solver, Walk
+from .base import NO_BOUND, Need, Problem, Solver, Walk
 from .cuts import Cuts, mixed_bound
 
 # The feasibility tolerance of linear programs: what cuts cannot tell apart.
@@ -88,13 +88,13 @@ class SIP(Solver, name="sip"):
         point = loss.evaluate(weights)
         master = _master(domain, point.value, loss.n_kernels)
         cuts = Cuts()
-        least = bound = -np.inf
+        least, bound = -np.inf, NO_BOUND
         while not walk.arrive(point, bound=bound) and not _rise(point, least) <= eps:
             master.add_cut(*cuts.add(point))
             weights, least, mixture, failure = master.solve(point.weights)
             if failure:
                 return f"the master problem with {len(cuts)} cuts ended as {failure}"
-            bound = mixed_bound(cuts.constants, cuts.slopes, mixture, domain)
+            bound = mixed_bound(cuts.constants, cuts.slopes, cuts.duals, mixture, domain)
             point = loss.evaluate(domain.onto_boundary(weights))
         return f"|1 − S/θ| is {abs(_rise(point, least)):.1e}"
 
