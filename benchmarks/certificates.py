@@ -197,7 +197,7 @@ def judge(fit: Fit, model: Any) -> Bounds:
 def _normalized(fit: Fit, mass: Any) -> list[Any]:
     """Kernels in extended precision, scaled as the model's normalisation scales them."""
     stack = KernelStack.from_arrays(fit.kernels)
-    chain = preparation(fit.model.normalize, center=not isinstance(fit.model, MKOneClassSVM))
+    chain = preparation(fit.model.normalize, center=isinstance(fit.model, MKFDA))
     chain.fit(stack, sample_weight=mass)
     kernels = [kernel.astype(Wide) for kernel in fit.kernels]
     for step in chain.steps:

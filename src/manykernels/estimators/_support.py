@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import StrOptions, safe_indexing
 from ..kernels import KernelStack
-from ..kernels.transforms import Center, Chain, StackTransform, preparation
+from ..kernels.transforms import Center, StackTransform, preparation
 from ..losses import BoxLoss, Certificate, Outline
 from ..solvers import Solution
 from ._weight_learner import WeightLearner
@@ -56,10 +56,12 @@ class SupportVectorMachine(WeightLearner):
         n_samples = len(self._kept_rows)
         self._refuse_unfit(solver, self._outline(n_samples, self._count_kernels(data)))
         stack = self._training_stack(data, mass, solver)
-        # Where coefficients sum to zero centring changes nothing but the bias, and what is common
-        # to all samples would drown their differences in rounding.
-        transform = preparation(self.normalize, center=self._shift_invariant)
+        transform = preparation(self.normalize, center=False)
         stack = transform.fit_transform(stack, sample_weight=mass)
+        if self._shift_invariant:
+            # Where coefficients sum to zero centring changes nothing but the bias, and what is
+            # common to all samples would drown their differences in rounding.
+            stack = Center().fit_transform(stack)
         losses = make_losses(stack)
         limit = len(losses) * (self._iteration_limit(solver) + 1)
         task = self._init_callback_context(max_subtasks=limit)
@@ -88,7 +90,8 @@ class SupportVectorMachine(WeightLearner):
             ]
         )
         if self._shift_invariant:
-            transform = _measured_from_mean(transform)
+            # What prediction does in the place of centring, which would need all samples.
+            transform.steps.append(FromMean().fit(stack))
         self.weights_ = weights if len(weights) > 1 else weights[0]
         support = np.flatnonzero(dual.any(axis=1))
         # A machine without support vectors is a constant; one sample keeps shapes alive.
@@ -129,16 +132,6 @@ class FromMean(StackTransform):
         n_columns = stack.shape[1]
         means = stack.apply(np.full((n_columns, 1), 1.0 / n_columns))[:, :, 0]
         return stack.shifted(means, np.zeros((stack.n_kernels, n_columns)))
-
-
-def _measured_from_mean(transform: Chain) -> Chain:
-    """What prediction does in the place of centring, which would need all training samples."""
-    steps = [step for step in transform.steps if not isinstance(step, Center)]
-    last = FromMean()
-    last.n_samples_fit_ = transform.n_samples_fit_
-    changed = Chain([*steps, last])
-    changed.n_samples_fit_ = transform.n_samples_fit_
-    return changed
 
 
 def _uncentred_biases(stack: KernelStack, weights: np.ndarray, evaluation: Any) -> np.ndarray:

@@ -60,12 +60,12 @@ class Evaluation(Protocol):
 
     @property
     def rounding(self) -> float:
-        """Rounding error of `value` and `slack` besides that of the products with kernels."""
+        """Estimated rounding error of `value` and `slack`."""
         ...
 
     @property
     def gain_errors(self) -> Array:
-        """Rounding errors of the gains, and of what a kernel of weight 1 adds to `value`."""
+        """Estimated rounding errors of the gains."""
         ...
 
     @property
@@ -211,7 +211,8 @@ class Certificate:
     @property
     def message(self) -> str:
         """The status in a sentence."""
-        return _MESSAGES[self.status].format(self)
+        told = self.rounding < abs(self.primal) or self.status != "limited by rounding"
+        return _MESSAGES[self.status if told else "zero"].format(self)
 
 
 _MESSAGES = {
@@ -220,6 +221,9 @@ _MESSAGES = {
     "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
     "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
     "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
+    "zero": "The objective {0.primal:.1e} is not told from zero: rounding errors are up to "
+    "{0.rounding:.1e}. How far the weights are from optimal cannot be told. Centre and scale the "
+    "data behind the kernels, or use other kernels.",
     "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
     "that far from optimal.",
 }

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -164,14 +163,15 @@ class BoxPoint:
 
     @property
     def rounding(self) -> float:
-        """Of the losses of samples, which are differences of c, f and b."""
-        return float(sum(solution.rounding for solution in self.solutions))
-
-    @cached_property
-    def gain_errors(self) -> Array:
-        """Of ``½vᵀK_jv``, and of P, where an error of f costs what the loss makes of it."""
+        """Of the losses of samples, differences of c, f and b, of which f is from products."""
+        own = float(sum(solution.rounding for solution in self.solutions))
         reaches = np.column_stack([solution.reach for solution in self.solutions])
-        return self._loss.form_errors(reaches, self.dual)
+        return own + float(self.weights @ self._loss.form_errors(reaches, self.dual))
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of ``½vᵀK_jv``."""
+        return 0.5 * self._loss.form_errors(self.dual, self.dual)
 
     @property
     def hyperbolic(self) -> bool:

@@ -220,8 +220,9 @@ class KimEvaluation:
 
     @property
     def rounding(self) -> float:
-        """Of sums that are no larger than the value."""
-        return float(np.finfo(float).eps * abs(self.value))
+        """Of sums that are no larger than the value, and of ``zᵀKz/λ``."""
+        own = np.finfo(float).eps * abs(self.value)
+        return float(own + self.weights @ self.gain_errors)
 
     @property
     def gain_errors(self) -> Array:

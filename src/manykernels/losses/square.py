@@ -273,9 +273,10 @@ class SquareEvaluation:
 
     @property
     def rounding(self) -> float:
-        """Of the inner product of U and H."""
+        """Of the inner products of U with H and with ``K_βU/λ``."""
         terms = self._loss.rotated_targets * self._solution
-        return float(np.finfo(float).eps * np.abs(terms).sum())
+        own = np.finfo(float).eps * np.abs(terms).sum()
+        return float(own + self.weights @ self.gain_errors)
 
     @property
     def gain_errors(self) -> Array:

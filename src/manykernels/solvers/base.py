@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -77,13 +77,12 @@ def certify(
     evaluation that is not exact adds its own `slack`. `bound` is what other weights have proved
     about the minimum before.
 
-    Gains off by ε_j move the value by no more than ``β·ε``, and the bound by ``σ_B(ε)``.
+    Gains off by ε_j move the bound by no more than ``σ_B(ε)``.
     """
     gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
     own = Bound(evaluation.value - gap - evaluation.slack, evaluation.dual)
     best = max(own, bound)
-    errors = evaluation.gain_errors
-    rounding = evaluation.rounding + float(evaluation.weights @ errors) + domain.support(errors)
+    rounding = evaluation.rounding + domain.support(evaluation.gain_errors)
     gap = evaluation.value - best.value
     return Certificate(evaluation.value, best.value, gap, tol, rounding, best.dual)
 
@@ -266,6 +265,7 @@ class Walk:
             if bound.dual is not None:
                 bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
             certificate = certify(found, self.domain, self.tol, bound)
+        self.history[-1] = replace(self.history[-1], certificate=certificate)
         return Solution(
             weights=found.weights,
             certificate=certificate,
