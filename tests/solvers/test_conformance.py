@@ -184,19 +184,22 @@ class Shrunk:
         point = self.loss.evaluate(weights)
         return ShrunkEvaluation(point, self.t)
 
+    def lower_bound(self, dual, support):
+        return -np.inf  # the loss itself would find out by how much they are too short
+
     def coarse(self):
         return None
 
 
 class ShrunkEvaluation:
-    rounding, hyperbolic, dual = 0.0, True, None
+    rounding, hyperbolic = 0.0, True
 
     def __init__(self, point, t):
         self.point = point
         self.weights, self.value = point.weights, point.value
         self.gains = t**2 * point.gains
         self.slack = (1 - t) ** 2 * point.value
-        self.gain_errors = point.gain_errors
+        self.gain_errors, self.dual = point.gain_errors, t * point.dual
 
     def reassessed(self):
         return self

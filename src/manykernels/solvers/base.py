@@ -259,9 +259,9 @@ class Walk:
         """The best weights and what a look at the kernels, not the way here, proves of them."""
         found = self.best.reassessed()
         certificate = certify(found, self.domain, self.tol)
-        if not certificate.exhausted:
-            # Dual variables of other weights, or a mixture of them, may prove more.
-            bound = self._bound
+        bound = self._bound
+        if bound.value > certificate.dual:
+            # Dual variables of other weights, or a mixture of them, prove more.
             if bound.dual is not None:
                 bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
             certificate = certify(found, self.domain, self.tol, bound)

@@ -9,16 +9,37 @@ the slack. Any shares ``y ≥ 0, Σ y_r = 1`` mix planes into one that bounds F 
 
     F(b) ≥ Σ_r y_r c_r − σ_B(Σ_r y_r q_r)   for all b ∈ B
 
-Where F has a kink at its minimum no single plane proves that it is one; a mixture does.
+Where F has a kink at its minimum no single plane proves that it is one; a mixture does. A mixture
+of planes is one of dual points too: ``D(α, β) = c(α) − β·g(α)`` is concave in α, so that
+
+    ᾱ = Σ_r y_r α_r :   c(ᾱ) ≥ Σ_r y_r c_r ,   g(ᾱ) ≤ Σ_r y_r q_r
+
+and ``Σ_r y_r c_r − σ_B(g(ᾱ))`` is a bound with the gains of kernels that no plane knew of.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Evaluation
-from .base import NO_BOUND, Bound
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A dual point α, ``c ≤ c(α)``, and the lower bound on F that they prove over a domain."""
+
+    bound: float
+    constant: float
+    dual: Array
+
+    @classmethod
+    def of(cls, point: Evaluation, domain: Domain) -> Proof:
+        """What the inner solution of one point proves."""
+        constant, slope = plane(point)
+        return cls(constant - domain.support(slope), constant, point.dual)
 
 
 class Cuts:
@@ -28,10 +49,13 @@ class Cuts:
     ----------
     most : int, optional
         How many to keep.
+    keep_duals : bool, default=False
+        Whether to keep the dual points too, for the proof of a mixture.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, *, keep_duals: bool = False) -> None:
         self._most = most
+        self._keep_duals = keep_duals
         self._constants: list[float] = []
         self._slopes: list[Array] = []
         self._duals: list[Array] = []
@@ -44,7 +68,8 @@ class Cuts:
         constant, slope = plane(point)
         self._constants.append(constant)
         self._slopes.append(slope)
-        self._duals.append(point.dual)
+        if self._keep_duals:
+            self._duals.append(point.dual)
         if self._most is not None:
             for kept in (self._constants, self._slopes, self._duals):
                 del kept[: -self._most]
@@ -60,10 +85,14 @@ class Cuts:
         """q, (n_cuts, n_kernels)."""
         return np.array(self._slopes)
 
-    @property
-    def duals(self) -> list[Array]:
-        """α of the planes."""
-        return list(self._duals)
+    def proof(self, shares: Array, domain: Domain) -> Proof | None:
+        """What shares of the cuts prove; None if they are no shares."""
+        bound = mixed_bound(self.constants, self.slopes, shares, domain)
+        if bound == -np.inf:
+            return None
+        shares = _summing_to_one(shares)
+        dual = sum(share * dual for share, dual in zip(shares, self._duals, strict=True) if share)
+        return Proof(bound, float(shares @ self.constants), np.asarray(dual))
 
 
 def plane(point: Evaluation) -> tuple[float, Array]:
@@ -72,17 +101,16 @@ def plane(point: Evaluation) -> tuple[float, Array]:
     return constant, point.gains
 
 
-def mixed_bound(
-    constants: Array, slopes: Array, duals: list[Array], shares: Array, domain: Domain
-) -> Bound:
-    """Lower bound on F that shares of planes prove; they need not sum to one.
+def mixed_bound(constants: Array, slopes: Array, shares: Array, domain: Domain) -> float:
+    """Lower bound on F that shares of planes prove; they need not sum to one."""
+    shares = _summing_to_one(shares)
+    if not shares.any():
+        return -np.inf
+    return float(shares @ constants) - domain.support(shares @ slopes)
 
-    D is concave in α: the mixture of the α_r proves no less.
-    """
+
+def _summing_to_one(shares: Array) -> Array:
+    """Zeros if there is nothing to scale."""
     shares = np.maximum(shares, 0.0)
-    if not shares.any() or not np.isfinite(shares).all():
-        return NO_BOUND
-    shares = shares / shares.sum()
-    value = float(shares @ constants) - domain.support(shares @ slopes)
-    known = [share * dual for share, dual in zip(shares, duals, strict=True) if dual is not None]
-    return Bound(value, sum(known) if len(known) == len(duals) else None)
+    total = float(shares.sum())
+    return shares / total if 0.0 < total < np.inf else np.zeros_like(shares)

@@ -49,7 +49,7 @@ from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from .analytic import updated
 from .base import NO_BOUND, Bound, Solver, Walk, certify
-from .cuts import Cuts, mixed_bound, plane
+from .cuts import Cuts, plane
 from .quadratic import minimize_above_planes, minimize_quadratic
 
 _ARMIJO = 1e-4
@@ -88,7 +88,7 @@ class Newton(Solver, name="newton"):
         if start is None:
             start = self._coarse_start(loss, domain, walk.max_iter)
         point = loss.evaluate(start)
-        cuts = Cuts(_MAX_CUTS)
+        cuts = Cuts(_MAX_CUTS, keep_duals=True)
         found = Found(point, 1)
         stiffness = 1.0
         while not walk.arrive(point, found.n_solves, found.bound):
@@ -216,19 +216,19 @@ class Model:
         return target
 
     def minimizer_above(self, cuts: Cuts) -> tuple[Array, Bound]:
-        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove."""
-        constant, slope = plane(self.point)
-        constants = np.append(cuts.constants, constant)
-        slopes = np.vstack([cuts.slopes, slope])
+        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove.
+
+        The plane at the point of the model is one of them.
+        """
+        constant, _ = plane(self.point)
         linear = -self.quadratic @ self.point.weights
-        solved = minimize_above_planes(
-            linear, self.quadratic, self.domain, self.lower, (constants - constant, slopes)
-        )
+        planes = (cuts.constants - constant, cuts.slopes)
+        solved = minimize_above_planes(linear, self.quadratic, self.domain, self.lower, planes)
         if solved is None:
             return self.domain.maximizer(self.point.gains), NO_BOUND
         target, shares = solved
-        duals = [*cuts.duals, self.point.dual]
-        return target, mixed_bound(constants, slopes, duals, shares, self.domain)
+        proof = cuts.proof(shares, self.domain)
+        return target, NO_BOUND if proof is None else Bound(proof.bound, proof.dual)
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
