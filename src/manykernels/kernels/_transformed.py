@@ -97,11 +97,10 @@ class TransformedKernels(ABC):
         """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).
 
         Entries of size ``√(s_r s_c)`` are added up, s being the diagonal before centring, which
-        is part of (*): ``|K_j(r, r)| + 2|o_j(r)|``. Each is known up to half of its last digit,
-        ``u = 2⁻⁵³`` of it. Errors of a row are independent, like steps of a random walk: its
-        product with `right` is off by about ``u √s_r ‖√s ∘ right‖₂``, and by no more than √m
-        times that through the order of the sum. Where the rows do not cancel either, `left`
-        makes ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂`` of it.
+        is part of (*): ``|K_j(r, r)| + 2|o_j(r)|``. Each step of the sum over a row rounds what
+        has been added up, which grows like a random walk, by ``u = 2⁻⁵³`` of it; the errors of
+        m steps are independent, and so are those of rows: the standard error is about
+        ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned.
         """
         assert self.row_diag is not None
         sizes = np.abs(self.row_diag)
@@ -110,7 +109,7 @@ class TransformedKernels(ABC):
         roots = np.sqrt(sizes)
         first = roots @ np.abs(left)
         second = np.sqrt(sizes @ right**2)
-        errors: np.ndarray = 0.5 * np.finfo(float).eps * np.sum(first * second, axis=1)
+        errors: np.ndarray = np.finfo(float).eps * np.sum(first * second, axis=1)
         return errors
 
     def _check_weights(self, weights: Any) -> np.ndarray:

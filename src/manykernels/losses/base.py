@@ -212,7 +212,7 @@ class Certificate:
     def message(self) -> str:
         """The status in a sentence."""
         told = self.rounding < abs(self.primal) or self.status != "limited by rounding"
-        return _MESSAGES[self.status if told else "zero"].format(self)
+        return _MESSAGES[self.status if told else "lost"].format(self)
 
 
 _MESSAGES = {
@@ -221,9 +221,9 @@ _MESSAGES = {
     "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
     "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
     "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
-    "zero": "The objective {0.primal:.1e} is not told from zero: rounding errors are up to "
-    "{0.rounding:.1e}. How far the weights are from optimal cannot be told. Centre and scale the "
-    "data behind the kernels, or use other kernels.",
+    "lost": "The objective {0.primal:.1e} is lost in rounding errors of up to {0.rounding:.1e}: "
+    "how far the weights are from optimal cannot be told. Raise reg (or lower C), centre and "
+    "scale the data behind the kernels, or use others.",
     "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
     "that far from optimal.",
 }

@@ -163,9 +163,12 @@ class BoxPoint:
 
     @property
     def rounding(self) -> float:
-        """Of the losses of samples, differences of c, f and b, of which f is from products."""
+        """Of the losses of samples, differences of c, f and b, of which f is from products.
+
+        At a kink an error of f costs something to one side only: half of them do.
+        """
         own = float(sum(solution.rounding for solution in self.solutions))
-        reaches = np.column_stack([solution.reach for solution in self.solutions])
+        reaches = np.column_stack([0.5 * solution.reach for solution in self.solutions])
         return own + float(self.weights @ self._loss.form_errors(reaches, self.dual))
 
     @property
