@@ -74,6 +74,16 @@ def test_an_offset_of_the_data_changes_no_machine(normalize, weighted):
     )
 
 
+def test_an_offset_hides_less_where_kernels_are_centred():
+    X, y = regression()
+    model = MKSVR(PAIR, p=1, C=1.0).fit(X + 3e4, y)
+    assert model.certificate_.converged
+    assert model.certificate_.rel_gap <= model.tol
+    params = {"p": 1, "C": 0.1, "normalize": None}
+    plain, shifted = MKSVR(PAIR, **params).fit(X, y), MKSVR(PAIR, **params).fit(X + 1e4, y)
+    np.testing.assert_allclose(shifted.predict(X + 1e4), plain.predict(X), atol=2e-7)
+
+
 @pytest.mark.parametrize("multi_class", ["shared", "separate"])
 def test_intercepts_belong_to_the_kernels_as_they_are(multi_class):
     """``decision_function = Σ_j weights_j K_j @ dual_coef_ + intercept_``, K_j not centred."""
@@ -97,7 +107,7 @@ def test_intercepts_belong_to_the_kernels_as_they_are(multi_class):
 @pytest.mark.parametrize("solver", ["interleaved", "newton", "smo-mkl"])
 @pytest.mark.parametrize("C", [1.0, 1e5])
 def test_the_machine_returned_has_the_objective_certified(solver, C):
-    X, y = labelled(60)
+    X, y = labelled(60, noise=0.1)
     kernels = [("a", Linear()), ("b", RBF(1.0))]
     model = MKSVC(kernels, p=2, C=C, solver=solver, tol=1e-2, normalize=None).fit(X, y)
     stack = model.union_(X)
