@@ -239,10 +239,11 @@ class Walk:
             self._best = point
         proved = certify(point, self.domain, self.tol, max(self._bound, bound))
         self._bound = Bound(proved.dual, proved.dual_point)
-        progress = Progress(len(self.history), self.n_inner_solves, self.certificate)
+        certificate = self.certificate
+        progress = Progress(len(self.history), self.n_inner_solves, certificate)
         self.history.append(progress)
         stop = self.observer is not None and self.observer(progress)
-        return bool(stop) or self.certificate.exhausted or progress.iteration >= self.max_iter
+        return bool(stop) or certificate.exhausted or progress.iteration >= self.max_iter
 
     @property
     def best(self) -> Evaluation:

@@ -148,7 +148,7 @@ class Newton(Solver, name="newton"):
                 cuts.add(balanced)
             target, bound = model.minimizer_above(cuts)
             found.bound = max(found.bound, bound)
-            if certify(point, domain, tol, found.bound).converged:
+            if certify(point, domain, tol, found.bound).exhausted:
                 found.point = point
                 return found
         return found
