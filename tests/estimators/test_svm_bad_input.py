@@ -566,6 +566,6 @@ def test_a_line_through_the_origin_of_one_class():
     """The origin lies among the samples, so no half-space keeps away from it."""
     for scale in (1.0, 1e6):
         data = scale * np.vstack([X, -X])
-        model = MKOneClassSVM("linear", normalize=None).fit(data)
-        assert model.certificate_.converged
+        with pytest.warns(ConvergenceWarning, match="lost in rounding errors"):
+            model = MKOneClassSVM("linear", normalize=None).fit(data)
         assert_array_equal(model.predict(data), 1)

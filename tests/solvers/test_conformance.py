@@ -184,6 +184,9 @@ class Shrunk:
         point = self.loss.evaluate(weights)
         return ShrunkEvaluation(point, self.t)
 
+    def lower_bound(self, dual, support):
+        return -np.inf  # the loss itself would find out by how much they are too short
+
     def coarse(self):
         return None
 
@@ -197,6 +200,10 @@ class ShrunkEvaluation:
         self.gains = t**2 * point.gains
         self.dual = t * point.dual
         self.slack = (1 - t) ** 2 * point.value
+        self.gain_errors, self.dual = point.gain_errors, t * point.dual
+
+    def reassessed(self):
+        return self
 
     def model_hessian(self, gap):
         return self.point.model_hessian(gap)

@@ -116,7 +116,7 @@ class KernelDiscriminant(
         self.priors_ = self._checked_priors(np.bincount(labels, weights=weights))
         loss = self._make_loss(stack, labels, weights)
         observer = self._observer(task, X, y)
-        solution = self._minimize(loss, solver, observer)
+        solution = self._minimize(loss, solver, observer, stack.names)
         self._warn_unless_converged(solution, solver, observer)
         self.weights_ = loss.kernel_weights(solution.weights)
         self.reg_ = loss.regularization(solution.weights)

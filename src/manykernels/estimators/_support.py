@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import StrOptions, safe_indexing
 from ..kernels import KernelStack
-from ..kernels.transforms import preparation
+from ..kernels.transforms import Center, StackTransform, preparation
 from ..losses import BoxLoss, Certificate, Outline
 from ..solvers import Solution
 from ._weight_learner import WeightLearner
@@ -58,12 +58,16 @@ class SupportVectorMachine(WeightLearner):
         stack = self._training_stack(data, mass, solver)
         transform = preparation(self.normalize, center=False)
         stack = transform.fit_transform(stack, sample_weight=mass)
+        if self._shift_invariant:
+            # Where coefficients sum to zero centring changes nothing but the bias, and what is
+            # common to all samples would drown their differences in rounding.
+            stack = Center().fit_transform(stack)
         losses = make_losses(stack)
         limit = len(losses) * (self._iteration_limit(solver) + 1)
         task = self._init_callback_context(max_subtasks=limit)
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         observer = self._observer(task, X, y)
-        solutions = [self._minimize(loss, solver, observer) for loss in losses]
+        solutions = [self._minimize(loss, solver, observer, stack.names) for loss in losses]
         self._record(_joined(solutions, self.tol), solver)
         self._warn_unless_converged(_joined(solutions, self.tol), solver, observer)
         self._keep_machine(stack, transform, losses, solutions)
@@ -74,12 +78,20 @@ class SupportVectorMachine(WeightLearner):
         self, stack: KernelStack, transform: Any, losses: list[BoxLoss], solutions: list[Solution]
     ) -> None:
         evaluations: list[Any] = [solution.evaluation for solution in solutions]
-        dual = np.hstack([evaluation.dual for evaluation in evaluations])
+        dual = np.hstack([evaluation.coefficients for evaluation in evaluations])
         dual[np.abs(dual) <= _NOTHING * np.abs(dual).max(initial=0.0)] = 0.0
-        self.intercept_ = np.concatenate([evaluation.biases for evaluation in evaluations])
         weights = np.array(
             [loss.kernel_weights(s.weights) for loss, s in zip(losses, solutions, strict=True)]
         )
+        self.intercept_ = np.concatenate(
+            [
+                _uncentred_biases(stack, own, evaluation)
+                for own, evaluation in zip(weights, evaluations, strict=True)
+            ]
+        )
+        if self._shift_invariant:
+            # What prediction does in the place of centring, which would need all samples.
+            transform.steps.append(FromMean().fit(stack))
         self.weights_ = weights if len(weights) > 1 else weights[0]
         support = np.flatnonzero(dual.any(axis=1))
         # A machine without support vectors is a constant; one sample keeps shapes alive.
@@ -106,15 +118,50 @@ class SupportVectorMachine(WeightLearner):
         return scores
 
 
+class FromMean(StackTransform):
+    """Measure every row from its mean over the columns.
+
+    Coefficients that sum to zero do not see it, but where they do so up to rounding only, large
+    entries would.
+    """
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        """Nothing to learn."""
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        n_columns = stack.shape[1]
+        means = stack.apply(np.full((n_columns, 1), 1.0 / n_columns))[:, :, 0]
+        return stack.shifted(means, np.zeros((stack.n_kernels, n_columns)))
+
+
+def _uncentred_biases(stack: KernelStack, weights: np.ndarray, evaluation: Any) -> np.ndarray:
+    """b of machines on the kernels before centring.
+
+    ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v`` where ``Σ v_l = 0``.
+    """
+    biases: np.ndarray = evaluation.biases
+    if not stack.centered or stack._col_offset is None:
+        return biases
+    return biases - weights @ (stack._col_offset @ evaluation.coefficients)
+
+
 def _joined(solutions: list[Solution], tol: float) -> Solution:
     """Solutions of independent problems as one: sums of bounds, one history after the other."""
     if len(solutions) == 1:
         return solutions[0]
     parts = [solution.certificate for solution in solutions]
     primal, dual = sum(part.primal for part in parts), sum(part.dual for part in parts)
+    points = [part.dual_point for part in parts if part.dual_point is not None]
     return Solution(
         weights=np.concatenate([solution.weights for solution in solutions]),
-        certificate=Certificate(primal, dual, primal - dual, tol),
+        certificate=Certificate(
+            primal,
+            dual,
+            primal - dual,
+            tol,
+            sum(part.rounding for part in parts),
+            np.hstack(points) if len(points) == len(parts) else None,
+        ),
         evaluation=solutions[0].evaluation,
         n_iter=sum(solution.n_iter for solution in solutions),
         n_inner_solves=sum(solution.n_inner_solves for solution in solutions),

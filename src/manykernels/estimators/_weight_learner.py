@@ -14,7 +14,7 @@ from .._warnings import warn_caller
 from ..domains import lp_domain
 from ..losses import Outline
 from ..solvers import SOLVERS, Problem, Progress, Solution, Solver, refuse_unfit
-from ..solvers.base import DEFAULT_SOLVER
+from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
 from ._rows import RowWeights
 
 
@@ -61,14 +61,18 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
     def _observer(self, task: Any, X: Any, y: Any) -> _Observer:
         return _Observer(self, task, X, y)
 
-    def _minimize(self, loss: Any, solver: Any, observer: Any) -> Solution:
-        return solver.solve(
+    def _minimize(self, loss: Any, solver: Any, observer: Any, names: list[str]) -> Solution:
+        """Solve for the weights of kernels with these names."""
+        domain = lp_domain(self.p)
+        solution: Solution = solver.solve(
             loss,
-            lp_domain(self.p),
+            domain,
             tol=self.tol,
             max_iter=self._iteration_limit(solver),
             observer=observer,
         )
+        refuse_indefinite(solution, domain, loss, names)
+        return solution
 
     def _record(self, solution: Solution, solver: Any) -> None:
         """What the way of the solver was, as attributes."""
@@ -84,14 +88,19 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
 
     def _warn_unless_converged(self, solution: Solution, solver: Any, observer: _Observer) -> None:
         certificate = solution.certificate
-        if not certificate.converged:
-            remark = f" ({status})" if (status := getattr(solution, "status", "")) else ""
-            warn_caller(
-                f"{type(self).__name__} stopped at relative gap {certificate.rel_gap:.2e} > "
+        if certificate.converged:
+            return
+        name, remark = type(self).__name__, getattr(solution, "status", "")
+        if certificate.status == "stopped":
+            remark = f" ({remark})" if remark else ""
+            message = (
+                f"{name} stopped at relative gap {certificate.rel_gap:.2e} > "
                 f"tol={self.tol:g}{remark}; the weights are at most that far from optimal. "
-                + self._way_out(solution, solver, observer),
-                ConvergenceWarning,
+                + self._way_out(solution, solver, observer)
             )
+        else:
+            message = f"{name} is {certificate.status}. {certificate.message}"
+        warn_caller(message, ConvergenceWarning)
 
     def _way_out(self, solution: Solution, solver: Any, observer: _Observer) -> str:
         """Why the solver ended where it did, and what would take it further."""

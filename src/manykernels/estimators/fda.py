@@ -67,7 +67,9 @@ class MKFDA(KernelDiscriminant):
         Learnt kernel weights, of the normalised kernels.
     kernel_names_ : list of str
     certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``.
+        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``, computed from the kernels and
+        the discriminant after the last step; ``status`` and ``message`` say it in words, and
+        ``dual_point`` is the proof.
     classes_ : ndarray of shape (n_classes,)
     priors_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary

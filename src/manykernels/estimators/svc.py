@@ -70,7 +70,8 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
         if separate.
     kernel_names_ : list of str
     certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``; of the sum over classes.
+        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``, as for :class:`MKFDA`; of the
+        sum over classes.
     classes_ : ndarray of shape (n_classes,)
     support_ : ndarray of int
         Row numbers of the support vectors (of any class).
@@ -80,7 +81,9 @@ class MKSVC(ClassesByMargin, ClassifierMixin, SupportVectorMachine):
         Their rows, unless precomputed.
     dual_coef_ : ndarray of shape (1 or n_classes, n_support)
         ``y α``: ``decision_function(X) = Σ_j weights_[j] K_j(X, support) @ dual_coef_.T +
-        intercept_``, with K_j normalised.
+        intercept_``, with K_j normalised. The machine is the one whose objective is
+        ``certificate_.primal``; at a loose `tol` coefficients may be above C by a small factor
+        that is common to all.
     intercept_ : ndarray of shape (1 or n_classes,)
     C_ : float, or ndarray of shape (n_classes,)
         C, given or learnt; an array where each class has learnt its own.

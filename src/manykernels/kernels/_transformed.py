@@ -111,6 +111,25 @@ class TransformedKernels(ABC):
         size = np.abs(self.row_diag).max(axis=1, keepdims=True) + np.abs(first)
         return np.flatnonzero((np.abs(distances) <= _NO_DISTANCE * size).all(axis=1))
 
+    def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).
+
+        Entries of size ``√(s_r s_c)`` are added up, s being the diagonal before centring, which
+        is part of (*): ``|K_j(r, r)| + 2|o_j(r)|``. Each step of the sum over a row rounds what
+        has been added up, which grows like a random walk, by ``u = 2⁻⁵³`` of it; the errors of
+        m steps are independent, and so are those of rows: the standard error is about
+        ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned.
+        """
+        assert self.row_diag is not None
+        sizes = np.abs(self.row_diag)
+        if self._row_offset is not None:
+            sizes = sizes + 2.0 * np.abs(self._row_offset)
+        roots = np.sqrt(sizes)
+        first = roots @ np.abs(left)
+        second = np.sqrt(sizes @ right**2)
+        errors: np.ndarray = np.finfo(float).eps * np.sum(first * second, axis=1)
+        return errors
+
     def _check_weights(self, weights: Any) -> np.ndarray:
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != (self.n_kernels,):

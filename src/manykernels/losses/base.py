@@ -6,7 +6,8 @@ semi-definite its *gains* ``g_j = −∂F/∂β_j`` are non-negative.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -29,6 +30,10 @@ class KernelOperator(Protocol):
 
     def kernel(self, which: int) -> Array: ...
 
+    def form_errors(self, left: Array, right: Array) -> Array:
+        """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
+        ...
+
     def __getitem__(self, key: Any) -> Self: ...
 
     def select(self, kernels: Any) -> Self: ...
@@ -47,7 +52,7 @@ class Evaluation(Protocol):
 
     @property
     def gains(self) -> Array:
-        """``−∂F/∂β``, non-negative."""
+        """``−∂F/∂β``, non-negative but for rounding if kernels are positive semi-definite."""
         ...
 
     @property
@@ -57,7 +62,12 @@ class Evaluation(Protocol):
 
     @property
     def rounding(self) -> float:
-        """How large F may be where it is zero but for rounding."""
+        """Estimated rounding error of `value` and `slack`."""
+        ...
+
+    @property
+    def gain_errors(self) -> Array:
+        """Estimated rounding errors of the gains."""
         ...
 
     @property
@@ -68,6 +78,10 @@ class Evaluation(Protocol):
     @property
     def dual(self) -> Array:
         """The inner solution α* that attains F, (n_samples, n_outputs)."""
+        ...
+
+    def reassessed(self) -> Evaluation:
+        """The same model, judged by products fresh from the kernels; itself if they are."""
         ...
 
     def hessian(self) -> Array:
@@ -129,6 +143,13 @@ class Loss(Protocol):
         """The same loss of some of the kernels, as if the others had weight zero."""
         ...
 
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What dual variables, as an evaluation has them, prove of the minimum over a domain.
+
+        From products fresh from the kernels, whatever the variables; `support` is σ_B.
+        """
+        ...
+
     def coarse(self) -> Loss | None:
         """A much cheaper loss with a nearby minimiser, or None if that does not pay."""
         ...
@@ -141,7 +162,7 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        F at the weights found.
+        F at the weights found, as the model found attains it.
     dual : float
         A lower bound on F over the whole weight domain.
     gap : float
@@ -149,7 +170,18 @@ class Certificate:
     tol : float
         The relative gap asked for.
     rounding : float
-        How large `primal` may be where it is zero but for rounding; a gap of that size is none.
+        Estimated rounding error of `gap`.
+    dual_point : ndarray of shape (n_samples, n_outputs) or None
+        Dual variables α that prove `dual`, ``D(α, b) ≥ dual`` for all weights b: those of the
+        model, or where F has a kink a mixture of others.
+
+    Examples
+    --------
+    >>> from manykernels.losses import Certificate
+    >>> Certificate(primal=2.0, dual=1.9999999, gap=1e-7, tol=1e-6).status
+    'certified'
+    >>> Certificate(primal=2.0, dual=2.0, gap=0.0, tol=1e-6, rounding=1e-3).status
+    'limited by rounding'
     """
 
     primal: float
@@ -157,13 +189,55 @@ class Certificate:
     gap: float
     tol: float
     rounding: float = 0.0
+    dual_point: Array | None = field(default=None, repr=False, compare=False)
 
     @property
     def rel_gap(self) -> float:
         """``gap / |primal|``."""
-        return self.gap / abs(self.primal) if self.primal else self.gap
+        return self._relative(self.gap)
+
+    @property
+    def rel_rounding(self) -> float:
+        """``rounding / |primal|``."""
+        return self._relative(self.rounding)
+
+    def _relative(self, size: float) -> float:
+        return size / abs(self.primal) if self.primal else size
 
     @property
     def converged(self) -> bool:
-        """Whether `rel_gap` is within `tol`, or `gap` is rounding."""
-        return self.rel_gap <= self.tol or self.gap <= self.rounding
+        """Whether both the relative gap and its rounding error are within `tol`."""
+        return self.rel_gap <= self.tol and self.rel_rounding <= self.tol
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing left to gain: the gap is within `tol`, or it is rounding."""
+        return self.gap <= max(self.tol * abs(self.primal), self.rounding) or self.converged
+
+    @property
+    def status(self) -> str:
+        """ "certified", "limited by rounding" or "stopped"."""
+        if self.converged:
+            return "certified"
+        limited = self.gap <= self.tol * abs(self.primal) + self.rounding
+        return "limited by rounding" if limited else "stopped"
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence."""
+        told = self.rounding < abs(self.primal) or self.status != "limited by rounding"
+        return _MESSAGES[self.status if told else "lost"].format(self)
+
+
+_MESSAGES = {
+    "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
+    "tol={0.tol:g}.",
+    "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
+    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
+    "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
+    "lost": "The objective {0.primal:.1e} is lost in rounding errors of up to {0.rounding:.1e}: "
+    "how far the weights are from optimal cannot be told. Raise reg (or lower C), centre and "
+    "scale the data behind the kernels, or use others.",
+    "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
+    "that far from optimal.",
+}

@@ -14,12 +14,14 @@ where S are the variables of output k that are free to move: as β moves, the ot
 bounds and ``M (dv_S, db) = −(dK v)_S``. Where variables are about to leave their bounds F has a
 kink in its slope and the Hessian is that of one side: a model, which a line search keeps honest.
 
-Programs are solved to a relative gap. `value` is the upper bound P of that gap, the gains belong
-to the lower bound D, which is linear in β for the v found; `slack` is the difference.
+Programs are solved to a relative gap. `value` is the upper bound P of that gap, attained by the
+machine ``t v`` with its bias (see :meth:`~manykernels.smo.program.BoxProblem.machine`), the gains
+belong to the lower bound D, which is linear in β for the v found; `slack` is the difference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -110,7 +112,11 @@ class BoxLoss:
             ascent.f = np.ascontiguousarray(product)
         solutions = [ascent.solution() for ascent in ascents]
         gains = 0.5 * np.einsum("jmk,mk->j", products, dual)
-        return BoxEvaluation(weights, np.maximum(gains, 0.0), solutions, products, ascents, self)
+        return BoxEvaluation(weights, gains, solutions, self, products, ascents)
+
+    def form_errors(self, left: Array, right: Array) -> Array:
+        """Rounding errors of ``tr(leftᵀ K_j right)`` for every weight."""
+        return self.kernels.form_errors(left, right)
 
     def gains_at(self, dual: Array) -> Array:
         """``½ Σ_k v_kᵀK_jv_k`` of every weight, one pass over the kernels."""
@@ -143,6 +149,16 @@ class BoxLoss:
         """F as a maximum, for those who want to solve it at once with the weights."""
         return DualProgram.of(self.problems)
 
+    def dual_of(self, v: Array) -> Array:
+        """v itself."""
+        return v
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What v, made feasible and scaled at its best, proves of the minimum over a domain."""
+        program = self.dual_program()
+        v = program.feasible(dual)
+        return program.lower_bound(v, self.products(v), support)
+
     def coarse(self) -> BoxLoss | None:
         """None."""
         return None
@@ -155,6 +171,7 @@ class BoxPoint:
     weights: Array
     gains: Array
     solutions: list[BoxSolution] = field(repr=False)
+    _loss: BoxLoss = field(repr=False)
 
     @property
     def value(self) -> float:
@@ -163,8 +180,18 @@ class BoxPoint:
 
     @property
     def rounding(self) -> float:
-        """What ``½vᵀKv`` cannot tell from zero."""
-        return float(sum(solution.rounding for solution in self.solutions))
+        """Of the losses of samples, differences of c, f and b, of which f is from products.
+
+        At a kink an error of f costs something to one side only: half of them do.
+        """
+        own = float(sum(solution.rounding for solution in self.solutions))
+        reaches = np.column_stack([0.5 * solution.reach for solution in self.solutions])
+        return own + float(self.weights @ self._loss.form_errors(reaches, self.dual))
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of ``½vᵀK_jv``."""
+        return 0.5 * self._loss.form_errors(self.dual, self.dual)
 
     @property
     def hyperbolic(self) -> bool:
@@ -182,6 +209,11 @@ class BoxPoint:
         return np.column_stack([solution.v for solution in self.solutions])
 
     @property
+    def coefficients(self) -> Array:
+        """``t v``, those of the machines whose P is the value, (m, n_outputs)."""
+        return np.column_stack([solution.scale * solution.v for solution in self.solutions])
+
+    @property
     def biases(self) -> Array:
         """b of every output."""
         return np.array([solution.bias for solution in self.solutions])
@@ -193,7 +225,10 @@ class BoxEvaluation(BoxPoint):
 
     _products: Array = field(repr=False)
     _ascents: list[Ascent] = field(repr=False)
-    _loss: BoxLoss = field(repr=False)
+
+    def reassessed(self) -> BoxEvaluation:
+        """Itself: the products are fresh at every point."""
+        return self
 
     def hessian(self) -> Array:
         """``∇²F`` on the free variables, as if the others stayed at their bounds."""

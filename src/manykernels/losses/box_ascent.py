@@ -23,7 +23,7 @@ Whatever v is, ``D(v, β) ≤ F(β) ≤ P(v, β)``, and both cost inner products
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -148,8 +148,6 @@ class BoxAscent:
 class InexactBoxPoint(BoxPoint):
     """What machines that are not solved exactly prove at some weights."""
 
-    _loss: BoxLoss = field(repr=False)
-
     @classmethod
     def of(
         cls, loss: BoxLoss, weights: Array, dual: Array, products: Array, n_steps: int = 0
@@ -161,7 +159,13 @@ class InexactBoxPoint(BoxPoint):
             for k, problem in enumerate(loss.programs(weights))
         ]
         gains = 0.5 * np.einsum("jmk,mk->j", products, dual)
-        return cls(weights, np.maximum(gains, 0.0), solutions, loss)
+        return cls(weights, gains, solutions, loss)
+
+    def reassessed(self) -> InexactBoxPoint:
+        """With products of one more pass over the kernels, for those that steps have added up."""
+        dual = self.dual
+        n_steps = self.solutions[0].n_steps
+        return self.of(self._loss, self.weights, dual, self._loss.products(dual), n_steps)
 
     def hessian(self) -> Array:
         """``∇²F`` of the machines solved exactly, which takes a whole matrix."""

@@ -139,6 +139,10 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         own = self.identity[:, None] * dual
         return np.concatenate([own[None], super().products(dual)])
 
+    def form_errors(self, left: Array, right: Array) -> Array:
+        own = np.finfo(float).eps * np.sum(self.identity[:, None] * np.abs(left * right))
+        return np.concatenate([[own], super().form_errors(left, right)])
+
     def _of_kernels(self, products: Array) -> Array:
         return products[1:]
 

@@ -28,7 +28,7 @@ minimises it over the same span.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -196,9 +196,9 @@ class BlockAscent:
 
     @property
     def gains(self) -> Array:
-        """``tr(UᵀK_jU)/λ``, not below zero."""
+        """``tr(UᵀK_jU)/λ``."""
         gains: Array = np.einsum("jmc,mc->j", self.products, self.solution) / self.reg
-        return np.maximum(gains, 0.0)
+        return gains
 
     def dual_value(self, weights: Array) -> float:
         """D(U, β)."""
@@ -215,19 +215,38 @@ class InexactEvaluation(SquareEvaluation):
         ``P − D``, where P is that of the solution and D, like the gains, that of the sweeps.
     block_size : int
         For more solves of the same kind.
+    swept : ndarray of shape (m, c)
+        U of the sweeps.
     """
 
-    slack: float = 0.0
     block_size: int = 2000
+    swept: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     @classmethod
     def of(cls, loss: SquareLoss, ascent: BlockAscent, weights: Array) -> InexactEvaluation:
         """Evaluation at `weights` of what `ascent` has reached."""
         solution, combined = ascent.fit(weights)
-        misfit = loss.rotated_targets - combined
-        value = float(np.vdot(misfit, misfit) + np.vdot(solution, combined))
+        value = _primal(loss, solution, combined)
         slack = value - ascent.dual_value(weights)
-        return cls(weights, value, ascent.gains, loss, solution, slack, ascent.block_size)
+        swept = ascent.solution.copy()
+        return cls(weights, value, ascent.gains, loss, solution, slack, ascent.block_size, swept)
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of the gains, and of P, which has another U."""
+        return np.maximum(super().gain_errors, self._loss.form_errors(self.swept))
+
+    def reassessed(self) -> InexactEvaluation:
+        """With products of one more pass over the kernels, for those that steps have added up."""
+        loss, targets = self._loss, self._loss.rotated_targets
+        width = targets.shape[1]
+        products = loss.products(np.hstack([self._solution, self.swept]))
+        combined = np.tensordot(self.weights, products, 1)
+        value = _primal(loss, self._solution, combined[:, :width])
+        gains = np.einsum("jmc,mc->j", products[:, :, width:], self.swept)
+        residual = targets - self.swept - combined[:, width:]
+        slack = value - float(np.vdot(self.swept, targets + residual))
+        return replace(self, value=value, gains=gains, slack=slack)
 
     @property
     def factorized(self) -> bool:  # type: ignore[override]
@@ -265,6 +284,12 @@ class InexactEvaluation(SquareEvaluation):
             if growth**2 <= _TRACE_TOL * trace * (last - growth):
                 break
         return np.full(n_rows, trace / n_rows)
+
+
+def _primal(loss: SquareLoss, solution: Array, combined: Array) -> float:
+    """P of a solution U, with ``combined = K_βU/λ``."""
+    misfit = loss.rotated_targets - combined
+    return float(np.vdot(misfit, misfit) + np.vdot(solution, combined))
 
 
 def _least_solution(matrix: Array, right: Array) -> Array:

@@ -71,6 +71,11 @@ class WithIdentity:
         products[1:] = self.kernels.apply(columns).mT
         return products.mT
 
+    def form_errors(self, left: Array, right: Array) -> Array:
+        """Rounding errors of ``tr(leftᵀ K_j right)``, the identity first."""
+        own = np.finfo(float).eps * np.sum(self.diagonal[:, None] * np.abs(left * right))
+        return np.concatenate([[own], self.kernels.form_errors(left, right)])
+
     def kernel(self, which: int) -> Array:
         """One kernel matrix."""
         return np.diag(self.diagonal) if which == 0 else self.kernels.kernel(which - 1)

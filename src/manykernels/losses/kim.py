@@ -38,6 +38,7 @@ papers' λ = 1e-8, enters `value` and `slack`: the certificate stays true.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -108,7 +109,7 @@ class KimLoss:
         z = self.signs * self.roots - within
         self._multiply(z)
         products = self._flat_products
-        gains = np.maximum(matmul(products, z, scale=1.0 / self.reg), 0.0)
+        gains = matmul(products, z, scale=1.0 / self.reg)
         outputs = blas.dgemv(1.0 / self.reg, products.T, weights)
         midpoint = float(matmul(self._classes.T, outputs).mean())
         slack = float(np.sum((within - self._within(outputs)) ** 2))
@@ -128,6 +129,15 @@ class KimLoss:
         part._factor = np.empty_like(self._factor)
         part._products = part._latest = None
         return part
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """``−‖Pv‖² − σ_B(g)`` of the v that u stands for: D is linear in θ."""
+        z = dual[:, 0] / self.roots
+        within = self._within(self.signs * self.roots - z)
+        z = self.signs * self.roots - within
+        products = self.kernels.apply((self.roots * z)[:, None])[:, :, 0]
+        gains = products @ (self.roots * z) / self.reg
+        return -float(np.sum(within**2)) - support(gains)
 
     def _within(self, columns: Array) -> Array:
         """P @ columns: class means taken away."""
@@ -220,8 +230,22 @@ class KimEvaluation:
     _loss: KimLoss = field(repr=False)
     _within: Array = field(repr=False)
 
-    rounding: ClassVar[float] = 0.0
     hyperbolic: ClassVar[bool] = True
+
+    @property
+    def rounding(self) -> float:
+        """Of sums that are no larger than the value, and of ``zᵀKz/λ``."""
+        own = np.finfo(float).eps * abs(self.value)
+        return float(own + self.weights @ self.gain_errors)
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of ``zᵀK_jz/λ``."""
+        return self._loss.kernels.form_errors(self.dual, self.dual) / self._loss.reg
+
+    def reassessed(self) -> KimEvaluation:
+        """Itself: the products are fresh at every point."""
+        return self
 
     @property
     def ratio(self) -> float:

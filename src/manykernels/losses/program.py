@@ -116,6 +116,14 @@ class HasDualProgram(Protocol):
 
     def dual_program(self) -> DualProgram: ...
 
+    def dual_of(self, v: Array) -> Array:
+        """Dual variables, as an evaluation has them, of a v of the program."""
+        ...
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What dual variables prove of the minimum over a domain."""
+        ...
+
     def kernel(self, which: int) -> Array:
         """M_j."""
         ...

@@ -11,12 +11,21 @@ of Yan 2012 (4)). One Cholesky factorisation A = RᵀR serves all: F and U by tw
 solves, g by one product per kernel, and the Hessian by one triangular solve with the n·c
 columns K_jU, since ``tr((K_iU)ᵀA⁻¹(K_jU)) = ⟨R⁻ᵀK_iU, R⁻ᵀK_jU⟩``.
 
+What the factorisation has lost is told by the products K_jU. Whatever U is, with the residual
+``E = H − AU`` and r the least coefficient of I in A (1 here)
+
+    D(U, β) = 2 tr(HᵀU) − tr(UᵀAU) = tr(Uᵀ(H + E)) ≤ F(β) = D + tr(EᵀA⁻¹E) ≤ D + ‖E‖²/r
+
+and D is linear in β with slopes −g(U). So ``D + ‖E‖²/r`` is the value, which for r = 1 is the
+primal objective ``‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ`` of the discriminant U/λ, ``‖E‖²/r`` its slack.
+
 Sample weights w turn the inner problem into ``min_f Σ_i w_i ‖h_i − f(x_i)‖² + λ‖f‖²``, which
 is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -139,10 +148,20 @@ class SquareLoss:
 
     def _arrive(self, weights: Array, solution: Array) -> SquareEvaluation:
         """The evaluation of weights whose factor and products are in place."""
-        gains = matmul(self._flat_products, solution.T.reshape(-1), scale=1.0 / self.reg)
-        value = float(np.vdot(self._rotated_targets, solution))
-        self._latest = SquareEvaluation(weights, value, np.maximum(gains, 0.0), self, solution)
+        products = self._flat_products
+        gains = matmul(products, solution.T.reshape(-1), scale=1.0 / self.reg)
+        combined = matmul(products.T, weights, scale=1.0 / self.reg)
+        residual = self._rotated_targets - combined.reshape(solution.T.shape).T
+        residual -= self.fixed_ridge * solution
+        slack = float(np.vdot(residual, residual)) / self.ridge(weights)
+        value = float(np.vdot(solution, self._rotated_targets + residual)) + slack
+        self._latest = SquareEvaluation(weights, value, gains, self, solution, slack)
         return self._latest
+
+    def form_errors(self, solution: Array) -> Array:
+        """Rounding errors of ``tr(UᵀK_jU)/λ``."""
+        columns = solution if self.roots is None else solution * self.roots
+        return self.kernels.form_errors(columns, columns) / self.reg
 
     def _multiply(self, solution: Array) -> None:
         """K_jU for all kernels, into the same memory each time."""
@@ -195,6 +214,17 @@ class SquareLoss:
     def dual_program(self) -> DualProgram:
         """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""
         return DualProgram.free(np.sqrt(2.0) * self._rotated_targets, self.fixed_ridge)
+
+    def dual_of(self, v: Array) -> Array:
+        """α of ``v = √2 U``, in the columns of the targets."""
+        alpha: Array = np.sqrt(2.0) * (v @ self.rotation.T)
+        return alpha if self.roots is None else alpha * self.roots
+
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """What α, scaled at its best, proves of the minimum over a domain."""
+        plain = dual if self.roots is None else dual / self.roots
+        v = plain @ self.rotation / np.sqrt(2.0)
+        return self.dual_program().lower_bound(v, self.products(v), support)
 
     #: Coefficient of I in A that no weight can change.
     fixed_ridge = 1.0
@@ -269,11 +299,26 @@ class SquareEvaluation:
     gains: Array
     _loss: SquareLoss = field(repr=False)
     _solution: Array = field(repr=False)
-    #: The inner problem is solved exactly, and F is far from zero.
-    slack = rounding = 0.0
+    slack: float = 0.0
     hyperbolic = True
     #: Whether A can be factorised: not where kernels are too large to be held.
     factorized = True
+
+    @property
+    def rounding(self) -> float:
+        """Of the inner products of U with H and with ``K_βU/λ``."""
+        terms = self._loss.rotated_targets * self._solution
+        own = np.finfo(float).eps * np.abs(terms).sum()
+        return float(own + self.weights @ self.gain_errors)
+
+    @property
+    def gain_errors(self) -> Array:
+        """Of ``tr(UᵀK_jU)/λ``."""
+        return self._loss.form_errors(self._solution)
+
+    def reassessed(self) -> SquareEvaluation:
+        """Itself: the products are fresh at every point."""
+        return self
 
     @property
     def outputs(self) -> Array:

@@ -8,6 +8,7 @@ the cheap loss, where a quadratic would have only what is known at one point (Na
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,6 +49,10 @@ class TiltedLoss:
     def restricted(self, kernels: NDArray[np.intp]) -> TiltedLoss:
         return TiltedLoss(self.loss.restricted(kernels), self.scale, self.tilt[kernels])
 
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """None that is known: a model's bound proves nothing of the loss it stands for."""
+        return -np.inf
+
     def coarse(self) -> None:
         """None: the tilt belongs to this loss."""
         return None
@@ -80,6 +85,13 @@ class TiltedEvaluation:
     @property
     def rounding(self) -> float:
         return self.scale * self.plain.rounding
+
+    @property
+    def gain_errors(self) -> Array:
+        return self.scale * self.plain.gain_errors
+
+    def reassessed(self) -> TiltedEvaluation:
+        return TiltedEvaluation(self.plain.reassessed(), self.scale, self.tilt)
 
     @property
     def hyperbolic(self) -> bool:

@@ -301,8 +301,7 @@ class Ascent:
 
     def solution(self) -> BoxSolution:
         """Where the ascent is now."""
-        largest = float(self._diagonal.max())
-        return self.problem.solution(self.v, self.f, self.n_steps, largest)
+        return self.problem.solution(self.v, self.f, self.n_steps)
 
 
 @dataclass

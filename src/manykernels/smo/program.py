@@ -18,6 +18,9 @@ _ROUNDING = 1e-15
 _EQUAL = 1e-13
 # What is spread is rounded, by as much as v itself where little of v is left: it is spread again.
 _PASSES = 3
+# Share of a gap, and of an objective, by which a machine may be worse than the best known.
+_CLEARLY = 0.1
+_SAME = 1e-10
 
 
 @dataclass(frozen=True)
@@ -102,25 +105,55 @@ class BoxProblem:
         return linear - 0.5 * float(v @ f) - 0.5 * float(self.ridge @ (v * v))
 
     def bound(self, v: Array, f: Array) -> float:
-        """P at the best b, of v or of a multiple of it.
+        """P of the machine that v stands for."""
+        return self.machine(v, f, *self.slopes(v, f))[0]
+
+    def machine(self, v: Array, f: Array, up: Array, down: Array) -> tuple[float, float, float]:
+        """P, t and b of the machine ``t v`` that v stands for.
+
+        That is v itself with the bias on which its free variables agree, unless its P is clearly
+        above what the best b or a multiple of v attain; `up` and `down` are its slopes.
+        """
+        found = self._best_machines(v, f, up, down)
+        least = min(found)[0]
+        allowed = least + _CLEARLY * max(least - self.value(v, f), 0.0) + _SAME * abs(least)
+        own = self._machine(v, f, 1.0, self.bias(v, up, down))
+        return next(machine for machine in (own, *found) if machine[0] <= allowed)
+
+    def _best_machines(
+        self, v: Array, f: Array, up: Array, down: Array
+    ) -> list[tuple[float, float, float]]:
+        """P, t and the best b of v and of the multiple that lacks no margin.
 
         A margin that is ε short costs Cε, but growing all of them by that share costs only as
         much of ``½v·f``: a great difference where C is large.
         """
-        up, down = self.slopes(v, f)
+        from ._loops import best_shift
+
         size = float(np.abs(self.linear).max(initial=0.0))
         short = float(up.max() - down.min()) / size if size else 0.0
         multiples = [1.0, 1.0 + short] if 0.0 < short < _SHORT else [1.0]
-        return min(self._bound(v, f, t) for t in multiples)
+        rest = (self.ridge, self.lower, self.upper, self.width, self.total)
+        return [
+            self._machine(v, f, t, float(best_shift(self.linear - t * f, *rest)))
+            for t in multiples
+        ]
 
-    def _bound(self, v: Array, f: Array, t: float) -> float:
-        """P of the machine ``t v`` at the best b."""
-        from ._loops import best_shift, upper_bound
+    def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
+        """P of the machine ``t v`` with bias b, then t and b."""
+        from ._loops import upper_bound
 
         rest = (self.ridge, self.lower, self.upper, self.width, self.total)
-        slopes = self.linear - t * f
-        b = best_shift(slopes, *rest)
-        return float(upper_bound(slopes, *rest, b)) + 0.5 * t**2 * float(v @ f)
+        loss = float(upper_bound(self.linear - t * f, *rest, b))
+        return loss + 0.5 * t**2 * float(v @ f), t, b
+
+    def reach(self, v: Array) -> Array:
+        """What an error of ``f_i`` costs at most: the slope of the loss beside its kink.
+
+        That is the bound of a variable that is not zero, and the variable where it has none.
+        """
+        ends = np.maximum(-self.lower, self.upper)
+        return np.where(v != 0.0, np.where(np.isfinite(ends), ends, np.abs(v)), 0.0)
 
     def slopes(self, v: Array, f: Array) -> tuple[Array, Array]:
         """up and down."""
@@ -131,18 +164,23 @@ class BoxProblem:
         set_slopes(slopes, v, self.lower, self.upper, self.width, up, down)
         return up, down
 
-    def solution(self, v: Array, f: Array, n_steps: int = 0, largest: float = 0.0) -> BoxSolution:
-        """What v is worth, with ``f = Kv`` and the largest entry of K."""
+    def solution(self, v: Array, f: Array, n_steps: int = 0) -> BoxSolution:
+        """What v is worth, with ``f = Kv``."""
         up, down = self.slopes(v, f)
+        primal, scale, bias = self.machine(v, f, up, down)
+        reach = self.reach(v)
+        terms = np.abs(self.linear) + np.abs(f) + abs(bias)
         return BoxSolution(
             v=v,
             product=f,
-            bias=self.bias(v, up, down),
-            primal=self.bound(v, f),
+            bias=bias,
+            scale=scale,
+            primal=primal,
             dual=self.value(v, f),
             violation=float(up.max() - down.min()),
             n_steps=n_steps,
-            rounding=rounding(v, largest),
+            reach=reach,
+            rounding=float(np.finfo(float).eps * (reach @ terms)),
             scaled=bool(self.linear.any()),
         )
 
@@ -173,14 +211,18 @@ class BoxSolution:
     product : ndarray of shape (m,)
         Kv.
     bias : float
+    scale : float
+        t: the machine has the coefficients ``t v``.
     primal, dual : float
-        Upper and lower bound on the maximum.
+        Upper and lower bound on the maximum: P of the machine, and D of v.
     violation : float
         Largest up less smallest down.
     n_steps : int
         Pair steps taken.
+    reach : ndarray of shape (m,)
+        What errors of ``f_i`` cost at most.
     rounding : float
-        What ``½vᵀKv`` cannot tell from zero.
+        Rounding error of the sums over samples.
     scaled : bool
         Whether c is not zero.
     """
@@ -188,10 +230,12 @@ class BoxSolution:
     v: Array
     product: Array
     bias: float
+    scale: float
     primal: float
     dual: float
     violation: float
     n_steps: int
+    reach: Array
     rounding: float
     scaled: bool
 

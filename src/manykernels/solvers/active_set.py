@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
-from .base import Walk, certify
+from .base import NO_BOUND, Bound, Walk, certify
 from .cuts import Proof
 
 #: Where Newton steps on all kernels take longer: quadratic programs grow with the cube.
@@ -52,7 +52,7 @@ def walk_on_active_kernels(
     """Minimise `loss` over `domain` by descents on few kernels; a round is an iteration."""
     n = loss.n_kernels
     point = loss.evaluate(domain.start(n) if start is None else start)
-    gains, n_solves, bound = point.gains, 1, -np.inf
+    gains, n_solves, bound = point.gains, 1, NO_BOUND
     # A start on most kernels says nothing of which can enter.
     weighted = np.flatnonzero(point.weights)
     weighted = weighted if len(weighted) < n // 2 else weighted[:0]
@@ -73,10 +73,10 @@ def walk_on_active_kernels(
         weights[active] = inner.best.weights
         weighted = np.flatnonzero(weights)
         point = loss.evaluate(weights)
-        gains, n_solves, bound = point.gains, 1 + inner.n_inner_solves, -np.inf
-        if not certify(point, domain, walk.tol).converged:
+        gains, n_solves, bound = point.gains, 1 + inner.n_inner_solves, NO_BOUND
+        if not certify(point, domain, walk.tol).exhausted:
             gains = loss.gains_at(proof.dual)
-            bound = proof.constant - domain.support(gains)
+            bound = Bound(proof.constant - domain.support(gains), proof.dual)
 
 
 def active_kernels(loss: Loss, domain: Simplex, weighted: Indices, gains: Array) -> Indices:

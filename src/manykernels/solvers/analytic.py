@@ -26,8 +26,9 @@ from .base import Solver, Walk
 def updated(log_weights: Array, gains: Array, domain: Domain) -> Array:
     """Logarithms of the weights after one update; kernels without weight or gain stay out."""
     with np.errstate(divide="ignore"):
-        # A tilted loss may have gains below zero; no update gives weight for them.
-        return domain.balance(2.0 * log_weights + np.log(np.maximum(gains, 0.0)))
+        # Gains may be below zero, of a tilted loss or by rounding; they are worth no weight.
+        log_strength = 2.0 * log_weights + np.log(np.maximum(gains, 0.0))
+    return domain.balance(log_strength) if np.isfinite(log_strength).any() else log_weights
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,14 @@ class Analytic(Solver, name="analytic"):
 
     default_max_iter = 5000
 
-    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
+    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
         weights = domain.start(loss.n_kernels) if start is None else start
         with np.errstate(divide="ignore"):
             log_weights = np.log(weights)
             while not walk.arrive(point := loss.evaluate(np.exp(log_weights))):
                 # A loss may have raised a weight that was too small for it.
                 log_weights = np.maximum(log_weights, np.log(point.weights))
-                log_weights = updated(log_weights, point.gains, domain)
+                before, log_weights = log_weights, updated(log_weights, point.gains, domain)
+                if np.array_equal(before, log_weights):
+                    return "no kernel has a gain, or the weights stay as they are"
+        return None

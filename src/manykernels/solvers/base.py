@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
 
 from ..domains import Array, Domain
 from ..losses.base import Certificate, Evaluation, Loss, Outline
@@ -51,8 +53,22 @@ class Solution:
     status: str = ""
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the minimum, and the dual variables that prove it, where they are known."""
+
+    value: float = float("-inf")
+    dual: Array | None = field(default=None, repr=False)
+
+    def __lt__(self, other: Bound) -> bool:
+        return self.value < other.value
+
+
+NO_BOUND = Bound()
+
+
 def certify(
-    evaluation: Evaluation, domain: Domain, tol: float, bound: float = float("-inf")
+    evaluation: Evaluation, domain: Domain, tol: float, bound: Bound = NO_BOUND
 ) -> Certificate:
     """Certificate of the weights of `evaluation`.
 
@@ -60,10 +76,56 @@ def certify(
     F by more than ``(b − β)·g``. At the inner optimum this is the true primal–dual gap. An
     evaluation that is not exact adds its own `slack`. `bound` is what other weights have proved
     about the minimum before.
+
+    Gains off by ε_j move the bound by no more than ``σ_B(ε)``.
     """
     gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
-    dual = max(evaluation.value - gap - evaluation.slack, bound)
-    return Certificate(evaluation.value, dual, evaluation.value - dual, tol, evaluation.rounding)
+    own = Bound(evaluation.value - gap - evaluation.slack, evaluation.dual)
+    best = max(own, bound)
+    rounding = evaluation.rounding + domain.support(evaluation.gain_errors)
+    gap = evaluation.value - best.value
+    return Certificate(evaluation.value, best.value, gap, tol, rounding, best.dual)
+
+
+def refuse_indefinite(
+    solution: Solution, domain: Domain, loss: HasKernels, names: list[str]
+) -> None:
+    """Raise ValueError if a kernel cannot be positive semi-definite, as the problem supposes.
+
+    A quadratic form below zero proves it: the loss would rise with the weight of that kernel. So
+    does a value below what has been proved of the minimum. Neither matters within the tolerance.
+    """
+    certificate, evaluation = solution.certificate, solution.evaluation
+    allowed = certificate.tol * abs(certificate.primal)
+    gains = loss.kernel_weights(evaluation.gains)
+    lowest = gains + loss.kernel_weights(evaluation.gain_errors)
+    rises = [domain.support(row) for row in np.diag(np.maximum(-lowest, 0.0))]
+    worst = int(np.argmax(rises))
+    proved = rises[worst] > allowed
+    if not proved and certificate.gap < -allowed - certificate.rounding:
+        kernels = [loss.kernel(len(evaluation.gains) - len(names) + j) for j in range(len(names))]
+        worst = int(np.argmin([np.linalg.eigvalsh(kernel)[0] for kernel in kernels]))
+        proved = True
+    if proved:
+        raise ValueError(
+            f"Kernel {names[worst]!r} is not positive semi-definite: its part in the objective is "
+            f"{gains[worst]:.3g}, where none is below zero, and the relative gap "
+            f"{certificate.rel_gap:.2g} proves nothing. Build the stack with "
+            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, raise reg, or '
+            "leave the kernel out."
+        )
+
+
+class HasKernels(Protocol):
+    """What is asked of a loss to name a kernel."""
+
+    def kernel_weights(self, weights: Array) -> Array:
+        """Those of the weights that belong to kernels."""
+        ...
+
+    def kernel(self, which: int) -> Array:
+        """The matrix that a weight belongs to."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -128,7 +190,7 @@ class Solver(ABC):
         refuse_unfit(self, Problem(loss.outline, domain, tol))
         walk = Walk(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
         status = self._walk(loss, domain, walk, start)
-        return walk.solution(status or "")
+        return walk.solution(loss, status or "")
 
     @abstractmethod
     def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
@@ -165,11 +227,9 @@ class Walk:
         self.history: list[Progress] = []
         self.n_inner_solves = 0
         self._best: Evaluation | None = None
-        self._bound = float("-inf")
+        self._bound = NO_BOUND
 
-    def arrive(
-        self, point: Evaluation, n_inner_solves: int = 1, bound: float = float("-inf")
-    ) -> bool:
+    def arrive(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
         """Note a point and what it cost; True if the walk is to end here.
 
         `bound` is a lower bound on the minimum that the solver knows of.
@@ -177,11 +237,13 @@ class Walk:
         self.n_inner_solves += n_inner_solves
         if self._best is None or point.value <= self._best.value:
             self._best = point
-        self._bound = certify(point, self.domain, self.tol, max(self._bound, bound)).dual
-        progress = Progress(len(self.history), self.n_inner_solves, self.certificate)
+        proved = certify(point, self.domain, self.tol, max(self._bound, bound))
+        self._bound = Bound(proved.dual, proved.dual_point)
+        certificate = self.certificate
+        progress = Progress(len(self.history), self.n_inner_solves, certificate)
         self.history.append(progress)
         stop = self.observer is not None and self.observer(progress)
-        return bool(stop) or self.certificate.converged or progress.iteration >= self.max_iter
+        return bool(stop) or certificate.exhausted or progress.iteration >= self.max_iter
 
     @property
     def best(self) -> Evaluation:
@@ -194,11 +256,21 @@ class Walk:
         """Of the best weights, with the best bound."""
         return certify(self.best, self.domain, self.tol, self._bound)
 
-    def solution(self, status: str) -> Solution:
+    def solution(self, loss: Loss, status: str) -> Solution:
+        """The best weights and what a look at the kernels, not the way here, proves of them."""
+        found = self.best.reassessed()
+        certificate = certify(found, self.domain, self.tol)
+        bound = self._bound
+        if bound.value > certificate.dual:
+            # Dual variables of other weights, or a mixture of them, prove more.
+            if bound.dual is not None:
+                bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
+            certificate = certify(found, self.domain, self.tol, bound)
+        self.history[-1] = replace(self.history[-1], certificate=certificate)
         return Solution(
-            weights=self.best.weights,
-            certificate=self.certificate,
-            evaluation=self.best,
+            weights=found.weights,
+            certificate=certificate,
+            evaluation=found,
             n_iter=len(self.history),
             n_inner_solves=self.n_inner_solves,
             history=self.history,

@@ -31,7 +31,7 @@ from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
 from ..losses.program import DualProgram, HasDualProgram
 from ._needs import affordable, dual_program, on_a_simplex
-from .base import Need, Problem, Solver, Walk
+from .base import NO_BOUND, Bound, Need, Problem, Solver, Walk
 
 _TOLERANCE = 1e-9
 _RANK_TOLERANCE = 1e-14
@@ -213,13 +213,12 @@ def _add_bounds(constraints: _Constraints, program: DualProgram) -> None:
             constraints.add(above, np.zeros(m * k), clarabel.NonnegativeConeT)
 
 
-def _bound(loss: HasDualProgram, domain: Simplex, v: Array) -> float:
+def _bound(loss: HasDualProgram, domain: Simplex, v: Array) -> Bound:
     """What v proves of the minimum, feasible or not."""
-    program = loss.dual_program()
     if not np.isfinite(v).all():
-        return -np.inf
-    v = program.feasible(v)
-    return program.lower_bound(v, loss.products(v), domain.support)
+        return NO_BOUND
+    dual = loss.dual_of(v)
+    return Bound(loss.lower_bound(dual, domain.support), dual)
 
 
 def _factor(matrix: Array) -> Array:

@@ -107,7 +107,7 @@ def _evaluation(
 ) -> InexactEvaluation:
     """What a sweep has reached; without the weights that are on their way to zero, if better."""
     point = InexactEvaluation.of(loss, ascent, weights)
-    if not point.gains.any():
+    if not (point.gains > 0.0).any():
         return point
     settled = domain.settle(weights, point.gains)
     if not settled.any() or np.array_equal(settled, weights):
@@ -118,11 +118,11 @@ def _evaluation(
 
 def _follow(weights: Array, gains: Array, domain: Domain) -> Array:
     """Weights moved by the relaxed analytic update."""
-    if not gains.any():
+    if not (gains > 0.0).any():
         return weights
     with np.errstate(divide="ignore"):  # kernels without weight or gain stay out
         before = np.log(weights)
-        update = domain.balance(2.0 * before + np.log(gains))
+        update = domain.balance(2.0 * before + np.log(np.maximum(gains, 0.0)))
     alive = np.isfinite(update)
     moved = np.where(alive, update, 0.0) - np.where(alive, before, 0.0)
     following = np.where(alive, before, -np.inf) + _RELAXATION * moved

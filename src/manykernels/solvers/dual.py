@@ -35,7 +35,7 @@ from ..domains import Array, Domain, lp_domain
 from ..losses.base import Certificate, Loss
 from ..losses.square import SquareEvaluation, SquareLoss
 from ._needs import fixed_regularization, smooth_norm, square_loss
-from .base import Need, Problem, Solver, Walk, refuse_unfit
+from .base import NO_BOUND, Bound, Need, Problem, Solver, Walk, refuse_unfit
 
 #: From σ_B(s) to what is paid for it, and the derivative.
 Price = Callable[[float], tuple[float, float]]
@@ -69,7 +69,7 @@ class Dual(Solver, name="dual"):
     def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
         assert isinstance(loss, SquareLoss)
         weights = domain.start(loss.n_kernels) if start is None else start
-        bound = -np.inf
+        bound = NO_BOUND
         while not walk.arrive(point := loss.evaluate(weights), bound=bound):
             weights, bound = _ascend(loss, domain, point, _unit_ball, self.n_steps, walk.tol)
 
@@ -139,8 +139,8 @@ def tikhonov(
         certificate = Certificate(primal, bound, primal - bound, tol)
         if certificate.converged:
             break
-        weights, value = _ascend(loss, domain, point, price, n_steps, tol)
-        bound = max(bound, factor * value)
+        weights, found = _ascend(loss, domain, point, price, n_steps, tol)
+        bound = max(bound, factor * found.value)
     return TikhonovSolution(point.weights, radius, certificate, point)
 
 
@@ -175,8 +175,8 @@ def _ascend(
     price: Price,
     n_steps: int,
     tol: float,
-) -> tuple[Array, float]:
-    """Weights and dual value after some steps of L-BFGS from the inner solution at `point`."""
+) -> tuple[Array, Bound]:
+    """Weights, dual value and α after some steps of L-BFGS from the inner solution at `point`."""
     targets = loss.rotated_targets
     size = float(np.sum(targets**2))
 
@@ -203,4 +203,5 @@ def _ascend(
     alpha = point.unwhiten(found.x.reshape(targets.shape))
     strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
     _, rate = price(domain.support(strengths))
-    return 4.0 * rate * domain.maximizer(strengths), float(-found.fun * size)
+    bound = Bound(float(-found.fun * size), loss.dual_of(alpha / np.sqrt(2.0)))
+    return 4.0 * rate * domain.maximizer(strengths), bound

@@ -107,7 +107,7 @@ class _Pace:
 
 def _settled(point: InexactBoxPoint, ascent: BoxAscent, domain: Domain) -> InexactBoxPoint:
     """The point, or if better the one without the weights that are on their way to zero."""
-    if not point.gains.any():
+    if not (point.gains > 0.0).any():
         return point
     settled = domain.settle(point.weights, point.gains)
     if not settled.any() or np.array_equal(settled, point.weights):
@@ -118,7 +118,7 @@ def _settled(point: InexactBoxPoint, ascent: BoxAscent, domain: Domain) -> Inexa
 
 def _follow(weights: Array, gains: Array, domain: Domain, pace: float) -> Array:
     """Weights moved by the relaxed analytic update; kernels without weight or gain stay out."""
-    if not (weights * gains).any():
+    if not (weights * gains > 0.0).any():
         return weights
     with np.errstate(divide="ignore", invalid="ignore"):
         before = np.log(weights)

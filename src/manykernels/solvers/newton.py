@@ -52,7 +52,7 @@ from ..domains import Array, Domain, Simplex
 from ..losses.base import Evaluation, Loss
 from .active_set import MANY_KERNELS, walk_on_active_kernels
 from .analytic import updated
-from .base import Solver, Walk, certify
+from .base import NO_BOUND, Bound, Solver, Walk, certify
 from .cuts import Cuts, Proof, plane
 from .quadratic import minimize_above_planes, minimize_quadratic
 
@@ -165,9 +165,9 @@ class Newton(Solver, name="newton"):
                 found.keep(balanced)
                 cuts.add(balanced)
             target, proof = model.minimizer_above(cuts)
-            if proof is not None and proof.bound > found.bound:
+            if proof is not None and proof.bound > found.bound.value:
                 found.proof = proof
-            if certify(point, domain, tol, found.bound).converged:
+            if certify(point, domain, tol, found.bound).exhausted:
                 found.point = point
                 return found
         if found.lowest is not None and found.lowest.value < point.value - point.slack:
@@ -195,8 +195,8 @@ class Found:
             self.lowest = trial
 
     @property
-    def bound(self) -> float:
-        return -np.inf if self.proof is None else self.proof.bound
+    def bound(self) -> Bound:
+        return NO_BOUND if self.proof is None else Bound(self.proof.bound, self.proof.dual)
 
 
 @dataclass(frozen=True)

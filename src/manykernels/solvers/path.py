@@ -27,7 +27,7 @@ from ..losses.square import (
     SquareLoss,
     evaluate_all,
 )
-from .base import Walk
+from .base import Bound, Walk
 from .newton import Model, Newton, improves
 
 #: The norms of Yan 2012, section 3.3; their 10⁶ is ∞ here.
@@ -159,7 +159,8 @@ def _solve_alone(
     alone = Newton().solve(loss, domain, tol=walk.tol, max_iter=left, start=point.weights)
     final = alone.evaluation
     assert isinstance(final, SquareEvaluation)
-    walk.arrive(final, 1 + alone.n_inner_solves, bound=alone.certificate.dual)
+    proved = Bound(alone.certificate.dual, alone.certificate.dual_point)
+    walk.arrive(final, 1 + alone.n_inner_solves, bound=proved)
     return final
 
 

@@ -39,8 +39,8 @@ from scipy import sparse
 from ..domains import Array, Domain
 from ..losses.base import Evaluation, Loss
 from ._needs import on_a_simplex
-from .base import Need, Problem, Solver, Walk
-from .cuts import Cuts, mixed_bound
+from .base import NO_BOUND, Bound, Need, Problem, Solver, Walk
+from .cuts import Cuts
 
 # The feasibility tolerance of linear programs: what cuts cannot tell apart.
 _LEAST_TOL = 1e-7
@@ -87,14 +87,15 @@ class SIP(Solver, name="sip"):
         weights = domain.start(loss.n_kernels) if start is None else start
         point = loss.evaluate(weights)
         master = _master(domain, point.value, loss.n_kernels)
-        cuts = Cuts()
-        least = bound = -np.inf
+        cuts = Cuts(keep_duals=True)
+        least, bound = -np.inf, NO_BOUND
         while not walk.arrive(point, bound=bound) and not _rise(point, least) <= eps:
             master.add_cut(*cuts.add(point))
             weights, least, mixture, failure = master.solve(point.weights)
             if failure:
                 return f"the master problem with {len(cuts)} cuts ended as {failure}"
-            bound = mixed_bound(cuts.constants, cuts.slopes, mixture, domain)
+            proof = cuts.proof(mixture, domain)
+            bound = NO_BOUND if proof is None else Bound(proof.bound, proof.dual)
             point = loss.evaluate(domain.onto_boundary(weights))
         return f"|1 − S/θ| is {abs(_rise(point, least)):.1e}"
 

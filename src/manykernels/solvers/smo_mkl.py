@@ -93,7 +93,7 @@ class SMOMKL(Solver, name="smo-mkl"):
         point = loss.evaluate(domain.start(loss.n_kernels) if start is None else start)
         if walk.arrive(point):
             return ""
-        if not point.gains.any():
+        if not (point.gains > 0.0).any():
             return "the machine at the start has no part in any kernel"
         ascent = _Ascent(loss, domain, point.dual)
         while ascent.sweep():

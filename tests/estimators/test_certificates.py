@@ -1,0 +1,143 @@
+"""Certificates of fitted models: what is told is true of the model that is returned."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from manykernels import MKFDA, MKSVC, MKSVR, KernelStack
+from manykernels.kernels import RBF, Linear, rbf_grid
+from tests.losses.test_certificate import indefinite_pair
+
+PAIR = [("lin", Linear()), ("one", Linear().on([0]))]
+
+
+def regression(m=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, 2))
+    return X, X[:, 0] + 0.1 * rng.standard_normal(m)
+
+
+def labelled(m=80, seed=0, noise=0.8):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, 3))
+    return X, (X[:, 0] + noise * rng.standard_normal(m) > 0).astype(int)
+
+
+# -- rounding --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shift", "C"), [(1e5, 1.0), (1e5, 1e5), (1e4, 1e3)])
+def test_what_rounding_hides_is_told(shift, C):
+    X, y = regression()
+    with pytest.warns(ConvergenceWarning, match=r"MKSVR is limited by rounding.*lower C"):
+        model = MKSVR(PAIR, p=1, C=C).fit(X + shift, y)
+    assert not model.certificate_.converged
+    assert model.certificate_.status == "limited by rounding"
+
+
+@pytest.mark.parametrize("reg", [1e-3, 1e-1])
+def test_kernels_that_are_nearly_constant(reg):
+    """Wide Gaussians are 1 less something tiny: centring leaves much of their rounding."""
+    X, y = labelled()
+    with pytest.warns(ConvergenceWarning, match=r"MKFDA is limited by rounding.*Raise reg"):
+        model = MKFDA(rbf_grid([1e5, 2e5, 3e5]), p=np.inf, reg=reg).fit(X, y)
+    assert model.certificate_.rel_rounding > model.tol
+
+
+def test_narrow_ones_of_the_same_data_are_certified():
+    X, y = labelled()
+    assert MKFDA(rbf_grid([1, 2, 3]), p=np.inf, reg=1e-4).fit(X, y).certificate_.converged
+
+
+# -- centred kernels -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("normalize", ["multiplicative", None])
+def test_an_offset_of_the_data_changes_no_machine(normalize, weighted):
+    X, y = regression()
+    weight = np.linspace(0.5, 2.0, len(y)) if weighted else None
+    params = {"p": 1, "C": 0.1, "tol": 1e-6, "normalize": normalize}
+    plain = MKSVR(PAIR, **params).fit(X, y, weight)
+    shifted = MKSVR(PAIR, **params).fit(X + 1e3, y, weight)
+    assert shifted.certificate_.converged
+    np.testing.assert_allclose(shifted.predict(X + 1e3), plain.predict(X), atol=1e-4)
+    labels = y > 0
+    plain = MKSVC(PAIR, **params).fit(X, labels, weight)
+    shifted = MKSVC(PAIR, **params).fit(X + 1e3, labels, weight)
+    np.testing.assert_allclose(
+        shifted.decision_function(X + 1e3), plain.decision_function(X), atol=1e-4
+    )
+
+
+def test_an_offset_hides_less_where_kernels_are_centred():
+    X, y = regression()
+    model = MKSVR(PAIR, p=1, C=1.0).fit(X + 3e4, y)
+    assert model.certificate_.converged
+    assert model.certificate_.rel_gap <= model.tol
+    params = {"p": 1, "C": 0.1, "normalize": None}
+    plain, shifted = MKSVR(PAIR, **params).fit(X, y), MKSVR(PAIR, **params).fit(X + 1e4, y)
+    np.testing.assert_allclose(shifted.predict(X + 1e4), plain.predict(X), atol=2e-7)
+
+
+@pytest.mark.parametrize("multi_class", ["shared", "separate"])
+def test_intercepts_belong_to_the_kernels_as_they_are(multi_class):
+    """``decision_function = Σ_j weights_j K_j @ dual_coef_ + intercept_``, K_j not centred."""
+    X, y = labelled()
+    y = y + (X[:, 1] > 0.5)
+    model = MKSVC([("a", Linear()), ("b", RBF(1.0))], normalize=None, multi_class=multi_class)
+    model.fit(X + 2.0, y)
+    stack = model.union_(X + 2.0, model.support_vectors_)
+    weights = np.broadcast_to(model.weights_, (3, 2))
+    scores = np.einsum(
+        "kj,jrs,ks->rk", weights, [stack.kernel(0), stack.kernel(1)], model.dual_coef_
+    )
+    np.testing.assert_allclose(
+        scores + model.intercept_, model.decision_function(X + 2.0), atol=1e-9
+    )
+
+
+# -- the machine that is certified -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["interleaved", "newton", "smo-mkl"])
+@pytest.mark.parametrize("C", [1.0, 1e5])
+def test_the_machine_returned_has_the_objective_certified(solver, C):
+    X, y = labelled(60, noise=0.1)
+    kernels = [("a", Linear()), ("b", RBF(1.0))]
+    model = MKSVC(kernels, p=2, C=C, solver=solver, tol=1e-2, normalize=None).fit(X, y)
+    stack = model.union_(X)
+    combined = stack.combine(model.weights_)
+    coefficients = np.zeros(len(y))
+    coefficients[model.support_] = model.dual_coef_[0]
+    margins = np.where(y == 1, 1, -1) * (combined @ coefficients + model.intercept_[0])
+    objective = 0.5 * coefficients @ combined @ coefficients
+    objective += C * np.maximum(0.0, 1.0 - margins).sum()
+    assert objective == pytest.approx(model.certificate_.primal, rel=1e-7)
+    assert model.certificate_.dual <= objective
+
+
+# -- kernels that are not positive semi-definite ---------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_a_kernel_that_raises_the_objective_is_named(p):
+    stack, targets = indefinite_pair()
+    stack = KernelStack(stack.data, ["good", "with a hole"], gram=True, checked=True)
+    y = (targets[:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match=r"'with a hole' is not positive semi-def.*psd=\"clip\""):
+        MKFDA("precomputed", p=p, reg=1e-4, normalize=None, tol=1e-3).fit(stack, y)
+
+
+def test_no_advice_to_use_the_solver_in_use():
+    X, y = labelled()
+    for solver in ("newton", "analytic"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            MKFDA(p=1.1, solver=solver, max_iter=1, tol=1e-9).fit(X, y)
+        (warning,) = caught
+        assert ("or use solver" in str(warning.message)) == (solver != "newton")
