@@ -61,20 +61,22 @@ def test_every_point_is_certified_and_the_curve_has_the_shape_of_the_grid():
     results = model.cv_results_
     assert model.validation_curve().shape == (12, 10)
     assert len(results["params"]) == 120
-    assert results["rel_gap"].max() <= 1e-5
-    assert results["n_factorizations"].sum() <= 300
+    assert results["rel_gap"].max() <= 1e-3
+    assert results["n_factorizations"].sum() <= 5 * 200
     assert results["rank_test_score"].min() == 1
     best = results["params"][int(np.argmax(results["mean_test_score"]))]
     assert model.best_score_ == results["mean_test_score"].max()
     assert set(best) == {"p", "reg"}
 
 
-def test_equal_scores_go_to_the_largest_reg_and_norm():
+def test_equal_scores_go_to_the_smallest_log_loss():
     separated = np.concatenate([X[Y == 0], X[Y == 1]])
     labels = np.repeat([0, 1], 50)
-    model = MKFDACV(ps=[2.0, 1.0], regs=[0.1, 1e-3]).fit(separated, labels)
-    assert model.best_score_ == 1.0
-    assert (model.p_, model.reg_) == (2.0, 0.1)
+    grid = {"ps": [2.0, 1.0], "regs": [1e3, 0.1, 1e-3]}
+    model = MKFDACV(**grid).fit(separated, labels)
+    assert model.validation_curve().min() == 1.0
+    by_loss = MKFDACV(**grid, scoring="neg_log_loss").fit(separated, labels)
+    assert (model.p_, model.reg_) == (by_loss.p_, by_loss.reg_)
 
 
 def test_leave_one_out_sees_what_training_does_not():

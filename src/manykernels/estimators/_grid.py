@@ -302,18 +302,23 @@ class HeldOut:
             return float(len(self.labels))
         return float(sum(count.sum() for count in counts))
 
+    def log_losses(self, rule: str, i: int, j: int) -> np.ndarray:
+        """``−log P`` of the true class of every sample, at one point of the grid, (n,)."""
+        return log_losses(np.vstack(self.log_probabilities(rule, i, j)), self.labels)
+
+    def mean_log_loss(self, rule: str, i: int, j: int) -> float:
+        """Their mean."""
+        return float(np.average(self.log_losses(rule, i, j), weights=self.weights))
+
     def better_rule(self) -> str:
         """The discriminant if its least mean log loss is clearly the smaller one."""
-        best = {}
-        for rule in self.parts[0].scores:
-            points = [
-                log_losses(np.vstack(self.log_probabilities(rule, *at)), self.labels)
-                for at in np.argwhere(self.solved)
-            ]
-            if not points:
-                return "indicator"
-            best[rule] = min(points, key=lambda own: np.average(own, weights=self.weights))
-        trained, untrained = best["discriminant"], best["indicator"]
+        points = np.argwhere(self.solved).tolist()
+        if not points:
+            return "indicator"
+        trained, untrained = (
+            self.log_losses(rule, *min(points, key=lambda at: self.mean_log_loss(rule, *at)))
+            for rule in ("discriminant", "indicator")
+        )
         clearly = clearly_smaller(trained, untrained, self.weights, self.n_samples)
         return "discriminant" if clearly else "indicator"
 

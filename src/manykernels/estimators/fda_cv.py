@@ -72,7 +72,7 @@ class MKFDACV(MultilabelMixin, MKFDA):
     Attributes
     ----------
     p_, reg_ : float, or ndarray of shape (n_labels,)
-        The choice: best score, of equals the largest λ and then the largest p.
+        The choice: best score, of equals the smallest log loss.
     estimators_ : list of MKFDACV
         With several labels per sample only: one per label, all on the same kernels.
     best_score_ : float
@@ -395,8 +395,8 @@ class MKFDACV(MultilabelMixin, MKFDA):
                 UndefinedMetricWarning,
             )
         self.best_score_ = float(np.nanmax(mean))
-        best = np.argwhere(mean == self.best_score_)
-        i, j = max(best.tolist(), key=lambda at: (regs[at[1]], ps[at[0]]))
+        best = np.argwhere(mean == self.best_score_).tolist()
+        i, j = min(best, key=lambda at: held.mean_log_loss(self.cv_rule_, *at))
         self.p_, self._best_reg = float(ps[i]), float(regs[j])
         norms, regularizations = np.meshgrid(ps, regs, indexing="ij")
         flat = mean.ravel()

@@ -537,8 +537,8 @@ class SquareEvaluation:
         scale = count[rows] / np.sqrt(weight)
         outputs: Array = targets - (residuals @ loss.rotation.T) * scale[:, None]
         if from_mean:
-            unit = weight / count[rows]
-            outputs += targets * (unit / (weight.sum() - unit))[:, None]
+            unit = (weight / count[rows])[:, None]
+            outputs -= (weight @ targets - unit * targets) / (weight.sum() - unit)
         if together:
             outputs += weight @ targets / (self._sample_weight.sum() - weight.sum())
         return outputs

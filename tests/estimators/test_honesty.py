@@ -1,0 +1,167 @@
+"""Scores and probabilities that new samples confirm, on data made to deceive."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import log_loss
+
+from manykernels import MKFDA, MKFDACV, KernelStack
+from manykernels.kernels import RBF, Cosine, Linear
+from manykernels.model_selection import leave_one_out
+
+
+def kernels_of_noise(seed, m=100, n=200):
+    """Kernels that know nothing, and labels in random order."""
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n, m, 3))
+    squares = (points**2).sum(axis=2)
+    distances = squares[:, :, None] + squares[:, None] - 2.0 * points @ points.mT
+    kernels = np.exp(-distances / distances.mean(axis=(1, 2), keepdims=True))
+    stack = KernelStack.from_arrays(0.5 * (kernels + kernels.mT))
+    return stack, rng.permutation(np.arange(m) % 2)
+
+
+@pytest.mark.parametrize("cv", [None, "closed-form"])
+@pytest.mark.parametrize("reg", [0.1, 10.0])
+def test_nothing_is_learnt_from_noise(reg, cv):
+    """Held weights would seem to be right in nine cases of ten."""
+    scores = []
+    for seed in range(10):
+        stack, y = kernels_of_noise(seed)
+        scores.append(MKFDACV("precomputed", ps=[1], regs=[reg], cv=cv).fit(stack, y).best_score_)
+    assert abs(np.mean(scores) - 0.5) <= 0.05
+
+
+def test_probabilities_after_fitting_noise_are_modest():
+    for seed in range(3):
+        stack, y = kernels_of_noise(seed, m=160)
+        train, new = np.arange(80), np.arange(80, 160)
+        model = MKFDA("precomputed", p=1, reg=1.0).fit(stack[np.ix_(train, train)], y[train])
+        confidence = model.predict_proba(stack[np.ix_(new, train)]).max(axis=1)
+        assert confidence.mean() < 0.65
+
+
+def many_classes(seed, n_rows):
+    """27 classes in twelve views of 27 columns, little of each: kernels of joint rank 324."""
+    n_classes, n_views, width = 27, 12, 27
+    centres = np.random.default_rng(seed).standard_normal((n_views, n_classes, width))
+    rng = np.random.default_rng((seed, n_rows))
+    rest = rng.integers(0, n_classes, n_rows - 4 * n_classes)
+    y = np.concatenate([np.arange(n_classes).repeat(4), rest])
+    noise = rng.standard_normal((n_views, n_rows, width))
+    return np.hstack([*(0.2 * centres[:, y] + noise)]), y
+
+
+COSINES = [(f"v{v}", Cosine().on(slice(27 * v, 27 * v + 27))) for v in range(12)]
+
+
+@pytest.mark.parametrize("cv", [None, "closed-form"])
+def test_many_classes_and_low_rank(cv):
+    estimates, accuracies, confidences = [], [], []
+    for seed in range(10):
+        X, y = many_classes(seed, 347)
+        new, truth = many_classes(seed, 5000)
+        model = MKFDACV(COSINES, ps=[2, np.inf], regs=[1e-4, 1.0, 100.0], cv=cv).fit(X, y)
+        chances = model.predict_proba(new)
+        estimates.append(model.best_score_)
+        accuracies.append(np.mean(model.classes_[chances.argmax(axis=1)] == truth))
+        confidences.append(chances.max(axis=1).mean())
+    assert abs(np.mean(estimates) - np.mean(accuracies)) <= 0.04
+    assert abs(np.mean(confidences) - np.mean(accuracies)) <= 0.03
+
+
+@pytest.mark.parametrize("n_classes", [3, 8])
+@pytest.mark.parametrize("model", [MKFDA(reg=0.1), MKFDACV(ps=[2.0])], ids=["MKFDA", "MKFDACV"])
+def test_classes_on_a_line_are_not_masked(n_classes, model):
+    """Regression on indicators never chooses the classes in the middle."""
+    rng = np.random.default_rng(0)
+
+    def line(n_rows):
+        y = rng.integers(0, n_classes, n_rows)
+        return np.c_[y + 0.25 * rng.standard_normal(n_rows), rng.standard_normal(n_rows)], y
+
+    (X, y), (new, truth) = line(200), line(5000)
+    model = clone(model).set_params(kernels=[("linear", Linear())]).fit(X, y)
+    assert model.rule_ == "discriminant"
+    reference = LinearDiscriminantAnalysis().fit(X, y).score(new, truth)
+    assert model.score(new, truth) >= reference - 0.02
+
+
+@pytest.mark.parametrize("reg", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_probabilities_are_as_sure_as_they_are_right(n_classes, reg):
+    gaps, regrets = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        centres = 1.5 * rng.standard_normal((n_classes, 4))
+
+        def draw(n_rows, rng=rng, centres=centres):
+            y = rng.integers(0, n_classes, n_rows)
+            return centres[y] + rng.standard_normal((n_rows, 4)), y
+
+        (X, y), (new, truth) = draw(150), draw(4000)
+        model = MKFDA([("a", RBF()), ("b", Linear())], reg=reg).fit(X, y)
+        logs = model.predict_log_proba(new)
+        right = np.mean(logs.argmax(axis=1) == truth)
+        gaps.append(np.exp(logs.max(axis=1)).mean() - right)
+        regrets.append(log_loss(truth, np.exp(logs)) - tempered_loss(logs, truth))
+    assert abs(np.mean(gaps)) <= 0.03
+    assert np.mean(regrets) <= 0.02
+
+
+def tempered_loss(logs, truth):
+    """The least log loss that another temperature, chosen on the new samples, could give."""
+    factors = np.geomspace(0.1, 10.0, 81)
+    return min(log_loss(truth, softmax(factor * logs, axis=1)) for factor in factors)
+
+
+def test_separable_classes_have_finite_scores():
+    X = np.r_[np.random.default_rng(0).standard_normal((30, 2)), [[50, 50]] * 15 + [[51, 50]] * 15]
+    y = np.repeat([0, 1], 30)
+    model = MKFDA(reg=0.1).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    # The rule of succession: 60 samples without a mistake prove no more than this.
+    assert 0.95 < model.predict_proba(X).max(axis=1).mean() < 0.9999
+
+
+def test_priors_shift_the_probabilities_of_either_rule():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    X = np.c_[y, y**2] + rng.standard_normal((200, 2))
+    usual = MKFDA(reg=0.1).fit(X, y)
+    priors = np.array([0.7, 0.2, 0.1])
+    shifted = MKFDA(reg=0.1, priors=priors).fit(X, y)
+    expected = usual.predict_proba(X) * priors / usual.priors_
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(shifted.predict_proba(X), expected, rtol=1e-8)
+    without = MKFDA(reg=0.1, priors=[0.5, 0.5, 0.0]).fit(X, y)
+    assert not without.predict_proba(X)[:, 2].any()
+
+
+def test_left_out_decisions_are_not_trained_on_themselves():
+    """Class means of left-out outputs, scored on these, know every label at a small λ."""
+    regs = [1e-3, 100.0]
+    estimates, accuracies = [], []
+    for seed in range(6):
+        X, y = many_classes(seed, 347)
+        new, truth = many_classes(seed, 2000)
+        stack = KernelStack.from_arrays([k.fit(X)(X) for _, k in COSINES])
+        estimates.append(leave_one_out(stack, y, regs).accuracy)
+        models = [MKFDA(COSINES, p=np.inf, reg=reg).fit(X, y) for reg in regs]
+        accuracies.append([model.score(new, truth) for model in models])
+    np.testing.assert_allclose(np.mean(estimates, 0), np.mean(accuracies, 0), atol=0.04)
+
+
+def test_left_out_scores_count_sample_weights():
+    X, y = many_classes(0, 347)
+    stack = KernelStack.from_arrays([k.fit(X)(X) for _, k in COSINES[:2]])
+    weight = np.where(y < 14, 1.0, 1e-6)
+    weighted = leave_one_out(stack, y, [10.0], sample_weight=weight)
+    hits = weighted.decisions[0].argmax(axis=1) == y
+    assert weighted.accuracy[0] == pytest.approx(np.average(hits, weights=weight))
+    assert weighted.accuracy[0] != pytest.approx(hits.mean(), abs=0.01)
+    assert np.mean(weighted.decisions[0].argmax(axis=1) < 14) > 0.99

@@ -1,0 +1,190 @@
+"""Samples left out in closed form, against fits that never saw them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr
+
+from manykernels.domains import lp_domain
+from manykernels.estimators._discriminant import fisher_targets
+from manykernels.kernels import KernelStack
+from manykernels.kernels.transforms import preparation
+from manykernels.losses import JointSquareLoss, SquareLoss
+from manykernels.losses.left_out import left_out_singly, remove
+from manykernels.solvers import Newton
+from manykernels.solvers.response import weight_response
+from tests.problems import labels_for, random_gram_matrices
+
+
+def residual_map(Q, M):
+    """``Q ⊗ I − M Mᵀ`` written out, sample by sample and output by output."""
+    m, k, n = M.shape
+    flat = M.reshape(m * k, n)
+    return np.kron(Q, np.eye(k)) - flat @ flat.T
+
+
+@pytest.mark.parametrize(("n_outputs", "n_weights"), [(1, 3), (2, 5), (4, 2)])
+def test_both_formulas_are_the_solutions_of_the_written_out_system(n_outputs, n_weights):
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((9, 9))
+    Q = np.linalg.inv(np.eye(9) + 0.1 * G @ G.T)
+    M = 0.05 * rng.standard_normal((9, n_outputs, n_weights))
+    U = rng.standard_normal((9, n_outputs))
+    whole = residual_map(Q, M)
+    for i, found in enumerate(left_out_singly(U, np.diag(Q).copy(), M)):
+        own = slice(i * n_outputs, (i + 1) * n_outputs)
+        np.testing.assert_allclose(found, np.linalg.solve(whole[own, own], U[i]), rtol=1e-10)
+    removed = np.array([1, 4, 5])
+    places = (removed[:, None] * n_outputs + np.arange(n_outputs)).ravel()
+    expected = np.linalg.solve(whole[np.ix_(places, places)], U[removed].ravel())
+    residuals, rows, solution, kept = remove(Q, U, M, removed)
+    np.testing.assert_allclose(residuals.ravel(), expected, rtol=1e-9)
+    # What stays, with the weights held, is the same with the others left out from the start.
+    np.testing.assert_array_equal(rows, [0, 2, 3, 6, 7, 8])
+    A = np.linalg.inv(Q)
+    left = np.linalg.inv(A[np.ix_(rows, rows)])
+    np.testing.assert_allclose(kept, np.diag(left), rtol=1e-9)
+    np.testing.assert_allclose(solution, left @ (A @ U)[rows], rtol=1e-8, atol=1e-9)
+
+
+def problem(seed, n_classes, p, reg, *, m=60, n=12, weighted=False):
+    """Noisy kernels and labels they know a little of, and the best weights."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(m) % n_classes
+    points = rng.standard_normal((n, m, 3))
+    points[:3, :, 0] += y
+    distances = ((points[:, :, None] - points[:, None]) ** 2).sum(axis=-1)
+    kernels = np.exp(-distances / distances.mean(axis=(1, 2), keepdims=True))
+    weight = rng.uniform(0.5, 2.0, m) if weighted else None
+    stack = KernelStack(kernels, [f"k{j}" for j in range(n)], gram=True)
+    return stack, y, weight, learnt(stack, y, weight, p, reg)
+
+
+def learnt(stack, y, weight, p, reg):
+    prepared = preparation(None).fit_transform(stack, sample_weight=weight)
+    targets = fisher_targets(y, np.bincount(y, weights=weight).astype(float))
+    loss = SquareLoss(prepared, targets, reg, weight)
+    return loss, Newton().solve(loss, lp_domain(p), tol=1e-9)
+
+
+def output_without(stack, targets, weight, p, reg, i):
+    """Prediction at i of regression, weights included, on all other samples."""
+    rows = np.delete(np.arange(len(targets)), i)
+    w = None if weight is None else weight[rows]
+    center = preparation(None)
+    prepared = center.fit_transform(stack[np.ix_(rows, rows)], sample_weight=w)
+    mean = np.average(targets[rows], axis=0, weights=w)
+    loss = SquareLoss(prepared, targets[rows] - mean, reg, w)
+    point = Newton().solve(loss, lp_domain(p), tol=1e-9).evaluation
+    block = center.transform(stack[np.ix_([i], rows)])
+    return block.apply_combined(point.weights, point.coefficients)[0] + mean
+
+
+@pytest.mark.parametrize("p", [1.0, 1.25, 2.0])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (3, True)])
+def test_first_order_is_close_to_refits_and_held_weights_are_not(p, n_classes, weighted):
+    stack, y, weight, (loss, solution) = problem(0, n_classes, p, 1.0, weighted=weighted)
+    refitted = np.array(
+        [output_without(stack, loss.targets, weight, p, 1.0, i) for i in range(len(y))]
+    )
+    response = weight_response(loss.evaluate(solution.weights), lp_domain(p))
+    first_order = loss.evaluate(solution.weights).leave_one_out(response=response)
+    held = loss.evaluate(solution.weights).leave_one_out()
+    error = np.linalg.norm(first_order - refitted) / np.linalg.norm(refitted)
+    assert error < 0.12
+    assert error < 0.5 * np.linalg.norm(held - refitted) / np.linalg.norm(refitted)
+    assert pearsonr(first_order.ravel(), refitted.ravel()).statistic > 0.985
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
+    """At p = ∞ all weights are one, and the closed form is exact."""
+    stack, y, weight, (loss, solution) = problem(
+        1, n_classes, np.inf, 0.3, m=40, n=4, weighted=weighted
+    )
+    assert weight_response(loss.evaluate(solution.weights), lp_domain(np.inf)) is None
+    folds = [np.arange(40)[k::4] for k in range(3)]
+    parts = loss.evaluate(solution.weights).leave_out(folds, None, None).folds
+    for part in parts:
+        w = None if weight is None else weight[part.others]
+        center = preparation(None)
+        inside = center.fit_transform(stack[np.ix_(part.others, part.others)], sample_weight=w)
+        mean = np.average(loss.targets[part.others], axis=0, weights=w)
+        point = SquareLoss(inside, loss.targets[part.others] - mean, 0.3, w).evaluate(np.ones(4))
+        block = center.transform(stack[np.ix_(part.fold, part.others)])
+        outputs = block.apply_combined(np.ones(4), point.coefficients)
+        np.testing.assert_allclose(part.outputs, outputs, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            part.outputs_of_others, point.leave_one_out(from_mean=True), rtol=1e-6, atol=1e-9
+        )
+
+
+def test_weights_answer_as_finite_differences_say():
+    """``dβ = 2P Bᵀ dH``, seen through the change of the outputs, ``−M Mᵀ dH`` with the rest."""
+    stack, _, _, (loss, solution) = problem(2, 2, 2.0, 1.0, m=30, n=5)
+    point = loss.evaluate(solution.weights)
+    M = weight_response(point, lp_domain(2.0))
+    inverse = loss.evaluate(solution.weights).inverse().copy()
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal((30, 1))
+    direction -= direction.mean()
+    step = 1e-4 * np.abs(loss.targets).max()
+
+    def residuals(sign):
+        moved = SquareLoss(loss.kernels, loss.targets + sign * step * direction, 1.0)
+        return Newton().solve(moved, lp_domain(2.0), tol=1e-13).evaluation.outputs
+
+    change = (residuals(1.0) - residuals(-1.0)) / (2.0 * step)
+    flat = M.reshape(30, -1)
+    expected = inverse @ direction - flat @ (flat.T @ direction)
+    np.testing.assert_allclose(change, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_a_multiplicity_is_so_many_equal_samples_in_every_fold():
+    matrices = random_gram_matrices(3, 20)
+    y = labels_for(20, 3)
+    counts = np.where(np.arange(20) % 4 == 0, 3.0, 1.0)
+    repeated = np.repeat(np.arange(20), counts.astype(int))
+    written_out = KernelStack.from_arrays([K[np.ix_(repeated, repeated)] for K in matrices])
+    folds = [np.arange(20)[k::5] for k in range(5)]
+    found = []
+    for stack, labels, weight, sets in [
+        (KernelStack.from_arrays(matrices), y, counts, folds),
+        (written_out, y[repeated], None, [np.flatnonzero(np.isin(repeated, f)) for f in folds]),
+    ]:
+        loss, solution = learnt(stack, labels, weight, 1.5, 0.5)
+        response = weight_response(loss.evaluate(solution.weights), lp_domain(1.5))
+        found.append(loss.evaluate(solution.weights).leave_out(sets, weight, response))
+    weighted, plain = found
+    np.testing.assert_allclose(weighted.singly[repeated], plain.singly, rtol=1e-5, atol=1e-7)
+    for part, other in zip(weighted.folds, plain.folds, strict=True):
+        where = {row: place for place, row in enumerate(part.fold)}
+        places = [where[row] for row in repeated[other.fold]]
+        np.testing.assert_allclose(part.outputs[places], other.outputs, rtol=1e-5, atol=1e-7)
+
+
+def test_a_learnt_regularisation_answers_too():
+    stack, y, _, _ = problem(3, 2, 1.0, 1.0, m=40, n=6)
+    prepared = preparation(None).fit_transform(stack)
+    targets = fisher_targets(y, np.bincount(y).astype(float))
+    loss = JointSquareLoss(prepared, targets)
+    solution = Newton().solve(loss, lp_domain(2.0), tol=1e-9)
+    response = weight_response(loss.evaluate(solution.weights), lp_domain(2.0))
+    assert response.shape[2] == np.count_nonzero(solution.weights) - 1
+    found = loss.evaluate(solution.weights).leave_one_out(response=response)
+
+    def refit(i):
+        rows = np.delete(np.arange(40), i)
+        center = preparation(None)
+        inside = center.fit_transform(stack[np.ix_(rows, rows)])
+        mean = targets[rows].mean(axis=0)
+        part = JointSquareLoss(inside, targets[rows] - mean)
+        point = Newton().solve(part, lp_domain(2.0), tol=1e-9).evaluation
+        block = center.transform(stack[np.ix_([i], rows)])
+        weights = part.kernel_weights(point.weights)
+        return block.apply_combined(weights, point.coefficients)[0] + mean
+
+    refitted = np.array([refit(i) for i in range(40)])
+    assert pearsonr(found.ravel(), refitted.ravel()).statistic > 0.98
