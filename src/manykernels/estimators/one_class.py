@@ -128,14 +128,12 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
         return self
 
     def _as_returned(self, solution: Solution, stack: KernelStack) -> Solution:
-        """With what the offset of the boundary costs: b Σα, while losses only fall."""
+        """With what the boundary is moved by for rounding: that costs b Σα, losses only fall."""
         evaluation: Any = solution.evaluation
         total = float(evaluation.coefficients.sum())
         shift = widening(evaluation.biases, _size_of_scores(stack, solution.weights, total))
-        cost, certificate = float(shift[0]) * total, solution.certificate
-        moved = replace(certificate, primal=certificate.primal + cost, gap=certificate.gap + cost)
-        last = replace(solution.history[-1], certificate=moved)
-        return replace(solution, certificate=moved, history=[*solution.history[:-1], last])
+        rounding = solution.certificate.rounding + float(shift[0]) * total
+        return replace(solution, certificate=replace(solution.certificate, rounding=rounding))
 
     def _keep_machine(self, stack: Any, transform: Any, losses: Any, solutions: Any) -> None:
         super()._keep_machine(stack, transform, losses, solutions)
