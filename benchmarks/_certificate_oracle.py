@@ -27,9 +27,12 @@ Wide = np.longdouble
 def centred(matrix: Any, mass: Any) -> tuple[Any, Any]:
     """A kernel centred with these sample weights, and what was taken away: o_i + o_l."""
     shares = mass / mass.sum()
-    means = matrix @ shares
-    offset = means - (means @ shares) / 2
-    return matrix - offset - offset[:, None], offset
+    taken = np.zeros(len(matrix), dtype=Wide)
+    for _ in range(2):  # the second time what rounding has left of large offsets
+        means = matrix @ shares
+        offset = means - (means @ shares) / 2
+        matrix, taken = matrix - offset - offset[:, None], taken + offset
+    return matrix, taken
 
 
 def support(gains: Any, p: float) -> Any:
@@ -53,6 +56,8 @@ class Bounds:
 
     @property
     def relative_gap(self) -> float:
+        if not np.isfinite(self.upper):
+            return np.inf
         gap = self.upper - self.lower
         return float(gap / abs(self.upper)) if self.upper else float(gap)
 

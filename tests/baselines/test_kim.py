@@ -33,6 +33,8 @@ UNION = KernelUnion(KERNELS).fit(X)
 STACK, TEST_STACK = UNION(X), UNION(X_TEST, X)
 
 
+# Its λ = 1e-8 is next to the rounding of kernels of few features.
+@pytest.mark.filterwarnings("ignore:KimFDA is limited by rounding")
 @pytest.mark.parametrize("estimator", [KimFDA(), KimFDA("precomputed")], ids=["table", "stack"])
 def test_scikit_learn_checks(estimator):
     broken, n_passed = scikit_learn_checks(estimator)

@@ -141,3 +141,15 @@ def test_no_advice_to_use_the_solver_in_use():
             MKFDA(p=1.1, solver=solver, max_iter=1, tol=1e-9).fit(X, y)
         (warning,) = caught
         assert ("or use solver" in str(warning.message)) == (solver != "newton")
+
+
+def test_a_dual_objective_without_bound_is_an_error_of_the_kernel():
+    """With the squared hinge nothing but the kernel keeps the dual variables finite."""
+    X, y = labelled(20)
+    hole = np.random.default_rng(1).standard_normal((20, 1))
+    hole -= hole.mean()
+    matrix = np.exp(-((X[:, None] - X) ** 2).sum(axis=2)) - 2.0 * hole @ hole.T / (hole**2).sum()
+    stack = KernelStack.from_arrays([matrix], psd="ignore")
+    model = MKSVC("precomputed", C=1e6, loss="squared_hinge", normalize=None)
+    with pytest.raises(ValueError, match=r"no positive semi-definite kernel allows.*psd=\"clip\""):
+        model.fit(stack, y)

@@ -8,6 +8,9 @@ import numpy as np
 from scipy.special import log_softmax
 
 _MOST_STEPS = 100
+# Scores are differences of probabilities or of their logarithms: what differs by less than this
+# is the same score with rounding errors.
+_NO_SPREAD = 1e-9
 # Least temperature, in units of the inverse spread of the scores: where scores of left-out
 # samples say nothing, probabilities are the priors to three digits, and a ranking is kept.
 _LEAST_TEMPERATURE = 1e-3
@@ -58,7 +61,7 @@ class Calibration:
         share = np.ones(len(scores)) if weights is None else weights
         share = share / share.sum()
         spread = np.sqrt(share @ np.mean((scores - scores.mean(axis=1)[:, None]) ** 2, axis=1))
-        if spread == 0.0:
+        if spread <= _NO_SPREAD:
             return cls()
         features = np.stack([scores / spread, np.broadcast_to(offsets, scores.shape)])
         smooth = 1.0 / (size + 2.0)

@@ -41,6 +41,11 @@ class ClassesByMargin(ClassesByScore):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
 
+def widening(bias: np.ndarray, size: float) -> np.ndarray:
+    """What is added to the bias of a one-class machine; see :class:`InsideOrOutside`."""
+    return _ROUNDING * np.abs(bias) + _NOTHING * size
+
+
 class InsideOrOutside:
     """Mixin of one-class machines."""
 
@@ -53,8 +58,7 @@ class InsideOrOutside:
 
         Free support vectors are there. `size` is that of the terms that scores are sums of.
         """
-        bias = self.intercept_
-        self.intercept_ = bias + _ROUNDING * np.abs(bias) + _NOTHING * size
+        self.intercept_ = self.intercept_ + widening(self.intercept_, size)
         self.offset_ = -float(self.intercept_[0])
 
     def score_samples(self, X: Any) -> np.ndarray:

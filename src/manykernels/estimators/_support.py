@@ -68,11 +68,16 @@ class SupportVectorMachine(WeightLearner):
         task.call_on_fit_task_begin(estimator=self, X=X, y=y)
         observer = self._observer(task, X, y)
         solutions = [self._minimize(loss, solver, observer, stack.names) for loss in losses]
-        self._record(_joined(solutions, self.tol), solver)
-        self._warn_unless_converged(_joined(solutions, self.tol), solver, observer)
+        solution = self._as_returned(_joined(solutions, self.tol), stack)
+        self._record(solution, solver)
+        self._warn_unless_converged(solution, solver, observer)
         self._keep_machine(stack, transform, losses, solutions)
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
+
+    def _as_returned(self, solution: Solution, stack: KernelStack) -> Solution:
+        """The solution with the certificate of the machine that is kept."""
+        return solution
 
     def _keep_machine(
         self, stack: KernelStack, transform: Any, losses: list[BoxLoss], solutions: list[Solution]

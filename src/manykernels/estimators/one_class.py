@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -12,8 +13,9 @@ from sklearn.callback import with_callbacks
 from .._sklearn import Interval
 from ..kernels import KernelStack
 from ..losses import BoxLoss, OneClassLoss, Outline
+from ..solvers import Solution
 from ._fitting import all_or_nothing
-from ._outputs import InsideOrOutside
+from ._outputs import InsideOrOutside, widening
 from ._support import INNER_SHARE, SupportVectorMachine
 
 
@@ -129,10 +131,21 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
         return self
 
+    def _as_returned(self, solution: Solution, stack: KernelStack) -> Solution:
+        """With what the boundary is moved by for rounding: that costs b Σα, losses only fall."""
+        evaluation: Any = solution.evaluation
+        total = float(evaluation.coefficients.sum())
+        shift = widening(evaluation.biases, _size_of_scores(stack, solution.weights, total))
+        rounding = solution.certificate.rounding + float(shift[0]) * total
+        return replace(solution, certificate=replace(solution.certificate, rounding=rounding))
+
     def _keep_machine(self, stack: Any, transform: Any, losses: Any, solutions: Any) -> None:
         super()._keep_machine(stack, transform, losses, solutions)
-        largest = float((self.weights_ @ stack.row_diag).max())
-        self._set_offset(largest * float(self.dual_coef_.sum()))
+        self._set_offset(_size_of_scores(stack, self.weights_, float(self.dual_coef_.sum())))
 
     def _outline(self, n_samples: int, n_kernels: int) -> Outline:
         return Outline(OneClassLoss, n_samples, n_kernels, 1)
+
+
+def _size_of_scores(stack: Any, weights: np.ndarray, total: float) -> float:
+    return float((weights @ stack.row_diag).max()) * total

@@ -232,6 +232,11 @@ class InexactEvaluation(SquareEvaluation):
         return cls(weights, value, ascent.gains, loss, solution, slack, ascent.block_size, swept)
 
     @property
+    def dual(self) -> Array:
+        """α = 2U of the sweeps, whose D bounds F from below."""
+        return self._loss.dual_of(np.sqrt(2.0) * self.swept)
+
+    @property
     def gain_errors(self) -> Array:
         """Of the gains, and of P, which has another U."""
         return np.maximum(super().gain_errors, self._loss.form_errors(self.swept))

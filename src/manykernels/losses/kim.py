@@ -194,12 +194,17 @@ class KimLoss:
         return not failed
 
     def raise_reg(self, weights: Array) -> None:
-        """Multiply λ by ten until N can be factorised at these weights."""
+        """Multiply λ by ten until N can be factorised and no gain is negative at these weights."""
+        while not self._is_convex_at(weights):
+            self.reg *= 10.0
+
+    def _is_convex_at(self, weights: Array) -> bool:
         self._latest = None
         self._assemble(weights)
-        while not self._cholesky():
-            self.reg *= 10.0
-            self._assemble(weights)
+        if not self._cholesky():
+            return False
+        point = self.evaluate(weights)
+        return bool((point.gains >= -point.gain_errors).all())
 
     def kernel_weights(self, weights: Array) -> Array:
         """Those of the weights that belong to kernels: all."""

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from .base import Array
 
@@ -152,20 +151,20 @@ def remove(
         The diagonal of its Q.
     """
     rows = np.setdiff1d(np.arange(len(solution)), removed)
-    corner = inverse[np.ix_(removed, removed)]
-    corner.flat[:: len(corner) + 1] += LEAST_KEPT
-    root = linalg.cholesky(corner, lower=True)
-    across = linalg.solve_triangular(root, inverse[np.ix_(removed, rows)], lower=True)
-    half = linalg.solve_triangular(root, solution[removed], lower=True)
+    # Q_SS⁻¹ = root rootᵀ. Positive definite in exact arithmetic; eigenvalues that are rounding
+    # errors of the factorisation are raised to their size.
+    values, basis = np.linalg.eigh(inverse[np.ix_(removed, removed)])
+    root = basis / np.sqrt(np.maximum(values, LEAST_KEPT * max(values[-1], 1.0)))
+    across = root.T @ inverse[np.ix_(removed, rows)]
+    half = root.T @ solution[removed]
     left = solution[rows] - across.T @ half
     kept = np.maximum(inverse[rows, rows] - np.einsum("st,st->t", across, across), LEAST_KEPT)
     if response is not None:
         size, n_weights = len(removed), response.shape[2]
-        moves = linalg.solve_triangular(root, response[removed].reshape(size, -1), lower=True)
-        moves = moves.reshape(-1, n_weights)
+        moves = (root.T @ response[removed].reshape(size, -1)).reshape(-1, n_weights)
         change = _amplified((moves.T @ moves)[None], (moves.T @ half.reshape(-1))[None])[0]
         half = half + (moves @ change).reshape(half.shape)
-    return linalg.solve_triangular(root, half, lower=True, trans=1), rows, left, kept
+    return root @ half, rows, left, kept
 
 
 def _amplified(shares: Array, vectors: Array) -> Array:

@@ -60,6 +60,7 @@ _MOST_SOFT = 500
 _SMALL = 100
 _POLISH_COST = 5.0
 _TINY = 1e-300
+_CERTAINLY = 1e-3
 
 
 def solve_box(
@@ -184,6 +185,13 @@ class Ascent:
 
     def _within(self, rel_gap: float) -> bool:
         dual = self.problem.value(self.v, self.f)
+        if not dual <= self.problem.ceiling * (1.0 + _CERTAINLY):
+            raise ValueError(
+                f"The dual objective {dual:.3g} is above {self.problem.ceiling:.3g}, which no "
+                "positive semi-definite kernel allows: the combined kernel has negative "
+                "eigenvalues, of its own or by rounding. Build the stack with "
+                'KernelStack.from_arrays(..., psd="clip"), or lower C.'
+            )
         nothing = rounding(self.v, float(self._diagonal.max()))
         return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), nothing)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +147,17 @@ class BoxProblem:
         rest = (self.ridge, self.lower, self.upper, self.width, self.total)
         loss = float(upper_bound(self.linear - t * f, *rest, b))
         return loss + 0.5 * t**2 * float(v @ f), t, b
+
+    @cached_property
+    def ceiling(self) -> float:
+        """What D of variables without bounds cannot be above if K is PSD, or else it has none.
+
+        P of the machine zero without bias; infinite where bounds keep D finite.
+        """
+        zeros = np.zeros(len(self.linear))
+        if np.isfinite(self.upper - self.lower).all():
+            return np.inf
+        return self._machine(zeros, zeros, 1.0, 0.0)[0]
 
     def reach(self, v: Array) -> Array:
         """What an error of ``f_i`` costs at most: the slope of the loss beside its kink.
