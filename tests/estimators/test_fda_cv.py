@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_multilabel_classification
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 
 from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, rbf_grid
 from manykernels.kernels import RBF
+from manykernels.solvers import walk_grid
 from tests.problems import random_gram_matrices, scikit_learn_checks
 
 X, Y = load_iris(return_X_y=True)
@@ -35,16 +36,18 @@ def test_scikit_learn_checks(kernels):
 @pytest.mark.parametrize("cv", [3, StratifiedKFold(4, shuffle=True, random_state=0)])
 def test_folds_give_the_scores_of_a_grid_search(cv):
     kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
-    search = GridSearchCV(MKFDA(kernels, tol=1e-9), {"p": [1, 2.0], "reg": SMALL["regs"]}, cv=cv)
-    search.fit(X, Y)
-    model = MKFDACV(kernels, cv=cv, tol=1e-9, **SMALL).fit(X, Y)
+    # The order of the scores of two classes does not depend on how sure they are.
+    options = {"cv": cv, "scoring": "roc_auc"}
+    grid = {"p": [1, 2.0], "reg": SMALL["regs"]}
+    search = GridSearchCV(MKFDA(kernels, tol=1e-9), grid, **options).fit(X[50:], Y[50:])
+    model = MKFDACV(kernels, tol=1e-9, **options, **SMALL).fit(X[50:], Y[50:])
     np.testing.assert_allclose(
         model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
     )
     np.testing.assert_allclose(
         model.cv_results_["std_test_score"], search.cv_results_["std_test_score"]
     )
-    assert model.best_score_ == search.best_score_
+    assert model.best_score_ == pytest.approx(search.best_score_, rel=1e-12)
     assert model.n_splits_ == (3 if cv == 3 else 4)
 
 
@@ -154,23 +157,33 @@ def test_kernels_are_computed_once():
 
 
 def test_verbose_prints_the_grid(capsys):
-    MKFDACV(ps=[1], regs=[0.1, 1.0], verbose=True).fit(X, Y)
-    assert capsys.readouterr().out.count("relative gap") >= 2
+    MKFDACV(ps=[1, 1.125], regs=[0.1, 1.0], verbose=True).fit(X, Y)
+    printed = capsys.readouterr().out
+    assert printed.count("relative gap") >= 4
+    assert "p 1.125  reg 0.1" in printed
 
 
-@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("cv", [None, 3, "closed-form"])
 @pytest.mark.parametrize("denoise", [Denoise(0.9), Denoise("cv"), Bands(2)], ids=repr)
 def test_kernels_are_cut_within_every_fold(denoise, cv):
     kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
     model = MKFDACV(kernels, denoise=denoise, cv=cv, tol=1e-9, **SMALL).fit(X, Y)
     assert len(model.weights_) == len(model.kernel_names_)
     assert model.score(X, Y) > 0.9
-    if cv is not None and not (isinstance(denoise, Denoise) and denoise.variance == "cv"):
-        plain = MKFDA(kernels, denoise=denoise, tol=1e-9)
-        search = GridSearchCV(plain, {"p": [1, 2.0], "reg": SMALL["regs"]}, cv=cv).fit(X, Y)
-        np.testing.assert_allclose(
-            model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
-        )
+
+
+@pytest.mark.parametrize("denoise", [Denoise(0.9), Bands(2)], ids=repr)
+def test_axes_are_those_of_the_fold(denoise):
+    """The order of the scores of two classes is that of the regression, whatever the rule."""
+    kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
+    options = {"cv": 3, "scoring": "roc_auc"}
+    model = MKFDACV(kernels, denoise=denoise, tol=1e-9, **options, **SMALL).fit(X[50:], Y[50:])
+    plain = MKFDA(kernels, denoise=denoise, tol=1e-9)
+    search = GridSearchCV(plain, {"p": [1, 2.0], "reg": SMALL["regs"]}, **options)
+    search.fit(X[50:], Y[50:])
+    np.testing.assert_allclose(
+        model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
+    )
 
 
 # -- several labels --------------------------------------------------------------------------
@@ -216,6 +229,108 @@ def test_a_label_that_never_changes_is_named():
         MKFDACV(**SMALL).fit(Z, labels)
 
 
+# -- splits -----------------------------------------------------------------------------------
+
+KERNELS = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
+
+
+def as_masks(splits):
+    return [tuple(np.isin(np.arange(150), part) for part in split) for split in splits]
+
+
+def as_negative(splits):
+    return [tuple(np.asarray(part) - 150 for part in split) for split in splits]
+
+
+@pytest.mark.parametrize("written", [as_masks, as_negative, list, tuple])
+def test_splits_are_read_as_indexing_reads_them(written):
+    splits = list(StratifiedKFold(3).split(X, Y))
+    usual = MKFDACV(KERNELS, cv=splits, **SMALL).fit(X, Y)
+    other = MKFDACV(KERNELS, cv=written(splits), **SMALL).fit(X, Y)
+    np.testing.assert_array_equal(other.validation_curve(), usual.validation_curve())
+
+
+def test_rows_that_are_repeated_count_as_often():
+    """As a resample with replacement does."""
+    train, test = next(iter(StratifiedKFold(3).split(X, Y)))
+    repeated = [(train, np.concatenate([test, test[:20], test[:20]]))]
+    model = MKFDACV(KERNELS, cv=repeated, **SMALL).fit(X, Y)
+    search = GridSearchCV(MKFDA(KERNELS), {"p": [2.0], "reg": [1.0]}, cv=repeated).fit(X, Y)
+    at = model.cv_results_["params"].index({"p": 2.0, "reg": 1.0})
+    assert model.cv_results_["mean_test_score"][at] == search.best_score_
+    twice = [(np.concatenate([train, train[::3]]), test)]
+    weight = 1.0 + np.isin(np.arange(150), train[::3])
+    bootstrap = MKFDACV(KERNELS, cv=twice, **SMALL).fit(X, Y)
+    weighted = MKFDACV(KERNELS, cv=[(train, test)], **SMALL).fit(X, Y, sample_weight=weight)
+    np.testing.assert_allclose(
+        bootstrap.validation_curve(), weighted.validation_curve(), atol=0.03
+    )
+
+
+@pytest.mark.parametrize("rows", [[0, 150], [0, -151], [0.5, 1.5], np.ones(149, bool), [[0, 1]]])
+def test_rows_that_do_not_exist_are_named(rows):
+    with pytest.raises(ValueError, match=r"Split 0 .*150 rows"):
+        MKFDACV(KERNELS, cv=[(np.arange(150), rows)], **SMALL).fit(X, Y)
+
+
+def test_a_class_of_one_sample_is_learnt_and_never_judged():
+    labels = Y.copy()
+    labels[0] = 7
+    model = MKFDACV(KERNELS, **SMALL).fit(X, labels)
+    assert model.n_splits_ == 5
+    assert model.classes_.tolist() == [0, 1, 2, 7]
+    assert model.best_score_ > 0.9
+
+
+def test_default_folds_do_not_depend_on_the_order_of_rows():
+    order = np.random.default_rng(0).permutation(150)
+    one = MKFDACV(KERNELS, **SMALL).fit(X, Y)
+    other = MKFDACV(KERNELS, **SMALL).fit(X[order], Y[order])
+    np.testing.assert_allclose(
+        one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"], atol=1e-9
+    )
+
+
+# -- points that cannot be solved --------------------------------------------------------------
+
+
+def indefinite_stack():
+    """A kernel whose negative eigenvalues are too large for a small λ."""
+    K = RBF(gamma=0.3).fit(X)(X)
+    v = np.where(np.arange(150) % 2, 1.0, -1.0) / np.sqrt(150)
+    return KernelStack.from_arrays([K - 0.05 * np.outer(v, v)], psd="ignore")
+
+
+@pytest.mark.parametrize("cv", [None, "closed-form"])
+def test_one_point_that_cannot_be_factorised_does_not_end_the_search(cv):
+    model = MKFDACV("precomputed", ps=[1, 2], regs=[1e-3, 10.0], normalize=None, cv=cv)
+    with pytest.warns(ConvergenceWarning, match=r"2 of 4 points .* could not be solved") as caught:
+        model.fit(indefinite_stack(), Y)
+    assert sum("could not be solved" in str(one.message) for one in caught) == 1
+    assert model.reg_ == 10.0
+    results = model.cv_results_
+    np.testing.assert_array_equal(np.isnan(results["mean_test_score"]), [True, False] * 2)
+    np.testing.assert_array_equal(np.isinf(results["rel_gap"]), [True, False] * 2)
+    assert results["rank_test_score"].max() == 3
+
+
+def test_no_point_at_all():
+    model = MKFDACV("precomputed", ps=[2], regs=[1e-3], normalize=None)
+    with pytest.raises(ValueError, match=r"No point of the grid could be solved.*Raise reg"):
+        model.fit(indefinite_stack(), Y)
+
+
+def test_points_short_of_their_gap_are_counted_in_one_warning(monkeypatch):
+    def impatient(*args, **options):
+        return walk_grid(*args, **{**options, "max_iter": 0, "tol": 1e-13})
+
+    monkeypatch.setattr("manykernels.estimators._grid.walk_grid", impatient)
+    model = MKFDACV(KERNELS, ps=[1.0, 2.0], regs=[0.1, 1.0], tol=1e-6)
+    with pytest.warns(ConvergenceWarning, match=r"of 4 points .* did not reach") as caught:
+        model.fit(X, Y)
+    assert len(caught) == 1
+
+
 # -- bad input -------------------------------------------------------------------------------
 
 
@@ -234,6 +349,8 @@ def test_a_label_that_never_changes_is_named():
         ({"cv": (X[:3], [0, 1])}, "3 rows and 2 labels"),
         ({"scoring": "nonsense"}, "scoring"),
         ({"cv": 1}, "cv|n_splits"),
+        ({"cv": (X,)}, r"cv is a tuple of 1: a validation set is a pair \(X_val, y_val\)"),
+        ({"cv": "all"}, "cv"),
     ],
 )
 def test_bad_input(options, message):

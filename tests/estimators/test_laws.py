@@ -415,18 +415,31 @@ PRIORS = {2: [None, [0.5, 0.5], [0.9, 0.1]], 3: [None, [0.1, 0.2, 0.7]]}
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_decision_is_for_the_nearest_mean_with_priors(n_classes):
+def test_priors_are_the_frequencies_or_those_given(n_classes):
     X, y = blobs(n_classes)
     new, _ = blobs(n_classes, seed=1)
     for priors in PRIORS[n_classes]:
         model = MKFDA(priors=priors).fit(X, y)
         expected_priors = np.bincount(y) / len(y) if priors is None else priors
         assert_allclose(model.priors_, expected_priors)
-        distances = np.sum((model.transform(new)[:, None] - model.means_) ** 2, axis=2)
-        scores = np.log(expected_priors) - distances / 2
-        assert_array_equal(model.predict(new), scores.argmax(axis=1))
-        assert_allclose(model.predict_proba(new), softmax(scores, axis=1), rtol=1e-6, atol=1e-12)
         assert len(np.unique(model.predict(new))) == n_classes
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_the_discriminant_decides_for_the_nearest_mean(n_classes):
+    """Classes on a line, which the indicator rule would mask: scores are tempered distances."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 150)
+    X = y[:, None] + 0.2 * rng.standard_normal((150, 1))
+    model = MKFDA([("linear", Linear())]).fit(X, y)
+    assert model.rule_ == "discriminant"
+    distances = np.sum((model.transform(X)[:, None] - model.means_) ** 2, axis=2)
+    scores = np.log(model.priors_) - distances / 2
+    assert_array_equal(model.predict(X), scores.argmax(axis=1))
+    logs = model.predict_log_proba(X)
+    ratio = (logs - logs[:, :1])[:, 1:] / (scores - scores[:, :1])[:, 1:]
+    assert_allclose(ratio, ratio[0, 0], rtol=1e-6)
+    assert ratio[0, 0] > 0.0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

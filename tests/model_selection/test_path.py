@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKFDA, KernelStack, rbf_grid
-from manykernels.model_selection import lp_path
+from manykernels.model_selection import leave_one_out, lp_path
 from tests.problems import random_gram_matrices
 
 X, Y = load_iris(return_X_y=True)
@@ -65,3 +66,27 @@ def test_bad_input(change, message):
     options = {"y": np.arange(12) % 2, **change}
     with pytest.raises(ValueError, match=message):
         lp_path(stack, options.pop("y"), **options)
+
+
+@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_tolerance_that_is_none_is_refused(tol):
+    stack = KernelStack.from_arrays(random_gram_matrices(2, 20))
+    with pytest.raises(ValueError, match="tol must be positive and finite"):
+        lp_path(stack, np.arange(20) % 2, tol=tol)
+
+
+@pytest.mark.parametrize("function", [lp_path, lambda K, y: leave_one_out(K, y, [1.0])])
+def test_a_plain_array_is_refused_with_the_way_out(function):
+    with pytest.raises(ValueError, match=r"takes a KernelStack .*from_arrays"):
+        function(random_gram_matrices(2, 20), np.arange(20) % 2)
+
+
+def test_points_that_cannot_be_solved_are_marked():
+    K = random_gram_matrices(1, 20)[0]
+    v = np.ones(20) - 20.0 * (np.arange(20) == 3)
+    stack = KernelStack.from_arrays([K - 0.01 * np.outer(v, v)], psd="ignore")
+    with pytest.warns(ConvergenceWarning, match="1 of 2 points of the path could not be solved"):
+        path = lp_path(stack, np.arange(20) % 2, ps=[2.0], regs=[1e-4, 1e3], normalize=None)
+    assert np.isinf(path.rel_gaps[0, 0])
+    assert np.isnan(path.weights[0, 0]).all()
+    assert path.rel_gaps[0, 1] <= 1e-5

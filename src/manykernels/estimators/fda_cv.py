@@ -304,6 +304,11 @@ class MKFDACV(MultilabelMixin, MKFDA):
             raise ValueError(
                 f"Split {split} is not made of row numbers or masks of {len(rows)} rows: {error}."
             ) from error
+        if chosen.ndim != 1:
+            raise ValueError(
+                f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
+                f"of {len(rows)} rows."
+            )
         # Those of weight zero are not there any more.
         return np.searchsorted(self._kept_rows, chosen[np.isin(chosen, self._kept_rows)])
 

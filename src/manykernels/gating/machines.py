@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
 from ..losses import SquareLoss
-from ..losses.square import SquareEvaluation
+from ..losses.square_evaluation import SquareEvaluation
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem

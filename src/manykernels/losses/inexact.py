@@ -36,7 +36,8 @@ from scipy import linalg
 
 from .base import Array, KernelOperator
 from .left_out import LeftOut, Rows
-from .square import SquareEvaluation, SquareLoss
+from .square import SquareLoss
+from .square_evaluation import SquareEvaluation
 
 Indices = np.ndarray[tuple[int], np.dtype[np.intp]]
 

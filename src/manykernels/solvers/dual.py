@@ -33,7 +33,8 @@ from scipy import optimize
 
 from ..domains import Array, Domain, lp_domain
 from ..losses.base import Certificate, Loss
-from ..losses.square import SquareEvaluation, SquareLoss
+from ..losses.square import SquareLoss
+from ..losses.square_evaluation import SquareEvaluation
 from ._needs import fixed_regularization, smooth_norm, square_loss
 from .base import NO_BOUND, Bound, Need, Problem, Solver, Walk, refuse_unfit
 

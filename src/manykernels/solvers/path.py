@@ -21,12 +21,8 @@ import numpy as np
 
 from ..domains import Array, Domain, LpBall, lp_domain
 from ..losses.base import Certificate, KernelOperator
-from ..losses.square import (
-    NotPositiveDefiniteError,
-    SquareEvaluation,
-    SquareLoss,
-    evaluate_all,
-)
+from ..losses.square import NotPositiveDefiniteError, SquareLoss, evaluate_all
+from ..losses.square_evaluation import SquareEvaluation
 from .base import Bound, Walk
 from .newton import Model, Newton, improves
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from ..domains import Array, Domain
-from ..losses.square import SquareEvaluation
+from ..losses.square_evaluation import SquareEvaluation
 
 # Part of the curvature that is added to it, so that equal kernels, between which weights are
 # not determined (nor do they matter), do not make it singular.
@@ -35,8 +35,11 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     slopes, hessian = evaluation.sensitivity(positive)
     multiplier = (gains @ weights) / (gradient @ weights)
     hessian[np.diag_indices(len(positive))] += multiplier * curvature
-    # In units in which the curvature of every weight is one.
-    unit = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(float).tiny))
+    # In units in which the curvature of every weight is one; kernels without any do nothing.
+    diagonal = np.diagonal(hessian)
+    unit = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
+    if not (gradient * unit).any():
+        return None
     scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
     normal = (gradient * unit)[:, None]
     normal /= np.linalg.norm(normal)
