@@ -8,6 +8,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 _MOST_STEPS = 100
+# Fall of the log loss that a Newton step may still promise when it is the last one.
+_SOLVED = 1e-13
 # Scores are differences of probabilities or of their logarithms: what differs by less than this
 # is the same score with rounding errors.
 _NO_SPREAD = 1e-9
@@ -128,12 +130,13 @@ class _LogLoss:
             inner[np.diag_indices(len(inner))] += 1e-12 * (1.0 + np.trace(inner))
             step[free] = -np.linalg.solve(inner, slope[free])
             promise = -float(slope @ step)
+            if promise <= _SOLVED:
+                # Newton's method squares the error: the last step leaves rounding only.
+                return point + step
             factor = 1.0
             while (trial := self.value(point + factor * step)) > value - 1e-4 * factor * promise:
                 factor *= 0.5
                 if factor < 1e-10:
                     return point
             point, value = point + factor * step, trial
-            if promise <= 1e-30:
-                break
         return point
