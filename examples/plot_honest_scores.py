@@ -8,8 +8,8 @@ are held, its label has already been used, and the score is too good.
 """
 
 # %%
-# Two kernels that matter and sixty of noise, each of one column. There are 80 samples to learn from
-# and 4000 new ones to judge by.
+# Two kernels that matter and sixty of noise, each of one column. There are 80 samples to learn
+# from and 4000 new ones to judge by.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,8 +47,8 @@ for way, scores in WAYS.items():
     print(f"{way:<24}" + "".join(f"{score:>8.1%}" for score in scores))
 
 # %%
-# With weights held, the score is highest where that of new samples is lowest, and λ would be chosen
-# there. Folds are within the error of 80 samples, whose standard error is five points.
+# With weights held, the score is highest where that of new samples is lowest, and would choose this
+# λ. Folds differ from new samples by chance only: 80 samples have a standard error of five points.
 
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for (way, scores), color in zip(WAYS.items(), COLORS, strict=True):
