@@ -48,8 +48,7 @@ for way, scores in WAYS.items():
 
 # %%
 # With weights held, the score is highest where that of new samples is lowest, and would choose
-# that λ. Folds are about as close to new samples as 80 samples allow: their standard error is
-# five points.
+# that λ. Folds are about as close to new samples as 80 samples allow (standard error: 5 points).
 
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for (way, scores), color in zip(WAYS.items(), COLORS, strict=True):
