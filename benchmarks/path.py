@@ -200,8 +200,8 @@ def page(problem: Problem, costs: list[Cost], choices: list[Choice]) -> str:
             "thread.",
             environment(),
             f"## Cost of the grid\n\n{problem}.",
-            f"{costs[0].n_points} points; one fit takes {costs[0].seconds_per_fit:.2f} s. Five "
-            "folds learn kernel scales, weights and discriminant again; the closed form leaves "
+            f"{costs[0].n_points} points; one fit takes {costs[0].seconds_per_fit:.2f} s, "
+            "choice of the rule and calibration included. Five folds learn kernel scales, weights and discriminant again; the closed form leaves "
             "fifty folds out of one fit per point. Factorisations are those of the grid, in five "
             "folds of four fifths of the samples each.",
             cost_table(costs),
