@@ -201,9 +201,9 @@ def page(problem: Problem, costs: list[Cost], choices: list[Choice]) -> str:
             environment(),
             f"## Cost of the grid\n\n{problem}.",
             f"{costs[0].n_points} points; one fit takes {costs[0].seconds_per_fit:.2f} s, "
-            "choice of the rule and calibration included. Five folds learn kernel scales, weights and discriminant again; the closed form leaves "
-            "fifty folds out of one fit per point. Factorisations are those of the grid, in five "
-            "folds of four fifths of the samples each.",
+            "choice of the rule and calibration included. Five folds learn kernel scales, weights "
+            "and discriminant again, each from four fifths of the samples; the closed form leaves "
+            "fifty folds out of one fit per point. Factorisations are those of the grid.",
             cost_table(costs),
             cost_verdicts(costs),
             "## Against a search",
