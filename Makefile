@@ -72,6 +72,9 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.svm
 	$(BIN)/python -m benchmarks.easymkl
 	$(BIN)/python -m benchmarks.localized
+	$(BIN)/python -m benchmarks.many_kernels
+	$(BIN)/python -m benchmarks.safety
+	$(BIN)/python -m benchmarks.certificates
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf $(VENV) build dist out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -34,7 +34,8 @@ matched.fit(X, y)
 print(f"largest difference to MKFDA: {abs(model.weights_ - matched.weights_).max():.0e}")
 
 # %%
-# What differs is the default: a λ of 1e-8 fits every training sample.
+# What differs is the default: a λ of 1e-8 fits every training sample. Accuracy need not suffer, as
+# the decision is learnt from samples left out.
 
 for reg in (1e-8, 1e-3):
     accuracy = cross_val_score(KimFDA(kernels, reg=reg), X, y, cv=5).mean()

@@ -3,8 +3,8 @@ Choosing the norm and the regularisation
 ========================================
 
 How sparse the weights should be is a property of the data: p = 1 is right when few kernels
-matter, p = ∞ when all do. :class:`MKFDACV` tries a whole grid of norms and regularisations as one
-certified path and judges them by leave-one-out in closed form.
+matter, p = ∞ when all do. :class:`MKFDACV` tries a whole grid of norms and regularisations, judged
+by five folds in which everything is learnt again, and solves each fold as one certified path.
 """
 
 # %%
@@ -34,7 +34,8 @@ for noise in (0, 3):
     print(f"  largest relative gap {results['rel_gap'].max():.0e}")
 
 # %%
-# Every point of the grid is a solved problem, so the picture has no gaps and no noise of its own.
+# Every point of the grid is solved in every fold to a certified gap, so that differences are those
+# of the models and not of how well they were solved.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
 for ax, (noise, model) in zip(axes, models.items(), strict=True):
@@ -49,5 +50,5 @@ for ax, (noise, model) in zip(axes, models.items(), strict=True):
     ax.set_title(f"{noise} views of noise", loc="left", weight="bold")
     ax.set_xlabel("λ")
 axes[0].set_ylabel("p")
-fig.colorbar(image, ax=axes, label="log loss of left-out samples, log10")
+fig.colorbar(image, ax=axes, label="log loss of held-out samples, log10")
 plt.show()

@@ -18,6 +18,7 @@ EXPECTED = {
     "kernels_by_columns.py": "by columns",
     "plot_choose_norm.py": "held-out accuracy",
     "plot_discriminant_directions.py": "held-out accuracy",
+    "plot_honest_scores.py": "five folds of MKFDACV",
     "plot_learnt_regularization.py": "λ learnt",
     "plot_lp_norms.py": "share of noise",
     "plot_simulation.py": "effective, ℓ1",

@@ -60,10 +60,12 @@ class KimFDA(KernelDiscriminant):
         Learnt kernel weights, of the normalised kernels.
     kernel_names_ : list of str
     certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``. What is minimised is minus
-        the ratio, so `primal` is negative.
+        ``primal``, ``dual``, ``gap``, ``rel_gap``, ``converged``, ``status`` and ``message``. What
+        is minimised is minus the ratio, so `primal` is negative.
     classes_ : ndarray of shape (2,)
     priors_ : ndarray of shape (2,)
+    rule_ : str
+        "discriminant", always; see the notes.
     dual_coef_ : ndarray of shape (n_samples, 1)
         ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
         K_j normalised and centred.
@@ -100,7 +102,10 @@ class KimFDA(KernelDiscriminant):
     of the training samples become one point for each class and say nothing about new samples.
     Here each sample is left out in turn (in closed form, kernel weights held), its output is
     measured from the midpoint of the class means, and a new sample goes to the nearest mean of
-    these outputs in units of their pooled variance, with priors, as in :class:`MKFDA`.
+    these outputs in units of their pooled variance, with priors: the "discriminant" rule of
+    :class:`~manykernels.MKFDA`, the only one here. One factor of the scores, that with the least
+    log loss in fifty folds of the left-out outputs, turns them into probabilities. As weights are
+    held, these can be too sure where many kernels are weighed on few samples.
 
     References
     ----------

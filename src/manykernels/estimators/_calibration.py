@@ -1,4 +1,4 @@
-"""From class scores to probabilities that new samples confirm: one temperature, one exponent."""
+"""From class scores to calibrated probabilities: one temperature, one exponent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.special import log_softmax
 _MOST_STEPS = 100
 # Fall of the log loss that a Newton step may still promise when it is the last one.
 _SOLVED = 1e-13
-# Scores are differences of probabilities or of their logarithms: what differs by less than this
-# is the same score with rounding errors.
+# Scores are probabilities or their logarithms, up to a constant: smaller differences than this
+# are rounding errors.
 _NO_SPREAD = 1e-9
-# Least temperature, in units of the inverse spread of the scores: where scores of left-out
-# samples say nothing, probabilities are the priors to three digits, and a ranking is kept.
+# Least temperature, in units of the inverse spread of the scores. Where scores of left-out samples
+# carry no information, probabilities equal the priors to three digits and still rank samples.
 _LEAST_TEMPERATURE = 1e-3
 
 
@@ -22,7 +22,7 @@ _LEAST_TEMPERATURE = 1e-3
 class Calibration:
     """``log P(k|x) = τ s_k(x) + b o_k``, up to a constant, for scores s and offsets o.
 
-    The offsets are logarithms of class frequencies, or zero where scores have them in
+    The offsets are logarithms of class frequencies, or zero where the scores contain these
     already.
     """
 
@@ -44,10 +44,9 @@ class Calibration:
     ) -> Calibration:
         """τ and b of the least log loss on samples that the scores have not seen.
 
-        Where the scores make no mistake the log loss has no minimiser. So the part ``1/(m + 2)``
-        of every sample counts for all classes alike (the rule of succession, as in Platt
-        1999), which leaves room for the first mistake. Where b has no effect, as for equal
-        classes, it is one.
+        Where the scores make no mistake the log loss has no minimiser. So a share ``1/(m + 2)`` of
+        every sample is divided equally among all classes (the rule of succession, as in Platt
+        1999). Where b has no effect, as for classes of equal frequency, it is one.
 
         Parameters
         ----------
@@ -87,8 +86,8 @@ def clearly_smaller(
 ) -> bool:
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 
-    Both are losses of the same samples, so that the error is that of their difference. What the
-    least temperature does to a log loss counts for nothing.
+    Both are losses of the same samples, so the standard error is that of their difference.
+    Differences as small as those that the least temperature makes do not count.
     """
     difference = second - first
     mean = np.average(difference, weights=weights)
@@ -97,7 +96,10 @@ def clearly_smaller(
 
 
 class _LogLoss:
-    """Convex function of (τ, b): log loss, and a ridge that holds b at one where it is free."""
+    """Convex function of (τ, b): log loss, and a ridge that draws b towards one.
+
+    The ridge decides where the loss does not depend on b.
+    """
 
     def __init__(
         self, features: np.ndarray, truth: np.ndarray, share: np.ndarray, ridge: float
@@ -120,13 +122,13 @@ class _LogLoss:
         return slope, second
 
     def minimizer(self, start: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Newton's method with backtracking over the `free` coordinates, to rounding."""
+        """Newton's method with backtracking over the `free` coordinates, to rounding errors."""
         point, value = start, self.value(start)
         for _ in range(_MOST_STEPS):
             slope, second = self.slope_and_curvature(point)
             step = np.zeros(2)
             inner = second[np.ix_(free, free)]
-            # Scores without any effect leave no curvature: a tiny share of it is always there.
+            # Scores without any effect have no curvature: a tiny part keeps the matrix regular.
             inner[np.diag_indices(len(inner))] += 1e-12 * (1.0 + np.trace(inner))
             step[free] = -np.linalg.solve(inner, slope[free])
             promise = -float(slope @ step)

@@ -61,7 +61,7 @@ class TestPart:
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """What the models of one training part say of samples that they have not seen.
+    """Class scores by the models of one training part, at samples that they have not seen.
 
     Attributes
     ----------
@@ -196,8 +196,8 @@ class _JudgeOfPart:
         outputs = self.block.apply_combined(evaluation.weights, evaluation.coefficients @ rotation)
         scores = {}
         for name in self.rules:
-            # Only the discriminant is learnt from outputs of the training samples. Weights may
-            # be held there: no label of the test part is known to them.
+            # Only the discriminant is learnt from outputs of the training samples. Weights may be
+            # held there, since they have not seen the labels of the test part.
             known = self._left_out(point) if name == "discriminant" else None
             scores[name] = learnt_rule(name, known, self.train, rotation).scores(outputs)
         return scores
@@ -252,8 +252,8 @@ class HeldOut:
     tests : list of TrainingPart or TestPart
         Whose labels, weights and multiplicities the scores belong to.
     frequencies : ndarray of shape (c,)
-        Of the classes among all samples. (Those of each split's training part would be the
-        rarer, the more of a class is in its test part: a calibration would learn that.)
+        Of the classes among all samples. (In the training part of a split a class is the rarer,
+        the more of it is in the test part. A calibration with these frequencies would learn that.)
     classes : ndarray of shape (c,)
     priors : ndarray of shape (c,) or None
         Class probabilities that decide; by default the frequencies in training.
@@ -268,7 +268,7 @@ class HeldOut:
     def log_probabilities(self, rule: str, i: int, j: int) -> list[np.ndarray]:
         """Of the samples of every split, at one point of the grid.
 
-        All splits share one calibration, fitted to them: two numbers learnt from all samples.
+        All splits share one calibration: two numbers, fitted to the scores of all of them.
         """
         scores = [part.scores[rule][i, j] for part in self.parts]
         offsets = rule_offsets(rule, self.frequencies)

@@ -68,10 +68,12 @@ class MKFDA(KernelDiscriminant):
     kernel_names_ : list of str
     certificate_ : Certificate
         ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``, computed from the kernels and
-        the discriminant after the last step; ``status`` and ``message`` say it in words, and
-        ``dual_point`` is the proof.
+        the discriminant after the last step; ``rel_rounding`` is the rounding error of the gap,
+        ``status`` and ``message`` say the same in words, and ``dual_point`` is the proof.
     classes_ : ndarray of shape (n_classes,)
     priors_ : ndarray of shape (n_classes,)
+    rule_ : {"indicator", "discriminant"}
+        How class scores are made of the outputs of the regression; see the notes.
     dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
         ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
         K_j normalised and centred.
@@ -98,10 +100,19 @@ class MKFDA(KernelDiscriminant):
 
     Notes
     -----
-    The outputs of the discriminant at the training samples, each left out in turn (in closed
-    form, kernel weights held), give the class means and the pooled covariance; a new sample
-    goes to the nearest mean in that metric, with priors, as in linear discriminant analysis.
-    Probabilities are therefore not those of a fit to its own training outputs.
+    Fisher's discriminant is a regression on class labels. Decisions and probabilities rest on its
+    outputs at left-out samples. These are computed from one factorisation: exactly for given
+    kernel weights, and to first order for the change of the weights without those samples. (The
+    weights are held where there are too many samples for a factorisation. Kernel widths, scales
+    and `denoise` are always those of all samples.)
+
+    Two rules make class scores of the outputs. The "indicator" rule takes them as estimates of
+    class indicators. The "discriminant" rule is linear discriminant analysis: class means and a
+    pooled covariance of left-out outputs. Fifty folds, left out in closed form, tell which one is
+    used, `rule_`: the discriminant where its log loss is smaller by more than a standard error,
+    its means and covariance learnt without the fold. Two numbers, a factor of the scores and an
+    exponent of the class frequencies, then turn scores into probabilities. They are those with the
+    least log loss on left-out samples.
 
     With ``reg="joint"`` λ and the weights share one budget, ``‖(λ/u, weights)‖_p ≤ 1`` with u the
     scale of the normalised identity: 1/m for unit traces, else 1 (Ye 2008, section 4). What is

@@ -27,8 +27,8 @@ from .fda import MKFDA
 #: Folds where nothing else is said.
 N_SPLITS = 5
 # Models that only judge are solved to this multiple of `tol`: no score can tell the difference,
-# and every second Newton step is saved. (The answer of the weights in closed form needs `tol`:
-# it takes every positive weight for one that can move.)
+# and every second Newton step is saved. (The response of the weights in closed form needs `tol`:
+# it takes every positive weight for one that can change.)
 _LOOSER = 100.0
 
 #: Ten regularisations, from almost none to more than all kernels together.
@@ -40,11 +40,11 @@ class MKFDACV(MultilabelMixin, MKFDA):
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
     each with a certificate. They are judged by samples that neither the kernel weights nor the
-    discriminant nor its decision rule have seen: in folds, or left out one by one.
+    discriminant nor its decision rule have seen: in folds, or on a validation set.
 
     Parameters
     ----------
-    kernels : None, KernelUnion, kernel, list of (name, kernel) or "precomputed", default=None
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         As for :class:`MKFDA`. Kernels are computed once, for all rows: a width that a kernel
         takes from the data is that of all training rows, in every fold.
     ps : array-like of float in [1, inf], optional
@@ -54,16 +54,16 @@ class MKFDACV(MultilabelMixin, MKFDA):
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
         None takes five folds with the classes in equal parts, whatever the order of the rows;
         equal rows stay together, and a class of a single sample is never judged. "closed-form"
-        leaves out fifty such folds in turn without learning anything again, the kernel weights
-        answering to first order: only a fiftieth of the samples is lost for learning, and no
+        leaves out fifty such folds in turn without refitting; the change of the kernel weights
+        is taken to first order. Only a fiftieth of the samples is lost for learning, and no
         copies of kernels are made. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     normalize, denoise, class_weight, priors
         As for :class:`MKFDA`.
     tol : float, default=1e-5
-        Relative duality gap of the final fit. Models that only judge are solved to a hundred
-        times that.
+        Relative duality gap of the final fit, and of all models with ``cv="closed-form"``. Models
+        of other splits are solved to a hundred times that.
     n_jobs : int, optional
         Folds at the same time.
     verbose : bool, default=False
@@ -96,8 +96,9 @@ class MKFDACV(MultilabelMixin, MKFDA):
     Notes
     -----
     In every fold the scales of the kernels, their weights, the discriminant and, where it has to
-    be learnt, the rule come from the samples that are left in. Class scores become probabilities
-    by two numbers that all splits of a point share.
+    be learnt, the rule come from the samples that are left in. (With ``cv="closed-form"`` scales
+    and `denoise` are those of all samples.) Class scores become probabilities by two numbers that
+    all splits of a point share.
 
     Examples
     --------

@@ -25,7 +25,9 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
     """Kernel Fisher discriminant with kernels weighted differently in different regions.
 
     The square loss in the place of the hinge loss of :class:`LocalizedSVC`, which the paper's
-    remark on other kernel machines allows; classes are judged as by :class:`MKFDA`.
+    remark on other kernel machines allows. Classes are judged as by :class:`MKFDA`, but the gate
+    is held while samples are left out: probabilities can be too sure where a gate has learnt
+    single samples.
 
     Parameters
     ----------
@@ -68,6 +70,8 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
     ----------
     classes_ : ndarray of shape (n_classes,)
     priors_ : ndarray of shape (n_classes,)
+    rule_ : {"indicator", "discriminant"}
+        How class scores are made of the outputs, as for :class:`MKFDA`.
     gating_coef_ : dict of ndarray
         Parameters of the gate, on standardised gating features.
     certificate_ : StationarityCertificate

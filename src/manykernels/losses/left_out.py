@@ -1,24 +1,25 @@
-"""Samples left out of a solved square loss, in closed form, with the answer of the weights.
+"""Samples left out of a solved square loss, in closed form, with the response of the weights.
 
-For the square loss, the model learnt without a set S of samples is the model learnt from all
-of them with the targets in S replaced by its own predictions: the replaced terms are zero and
-as small as they can be. So what is needed is how the solution U = A⁻¹H, whose rows are the
+For the square loss, the model learnt without a set S of samples is also the model learnt from all
+samples with the targets in S replaced by its own predictions there: the terms of S are then zero,
+which is their minimum. So what is needed is how the solution U = A⁻¹H, whose rows are the
 residuals H − f, changes with the targets. To first order
 
     dU = Q dH − M Mᵀ dH ,   Q = A⁻¹ − 11ᵀ/(ma)                                          (1)
 
 The first term is exact for given kernel weights; its second part is the intercept, a being the
-eigenvalue of A at 1. The second term is the answer of the weights: the outputs f change with β_j
-by ``B_j = A⁻¹K_jU/λ``, the minimiser over its domain with the targets by ``dβ = 2P Bᵀ dH``, and
-``M = B(2P)^½`` (:func:`manykernels.solvers.response.weight_response`). Leaving S out asks for
-residuals R = h_S − f_S such that replacing h_S by h_S − R leaves no residual in S:
+eigenvalue of A at 1. The second term is the response of the weights: the derivative of the outputs
+f by β_j is ``B_j = A⁻¹K_jU/λ``, the minimiser over the domain changes with the targets by
+``dβ = 2P Bᵀ dH``, and ``M = B(2P)^½`` (:func:`manykernels.solvers.response.weight_response`).
+Leaving S out asks for residuals R = h_S − f_S such that replacing h_S by h_S − R leaves no
+residual in S:
 
     R_S = (Q_SS − M_S M_Sᵀ)⁻¹ U_S                                                       (2)
 
 For one sample and M = 0 this is the leave-one-out formula of ridge regression, ``u_i/κ_i``. With
-M it is one Newton step towards the model whose weights, too, have not seen the sample: weights
-that were learnt with a label know it (200 kernels of pure noise at p = 1 seem to predict 96 % of
-the labels if they are held).
+M it is one Newton step towards the model whose weights have not seen the sample either. Held
+weights were learnt from its label: with 200 kernels of pure noise at p = 1, 96 % of the left-out
+labels seem to be predicted.
 
 With sample weights, U and M are those of the loss times √w, as A is (:mod:`.square`).
 """
@@ -34,8 +35,8 @@ from .base import Array
 
 Rows = NDArray[np.intp]
 
-# Least part of a residual that may be left of a sample that is left out: below it, the
-# denominators of the closed form are rounding errors of the factorisation.
+# Least denominator of the closed form, κ of a sample: smaller ones are rounding errors of the
+# factorisation.
 LEAST_KEPT = 1e-12
 
 
@@ -51,8 +52,8 @@ class FoldOutputs:
     others : ndarray of int
         The rows that stay.
     outputs_of_others : ndarray of shape (|others|, k)
-        Each left out, in its turn, of the model that does not know the fold: from these a
-        decision rule can be learnt that does not know it either.
+        Outputs of the other samples, each left out in turn of the model without the fold. A
+        decision rule that is learnt from them has not seen the fold either.
     """
 
     fold: Rows
@@ -87,9 +88,9 @@ class LeftOut:
 
     @classmethod
     def cross_fitted(cls, singly: Array, folds: list[Rows]) -> LeftOut:
-        """Where models without a fold are not at hand: samples left out singly, cut into folds.
+        """Samples left out singly, divided into folds; where models without a fold are not known.
 
-        These outputs know the fold a little, since each has seen all samples but one.
+        The outputs of the others are not independent of the fold: their models have seen it.
         """
         every = np.arange(len(singly))
         parts = []
@@ -170,8 +171,8 @@ def remove(
 def _amplified(shares: Array, vectors: Array) -> Array:
     """``(I − shares)⁻¹ vectors``, row by row, for symmetric matrices with eigenvalues in [0, 1).
 
-    Where the first-order answer of the weights explains (nearly) all of a residual it is not to
-    be trusted: it may multiply residuals by a thousand at most.
+    Where the first-order response of the weights explains nearly all of a residual, the first
+    order is not enough: it may multiply residuals by a thousand at most.
     """
     values, basis = np.linalg.eigh(shares)
     left = np.maximum(1.0 - values, 1e-3)

@@ -211,7 +211,7 @@ class SquareEvaluation:
             from the sample left out, and where there is little to learn it is all that the
             outputs would show: the classes, with their sides swapped.
         response : ndarray of shape (m, k, n), optional
-            How the kernel weights answer, M of :mod:`.left_out`; without it they are held.
+            Response of the kernel weights, M of :mod:`.left_out`; without it they are held.
         """
         kept, count = self._kept(self.inverse_diagonal(), multiplicity)
         residuals = left_out_singly(self._solution, kept, response)

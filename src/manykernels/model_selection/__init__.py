@@ -1,4 +1,4 @@
-"""Choosing norm and regularisation: certified paths and leave-one-out in closed form."""
+"""Certified paths of norms and regularisations; leave-one-out of given weights in closed form."""
 
 from .leave_one_out import LeaveOneOut, leave_one_out
 from .path import LpPath, lp_path

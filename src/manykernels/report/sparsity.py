@@ -1,11 +1,14 @@
 """How sparse a set of kernels is: what each norm p makes of it, and how alike the kernels are.
 
-The smaller p, the fewer kernels get a weight; which p does best tells the "intrinsic sparsity"
-of a set of kernels (Yan 2012, section 3.3): low where the kernels complement each other, high
-where most are noise or say the same. This report shows what there is to choose from. Kernels
-are evaluated, checked and normalised once, and all norms share one loss. The walk goes from
-large p to small, each fit starting at the weights before: the plain sum, where the walk begins,
-is known, and weights that are zero, where it ends, are a bad place to start from.
+The smaller p, the fewer kernels get a weight; which p predicts best tells the "intrinsic
+sparsity" of a set of kernels (Yan 2012, section 3.3): low where the kernels complement each
+other, high where most are noise or say the same. This report shows what there is to choose from,
+not which to choose: weights that were learnt from the labels tell nothing about new samples. That
+is told by the folds of :class:`~manykernels.MKFDACV`.
+
+Kernels are evaluated, checked and normalised once, and all norms share one loss. The walk goes
+from large p to small, each fit starting at the weights before: the plain sum, where the walk
+begins, is known, and weights that are zero, where it ends, are a bad place to start from.
 """
 
 from __future__ import annotations
@@ -205,6 +208,9 @@ def sparsity_report(
     tol: float = 1e-6,
 ) -> SparsityReport:
     """Learn the weights of a set of kernels under several norms, and compare the kernels.
+
+    The report has weights, not scores. Which p predicts best is told by the folds of
+    :class:`~manykernels.MKFDACV`; weights that were learnt from all labels tell nothing about it.
 
     Parameters
     ----------

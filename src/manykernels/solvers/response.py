@@ -1,4 +1,4 @@
-"""How the best kernel weights answer to a change of the targets, to first order."""
+"""How the best kernel weights change with the targets, to first order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from scipy import linalg
 from ..domains import Array, Domain
 from ..losses.square_evaluation import SquareEvaluation
 
-# Part of the curvature that is added to it, so that equal kernels, between which weights are
-# not determined (nor do they matter), do not make it singular.
+# Added to the curvature, relative to it: equal kernels, between which the division of a weight is
+# neither determined nor of any effect, would make it singular.
 _RIDGE = 1e-10
 
 
@@ -17,7 +17,7 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     """M of :mod:`manykernels.losses.left_out` at the minimiser of the loss over `domain`.
 
     At the minimiser ``g(β) = μ∇c(β)`` for the positive weights, where ``c(β) = 1`` is the
-    boundary of the domain. The gains answer to the targets by ``dg = 2Bᵀdh``, hence
+    boundary of the domain. The gains change with the targets by ``dg = 2Bᵀdh``, hence
 
         (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
 
