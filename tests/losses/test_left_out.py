@@ -101,7 +101,7 @@ def test_first_order_is_close_to_refits_and_held_weights_are_not(p, n_classes, w
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
     """At p = ∞ all weights are one, and the closed form is exact."""
-    stack, y, weight, (loss, solution) = problem(
+    stack, _, weight, (loss, solution) = problem(
         1, n_classes, np.inf, 0.3, m=40, n=4, weighted=weighted
     )
     assert weight_response(loss.evaluate(solution.weights), lp_domain(np.inf)) is None
@@ -123,7 +123,7 @@ def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
 
 def test_weights_answer_as_finite_differences_say():
     """``dβ = 2P Bᵀ dH``, seen through the change of the outputs, ``−M Mᵀ dH`` with the rest."""
-    stack, _, _, (loss, solution) = problem(2, 2, 2.0, 1.0, m=30, n=5)
+    _, _, _, (loss, solution) = problem(2, 2, 2.0, 1.0, m=30, n=5)
     point = loss.evaluate(solution.weights)
     M = weight_response(point, lp_domain(2.0))
     inverse = loss.evaluate(solution.weights).inverse().copy()

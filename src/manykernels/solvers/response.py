@@ -22,8 +22,9 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
         (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
 
     and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
-    zero. None where the minimiser does not depend on the targets, as for p = ∞, and where there
-    are too many samples for a factorisation.
+    zero. None where the minimiser does not depend on the targets, as for p = ∞, where there are
+    too many samples for a factorisation, and where the curvature is lost in rounding errors, as
+    the certificate then says.
     """
     boundary = domain.level_set(evaluation.weights)
     positive = np.flatnonzero(evaluation.weights > 0.0)
@@ -35,14 +36,19 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     slopes, hessian = evaluation.sensitivity(positive)
     multiplier = (gains @ weights) / (gradient @ weights)
     hessian[np.diag_indices(len(positive))] += multiplier * curvature
-    # In units in which the curvature of every weight is one.
-    unit = 1.0 / np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(float).tiny))
+    # In units in which the curvature of every weight is one, unless it is rounding.
+    sizes = np.diagonal(hessian)
+    least = max(float(np.abs(sizes).max()) * np.finfo(float).eps ** 2, np.finfo(float).tiny)
+    unit = 1.0 / np.sqrt(np.maximum(sizes, least))
     scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
     normal = (gradient * unit)[:, None]
     normal /= np.linalg.norm(normal)
     plane = linalg.null_space(normal.T) if len(unit) > 1 else np.zeros((1, 0))
     # P = plane (planeᵀ scaled plane)⁻¹ planeᵀ in these units, and M Mᵀ = 2 B P Bᵀ.
-    root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)
+    try:
+        root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)
+    except linalg.LinAlgError:
+        return None
     half = linalg.solve_triangular(root, plane.T, lower=True)
     response: Array = slopes @ (np.sqrt(2.0) * unit[:, None] * half.T)
     return response
