@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, MKFDACV, MKSVC, MKSVR, KernelStack, LocalizedSVC, MKOneClassSVM
 from manykernels.kernels import RBF, Center, Constant, Linear
+from manykernels.losses.square import NotPositiveDefiniteError
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(30, 2)), columns=["a", "b"]).assign(same=3.0)
@@ -19,7 +20,9 @@ KERNELS = [
     ("one", Constant(1 / 3)),
     ("zero", Constant(0.0)),
 ]
-CONSTANT = r"constant \(or zero\) on training samples: 'same', 'one', 'zero'\.$"
+CONSTANT = (
+    r"constant \(or zero\) on training samples: 'same', 'one', 'zero'\. If .* centre them\.$"
+)
 ZERO = r"are zero on training samples: 'zero'\.$"
 
 
@@ -46,11 +49,59 @@ def test_constant_kernels_are_named(estimator, source):
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize("model", [MKOneClassSVM(KERNELS), LocalizedSVC(KERNELS)])
+@pytest.mark.parametrize(
+    "model", [MKOneClassSVM(KERNELS, normalize=None), LocalizedSVC(KERNELS, normalize=None)]
+)
 def test_where_a_constant_counts_only_zero_is_named(model):
     with pytest.warns(UserWarning, match=ZERO) as caught:
         model.fit(X, y)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("kind", [MKOneClassSVM, LocalizedSVC])
+@pytest.mark.parametrize("normalize", ["multiplicative", "trace"])
+def test_what_a_division_by_variance_makes_zero_is_named(kind, normalize):
+    with pytest.warns(UserWarning, match=CONSTANT) as caught:
+        kind(KERNELS, normalize=normalize).fit(X + 3.0, y)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("shift", [1.2e6, 1.4e6, 1e7, 1e9])
+@pytest.mark.parametrize("estimator", [MKFDA, MKSVC, MKSVR])
+def test_a_model_of_far_data_is_not_constant_in_silence(estimator, shift):
+    """Kernels whose variance is rounding beside their size are left out, and named."""
+    far = [("lin", Linear()), ("one", Linear().on(["a"]))]
+    model = estimator(far, p=1)
+    with pytest.warns(UserWarning, match=r"constant \(or zero\) .*: 'lin', 'one'\. If .* centre"):
+        model.fit(X[["a", "b"]] + shift, y)
+    assert not model._project(X[["a", "b"]] + shift, np.ones((model._n_train, 1))).any()
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3, 1e5, 1e6])
+@pytest.mark.parametrize("C", [1.0, 1e5])
+@pytest.mark.parametrize("estimator", [MKFDA, MKSVC, MKSVR])
+def test_a_model_of_far_data_is_as_good_as_of_near_data_or_warns(estimator, C, shift):
+    rng = np.random.default_rng(0)
+    near = rng.standard_normal((80, 3))
+    target = near @ [1.0, 2.0, 3.0] + 0.1 * rng.standard_normal(80)
+    parameters = {"reg": 1.0 / C} if estimator is MKFDA else {"C": C}
+    if estimator is not MKSVR:
+        target = target > 0
+    far = [("lin", Linear()), ("one", Linear().on([0]))]
+
+    def fitted(data):
+        model = estimator(far, p=1, **parameters).fit(data, target)
+        return model.score(data, target)
+
+    expected = fitted(near)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            score = fitted(near + shift)
+        except NotPositiveDefiniteError as error:
+            assert "Raise reg" in str(error)  # noqa: PT017
+            score = expected
+    assert caught or score == pytest.approx(expected, abs=0.02)
 
 
 def test_streamed_kernels_are_looked_at_too():
@@ -72,10 +123,11 @@ def test_a_search_says_the_same_in_every_fold():
 
 def test_other_kernels_are_not_named():
     good = [("good", Linear()), ("wide", RBF(1e-6)), ("narrow", RBF(1e6))]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         MKFDA(good).fit(X, y)
         MKSVC(good).fit(X, y)
+    assert caught == []
 
 
 def test_which_kernels_have_no_variance():

@@ -155,6 +155,25 @@ def test_clipping_gives_the_nearest_psd_matrix(values, seed):
     assert_allclose(clipped, with_spectrum(np.maximum(values, 0), seed), atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("smallest", [-1e-6, -1e-9, -1e-12])
+def test_clipping_leaves_no_negative_eigenvalue_but_rounding(size, smallest):
+    """Errors that advise it may be about less than what is tolerated."""
+    matrix = with_spectrum(spectrum(size, smallest))
+    assert np.linalg.eigvalsh(matrix)[0] < 0.9 * smallest
+    for scale in (1e-9, 1.0):
+        clipped = KernelStack.from_arrays(scale * matrix, psd="clip").data[0]
+        assert np.linalg.eigvalsh(clipped)[0] > -1e-14 * scale
+
+
+def test_clipping_leaves_rounding_alone():
+    factor = np.random.default_rng(0).standard_normal((LARGE, 3))
+    singular = factor @ factor.T
+    assert_array_equal(KernelStack.from_arrays(singular, psd="clip").data[0], singular)
+    single = singular.astype(np.float32)
+    assert_array_equal(KernelStack.from_arrays(single, psd="clip").data[0], single)
+
+
 def test_clipping_touches_only_the_kernel_that_needs_it():
     good, bad = with_spectrum(spectrum(SMALL, 0.2)), with_spectrum(spectrum(SMALL, -0.5))
     given = np.stack([good, bad])

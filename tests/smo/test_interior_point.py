@@ -12,7 +12,7 @@ from manykernels.losses import EpsilonInsensitiveLoss
 from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
 from manykernels.smo.box import Ascent
 from manykernels.smo.interior_point import interior_path
-from manykernels.smo.program import BoxProblem
+from manykernels.smo.program import BoxProblem, rounding
 from manykernels.solvers import Newton
 from tests.problems import random_gram_matrices
 
@@ -82,7 +82,9 @@ def test_steps_are_bounded_at_a_huge_penalty(kind, rank, m):
         ascent = Ascent(K, p)
         ascent.run_to_gap(1e-7)
         answer = ascent.solution()
-        assert answer.gap <= max(1e-7 * abs(answer.dual), 2 * answer.rounding)
+        # Where D is zero, so is the scale of the gap: what is left is rounding of products.
+        nothing = rounding(answer.v, float(np.diag(K).max()))
+        assert answer.gap <= max(1e-7 * abs(answer.dual), 2 * answer.rounding, nothing)
         assert ascent.n_steps <= 100 * m + m**2
 
 
@@ -119,6 +121,10 @@ def test_regression_on_duplicated_kernels_of_low_rank(p, noise, monkeypatch):
             for epsilon in (0.0, 0.01, 0.1):
                 loss = EpsilonInsensitiveLoss(stack, targets, 1e6, epsilon, 1e-7)
                 solution = Newton().solve(loss, lp_domain(p), tol=1e-4)
-                assert solution.certificate.converged, (rank, seed, epsilon)
+                certificate = solution.certificate
+                # All targets can be met where there is neither noise nor ε: then the losses are
+                # C times the rounding errors of residuals, more than tol of the objective.
+                met = noise == epsilon == 0.0 and certificate.status == "limited by rounding"
+                assert certificate.converged or met, (rank, seed, epsilon)
                 assert solution.n_inner_solves <= 40
     assert max(steps) <= 100 * m + m**2

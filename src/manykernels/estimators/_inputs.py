@@ -71,12 +71,14 @@ def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
     return list(zip(names, kernels, strict=True))
 
 
-def _warn_of_constants(stack: KernelStack | StreamedKernels, shift_invariant: bool) -> None:
-    """Name the kernels that nothing can be learnt from.
+def _warn_of_constants(
+    stack: KernelStack | StreamedKernels, transform: Chain, shift_invariant: bool
+) -> None:
+    """Name the kernels that nothing can be learnt from, `transform` being fitted to them.
 
-    Called where a fit gets its kernels, not where stacks are made or cut: refits and folds inside
-    an estimator do not repeat it, and the text is the same in every fold of a search, so that
-    Python's filter shows it once.
+    Called where a fit prepares its kernels, not where stacks are made or cut: refits and folds
+    inside an estimator do not repeat it, and the text is the same in every fold of a search, so
+    that Python's filter shows it once.
     """
     if len(stack) < 2:
         return
@@ -85,13 +87,21 @@ def _warn_of_constants(stack: KernelStack | StreamedKernels, shift_invariant: bo
         diagonal = stack.row_diag
         assert diagonal is not None
         useless = useless[~diagonal[useless].any(axis=1)]
-    if len(useless):
-        names = ", ".join(repr(stack.names[j]) for j in useless)
-        kind = "constant (or zero)" if shift_invariant else "zero"
-        warn_caller(
-            f"Nothing can be learnt from kernels that are {kind} on training samples: {names}.",
-            UserWarning,
-        )
+    # Whatever the machine makes of a constant, a normalisation by variance leaves none.
+    erased = transform.erased()
+    useless = np.union1d(useless, erased)
+    if not len(useless):
+        return
+    names = ", ".join(repr(stack.names[j]) for j in useless)
+    kind, way_out = "zero", ""
+    if shift_invariant or len(erased):
+        kind = "constant (or zero)"
+        way_out = " If the data behind them do vary, rounding hides it: centre them."
+    warn_caller(
+        f"Nothing can be learnt from kernels that are {kind} on training samples: {names}."
+        + way_out,
+        UserWarning,
+    )
 
 
 class KernelInput:
@@ -171,15 +181,24 @@ class KernelInput:
             return data.n_kernels
         return len(as_union(self.kernels).kernels)
 
+    def _prepared_stack(
+        self,
+        data: Any,
+        transform: Chain,
+        weights: np.ndarray | None,
+        labels: np.ndarray | None = None,
+        solver: Any = None,
+    ) -> Any:
+        """What `transform`, fitted here, makes of the kernels of the training rows."""
+        stack = self._training_stack(data, weights, solver)
+        prepared = transform.fit_transform(stack, labels, weights)
+        _warn_of_constants(stack, transform, self._shift_invariant)
+        return prepared
+
     def _training_stack(
         self, data: Any, sample_weight: np.ndarray | None, solver: Any = None
     ) -> Any:
         """Stack of the training rows, or its like by columns; scales are frozen here."""
-        stack = self._made_stack(data, sample_weight, solver)
-        _warn_of_constants(stack, self._shift_invariant)
-        return stack
-
-    def _made_stack(self, data: Any, sample_weight: np.ndarray | None, solver: Any) -> Any:
         if isinstance(data, KernelStack):
             self._input_names = data.names
             return check_stack(data, centered=self._shift_invariant, rounding=self._rounding)
@@ -222,7 +241,6 @@ class KernelInput:
         A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1. Rows and columns of a
         data frame name the samples.
         """
-        check_numbers(X, "X")
         array = X if isinstance(X, np.ndarray) else np.asarray(X)
         if array.ndim == 3:
             if gram and array.shape[1] == array.shape[2] != array.shape[0]:
@@ -233,6 +251,7 @@ class KernelInput:
                 )
             matrices = read_matrices(list(np.moveaxis(array, -1, 0))).data
         else:
+            check_numbers(X, "X")
             if array.ndim == 2 and array.dtype.kind == "f":
                 # Before scikit-learn does, which would not say where.
                 check_finite(array, "kernel0")

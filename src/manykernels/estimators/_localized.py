@@ -90,9 +90,8 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         gate = as_gate(self.gating)
         self._map_columns = None
         features = self._learn_features(data, mass, y)
-        stack = self._training_stack(data, mass)
         transform = preparation(self.normalize, center=False)
-        stack = transform.fit_transform(stack, sample_weight=mass)
+        stack = self._prepared_stack(data, transform, mass)
         kernels = [np.ascontiguousarray(stack.kernel(j)) for j in range(stack.n_kernels)]
         rng = check_random_state(self.random_state)
         found = []

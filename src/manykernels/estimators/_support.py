@@ -55,9 +55,8 @@ class SupportVectorMachine(WeightLearner):
         solver = self._chosen_solver()
         n_samples = len(self._kept_rows)
         self._refuse_unfit(solver, self._outline(n_samples, self._count_kernels(data)))
-        stack = self._training_stack(data, mass, solver)
         transform = preparation(self.normalize, center=False)
-        stack = transform.fit_transform(stack, sample_weight=mass)
+        stack = self._prepared_stack(data, transform, mass, solver=solver)
         if self._shift_invariant:
             # Where coefficients sum to zero centring changes nothing but the bias, and what is
             # common to all samples would drown their differences in rounding.

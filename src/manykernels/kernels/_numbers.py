@@ -57,10 +57,16 @@ def refuse_masked(array: Any, what: str) -> None:
 
 
 def real_array(table: Any, what: str, dtype: Any = None) -> np.ndarray:
-    """`table` as an array of floating-point numbers, float32 and float64 as they are."""
-    check_numbers(table, what)
-    array = np.asarray(table)
-    check_numbers(array, what)
+    """`table` as an array of floating-point numbers, float32 and float64 as they are.
+
+    Whatever is wrong with it is a ValueError.
+    """
+    try:
+        check_numbers(table, what)
+        array = np.asarray(table)
+        check_numbers(array, what)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
     if dtype is None:
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
     try:

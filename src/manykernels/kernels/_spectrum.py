@@ -34,11 +34,14 @@ LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
 EXACT_ROWS = 256
 
 
-def exact_extremes_if_negative(matrix: np.ndarray) -> tuple[float, float] | None:
+def exact_extremes_if_negative(
+    matrix: np.ndarray, ratio: float = NEGATIVE_RATIO, value: float = NEGATIVE_VALUE
+) -> tuple[float, float] | None:
     """``(smallest, largest)`` eigenvalue of a matrix that is not PSD, None if it is.
 
-    A Cholesky factorisation of the matrix shifted by the tolerance decides almost every
-    case at a tenth of the price of the spectrum.
+    What is not below `ratio` times the largest, or not below `value`, counts as zero. A Cholesky
+    factorisation of the matrix shifted by that much decides almost every case at a tenth of the
+    price of the spectrum.
     """
     if not matrix.any():
         return None
@@ -49,12 +52,12 @@ def exact_extremes_if_negative(matrix: np.ndarray) -> tuple[float, float] | None
         start = np.random.default_rng(0).standard_normal(len(matrix))
         largest = float(eigsh(matrix, k=1, v0=start, tol=1e-2, return_eigenvectors=False)[0])
     shifted = matrix.copy()
-    shifted.flat[:: len(matrix) + 1] += max(NEGATIVE_RATIO * largest, NEGATIVE_VALUE)
+    shifted.flat[:: len(matrix) + 1] += max(ratio * largest, value)
     _, failed = linalg.lapack.dpotrf(shifted.T, lower=0, clean=0, overwrite_a=1)
     if not failed:
         return None
     spectrum = linalg.eigvalsh(matrix, check_finite=False)
-    return _if_negative(float(spectrum[0]), float(spectrum[-1]), NEGATIVE_RATIO)
+    return _if_negative(float(spectrum[0]), float(spectrum[-1]), ratio, value)
 
 
 def found_extremes_if_negative(
@@ -118,7 +121,14 @@ def clipped(matrix: np.ndarray) -> np.ndarray:
     return vectors @ vectors.T
 
 
-def _if_negative(smallest: float, largest: float, ratio: float) -> tuple[float, float] | None:
-    if smallest >= -max(ratio * largest, NEGATIVE_VALUE):
+def rounding_ratio(matrix: np.ndarray) -> float:
+    """Share of the largest eigenvalue by which rounding of entries can make others negative."""
+    return len(matrix) * float(np.finfo(matrix.dtype).eps)
+
+
+def _if_negative(
+    smallest: float, largest: float, ratio: float, value: float = NEGATIVE_VALUE
+) -> tuple[float, float] | None:
+    if smallest >= -max(ratio * largest, value):
         return None
     return smallest, largest

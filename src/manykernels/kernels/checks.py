@@ -14,6 +14,7 @@ from ._spectrum import (
     clipped,
     exact_extremes_if_negative,
     found_extremes_if_negative,
+    rounding_ratio,
 )
 
 if TYPE_CHECKING:
@@ -49,11 +50,11 @@ def check_stack(
     stack : KernelStack
     psd : {"raise", "exact", "clip", "ignore"}, default="raise"
         What to do with a kernel whose smallest eigenvalue is below −1e-5 times the largest
-        (and below −1e-10): refuse it ("raise" and "exact"), replace it by its nearest PSD matrix,
-        or take it as it is. From 257 rows on "raise" looks for such eigenvalues by twenty to sixty
-        Lanczos steps, which cost no more than learning: they find what is beyond some 1e-3 of
-        the largest eigenvalue and may miss smaller ones. "exact" and "clip" miss none, at the
-        price of a factorisation.
+        (and below −1e-10): refuse it ("raise" and "exact") or take it as it is; "clip" replaces
+        a kernel with any negative eigenvalue beyond rounding by its nearest PSD matrix. From 257
+        rows on "raise" looks for such eigenvalues by twenty to sixty Lanczos steps, which cost no
+        more than learning: they find what is beyond some 1e-3 of the largest eigenvalue and may
+        miss smaller ones. "exact" and "clip" miss none, at the price of a factorisation.
     centered : bool, default=False
         Ask that of the kernel after centring, which allows any constant to be added to it;
         enough for every method that centres.
@@ -87,8 +88,11 @@ def check_stack(
         if quick:
             extremes = found_extremes_if_negative(matrix, largest, centered=centered)
         else:
+            given = matrix
             matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
-            extremes = exact_extremes_if_negative(matrix)
+            # Tolerated eigenvalues may be too much for what is learnt later: clipping leaves none.
+            tolerance = (rounding_ratio(given), 0.0) if psd == "clip" else ()
+            extremes = exact_extremes_if_negative(matrix, *tolerance)
         if extremes is None:
             continue
         if psd != "clip":

@@ -81,6 +81,10 @@ class StackTransform(BaseEstimator, ABC):
         kernels = np.asarray(kernels)
         return np.flatnonzero(kernels) if kernels.dtype == bool else kernels
 
+    def erased(self) -> np.ndarray:
+        """Positions of the kernels of the input that become zero because they have no variance."""
+        return np.empty(0, dtype=np.intp)
+
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted transform that returns only these kernels."""
         new = object.__new__(type(self))
@@ -188,6 +192,10 @@ class UnitTrace(StackTransform):
         nothing = trace <= rounding
         self.scale_ = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, trace))
 
+    def erased(self) -> np.ndarray:
+        """Positions of the kernels without variance."""
+        return np.flatnonzero(self.scale_ == 0.0)
+
     def _transform(self, stack: KernelStack) -> KernelStack:
         return stack.scaled(self.scale_)
 
@@ -231,6 +239,13 @@ class Chain(StackTransform):
         for step in reversed(self.steps):
             kernels = step.sources(kernels)
         return kernels
+
+    def erased(self) -> np.ndarray:
+        """Positions of the kernels of the input that one of the steps makes zero."""
+        found = np.empty(0, dtype=np.intp)
+        for step in reversed(self.steps):
+            found = np.union1d(step.sources(found), step.erased())
+        return found
 
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted chain that returns only these kernels."""

@@ -22,8 +22,9 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
         (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
 
     and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
-    zero. None where the minimiser does not depend on the targets, as for p = ∞, and where there
-    are too many samples for a factorisation.
+    zero. None where the minimiser does not depend on the targets, as for p = ∞, where there are
+    too many samples for a factorisation, and where the curvature is lost in rounding errors, as
+    the certificate then says.
     """
     boundary = domain.level_set(evaluation.weights)
     positive = np.flatnonzero(evaluation.weights > 0.0)
@@ -35,9 +36,11 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     slopes, hessian = evaluation.sensitivity(positive)
     multiplier = (gains @ weights) / (gradient @ weights)
     hessian[np.diag_indices(len(positive))] += multiplier * curvature
-    # In units in which the curvature of every weight is one; kernels without any do nothing.
-    diagonal = np.diagonal(hessian)
-    unit = np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
+    # In units in which the curvature of every weight is one. Kernels whose curvature is nothing
+    # but rounding change nothing.
+    sizes = np.diagonal(hessian)
+    least = float(np.abs(sizes).max()) * np.finfo(float).eps ** 2
+    unit = np.where(sizes > least, 1.0 / np.sqrt(np.where(sizes > least, sizes, 1.0)), 0.0)
     if not (gradient * unit).any():
         return None
     scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
@@ -45,7 +48,10 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     normal /= np.linalg.norm(normal)
     plane = linalg.null_space(normal.T) if len(unit) > 1 else np.zeros((1, 0))
     # P = plane (planeᵀ scaled plane)⁻¹ planeᵀ in these units, and M Mᵀ = 2 B P Bᵀ.
-    root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)
+    try:
+        root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)
+    except linalg.LinAlgError:
+        return None
     half = linalg.solve_triangular(root, plane.T, lower=True)
     response: Array = slopes @ (np.sqrt(2.0) * unit[:, None] * half.T)
     return response

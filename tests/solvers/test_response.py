@@ -1,0 +1,34 @@
+"""What is said of weights whose curvature is nothing but rounding errors."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from manykernels.domains import lp_domain
+from manykernels.solvers.response import weight_response
+
+WEIGHTS = np.full(2, np.sqrt(0.5))
+
+
+def evaluation(hessian):
+    """As far as it is asked, of two kernels and three samples."""
+    slopes = np.arange(6.0).reshape(3, 2)
+    return SimpleNamespace(
+        weights=WEIGHTS,
+        gains=np.full(2, 1e-9),
+        factorized=True,
+        sensitivity=lambda positive: (slopes[:, positive], np.array(hessian)),
+    )
+
+
+def test_a_curvature_that_can_be_told_has_an_answer():
+    response = weight_response(evaluation([[2.0, 1.0], [1.0, 2.0]]), lp_domain(2.0))
+    # On the plane (1, −1)/√2 the curvature is 1: P = ½ [[1, −1], [−1, 1]], M Mᵀ = 2 B P Bᵀ.
+    assert response @ response.T == pytest.approx(np.ones((3, 3)), rel=1e-6)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_curvature_that_is_rounding_has_none(sign):
+    """By rounding a positive semi-definite matrix may have negative eigenvalues."""
+    assert weight_response(evaluation([[sign, 3.0], [3.0, sign]]), lp_domain(2.0)) is None
