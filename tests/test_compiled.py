@@ -96,6 +96,7 @@ print(manykernels.__file__, set_slopes.stats.cache_path)
 """
 
 
+@pytest.mark.slow
 def test_machines_of_a_package_that_cannot_be_written(tmp_path):
     package = tmp_path / "manykernels"
     shutil.copytree(

@@ -62,6 +62,7 @@ def test_example(name, capsys):
     assert EXPECTED[name] in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_display")
 def test_the_demo_gives_noise_nothing_and_draws_it(tmp_path):
     names = runpy.run_path(str(EXAMPLES / "plot_which_views_matter.py"))

@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, rbf_grid
-from manykernels.kernels import RBF
+from manykernels.kernels import RBF, Linear
 from manykernels.solvers import walk_grid
 from tests.problems import random_gram_matrices, scikit_learn_checks
 
@@ -27,7 +27,8 @@ SMALL = {"ps": [1, 2.0], "regs": [0.1, 1.0, 10.0]}
 
 @pytest.mark.parametrize("kernels", [None, "precomputed"])
 def test_scikit_learn_checks(kernels):
-    model = MKFDACV(kernels, ps=[1, 2], regs=[0.1, 1])
+    kernels = kernels or [("line", Linear()), ("wide", RBF())]
+    model = MKFDACV(kernels, ps=[2], regs=[0.1, 1])
     broken, n_passed = scikit_learn_checks(model)
     assert not broken, "\n".join(broken)
     assert n_passed > 40

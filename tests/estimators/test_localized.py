@@ -228,6 +228,7 @@ def tiny(A, B):
     return 1e-20 * (A @ B.T)
 
 
+@pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize(
     ("kernel", "normalize"), [(ones, "multiplicative"), (tiny, None)], ids=["nothing", "tiny"]
 )

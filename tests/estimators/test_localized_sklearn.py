@@ -147,6 +147,7 @@ FOLDS_OF = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FOLDS_OF)
 def test_grid_search_scores_as_a_loop_over_folds(case):
     estimator, grid, data, y = FOLDS_OF[case]

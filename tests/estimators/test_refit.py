@@ -266,8 +266,8 @@ def test_an_interruption_anywhere(name, fitted):
     with CallsOfThePackage() as calls:
         another.fit(OTHER, target(OTHER))
     # From the first call, which is the decorator's; the last ones set attributes.
-    spread = np.linspace(2, calls.count, 8).astype(int)
-    last = np.arange(max(2, calls.count - 5), calls.count)
+    spread = np.linspace(2, calls.count, 5).astype(int)
+    last = np.arange(max(2, calls.count - 3), calls.count)
     for stop in np.union1d(spread, last):
         with left_as_it_was(model, Interruption), CallsOfThePackage(stop):
             model.fit(OTHER, target(OTHER))

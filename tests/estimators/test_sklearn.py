@@ -83,6 +83,7 @@ def fold_score(estimator, data, train, test):
     return np.mean(estimator.fit(train_data, y[train]).predict(test_data) == y[test])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SEARCHES)
 def test_grid_search_scores_as_a_loop_over_folds_with_any_number_of_jobs(case):
     estimator, grid, data = SEARCHES[case]

@@ -520,6 +520,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical"), None])
 def test_predictions_do_not_depend_on_the_solver(kind, normalize):

@@ -37,7 +37,7 @@ def test_a_stack_of_masked_matrices_is_refused():
     three = np.ma.stack([np.ma.masked_array(np.eye(3)), MASKED])
     with pytest.raises(ValueError, match="Kernel 'kernel1' has a masked entry at 0, 2"):
         KernelStack.from_arrays(three)
-    with pytest.raises(ValueError, match="X has a masked entry at 0, 2, 1"):
+    with pytest.raises(ValueError, match="Kernel 'kernel1' has a masked entry at 0, 2"):
         MKSVC(kernels="precomputed").fit(np.ma.stack([three[0], MASKED], axis=-1), [0, 1, 1])
 
 

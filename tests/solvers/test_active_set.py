@@ -50,6 +50,7 @@ def check_over_all_kernels(loss, prices, solution, tol):
         assert value >= certificate.primal * (1 - np.sign(certificate.primal) * 2 * tol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_machines_agree_with_cutting_planes_over_all_kernels(kind, seed, monkeypatch):

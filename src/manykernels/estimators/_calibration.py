@@ -113,9 +113,10 @@ class _LogLoss:
 
     def slope_and_curvature(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         chances = np.exp(log_softmax(np.tensordot(point, self.features, 1), axis=1))
-        slope = np.einsum("fnk,nk,n->f", self.features, chances - self.truth, self.share)
-        means = np.einsum("fnk,nk->fn", self.features, chances)
-        second = np.einsum("fnk,gnk,nk,n->fg", self.features, self.features, chances, self.share)
+        flat, share = self.features.reshape(2, -1), self.share[:, None]
+        slope = flat @ ((chances - self.truth) * share).ravel()
+        means = np.sum(self.features * chances, axis=2)
+        second = (flat * (chances * share).ravel()) @ flat.T
         second -= (means * self.share) @ means.T
         slope[1] += self.ridge * (point[1] - 1.0)
         second[1, 1] += self.ridge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -264,20 +264,25 @@ class HeldOut:
     frequencies: np.ndarray
     classes: np.ndarray
     priors: np.ndarray | None
+    _calibrations: dict[tuple[str, int, int], Calibration] = field(default_factory=dict)
+
+    def calibration(self, rule: str, i: int, j: int) -> Calibration:
+        """The one that all splits share: two numbers, fitted to the scores of all of them."""
+        if (rule, i, j) not in self._calibrations:
+            scores = np.vstack([part.scores[rule][i, j] for part in self.parts])
+            offsets = rule_offsets(rule, self.frequencies)
+            self._calibrations[rule, i, j] = Calibration.fit(
+                scores, offsets, self.labels, self.weights, self.n_samples
+            )
+        return self._calibrations[rule, i, j]
 
     def log_probabilities(self, rule: str, i: int, j: int) -> list[np.ndarray]:
-        """Of the samples of every split, at one point of the grid.
-
-        All splits share one calibration: two numbers, fitted to the scores of all of them.
-        """
-        scores = [part.scores[rule][i, j] for part in self.parts]
+        """Of the samples of every split, at one point of the grid."""
+        calibration = self.calibration(rule, i, j)
         offsets = rule_offsets(rule, self.frequencies)
-        calibration = Calibration.fit(
-            np.vstack(scores), offsets, self.labels, self.weights, self.n_samples
-        )
         logs = []
-        for part, own in zip(self.parts, scores, strict=True):
-            found = calibration.log_probabilities(own, offsets)
+        for part in self.parts:
+            found = calibration.log_probabilities(part.scores[rule][i, j], offsets)
             if self.priors is not None:
                 found = found + log_ratio(self.priors, part.frequencies)
                 found -= np.logaddexp.reduce(found, axis=1)[:, None]
