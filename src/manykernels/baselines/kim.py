@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import type_of_target
 from .._sklearn import Interval, StrOptions, check_y
 from ..estimators._kernel_discriminant import KernelDiscriminant, Regression
 from ..estimators._rows import check_targets
+from ..estimators._rules import N_FOLDS, folds_to_judge_by
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace, preparation
 from ..losses import KimLoss, Outline
@@ -191,6 +192,10 @@ class KimFDA(KernelDiscriminant):
                 if _is_single_precision(stack.data[j]):
                     loss.raise_reg(np.eye(stack.n_kernels)[j])
         return loss
+
+    def _folds_for_rules(self, labels: np.ndarray, stack: KernelStack) -> list[np.ndarray]:
+        # The discriminant is the only rule here, and it is learnt from the outputs.
+        return folds_to_judge_by(labels, stack, N_FOLDS)
 
     def _regression(
         self,

@@ -12,7 +12,7 @@ _MOST_STEPS = 100
 _SOLVED = 1e-13
 # Scores are probabilities or their logarithms, up to a constant: smaller differences than this
 # are rounding errors.
-_NO_SPREAD = 1e-9
+_NO_SPREAD = 1e-14
 # Least temperature, in units of the inverse spread of the scores. Where scores of left-out samples
 # carry no information, probabilities equal the priors to three digits and still rank samples.
 _LEAST_TEMPERATURE = 1e-3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -68,20 +69,41 @@ def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
 class Discriminant:
     """Linear discriminant analysis in the space of regression outputs.
 
-    `turn` takes regression outputs to a space where the pooled covariance within classes is the
-    identity; `means` (c, d) are the class means there. The score of class k for an output z in
-    that space is ``z·μ_k − ‖μ_k‖²/2 + log π_k``.
+    Attributes
+    ----------
+    means : ndarray of shape (c, k)
+        Of the outputs of each class.
+    covariance : ndarray of shape (k, k)
+        Within classes, shrunk towards a sphere.
+    masses : ndarray of shape (c,)
+        Total weight of each class.
     """
 
-    turn: np.ndarray
     means: np.ndarray
-    frequencies: np.ndarray
+    covariance: np.ndarray
+    masses: np.ndarray
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """π, of the classes in training."""
+        return self.masses / self.masses.sum()
 
     @property
     def rule(self) -> LinearRule:
-        """The scores, with the class frequencies of training for π."""
-        constants = np.log(self.frequencies) - 0.5 * np.einsum("kd,kd->k", self.means, self.means)
-        return LinearRule("discriminant", self.turn @ self.means.T, constants)
+        """``f·Σ⁻¹μ_k − ½ μ_k·Σ⁻¹μ_k + log π_k``, with the class frequencies of training."""
+        directions = np.linalg.solve(self.covariance, self.means.T)
+        lengths = np.einsum("kd,dk->k", self.means, directions)
+        return LinearRule("discriminant", directions, np.log(self.frequencies) - 0.5 * lengths)
+
+    @cached_property
+    def turn(self) -> np.ndarray:
+        """From outputs to where Σ is the identity and classes differ most along the first axes."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        whiten = (vectors / np.sqrt(values)) @ vectors.T
+        center = self.frequencies @ self.means
+        between = np.sqrt(self.masses)[:, None] * ((self.means - center) @ whiten)
+        _, _, directions = np.linalg.svd(between, full_matrices=False)
+        return whiten @ _fix_signs(directions.T)
 
     @classmethod
     def learn(
@@ -101,12 +123,8 @@ class Discriminant:
             spread = np.average((outputs - means[labels]) ** 2, weights=weight, axis=0)
             means = _oriented(means, np.sqrt(spread[0]))
         within = (outputs - means[labels]) * np.sqrt(weight)[:, None]
-        whiten = _whitening(within.T @ within / masses.sum(), masses.sum())
-        center = masses @ means / masses.sum()
-        between = np.sqrt(masses)[:, None] * ((means - center) @ whiten)
-        _, _, directions = np.linalg.svd(between, full_matrices=False)
-        turn = whiten @ _fix_signs(directions.T)
-        return cls(turn, means @ turn, masses / masses.sum())
+        covariance = _shrunk(within.T @ within / masses.sum(), masses.sum())
+        return cls(means, covariance, masses)
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:
@@ -122,16 +140,14 @@ def _oriented(means: np.ndarray, spread: float) -> np.ndarray:
     return means.mean() + 0.5 * least * np.array([[-1.0], [1.0]])
 
 
-def _whitening(covariance: np.ndarray, n_samples: float) -> np.ndarray:
-    """``Σ^{-1/2}`` of a covariance shrunk towards a sphere, more so when samples are few."""
+def _shrunk(covariance: np.ndarray, n_samples: float) -> np.ndarray:
+    """A covariance shrunk towards a sphere, more so when samples are few."""
     size = len(covariance)
     scale = np.trace(covariance) / size
     if scale == 0.0:
         return np.eye(size)
     shrinkage = size / (size + n_samples)
-    shrunk = (1.0 - shrinkage) * covariance + shrinkage * scale * np.eye(size)
-    values, vectors = np.linalg.eigh(shrunk)
-    return (vectors / np.sqrt(values)) @ vectors.T
+    return (1.0 - shrinkage) * covariance + shrinkage * scale * np.eye(size)
 
 
 def _fix_signs(directions: np.ndarray) -> np.ndarray:

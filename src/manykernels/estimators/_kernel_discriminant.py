@@ -18,7 +18,7 @@ from ..losses.left_out import LeftOut
 from ._fitting import all_or_nothing
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
-from ._rules import Decision, folds_to_judge_by
+from ._rules import Decision, folds_for_rules
 from ._weight_learner import WeightLearner
 
 
@@ -79,6 +79,10 @@ class KernelDiscriminant(
     ) -> Any:
         """The loss of prepared kernels and labels 0 … c−1."""
 
+    def _folds_for_rules(self, labels: np.ndarray, stack: KernelStack) -> list[np.ndarray]:
+        """Folds by which the rule and its calibration are judged."""
+        return folds_for_rules(labels, stack)
+
     @abstractmethod
     def _regression(
         self,
@@ -121,7 +125,7 @@ class KernelDiscriminant(
         self.reg_ = loss.regularization(solution.weights)
         self._record(solution, solver)
         self._remember_kernels(stack, self.weights_, transform)
-        folds = folds_to_judge_by(labels, stack)
+        folds = self._folds_for_rules(labels, stack)
         regression = self._regression(solution.evaluation, loss, multiplicity, folds)
         decision = Decision.learn(
             regression.left_out,
@@ -133,7 +137,7 @@ class KernelDiscriminant(
         )
         self.rule_ = decision.rule.name
         self.scalings_ = regression.coefficients @ decision.discriminant.turn
-        self.means_ = decision.discriminant.means
+        self.means_ = decision.discriminant.means @ decision.discriminant.turn
         self.dual_coef_ = decision.coefficients(regression.coefficients)
         self.intercept_ = decision.intercept
         task.call_on_fit_task_end(estimator=self, X=X, y=y)

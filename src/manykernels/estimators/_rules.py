@@ -6,7 +6,7 @@ classes lie along a line, it never chooses those in the middle (they are masked)
 *discriminant* learns class means and a covariance of the outputs, which are poor estimates where
 classes are many and samples few. Two numbers turn the scores of either rule into probabilities
 (:mod:`._calibration`). The discriminant is used where its log loss is smaller by more than a
-standard error.
+standard error; for two classes, between which there is no other, the indicator rule is used.
 
 All of this is judged by outputs at samples that the regression, its kernel weights and the rule
 have not seen (:mod:`manykernels.losses.left_out`). A rule that is learnt from left-out outputs
@@ -32,7 +32,12 @@ from ._discriminant import Discriminant, LinearRule, indicator_rule, rule_offset
 N_FOLDS = 50
 
 
-def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int = N_FOLDS) -> list[np.ndarray]:
+def folds_for_rules(labels: np.ndarray, stack: Any) -> list[np.ndarray]:
+    """Folds by which the better rule is found; none for two classes, which have one rule."""
+    return [] if labels.max() == 1 else folds_to_judge_by(labels, stack, N_FOLDS)
+
+
+def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int) -> list[np.ndarray]:
     """Folds of the samples of a centred stack.
 
     Within each class, samples are dealt out in the order of their squared distance from the mean,

@@ -264,8 +264,10 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
             )
             return HeldOut(scores, tests, frequencies, self.classes_, given)
 
-        trial = run(np.array([ps.max()]), ("indicator", "discriminant"))
-        self.cv_rule_ = trial.better_rule()
+        self.cv_rule_ = "indicator"
+        if len(self.classes_) > 2:
+            trial = run(np.array([ps.max()]), ("indicator", "discriminant"))
+            self.cv_rule_ = trial.better_rule()
         return run(ps, (self.cv_rule_,))
 
     @property

@@ -18,7 +18,7 @@ from ._kernel_discriminant import KernelDiscriminant
 from ._localized import LocalizedMachine
 from ._probabilities import GivesProbabilities
 from ._rows import class_factors
-from ._rules import Decision, folds_to_judge_by
+from ._rules import Decision, folds_for_rules
 
 
 class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
@@ -192,7 +192,7 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         assert isinstance(machine, SquareMachine)
         K = objective.combined(restarts.best.point.outputs)
         loss, evaluation = machine.evaluate(K)
-        folds = folds_to_judge_by(self._labels, loss.kernels)
+        folds = folds_for_rules(self._labels, loss.kernels)
         left_out = evaluation.leave_out(folds, self._multiplicity, None)
         mass = self._multiplicity
         decision = Decision.learn(

@@ -151,7 +151,9 @@ def remove(
     kept : ndarray of shape (|T|,)
         The diagonal of its Q.
     """
-    rows = np.setdiff1d(np.arange(len(solution)), removed)
+    stays = np.ones(len(solution), dtype=bool)
+    stays[removed] = False
+    rows = np.flatnonzero(stays)
     # Q_SS⁻¹ = root rootᵀ. Positive definite in exact arithmetic; eigenvalues that are rounding
     # errors of the factorisation are raised to their size.
     values, basis = np.linalg.eigh(inverse[np.ix_(removed, removed)])

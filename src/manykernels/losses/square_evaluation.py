@@ -232,6 +232,9 @@ class SquareEvaluation:
         multiplicity, response
             As for :meth:`leave_one_out`.
         """
+        if not folds:
+            singly = self.leave_one_out(multiplicity, from_mean=True, response=response)
+            return LeftOut(singly, [])
         inverse = self.inverse()
         constant = np.sqrt(self._constant_share())
         kept, count = self._kept(np.diagonal(inverse).copy(), multiplicity)
