@@ -392,12 +392,14 @@ def test_differences_are_those_of_the_two_estimators(flowers):
     np.testing.assert_allclose(reverse.differences, -result.differences)
 
 
+@pytest.mark.slow
 def test_both_estimators_see_the_same_splits(flowers):
     for random_state in (None, np.random.RandomState(0)):
         result = five_by_two_cv_f_test(MKFDA(p=1), MKFDA(p=1), *flowers, random_state=random_state)
         assert (result.statistic, result.pvalue) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_kernels_and_the_table_behind_them_agree(flowers):
     X, y = flowers
     union = rbf_grid([0.5, 2.0])

@@ -117,6 +117,7 @@ def test_classes_on_a_line_are_not_masked(n_classes, model):
     assert model.score(new, truth) >= reference - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_classes", "reg"), [(2, 0.1), (5, 1e-3), (5, 0.1), (5, 10.0)])
 def test_probabilities_are_as_sure_as_they_are_right(n_classes, reg):
     gaps, regrets = [], []

@@ -401,6 +401,7 @@ def test_fits_can_be_repeated(machine):
     assert_array_equal(scores(twice), scores(model))
 
 
+@pytest.mark.slow
 @every_machine
 @pytest.mark.parametrize("gating", GATES)
 def test_more_starts_are_never_worse(machine, gating):

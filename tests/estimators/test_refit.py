@@ -259,7 +259,9 @@ class CallsOfThePackage:
 
 
 @every_model
-@also_first
+@pytest.mark.parametrize(
+    "fitted", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["refit", "first fit"]
+)
 def test_an_interruption_anywhere(name, fitted):
     model, target = model_of(name, fitted)
     another = clone(model)
@@ -273,6 +275,7 @@ def test_an_interruption_anywhere(name, fitted):
             model.fit(OTHER, target(OTHER))
 
 
+@pytest.mark.slow
 @every_model
 def test_a_fit_after_one_that_failed(name):
     model, target = model_of(name, fitted=True)

@@ -41,6 +41,7 @@ def small(**options):
     return Coordinate(**{"block_size": 60, "start_rows": 100, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("p", PS)
@@ -252,6 +253,7 @@ def test_a_guide_leads_to_the_optimum_of_all_rows():
 # -- in the estimator ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_estimator_predicts_as_with_newton(n_classes, p):

@@ -57,6 +57,7 @@ def check(name, loss, domain, best, max_iter=None):
     return solution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_values_agree_with_newton_within_the_gaps(name, kind):
