@@ -110,7 +110,8 @@ class MKFDA(KernelDiscriminant):
     class indicators. The "discriminant" rule is linear discriminant analysis: class means and a
     pooled covariance of left-out outputs. Fifty folds, left out in closed form, tell which one is
     used, `rule_`: the discriminant where its log loss is smaller by more than a standard error,
-    its means and covariance learnt without the fold. Two numbers, a factor of the scores and an
+    its means and covariance learnt without the fold. (Two classes are left to the indicator
+    rule: there is no class between them that it could mask.) Two numbers, a factor of the scores and an
     exponent of the class frequencies, then turn scores into probabilities. They are those with the
     least log loss on left-out samples.
 
