@@ -264,6 +264,8 @@ class CallsOfThePackage:
 )
 def test_an_interruption_anywhere(name, fitted):
     model, target = model_of(name, fitted)
+    # What is computed once and kept, such as the form of a domain, is there from now on.
+    clone(model).fit(OTHER, target(OTHER))
     another = clone(model)
     with CallsOfThePackage() as calls:
         another.fit(OTHER, target(OTHER))

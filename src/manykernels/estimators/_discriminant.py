@@ -103,7 +103,8 @@ class Discriminant:
         center = self.frequencies @ self.means
         between = np.sqrt(self.masses)[:, None] * ((self.means - center) @ whiten)
         _, _, directions = np.linalg.svd(between, full_matrices=False)
-        return whiten @ _fix_signs(directions.T)
+        turn = whiten @ directions.T
+        return turn * _signs(self.means @ turn)
 
     @classmethod
     def learn(
@@ -150,7 +151,12 @@ def _shrunk(covariance: np.ndarray, n_samples: float) -> np.ndarray:
     return (1.0 - shrinkage) * covariance + shrinkage * scale * np.eye(size)
 
 
-def _fix_signs(directions: np.ndarray) -> np.ndarray:
-    """Largest entry of each column positive, so that a fit is reproducible across machines."""
-    largest = np.abs(directions).argmax(axis=0)
-    return directions * np.sign(directions[largest, np.arange(directions.shape[1])])
+def _signs(means: np.ndarray) -> np.ndarray:
+    """±1 for every axis, so that the last class lies above the first: the same on any machine.
+
+    Axes along which these two agree are turned by the class that is farthest out.
+    """
+    apart = means[-1] - means[0]
+    farthest = means[np.abs(means).argmax(axis=0), np.arange(means.shape[1])]
+    told = np.abs(apart) > 1e-6 * np.abs(farthest)
+    return np.where(np.where(told, apart, farthest) < 0.0, -1.0, 1.0)

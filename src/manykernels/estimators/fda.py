@@ -111,9 +111,9 @@ class MKFDA(KernelDiscriminant):
     pooled covariance of left-out outputs. Fifty folds, left out in closed form, tell which one is
     used, `rule_`: the discriminant where its log loss is smaller by more than a standard error,
     its means and covariance learnt without the fold. (Two classes are left to the indicator
-    rule: there is no class between them that it could mask.) Two numbers, a factor of the scores and an
-    exponent of the class frequencies, then turn scores into probabilities. They are those with the
-    least log loss on left-out samples.
+    rule: there is no class between them that it could mask.) Two numbers, a factor of the scores
+    and an exponent of the class frequencies, then turn scores into probabilities. They are those
+    with the least log loss on left-out samples.
 
     With ``reg="joint"`` λ and the weights share one budget, ``‖(λ/u, weights)‖_p ≤ 1`` with u the
     scale of the normalised identity: 1/m for unit traces, else 1 (Ye 2008, section 4). What is
