@@ -1,0 +1,22 @@
+"""Rounding errors: the sizes that the whole package compares with, in one place.
+
+Each is relative to the numbers that a result was computed from. Code that needs another size
+writes it as a multiple of these and says why.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Rounding error of one operation in double precision.
+EPS = float(np.finfo(np.float64).eps)
+
+#: Smallest positive number with full precision; guards divisions by what may be zero.
+TINY = float(np.finfo(np.float64).tiny)
+
+#: Rounding error of a short computation, some dozen operations or a sum of well-scaled terms.
+#: A number below this part of its own terms cannot be told from zero.
+ROUNDING = 1e-14
+
+#: Rounding error of a result that went through a factorisation or thousands of operations.
+ACCUMULATED = 1e-12
