@@ -170,7 +170,7 @@ def _timed(name: str, stack: Any, labels: np.ndarray, *, quasi_newton: bool, ste
         start = time.process_time()
         model = _fitted(stack, labels, quasi_newton=quasi_newton, max_iter=steps)
         taken.append(time.process_time() - start)
-    return Timed(name, min(taken), model.objective_, model.n_iter_, model.n_machines_)
+    return Timed(name, min(taken), model.objective_, model.n_iter_, model.n_inner_solves_)
 
 
 def _to_value(stack: Any, labels: np.ndarray, target: float) -> Timed:
