@@ -9,12 +9,12 @@ from scipy.special import log_softmax
 
 from .._rounding import ACCUMULATED, EPS, ROUNDING
 
-# Newton's method takes about ten steps; the limit only ends a loop that rounding errors keep alive.
+# Newton's method takes about ten steps; the limit ends a loop that rounding errors keep alive.
 _MAX_STEPS = 100
 # Predicted decrease of the log loss below which a Newton step is the last one. The log loss is of
 # order one, and the step after it would change it by the square of this.
 _LAST_DECREASE = 10 * ROUNDING
-# Armijo's condition: the part of the predicted decrease that a step has to attain (the usual value).
+# Armijo's condition: part of the predicted decrease that a step has to attain (the usual value).
 _ARMIJO = 1e-4
 # Least temperature, in units of the inverse spread of the scores. Where scores of left-out samples
 # carry no information, probabilities equal the priors to three digits and still rank samples.
@@ -126,7 +126,7 @@ class _LogLoss:
         return gradient, second
 
     def minimizer(self, start: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Newton's method with backtracking over the `free` coordinates, down to rounding errors."""
+        """Newton's method with backtracking in the `free` coordinates, down to rounding errors."""
         point, value = start, self.value(start)
         for _ in range(_MAX_STEPS):
             gradient, second = self.gradient_and_hessian(point)

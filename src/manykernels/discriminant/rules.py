@@ -48,8 +48,8 @@ def rule_offsets(name: str, frequencies: np.ndarray) -> np.ndarray:
 def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
     """The regression of class indicators, which learns nothing from the outputs.
 
-    With H of :func:`.labelled.fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the indicator
-    of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is left to
+    With H of :func:`.labelled.fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the
+    indicator of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is left to
     the calibration. `rotation` (c, k) takes columns of H to the k columns of the outputs.
     """
     if len(frequencies) == 2:

@@ -19,7 +19,7 @@ from ._documentation import inherited
 from ._unions import as_union, have_names, with_parameters
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-Class = TypeVar("Class", bound=type)
+Class = TypeVar("Class")
 
 #: Constraints of parameters that several estimators have.
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -29,7 +29,7 @@ PRIORS = ["array-like", None]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def estimator(cls: Class) -> Class:
+def estimator(cls: type[Class]) -> type[Class]:
     """Class decorator: annotated attributes are the parameters of an estimator.
 
     They become ``__init__``, as in a dataclass. Parameters that are declared in bases are
@@ -40,8 +40,8 @@ def estimator(cls: Class) -> Class:
     constraints: dict[str, Any] = {}
     for base in reversed(bases):
         constraints.update(vars(base).get("_parameter_constraints", {}))
-    parameters = {parameter.name for parameter in fields(cls)}
-    cls._parameter_constraints = {
+    parameters = {parameter.name for parameter in fields(cls)}  # type: ignore[arg-type]
+    cls._parameter_constraints = {  # type: ignore[attr-defined]
         name: allowed for name, allowed in constraints.items() if name in parameters
     }
     order = {"Parameters": ["kernels"], "Attributes": []}

@@ -56,7 +56,7 @@ def _sections(docstring: str) -> dict[str, str]:
 
 
 def _entries(section: str) -> dict[str, str]:
-    """Entries of a section by name: a line that is not indented, and the indented ones after it."""
+    """Entries by name: each is a line that is not indented, and the indented ones after it."""
     entries: dict[str, str] = {}
     name = ""
     for line in section.strip("\n").splitlines():

@@ -54,9 +54,7 @@ class TrainingKernels:
         """The same with class labels."""
         return LabelledKernels(self.stack, rows.labels, rows.classes, rows.weights, rows.counts)
 
-    def prepared(
-        self, transform: Chain, sample_weight: np.ndarray | None
-    ) -> KernelStack | StreamedKernels:
+    def prepared(self, transform: Chain, sample_weight: np.ndarray | None) -> Any:
         """What `transform`, fitted here, makes of them."""
         stack = transform.fit_transform(self.stack, sample_weight=sample_weight)
         self.warn_of_constants(transform)

@@ -100,7 +100,7 @@ class WeightLearning:
         return cls(type(estimator).__name__, lp_domain(p), chosen, estimator.tol, max_iter)
 
     def refuse_unfit(self, outline: Outline) -> None:
-        """Raise ValueError if the solver does not take such a loss, before kernels are computed."""
+        """Raise if the solver does not take such a loss, before kernels are computed."""
         if isinstance(self.solver, Solver):
             refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
 

@@ -22,8 +22,8 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from .._warnings import warn_caller
-from ..domains import lp_domain
 from ..discriminant import labelled_stack
+from ..domains import lp_domain
 from ..kernels import KernelStack, check_stack
 from ..kernels.transforms import preparation
 from ..losses import SquareLoss
