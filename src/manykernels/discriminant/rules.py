@@ -49,8 +49,8 @@ def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
     """The regression of class indicators, which learns nothing from the outputs.
 
     With H of :func:`.labelled.fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the
-    indicator of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is left to
-    the calibration. `rotation` (c, k) takes columns of H to the k columns of the outputs.
+    indicator of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is
+    left to the calibration. `rotation` (c, k) takes columns of H to the columns of the outputs.
     """
     if len(frequencies) == 2:
         directions = rotation.T * frequencies.prod() * np.array([-1.0, 1.0])

@@ -44,7 +44,7 @@ def estimator(cls: type[Class]) -> type[Class]:
     cls._parameter_constraints = {  # type: ignore[attr-defined]
         name: allowed for name, allowed in constraints.items() if name in parameters
     }
-    order = {"Parameters": ["kernels"], "Attributes": []}
+    order = {"Parameters": ["kernels"], "Attributes": [], "References": []}
     cls.__doc__ = inherited(cls.__doc__, (base.__doc__ for base in bases[1:]), order)
     return cls
 

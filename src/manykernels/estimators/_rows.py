@@ -125,6 +125,13 @@ def labelled_rows(
     return TrainingRows(data, numbers, counts, weights, y, labels, classes)
 
 
+def one_against_rest(rows: TrainingRows) -> np.ndarray:
+    """±1 of every machine, (m, 1) for two classes, else one column per class."""
+    n_classes = len(rows.classes)
+    positive = [1] if n_classes == 2 else np.arange(n_classes)
+    return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
+
+
 def refuse_singletons(estimator: Any, rows: TrainingRows) -> None:
     """Fisher's discriminant compares classes with the spread within them: there must be one."""
     n_classes = len(rows.classes)

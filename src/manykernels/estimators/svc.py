@@ -13,7 +13,7 @@ from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
 from ._outputs import KernelClassifier
 from ._progress import FitTask
-from ._rows import TrainingRows, labelled_rows
+from ._rows import TrainingRows, labelled_rows, one_against_rest
 
 _LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
 
@@ -137,13 +137,6 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         # The identity is one more kernel and normalised like the others.
         unit = 1.0 / rows.n_samples if self.normalize == "trace" else 1.0
         return JointSquaredHingeLoss(stack, signs, unit, rows.factors, inner_tol)
-
-
-def one_against_rest(rows: TrainingRows) -> np.ndarray:
-    """±1 of every machine, (m, 1) for two classes, else one column per class."""
-    n_classes = len(rows.classes)
-    positive = [1] if n_classes == 2 else np.arange(n_classes)
-    return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
 
 
 def _learnt_penalties(learnt: Any) -> Any:
