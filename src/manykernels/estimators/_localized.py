@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._rounding import ROUNDING
 from .._sklearn import Interval, StrOptions, safe_indexing
-from .._warnings import warn_caller
-from ..gating import Gate, GatingFeatures, as_gate
-from ..gating.descent import Options, Restarts, restarted
+from ..gating import Gate, GatingFeatures
+from ..gating.learning import GateLearning, LearntGates
 from ..gating.machines import Machine
-from ..gating.objective import GatedObjective
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ._rows import RowWeights
 
 # Entries of a test block held at once.
 _BLOCK_ENTRIES = 2**22
-_NOTHING = 1e-14
 
 
 class Evaluations(NamedTuple):
@@ -87,26 +82,21 @@ class LocalizedMachine(RowWeights, BaseEstimator):
 
         `y` is for gating features that learn from it.
         """
-        gate = as_gate(self.gating)
+        learning = GateLearning.of(self)
         self._map_columns = None
         features = self._learn_features(data, mass, y)
         transform = preparation(self.normalize, center=False)
         stack = self._prepared_stack(data, transform, mass)
         kernels = [np.ascontiguousarray(stack.kernel(j)) for j in range(stack.n_kernels)]
-        rng = check_random_state(self.random_state)
-        found = []
-        objectives = [GatedObjective(kernels, gate, features, machine) for machine in machines]
-        n_init, options = self.n_init, self._options()
-        for objective in objectives:
-            found.append(restarted(objective, n_init, rng, options))
-            if found[-1].best.status == "interrupted":
-                # The others are trained where they start.
-                n_init, options = 1, replace(options, max_iter=0)
-        self._gate = gate
-        self._remember_gates(found, objectives, features)
-        self._remember_machines(found, objectives)
+        learnt = learning.learn(kernels, features, machines, self._observer)
+        for name, value in learnt.attributes.items():
+            setattr(self, name, value)
+        self._gate = learning.gate
+        self._thetas = [point.theta for point in learnt.points]
+        self._train_outputs = [point.outputs for point in learnt.points]
+        self._remember_machines(learnt)
         self._remember_columns(stack, transform)
-        self._warn(found)
+        learnt.warn()
         return self
 
     def _learn_features(self, data: Any, mass: np.ndarray | None, y: Any) -> np.ndarray:
@@ -134,39 +124,17 @@ class LocalizedMachine(RowWeights, BaseEstimator):
     #: Columns of a test block that the empirical kernel map has, None for all.
     _map_columns: np.ndarray | None = None
 
-    def _options(self) -> Options:
-        def observer(step: int, value: float) -> None:
-            if self.verbose:
-                print(f"[{type(self).__name__}] step {step:3d}  objective {value:.10g}")
+    def _observer(self, progress: Any) -> None:
+        if self.verbose:
+            print(f"[{type(self).__name__}] {progress}")
 
-        return Options(self.tol, self.max_iter, self.quasi_newton, observer)
-
-    def _remember_gates(
-        self, found: list[Restarts], objectives: list[GatedObjective], features: np.ndarray
-    ) -> None:
-        n_features = features.shape[1]
-        self._thetas = [restarts.best.point.theta for restarts in found]
-        self.gating_coef_ = self._one(
-            [self._gate.coefficients(t, n_features) for t in self._thetas]
-        )
-        self.certificate_ = self._one([r.best.certificate(self.tol) for r in found])
-        self.objective_ = float(sum(r.best.point.value for r in found))
-        self.history_ = self._one([r.best.history for r in found])
-        self.restart_objectives_ = self._one([r.values for r in found])
-        self.n_iter_ = max(len(r.best.history) - 1 for r in found) or 1
-        self.n_machines_ = sum(objective.n_trained for objective in objectives)
-        self.finished_ = all(r.best.status != "interrupted" for r in found)
-        self._train_outputs = [r.best.point.outputs for r in found]
-
-    def _remember_machines(self, found: list[Restarts], objectives: list[GatedObjective]) -> None:
+    def _remember_machines(self, learnt: LearntGates) -> None:
         """Coefficients of the training samples and biases."""
-        trained = [restarts.best.point.trained for restarts in found]
-        dual = np.hstack([machine.signed for machine in trained])
-        self.intercept_ = np.concatenate([machine.biases for machine in trained])
-        self._set_coefficients(dual)
+        self.intercept_ = learnt.biases
+        self._set_coefficients(learnt.dual)
 
     def _set_coefficients(self, dual: np.ndarray) -> None:
-        dual = np.where(np.abs(dual) <= _NOTHING * np.abs(dual).max(initial=0.0), 0.0, dual)
+        dual = np.where(np.abs(dual) <= ROUNDING * np.abs(dual).max(initial=0.0), 0.0, dual)
         support = np.flatnonzero(dual.any(axis=1))
         rows = support if len(support) else np.array([0])
         self.support_ = self._kept_rows[support].astype(np.int32)
@@ -182,33 +150,6 @@ class LocalizedMachine(RowWeights, BaseEstimator):
         self._support_outputs = [outputs[self._rows] for outputs in self._train_outputs]
         if not self._is_precomputed:
             self.support_vectors_ = self.X_fit_
-
-    def _warn(self, found: list[Restarts]) -> None:
-        name = type(self).__name__
-        n_dead = sum(restarts.n_dead for restarts in found)
-        if n_dead:
-            warn_caller(
-                f"{name}: the gate was saturated everywhere in {n_dead} of the starts, which were "
-                "made again. Lower the scale of the gate, or use another one.",
-                ConvergenceWarning,
-            )
-        statuses = {r.best.status for r in found if r.best.status}
-        if "interrupted" in statuses:
-            warn_caller(
-                f"{name} was interrupted: this is the best model so far, unfinished.",
-                ConvergenceWarning,
-            )
-        elif statuses:
-            change = max(r.best.change for r in found)
-            warn_caller(
-                f"{name} stopped while the objective still changed by {change:.1e} > "
-                f"tol={self.tol:g} per step ({'; '.join(statuses)}). Raise max_iter or tol.",
-                ConvergenceWarning,
-            )
-
-    @staticmethod
-    def _one(items: list[Any]) -> Any:
-        return items[0] if len(items) == 1 else items
 
     # -- gates -----------------------------------------------------------------------------
 

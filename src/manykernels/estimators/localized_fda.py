@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from .._sklearn import Interval, StrOptions
-from ..gating.descent import Restarts
+from ..gating.learning import LearntGates
 from ..gating.machines import SquareMachine
-from ..gating.objective import GatedObjective
 from ._discriminant import fisher_targets
 from ._fitting import all_or_nothing
 from ._kernel_discriminant import KernelDiscriminant
@@ -78,13 +77,14 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         Gradient norm of the gate and duality gap of the machine: of a local minimum.
     objective_ : float
         J at the end.
-    history_ : list of float
-        J after every step; it never rises.
+    history_ : dict of list
+        J (``objective``) and its relative ``gradient_norm`` at the start and after every step of
+        the best start, and the machines trained until then (``n_inner_solves``).
     restart_objectives_ : list of float
         J at the end of every start.
     n_iter_ : int
         Steps on the gate from the best start.
-    n_machines_ : int
+    n_inner_solves_ : int
         Machines trained in all.
     finished_ : bool
         False after an interruption (Ctrl-C), which leaves the best model so far.
@@ -181,16 +181,13 @@ class LocalizedFDA(GivesProbabilities, ClassifierMixin, LocalizedMachine):
         masses = np.bincount(labels, weights=weights).astype(float)
         self.priors_ = masses / masses.sum()
         self._labels, self._multiplicity = labels, mass
-        machine = SquareMachine(fisher_targets(labels, masses), float(self.reg), weights)
-        self._fit_gates(data, mass, [machine], y)
-        del self._labels, self._multiplicity
+        self._machine = SquareMachine(fisher_targets(labels, masses), float(self.reg), weights)
+        self._fit_gates(data, mass, [self._machine], y)
+        del self._labels, self._multiplicity, self._machine
         return self
 
-    def _remember_machines(self, found: list[Restarts], objectives: list[GatedObjective]) -> None:
-        (objective,), (restarts,) = objectives, found
-        machine = objective.machine
-        assert isinstance(machine, SquareMachine)
-        K = objective.combined(restarts.best.point.outputs)
+    def _remember_machines(self, learnt: LearntGates) -> None:
+        machine, K = self._machine, learnt.points[0].kernel
         loss, evaluation = machine.evaluate(K)
         folds = folds_for_rules(self._labels, loss.kernels)
         left_out = evaluation.leave_out(folds, self._multiplicity, None)

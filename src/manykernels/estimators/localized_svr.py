@@ -64,13 +64,14 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
         Gradient norm of the gate and duality gap of the machine: of a local minimum.
     objective_ : float
         J at the end.
-    history_ : list of float
-        J after every step; it never rises.
+    history_ : dict of list
+        J (``objective``) and its relative ``gradient_norm`` at the start and after every step of
+        the best start, and the machines trained until then (``n_inner_solves``).
     restart_objectives_ : list of float
         J at the end of every start.
     n_iter_ : int
         Steps on the gate from the best start.
-    n_machines_ : int
+    n_inner_solves_ : int
         Machines trained in all.
     finished_ : bool
         False after an interruption (Ctrl-C), which leaves the best model so far.
