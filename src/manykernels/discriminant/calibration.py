@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import log_softmax
@@ -77,6 +78,32 @@ class Calibration:
             start = np.array([_LEAST_TEMPERATURE, found[1]])
             found = problem.minimizer(start, free=np.array([False, True]))
         return cls(float(found[0] / spread), float(found[1]))
+
+
+@dataclass(frozen=True)
+class CalibratedScores:
+    """Scores of samples by a rule that has not seen them, calibrated on them.
+
+    The calibration has two parameters and may see the samples that it is judged by. The fields
+    are as in :meth:`Calibration.fit`.
+    """
+
+    scores: np.ndarray
+    offsets: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray | None = None
+    n_samples: float | None = None
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        return Calibration.fit(
+            self.scores, self.offsets, self.labels, self.weights, self.n_samples
+        )
+
+    @property
+    def log_probabilities(self) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, c)."""
+        return self.calibration.log_probabilities(self.scores, self.offsets)
 
 
 def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -17,7 +17,6 @@ seemed to be 99 %, and was 14 % on new samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from ..domains import Domain
 from ..losses import SquareLoss
 from ..losses.left_out import FoldOutputs, LeftOut
 from ..solvers.response import weight_response
-from .calibration import Calibration, clearly_smaller, log_losses
+from .calibration import CalibratedScores, Calibration, clearly_smaller, log_losses
 from .labelled import FisherProblem, LabelledKernels
 from .rules import Discriminant, LinearRule, indicator_rule, rule_offsets
 
@@ -142,58 +141,32 @@ class Decision:
         """
         left_out, rotation = regression.left_out, regression.rotation
         discriminant = Discriminant.learn(left_out.singly, samples)
-        n_samples, rule = samples.n_samples, discriminant.rule
-        # Every sample judged by rules, too, that have not seen it.
-        cross_fitted = None
+        rule, n_samples = discriminant.rule, samples.n_samples
+
+        def calibrated(by: LinearRule, scores: np.ndarray, on: LabelledKernels) -> Any:
+            offsets = rule_offsets(by.name, discriminant.frequencies)
+            return CalibratedScores(scores, offsets, on.labels, on.weights, n_samples)
+
+        # Folds are judged by discriminants, too, that have not seen them.
+        trained = None
         if left_out.folds:
             judged = samples.of(np.concatenate([part.fold for part in left_out.folds]))
-            scores = _scores_of_folds(left_out.folds, samples)
-            cross_fitted = _Judged(rule, scores, judged, discriminant, n_samples)
+            trained = calibrated(rule, _scores_of_folds(left_out.folds, samples), judged)
         if rotation is None:
-            by_rule = _Judged(rule, rule.scores(left_out.singly), samples, discriminant, n_samples)
-            calibration = (cross_fitted or by_rule).calibration
-            return cls(rule, calibration, discriminant, priors)
+            if trained is None:
+                trained = calibrated(rule, rule.scores(left_out.singly), samples)
+            return cls(rule, trained.calibration, discriminant, priors)
         indicator = indicator_rule(discriminant.frequencies, rotation)
-        if cross_fitted is not None:
-            scores = indicator.scores(np.concatenate([part.outputs for part in left_out.folds]))
-            untrained = _Judged(indicator, scores, judged, discriminant, n_samples)
-            if clearly_smaller(cross_fitted.losses, untrained.losses, judged.weights, n_samples):
-                return cls(rule, cross_fitted.calibration, discriminant, priors)
+        if trained is not None:
+            outputs = np.concatenate([part.outputs for part in left_out.folds])
+            untrained = calibrated(indicator, indicator.scores(outputs), judged)
+            smaller = log_losses(trained.log_probabilities, judged.labels)
+            larger = log_losses(untrained.log_probabilities, judged.labels)
+            if clearly_smaller(smaller, larger, judged.weights, n_samples):
+                return cls(rule, trained.calibration, discriminant, priors)
         # Samples left out singly are judged by models closest to the final one.
-        scores = indicator.scores(left_out.singly)
-        singly = _Judged(indicator, scores, samples, discriminant, n_samples)
+        singly = calibrated(indicator, indicator.scores(left_out.singly), samples)
         return cls(indicator, singly.calibration, discriminant, priors)
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """Scores of samples by a rule that has not seen them, calibrated on them.
-
-    The calibration has two parameters and may see the samples that it is judged by.
-    """
-
-    rule: LinearRule
-    scores: np.ndarray
-    samples: LabelledKernels
-    discriminant: Discriminant
-    n_samples: float
-
-    @property
-    def offsets(self) -> np.ndarray:
-        return rule_offsets(self.rule.name, self.discriminant.frequencies)
-
-    @cached_property
-    def calibration(self) -> Calibration:
-        samples = self.samples
-        return Calibration.fit(
-            self.scores, self.offsets, samples.labels, samples.weights, self.n_samples
-        )
-
-    @property
-    def losses(self) -> np.ndarray:
-        """``−log P`` of the true class of every sample."""
-        logs = self.calibration.log_probabilities(self.scores, self.offsets)
-        return log_losses(logs, self.samples.labels)
 
 
 def _scores_of_folds(folds: list[FoldOutputs], samples: LabelledKernels) -> np.ndarray:

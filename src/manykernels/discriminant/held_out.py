@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..domains import lp_domain
@@ -14,7 +15,7 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
-from .calibration import Calibration, clearly_smaller, log_losses
+from .calibration import CalibratedScores, clearly_smaller, log_losses
 from .decision import log_ratio
 from .labelled import LabelledKernels
 from .rules import Discriminant, LinearRule, indicator_rule, rule_offsets
@@ -238,30 +239,28 @@ class HeldOut:
     tests: list[LabelledKernels]
     frequencies: np.ndarray
     priors: np.ndarray | None
-    _calibrations: dict[tuple[str, int, int], Calibration] = field(default_factory=dict)
-
-    def calibration(self, rule: str, i: int, j: int) -> Calibration:
-        """The one that all splits share: two numbers, fitted to the scores of all of them."""
-        if (rule, i, j) not in self._calibrations:
-            scores = np.vstack([part.scores[rule][i, j] for part in self.parts])
-            offsets = rule_offsets(rule, self.frequencies)
-            self._calibrations[rule, i, j] = Calibration.fit(
-                scores, offsets, self.labels, self.weights, self.n_samples
-            )
-        return self._calibrations[rule, i, j]
+    _calibrated: dict[tuple[str, int, int], CalibratedScores] = field(default_factory=dict)
 
     def log_probabilities(self, rule: str, i: int, j: int) -> list[np.ndarray]:
-        """Of the samples of every split, at one point of the grid."""
-        calibration = self.calibration(rule, i, j)
-        offsets = rule_offsets(rule, self.frequencies)
-        logs = []
-        for part in self.parts:
-            found = calibration.log_probabilities(part.scores[rule][i, j], offsets)
-            if self.priors is not None:
-                found = found + log_ratio(self.priors, part.frequencies)
-                found -= np.logaddexp.reduce(found, axis=1)[:, None]
-            logs.append(found)
-        return logs
+        """Of the samples of every split, at one point of the grid.
+
+        All splits share one calibration: two numbers, fitted to the scores of all of them.
+        """
+        if (rule, i, j) not in self._calibrated:
+            scores = np.vstack([part.scores[rule][i, j] for part in self.parts])
+            offsets = rule_offsets(rule, self.frequencies)
+            self._calibrated[rule, i, j] = CalibratedScores(
+                scores, offsets, self.labels, self.weights, self.n_samples
+            )
+        ends = np.cumsum([len(test.labels) for test in self.tests])
+        logs = np.split(self._calibrated[rule, i, j].log_probabilities, ends[:-1])
+        if self.priors is None:
+            return logs
+        shifted = [
+            found + log_ratio(self.priors, part.frequencies)
+            for found, part in zip(logs, self.parts, strict=True)
+        ]
+        return [log_softmax(found, axis=1) for found in shifted]
 
     @property
     def labels(self) -> np.ndarray:

@@ -21,7 +21,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss
 
 from .._rounding import ACCUMULATED
 from ..discriminant import labelled_stack
-from ..discriminant.calibration import Calibration
+from ..discriminant.calibration import CalibratedScores
 from ..discriminant.held_out import Judged
 from ..discriminant.rules import indicator_rule, rule_offsets
 from ..estimators.fda_cv import checked_grid
@@ -72,8 +72,8 @@ class LeaveOneOut:
         judged = []
         for outputs in self.outputs:
             scores = rule.scores(outputs + unit[:, None] * self.targets)
-            found = Calibration.fit(scores, offsets, self.labels, self.sample_weight)
-            judged.append(Judged(self.classes, found.log_probabilities(scores, offsets)))
+            found = CalibratedScores(scores, offsets, self.labels, self.sample_weight)
+            judged.append(Judged(self.classes, found.log_probabilities))
         return judged
 
     @property
