@@ -79,6 +79,11 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
         return "interrupted" if self.interrupted else "stopped"
 
     @property
+    def summary(self) -> str:
+        """The numbers to follow a descent by, for one line of a log."""
+        return f"objective {self.objective:.10g}  gradient norm {self.gradient_norm:.2e}"
+
+    @property
     def message(self) -> str:
         """The status in a sentence."""
         step = "No step was taken"

@@ -197,6 +197,8 @@ class Sigmoid(Gate):
 
     Examples
     --------
+    With the scores −x and 3 the second kernel counts everywhere, the first on the left:
+
     >>> import numpy as np
     >>> from manykernels.gating import Sigmoid
     >>> x = np.array([[-2.0], [0.0], [2.0]])
