@@ -14,7 +14,7 @@ begins, is known, and weights that are zero, where it ends, are a bad place to s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,12 +22,11 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from .._warnings import warn_caller
+from ..discriminant import labelled_stack
 from ..domains import lp_domain
-from ..estimators._discriminant import fisher_targets
 from ..kernels import KernelStack, check_stack
 from ..kernels.transforms import preparation
 from ..losses import SquareLoss
-from ..model_selection._labelled import labelled_stack
 from ..solvers import PAPER_NORMS, Newton, Solution
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class SparsityReport:
         Learnt weights, of the normalised kernels.
     rel_gaps : ndarray of shape (n_ps,)
         How far each row may be from the best weights: relative duality gaps.
-    n_factorizations : int
+    n_inner_solves : int
         What all fits cost together.
     alignment, centered_alignment : ndarray of shape (n_kernels, n_kernels)
         Cosines between kernels, as they are and centred in feature space.
@@ -81,7 +80,7 @@ class SparsityReport:
     ps: np.ndarray
     weights: np.ndarray
     rel_gaps: np.ndarray = field(repr=False)
-    n_factorizations: int
+    n_inner_solves: int
     alignment: np.ndarray = field(repr=False)
     centered_alignment: np.ndarray = field(repr=False)
     kept_variance: np.ndarray | None = field(default=None, repr=False)
@@ -271,7 +270,7 @@ def sparsity_report(
         ps=norms,
         weights=weights,
         rel_gaps=np.array([solution.certificate.rel_gap for solution in solutions]),
-        n_factorizations=sum(solution.n_inner_solves for solution in solutions),
+        n_inner_solves=sum(solution.n_inner_solves for solution in solutions),
         alignment=stack.alignment(),
         centered_alignment=stack.alignment(centered=True),
         kept_variance=kept,
@@ -309,11 +308,9 @@ def effective_number(weights: Any) -> Any:
 
 def _loss(stack: KernelStack, y: Any, reg: float, normalize: str | None) -> SquareLoss:
     """The loss of :class:`~manykernels.MKFDA` on these kernels."""
-    _, labels, _ = labelled_stack("sparsity_report", stack, y)
-    checked = check_stack(stack, centered=True)
-    prepared = preparation(normalize).fit_transform(checked)
-    targets = fisher_targets(labels, np.bincount(labels).astype(float))
-    return SquareLoss(prepared, targets, float(reg))
+    samples = labelled_stack("sparsity_report", stack, y)
+    checked = replace(samples, stack=check_stack(stack, centered=True))
+    return checked.prepared(preparation(normalize)).loss(float(reg))
 
 
 def _solutions(loss: SquareLoss, norms: np.ndarray, tol: float) -> list[Solution]:
