@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import expit, softmax
+from sklearn.cluster import kmeans_plusplus
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
@@ -331,15 +332,10 @@ def _competing_gradient(eta: Array, E: Array) -> Array:
 
 def _spread_rows(x: Array, n_rows: int, rng: Rng) -> Array:
     """Random rows of `x`, far from each other: k-means++ (Arthur & Vassilvitskii 2007)."""
-    chosen = [int(rng.choice(len(x)))]
-    nearest = np.full(len(x), np.inf)
-    while len(chosen) < n_rows:
-        nearest = np.minimum(nearest, cdist(x, x[chosen[-1:]], "sqeuclidean")[:, 0])
-        # With fewer different rows than centres, some rows come twice.
-        chances = nearest if nearest.any() else np.ones(len(x))
-        chances = chances / chances.max()
-        chosen.append(int(rng.choice(len(x), p=chances / chances.sum())))
-    return x[chosen]
+    # With fewer rows than centres, rows are repeated.
+    x = np.resize(x, (max(len(x), n_rows), x.shape[1]))
+    centres, _ = kmeans_plusplus(x, n_rows, random_state=int(rng.choice(2**31)))
+    return np.asarray(centres)
 
 
 def _checked_features(features: Array) -> Array:
