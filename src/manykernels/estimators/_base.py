@@ -52,6 +52,8 @@ def estimator(cls: type[Class]) -> type[Class]:
 def fits(fit: Fit) -> Fit:
     """Decorator of ``fit``: parameters are checked first, and callbacks are torn down last.
 
+    Where either raises, or an interruption comes between them, the estimator is left as it was.
+
     Parameters
     ----------
     X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
@@ -62,14 +64,22 @@ def fits(fit: Fit) -> Fit:
         it in rounding errors is refused.
     """
 
+    with_teardown = with_callbacks(fit)
+
     @wraps(fit)
-    def checked_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+    def complete_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         estimator._validate_params()
-        return fit(estimator, *args, **kwargs)
+        before = dict(vars(estimator))
+        try:
+            return with_teardown(estimator, *args, **kwargs)
+        except BaseException:
+            # One assignment, so that a second interruption cannot leave half of it.
+            estimator.__dict__ = before
+            raise
 
     order = {"Parameters": ["X", "y", "sample_weight"]}
-    checked_fit.__doc__ = inherited(fit.__doc__, [fits.__doc__], order)
-    return with_callbacks(checked_fit)  # type: ignore[no-any-return]
+    complete_fit.__doc__ = inherited(fit.__doc__, [fits.__doc__], order)
+    return complete_fit  # type: ignore[return-value]
 
 
 @estimator
@@ -77,8 +87,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators.
 
     A fit builds its results from parts (rows, kernels, learnt weights, rules) and hands them to
-    :meth:`_keep` at its end. Until then the estimator is as it was, so that a fit that fails or
-    is interrupted leaves the model before it whole.
+    :meth:`_keep` at its end. Nothing is written on the estimator before.
 
     Parameters
     ----------

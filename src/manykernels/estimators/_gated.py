@@ -17,7 +17,7 @@ from ..gating.learning import LearntGates
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, preparation
 from ._base import estimator
-from ._inputs import Matrices, Source
+from ._inputs import Source
 from ._kernels import TrainingKernels
 from ._machines import SupportVectors
 from ._rows import TrainingRows
@@ -182,14 +182,14 @@ class GateInput:
     columns: np.ndarray | None
 
     @classmethod
-    def learn(cls, rows: TrainingRows, what: Any) -> GateInput:
-        """From training rows, and the parameter ``gating_features``."""
-        is_precomputed = isinstance(rows.data, Matrices)
-        kernel = what if is_precomputed and isinstance(what, str) else None
+    def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
+        """With the features of the training rows; `what` is the parameter ``gating_features``."""
+        data = rows.data.rows
+        kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
         features = GatingFeatures(None if kernel is not None else what)
         training = cls(features, kernel, None)
-        features.fit(training.table(rows.data.rows), rows.targets, sample_weight=rows.counts)
-        return cls(features, kernel, rows.data.columns if is_precomputed else None)
+        features.fit(training.table(data), rows.targets, sample_weight=rows.counts)
+        return cls(features, kernel, rows.data.columns), training.transform(data)
 
     def table(self, data: Any) -> Any:
         """The table that the features are made from, of checked rows."""
@@ -233,10 +233,7 @@ class GatedKernels:
     @classmethod
     def of(cls, rows: TrainingRows, normalize: str | None, what: Any) -> GatedKernels:
         """Compute or check the kernels of `rows`; `what` are the ``gating_features``."""
-        inputs = GateInput.learn(rows, what)
-        # At the first features of a bad table, before kernels are computed.
-        training = GateInput(inputs.features, inputs.kernel, None)
-        features = training.transform(rows.data.rows)
+        inputs, features = GateInput.learn(rows, what)
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
         transform = preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)

@@ -106,6 +106,9 @@ class Table:
     def n_rows(self) -> int:
         return int(num_samples(self.table))
 
+    #: Test tables have no columns to choose from.
+    columns = None
+
     @property
     def n_kernels(self) -> int:
         """How many kernels there will be, before any is computed."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from ..discriminant import FisherProblem, fisher_targets
+import numpy as np
+
+from ..discriminant import fisher_targets
 from ..discriminant.decision import Decision, fisher_regression
 from ..gating.learning import GateLearning
 from ..gating.machines import SquareMachine
+from ..kernels import KernelStack
+from ..kernels.transforms import Center
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
 from ._outputs import KernelClassifier, Probabilities
@@ -77,14 +82,15 @@ class LocalizedFDA(Probabilities, KernelClassifier, GateParameters, KernelEstima
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
         samples = kernels.kernels.labelled(rows)
         targets = fisher_targets(samples.labels, samples.masses)
-        machine = SquareMachine(targets, float(self.reg), samples.weights)
+        machine = SquareMachine(targets, self.reg, samples.weights)
         learnt = learning.learn(kernels.matrices, kernels.features, [machine], task)
         learnt.warn()
         (point,) = learnt.points
         K = point.kernel
-        loss, evaluation = machine.evaluate(K)
-        problem = FisherProblem(loss.kernels, samples, targets)
-        regression = fisher_regression(problem, loss, evaluation, domain=None)
+        gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
+        problem = replace(samples, stack=gated).prepared(Center())
+        loss = problem.loss(self.reg)
+        regression = fisher_regression(problem, loss, loss.evaluate(np.ones(1)), domain=None)
         decision = Decision.learn(regression, samples, samples.frequencies)
         dual = decision.coefficients(regression.coefficients)
         # Coefficients sum to zero, so that centring takes the same from every new sample.
