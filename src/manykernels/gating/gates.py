@@ -48,12 +48,12 @@ from sklearn.cluster import kmeans_plusplus
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
 
-#: Features and parameters are clipped to this size. No formula of a gate overflows then: the
-#: largest number is ‖x − μ‖²/σ², at most (2e100)² · e²⁰⁰ = 3e287 per feature.
+#: Features and parameters are clipped to this size, logarithms of widths to the one below. No
+#: formula of a gate overflows then: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
 LARGEST = 1e100
 _LARGEST_LOG_WIDTH = 100.0
-# Bound on η(1 − η), the factor by which gradients in θ are smaller than those in η: about the
-# square root of the rounding error. Steps along such gradients change nothing.
+# Bound on η(1 − η), the factor between gradients in η and in the scores. At 1e-8, about the
+# square root of the rounding error, the changes of J along such gradients are rounding errors.
 _SATURATED = 1e-8
 
 
