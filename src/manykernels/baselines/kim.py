@@ -16,12 +16,7 @@ from ..estimators._kernels import TrainingKernels
 from ..estimators._learning import WeightLearning, WeightParameters
 from ..estimators._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ..estimators._progress import FitTask
-from ..estimators._rows import (
-    HEAVIEST_IF_CENTRED,
-    check_targets,
-    labelled_rows,
-    refuse_singletons,
-)
+from ..estimators._rows import check_targets, discriminant_rows
 from ..estimators.fda import learn_discriminant
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace, preparation
@@ -126,21 +121,14 @@ class KimFDA(
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the discriminant.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
-        """
+        """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         if sample_weight is None and y is not None and _is_multiclass(y):
             # Nothing needs to be known of X for this.
             _refuse_more_than_two(np.unique(y))
         # Each class has mean and covariance of its own in the ratio, whatever its weight.
-        rows = labelled_rows(self, X, y, sample_weight, None, heaviest=HEAVIEST_IF_CENTRED)
-        refuse_singletons(self, rows)
+        rows = discriminant_rows(self, X, y, sample_weight, None)
         _refuse_more_than_two(rows.classes)
         learning.refuse_unfit(Outline(KimLoss, len(rows), rows.data.n_kernels, 1))
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
@@ -155,9 +143,7 @@ class KimFDA(
             make_loss=self._make_loss,
             regress=_ratio_direction,
         )
-        self._keep(rows.attributes, kernels.source.attributes, fitted)
-        task.end()
-        return self
+        return self._keep(task, rows.attributes, kernels.source.attributes, fitted)
 
     def _make_loss(self, problem: FisherProblem) -> KimLoss:
         stack, samples = problem.stack, problem.samples

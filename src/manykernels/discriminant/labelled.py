@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .._sklearn import check_y
-from ..kernels import KernelStack
+from ..kernels import KernelStack, check_stack
 from ..kernels.transforms import StackTransform
 from ..losses import SquareLoss
 
@@ -128,6 +128,7 @@ def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -
     y = check_y(y, multi_output=False)
     check_classification_targets(y)
     check_consistent_length(stack, y)
+    stack = check_stack(stack, centered=True)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"{caller} needs samples of at least 2 classes, got {classes.tolist()}.")

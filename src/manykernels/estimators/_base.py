@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn import Interval, StrOptions
 from ..kernels.transforms import NORMALIZATIONS
 from ._documentation import inherited
+from ._progress import FitTask
 from ._unions import as_union, have_names, with_parameters
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -58,6 +59,9 @@ def fits(fit: Fit) -> Fit:
     ----------
     X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
         Training samples.
+    y : array-like of shape (n_samples,)
+        Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
+        predicted.
     sample_weight : array-like of shape (n_samples,), optional
         A weight of two counts as a repeated sample, zero as none. Weights below the rounding
         error of their median count as zero; a weight so large that the others are lost beside
@@ -132,8 +136,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
-    def _keep(self, *attributes: Mapping[str, Any], **more: Any) -> Self:
-        """Replace all fitted attributes, at once."""
+    def _keep(self, task: FitTask, *attributes: Mapping[str, Any], **more: Any) -> Self:
+        """Replace all fitted attributes, at once, and end the task of the fit."""
         state = {
             name: value
             for name, value in vars(self).items()
@@ -143,6 +147,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             state.update(found)
         # One assignment, so that an interruption cannot leave half of it.
         self.__dict__ = state
+        task.end()
         return self
 
     def _outputs(self, X: Any, coefficients: np.ndarray | None = None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -13,13 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval
 from ..gating import Gate, GatingFeatures
-from ..gating.learning import LearntGates
+from ..gating.learning import GateLearning, LearntGates
+from ..gating.machines import Machine
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, preparation
 from ._base import estimator
 from ._inputs import Source
 from ._kernels import TrainingKernels
 from ._machines import SupportVectors
+from ._progress import FitTask
 from ._rows import TrainingRows
 
 # Entries of a test block held at once: 32 MiB.
@@ -98,14 +100,8 @@ class GateParameters:
         Machines trained in all.
     finished_ : bool
         False after an interruption (Ctrl-C), which leaves the best model so far.
-    support_ : ndarray of int
-        Row numbers of the support vectors.
-    n_support_ : ndarray of shape (1,)
-        How many there are.
-    support_vectors_ : table
-        Their rows, unless precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-    intercept_ : ndarray of shape (n_outputs,)
+        Of the support vectors, on kernels as the gate weights them.
 
     References
     ----------
@@ -239,6 +235,14 @@ class GatedKernels:
         stack = kernels.prepared(transform, rows.counts)
         matrices = [np.ascontiguousarray(stack.kernel(j)) for j in range(stack.n_kernels)]
         return cls(kernels, transform, matrices, inputs, features)
+
+    def learn(
+        self, learning: GateLearning, machines: Sequence[Machine], task: FitTask
+    ) -> LearntGates:
+        """Learn a gate for every machine, with a warning where that is not finished."""
+        learnt = learning.learn(self.matrices, self.features, machines, task)
+        learnt.warn()
+        return learnt
 
     def attributes(
         self,

@@ -105,10 +105,13 @@ class WeightLearning:
             refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
-        """Solve for the weights of kernels with these names, one loss after the other.
+        """As :meth:`solve`, with a warning where the relative gap `tol` was not reached."""
+        learnt = self.solve(losses, names, task)
+        learnt.warn_unless_converged()
+        return learnt
 
-        Warns where the relative gap `tol` was not reached.
-        """
+    def solve(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
+        """Solve for the weights of kernels with these names, one loss after the other."""
         solutions = []
         for loss in losses:
             solution = self.solver.solve(

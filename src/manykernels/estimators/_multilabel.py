@@ -58,8 +58,8 @@ class LabelModels:
         return np.vstack(answers)
 
 
-def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
-    """Fit a clone of the estimator to every label; fitted attributes."""
+def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit a clone of the estimator to every label, and the estimator to all of them."""
     indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
     data = read_training(estimator, X)
     check_consistent_length(data.rows, indicators)
@@ -81,19 +81,19 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> dict[str, 
         except ValueError as error:
             raise ValueError(f"Label {k}: {error}") from error
         label.end()
-    task.end()
     arrays = {
         name: np.array([getattr(model, name) for model in models])
         for name in ("p_", "reg_", "best_score_", "weights_")
     }
-    return {
-        **data.features,
-        **source.attributes,
-        **arrays,
-        "classes_": np.arange(len(models)),
-        "estimators_": models,
-        "certificate_": [model.certificate_ for model in models],
-        "cv_results_": [model.cv_results_ for model in models],
-        "kernel_names_": models[0].kernel_names_,
-        "_expansion": LabelModels(source, models),
-    }
+    return estimator._keep(
+        task,
+        data.features,
+        source.attributes,
+        arrays,
+        classes_=np.arange(len(models)),
+        estimators_=models,
+        certificate_=[model.certificate_ for model in models],
+        cv_results_=[model.cv_results_ for model in models],
+        kernel_names_=models[0].kernel_names_,
+        _expansion=LabelModels(source, models),
+    )

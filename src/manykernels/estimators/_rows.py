@@ -18,12 +18,12 @@ from ._inputs import Matrices, Table, read_training
 # The median weight is compared with reg and C. Beyond these bounds their product with weights and
 # kernels overflows or is lost; weights that count samples have a median near 1.
 _LEAST_MEDIAN, _LARGEST_MEDIAN = 1e-12, 1e12
-#: Largest weight in units of the median. Below it the certificate tells whether rounding errors
+# Largest weight in units of the median. Below it the certificate tells whether rounding errors
 #: are too large; above it the other weights are lost beside this one.
-HEAVIEST = 1e12
-#: The same for weighted centring, which cancels what a heavy sample is weighted with: there the
+_HEAVIEST = 1e12
+# The same for weighted centring, which cancels what a heavy sample is weighted with: there the
 #: rounding error grows as the square of the weight.
-HEAVIEST_IF_CENTRED = 1e6
+_HEAVIEST_IF_CENTRED = 1e6
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class TrainingRows:
 def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
     """Rows of an estimator without y."""
     data = read_training(estimator, X)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, HEAVIEST)
+    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
     return TrainingRows(data, numbers, counts, counts)
 
 
@@ -91,7 +91,7 @@ def targeted_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Trainin
     check_numbers(np.asarray(y), "y")
     targets = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
     check_consistent_length(data.rows, targets)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, HEAVIEST)
+    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
     return TrainingRows(data, numbers, counts, counts, targets[numbers])
 
 
@@ -101,7 +101,7 @@ def labelled_rows(
     y: Any,
     sample_weight: Any,
     class_weight: Any,
-    heaviest: float = HEAVIEST,
+    heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
     """Rows with class labels."""
     _require(estimator, y)
@@ -132,14 +132,21 @@ def one_against_rest(rows: TrainingRows) -> np.ndarray:
     return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
 
 
-def refuse_singletons(estimator: Any, rows: TrainingRows) -> None:
-    """Fisher's discriminant compares classes with the spread within them: there must be one."""
+def discriminant_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
+) -> TrainingRows:
+    """Rows with class labels for Fisher's discriminant.
+
+    It compares classes with the spread within them: there must be one.
+    """
+    rows = labelled_rows(estimator, X, y, sample_weight, class_weight, _HEAVIEST_IF_CENTRED)
     n_classes = len(rows.classes)
     if rows.n_samples <= n_classes == len(rows):
         raise ValueError(
             f"{type(estimator).__name__} needs more samples than classes: {len(rows)} samples of "
             f"{n_classes} classes leave no spread within classes."
         )
+    return rows
 
 
 def _require(estimator: Any, y: Any) -> None:

@@ -21,7 +21,7 @@ from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning, WeightParameters
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
-from ._rows import HEAVIEST_IF_CENTRED, labelled_rows, refuse_singletons
+from ._rows import discriminant_rows
 
 
 @estimator
@@ -132,19 +132,10 @@ class MKFDA(
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the discriminant.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-        """
+        """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        rows = labelled_rows(
-            self, X, y, sample_weight, self.class_weight, heaviest=HEAVIEST_IF_CENTRED
-        )
-        refuse_singletons(self, rows)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, len(rows.classes)))
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
@@ -160,9 +151,9 @@ class MKFDA(
             make_loss=self._make_loss,
             regress=fisher_regression,
         )
-        self._keep(rows.attributes, kernels.source.attributes, fitted, denoise_=denoise)
-        task.end()
-        return self
+        return self._keep(
+            task, rows.attributes, kernels.source.attributes, fitted, denoise_=denoise
+        )
 
     def _outline(self, n_samples: int, n_kernels: int, n_classes: int) -> Outline:
         """What the loss will be like, before kernels are computed."""
@@ -216,7 +207,6 @@ def learn_discriminant(
     kernels.warn_of_constants(transform)
     loss = make_loss(problem)
     learnt = learning.learn([loss], problem.stack.names, task)
-    learnt.warn_unless_converged()
     (solution,) = learnt.solutions
     regression = regress(problem, loss, solution.evaluation, learning.domain)
     decision = Decision.learn(regression, samples, priors)

@@ -29,7 +29,7 @@ from ._outputs import (
     gives_probabilities,
 )
 from ._progress import FitTask
-from ._rows import HEAVIEST_IF_CENTRED, labelled_rows, refuse_singletons
+from ._rows import discriminant_rows
 from ._splits import Splits
 from .fda import fisher_preparation, learn_discriminant
 
@@ -165,15 +165,12 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
             p, λ and weights, on the same kernels.
         """
         if is_multilabel(y):
-            return self._keep(fit_labels(self, X, y, sample_weight))
+            return fit_labels(self, X, y, sample_weight)
         ps = checked_grid(self.ps, PAPER_NORMS, "ps", 1.0)
         regs = checked_grid(self.regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
         if np.isinf(regs).any():
             raise ValueError("regs must be finite.")
-        rows = labelled_rows(
-            self, X, y, sample_weight, self.class_weight, heaviest=HEAVIEST_IF_CENTRED
-        )
-        refuse_singletons(self, rows)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         kernels = TrainingKernels.of(rows, rows.weights)
         samples = kernels.labelled(rows)
         priors = checked_priors(self.priors, samples)
@@ -197,7 +194,8 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
             regress=fisher_regression,
         )
         final.end()
-        self._keep(
+        return self._keep(
+            task,
             rows.attributes,
             kernels.source.attributes,
             fitted,
@@ -205,8 +203,6 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
             n_splits_=len(parts),
             denoise_=denoise,
         )
-        task.end()
-        return self
 
     def _better_rule(
         self,

@@ -15,13 +15,16 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Center
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
+from ._machines import SupportAttributes
 from ._outputs import KernelClassifier, Probabilities
 from ._progress import FitTask
-from ._rows import HEAVIEST_IF_CENTRED, labelled_rows, refuse_singletons
+from ._rows import discriminant_rows
 
 
 @estimator
-class LocalizedFDA(Probabilities, KernelClassifier, GateParameters, KernelEstimator):
+class LocalizedFDA(
+    Probabilities, KernelClassifier, GateParameters, SupportAttributes, KernelEstimator
+):
     """Kernel Fisher discriminant with kernels weighted differently in different regions.
 
     The square loss in the place of the hinge loss of :class:`LocalizedSVC`, which the paper's
@@ -66,25 +69,15 @@ class LocalizedFDA(Probabilities, KernelClassifier, GateParameters, KernelEstima
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the gate and the discriminant.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-        """
+        """Learn the gate and the discriminant."""
         learning = GateLearning.of(self)
-        rows = labelled_rows(
-            self, X, y, sample_weight, self.class_weight, heaviest=HEAVIEST_IF_CENTRED
-        )
-        refuse_singletons(self, rows)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
         samples = kernels.kernels.labelled(rows)
         targets = fisher_targets(samples.labels, samples.masses)
         machine = SquareMachine(targets, self.reg, samples.weights)
-        learnt = learning.learn(kernels.matrices, kernels.features, [machine], task)
-        learnt.warn()
+        learnt = kernels.learn(learning, [machine], task)
         (point,) = learnt.points
         K = point.kernel
         gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
@@ -96,10 +89,9 @@ class LocalizedFDA(Probabilities, KernelClassifier, GateParameters, KernelEstima
         # Coefficients sum to zero, so that centring takes the same from every new sample.
         means = K @ rows.factors / rows.factors.sum()
         intercept = decision.intercept - means @ dual
-        self._keep(
+        return self._keep(
+            task,
             kernels.attributes(rows, learnt, dual, intercept, self.gate_tol),
             priors_=samples.frequencies,
             rule_=decision.rule.name,
         )
-        task.end()
-        return self

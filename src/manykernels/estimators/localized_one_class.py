@@ -9,6 +9,7 @@ from ..gating.machines import BoxMachine
 from ..losses.hinge import one_class_problem
 from ._base import KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
+from ._machines import SupportAttributes
 from ._outputs import NoveltyDetector, boundary_shift
 from ._progress import FitTask
 from ._rows import unlabelled_rows
@@ -16,7 +17,7 @@ from .one_class import SHARE
 
 
 @estimator
-class LocalizedOneClassSVM(NoveltyDetector, GateParameters, KernelEstimator):
+class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, KernelEstimator):
     """One-class support vector machine with kernels weighted differently in different regions.
 
     Parameters
@@ -41,21 +42,13 @@ class LocalizedOneClassSVM(NoveltyDetector, GateParameters, KernelEstimator):
 
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the gate and the machine.
-
-        Parameters
-        ----------
-        y : ignored
-        """
+        """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = unlabelled_rows(self, X, sample_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         machine = BoxMachine([one_class_problem(rows.factors, self.nu)])
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
-        learnt = learning.learn(kernels.matrices, kernels.features, [machine], task)
-        learnt.warn()
+        learnt = kernels.learn(learning, [machine], task)
         intercept = learnt.biases + boundary_shift(learnt.biases, 0.0)
         fitted = kernels.attributes(rows, learnt, learnt.dual, intercept, self.gate_tol)
-        self._keep(fitted, offset_=-float(intercept[0]))
-        task.end()
-        return self
+        return self._keep(task, fitted, offset_=-float(intercept[0]))

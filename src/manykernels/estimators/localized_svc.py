@@ -10,13 +10,14 @@ from ..gating.machines import BoxMachine, Machine, MulticlassMachine
 from ..losses.hinge import hinge_problem
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
+from ._machines import SupportAttributes
 from ._outputs import KernelClassifier
 from ._progress import FitTask
 from ._rows import TrainingRows, labelled_rows, one_against_rest
 
 
 @estimator
-class LocalizedSVC(KernelClassifier, GateParameters, KernelEstimator):
+class LocalizedSVC(KernelClassifier, GateParameters, SupportAttributes, KernelEstimator):
     """Support vector classification with kernels weighted differently in different regions.
 
     A gate, learnt along with the machine, says how much each kernel counts at each sample:
@@ -67,23 +68,16 @@ class LocalizedSVC(KernelClassifier, GateParameters, KernelEstimator):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the gate and the machine.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-        """
+        """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         machines = self._machines(rows)
         task = FitTask.begin(self, X, y, learning.max_progress(len(machines)))
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
-        learnt = learning.learn(kernels.matrices, kernels.features, machines, task)
-        learnt.warn()
-        self._keep(kernels.attributes(rows, learnt, learnt.dual, learnt.biases, self.gate_tol))
-        task.end()
-        return self
+        learnt = kernels.learn(learning, machines, task)
+        return self._keep(
+            task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases, self.gate_tol)
+        )
 
     def _machines(self, rows: TrainingRows) -> list[Machine]:
         """One machine for every gate."""

@@ -9,13 +9,14 @@ from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
 from ._base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
+from ._machines import SupportAttributes
 from ._outputs import KernelRegressor
 from ._progress import FitTask
 from ._rows import targeted_rows
 
 
 @estimator
-class LocalizedSVR(KernelRegressor, GateParameters, KernelEstimator):
+class LocalizedSVR(KernelRegressor, GateParameters, SupportAttributes, KernelEstimator):
     """Support vector regression with kernels weighted differently in different regions.
 
     Parameters
@@ -45,20 +46,13 @@ class LocalizedSVR(KernelRegressor, GateParameters, KernelEstimator):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the gate and the machine.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Targets.
-        """
+        """Learn the gate and the machine."""
         learning = GateLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
-        learnt = learning.learn(kernels.matrices, kernels.features, [BoxMachine([problem])], task)
-        learnt.warn()
-        self._keep(kernels.attributes(rows, learnt, learnt.dual, learnt.biases, self.gate_tol))
-        task.end()
-        return self
+        learnt = kernels.learn(learning, [BoxMachine([problem])], task)
+        return self._keep(
+            task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases, self.gate_tol)
+        )

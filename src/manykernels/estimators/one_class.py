@@ -52,12 +52,7 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
 
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the machine.
-
-        Parameters
-        ----------
-        y : ignored
-        """
+        """Learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = unlabelled_rows(self, X, sample_weight)
         learning.refuse_unfit(Outline(OneClassLoss, len(rows), rows.data.n_kernels, 1))
@@ -65,7 +60,7 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
         # The origin matters here: a kernel is not the same with a constant added.
         kernels = MachineKernels.of(rows, self.normalize, learning.solver, has_bias=False)
         loss = OneClassLoss(kernels.stack, self.nu, rows.counts, INNER_SHARE * self.tol)
-        learnt = learning.learn([loss], kernels.stack.names, task)
+        learnt = learning.solve([loss], kernels.stack.names, task)
         machine = LearntMachine.of(rows, kernels, learnt)
         # Moving the boundary by b costs b Σα; losses only fall.
         total = float(machine.vectors.dual.sum())
@@ -73,6 +68,4 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
         shift = boundary_shift(machine.intercept, size)
         machine = machine.widened(shift, float(shift[0]) * total)
         machine.learnt.warn_unless_converged()
-        self._keep(machine.attributes, offset_=-float(machine.intercept[0]))
-        task.end()
-        return self
+        return self._keep(task, machine.attributes, offset_=-float(machine.intercept[0]))

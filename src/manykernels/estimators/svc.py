@@ -96,13 +96,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the machine.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-        """
+        """Learn kernel weights and the machine."""
         if self.C == "joint" and self.loss != "squared_hinge":
             raise ValueError(
                 'C="joint" needs loss="squared_hinge": with the hinge loss C is a bound, not '
@@ -117,11 +111,8 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
         losses = [self._make_loss(kernels.stack, group, rows) for group in groups]
         learnt = learning.learn(losses, kernels.stack.names, task)
-        learnt.warn_unless_converged()
         C = float(self.C) if self.C != "joint" else _learnt_penalties(learnt)
-        self._keep(LearntMachine.of(rows, kernels, learnt).attributes, C_=C)
-        task.end()
-        return self
+        return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes, C_=C)
 
     def _outline(self, n_samples: int, n_kernels: int, n_outputs: int) -> Outline:
         """What one loss will be like, before kernels are computed."""

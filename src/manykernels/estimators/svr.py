@@ -48,13 +48,7 @@ class MKSVR(KernelRegressor, SupportAttributes, WeightParameters, KernelEstimato
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the machine.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,)
-            Targets.
-        """
+        """Learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight)
         learning.refuse_unfit(Outline(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1))
@@ -68,7 +62,4 @@ class MKSVR(KernelRegressor, SupportAttributes, WeightParameters, KernelEstimato
             INNER_SHARE * self.tol,
         )
         learnt = learning.learn([loss], kernels.stack.names, task)
-        learnt.warn_unless_converged()
-        self._keep(LearntMachine.of(rows, kernels, learnt).attributes)
-        task.end()
-        return self
+        return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes)

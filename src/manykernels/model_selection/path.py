@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._warnings import warn_caller
-from ..discriminant import labelled_stack
+from ..discriminant import LabelledKernels, labelled_stack
 from ..estimators.fda_cv import DEFAULT_REGS, checked_grid
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
@@ -88,13 +88,20 @@ def lp_path(
     if not 0.0 < tol < np.inf:
         raise ValueError(f"tol must be positive and finite, got {tol!r}.")
     samples = labelled_stack("lp_path", stack, y, sample_weight)
+    return path_of(samples, norms, regularizations, normalize, tol)
+
+
+def path_of(
+    samples: LabelledKernels, ps: np.ndarray, regs: np.ndarray, normalize: str | None, tol: float
+) -> LpPath:
+    """The path of labelled kernels over a grid of norms and regularisations."""
     problem = samples.prepared(preparation(normalize))
-    shape = (len(norms), len(regularizations))
+    shape = (len(ps), len(regs))
     path = LpPath(
-        norms,
-        regularizations,
-        stack.names,
-        np.full((*shape, stack.n_kernels), np.nan),
+        ps,
+        regs,
+        problem.stack.names,
+        np.full((*shape, problem.stack.n_kernels), np.nan),
         np.full(shape, np.nan),
         np.full(shape, np.inf),
         np.zeros(shape, int),
@@ -110,8 +117,8 @@ def lp_path(
     failures = walk_grid(
         problem.stack,
         problem.targets,
-        norms,
-        regularizations,
+        ps,
+        regs,
         visit,
         sample_weight=samples.weights,
         tol=tol,
