@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -361,7 +360,3 @@ def test_options_out_of_range(gate):
     for width in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="width must be finite and positive"):
             Gaussian(width=width)
-
-
-def test_formulas_know_no_scikit_learn():
-    assert "sklearn" not in Path(gates.__file__).read_text()

@@ -43,6 +43,7 @@ def test_certificates_say_what_they_prove():
         assert certificate.status == status
         assert words in certificate.message
         assert "gradient norm is 1.0e-03" in certificate.message
+        assert ("Raise max_iter" in certificate.message) == (status == "stopped")
         assert str(certificate) == f"{status}: {certificate.message}"
     assert "stationary point" in FLAT.claim
 

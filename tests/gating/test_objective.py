@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels.estimators._discriminant import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.gating import GATES, as_gate
 from manykernels.gating.machines import BoxMachine, MulticlassMachine, SquareMachine
 from manykernels.gating.objective import GatedObjective

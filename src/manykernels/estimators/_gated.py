@@ -250,7 +250,6 @@ class GatedKernels:
         learnt: LearntGates,
         dual: np.ndarray,
         intercept: np.ndarray,
-        gate_tol: float,
     ) -> dict[str, Any]:
         """What an estimator keeps of machines with coefficients `dual` of all training samples."""
         vectors = SupportVectors.of(dual)
@@ -266,7 +265,6 @@ class GatedKernels:
             vectors.support,
             kept,
             vectors.coefficients,
-            gate_tol,
         )
         return {
             **rows.attributes,
@@ -297,8 +295,6 @@ class GatedExpansion:
     support, kept : ndarray of int
         Positions of the support vectors, and of the samples that are kept, in training.
     coefficients : ndarray of shape (n_kept, n_outputs)
-    gate_tol : float
-        A kernel is evaluated only where both gates are above this.
     """
 
     source: Source
@@ -310,7 +306,6 @@ class GatedExpansion:
     support: np.ndarray
     kept: np.ndarray
     coefficients: np.ndarray
-    gate_tol: float
 
     def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
         """η of the rows of X, for every gate, (n_rows, n_kernels)."""
@@ -319,7 +314,10 @@ class GatedExpansion:
     def outputs(
         self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
-        """The sum above, (n_rows, n_outputs)."""
+        """The sum above, (n_rows, n_outputs).
+
+        Kernels are evaluated only where both gates are above the estimator's `gate_tol`.
+        """
         coefficients = self.coefficients if coefficients is None else coefficients
         data = self.source.read(estimator, X)
         gates = self._gates_at(data)
@@ -328,8 +326,8 @@ class GatedExpansion:
         for group, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
             ours = slice(group * width, (group + 1) * width)
             for p in range(new.shape[1]):
-                columns = np.flatnonzero(old[:, p] > self.gate_tol)
-                rows = np.flatnonzero(new[:, p] > self.gate_tol)
+                columns = np.flatnonzero(old[:, p] > estimator.gate_tol)
+                rows = np.flatnonzero(new[:, p] > estimator.gate_tol)
                 gated = old[columns, p, None] * coefficients[columns, ours]
                 for part in _batches(rows, len(columns)):
                     block = self._block(data, p, part, columns)
@@ -341,7 +339,7 @@ class GatedExpansion:
         gates = self.gate_outputs(estimator, X)
         n_rows, n_kernels = gates[0].shape
         computed = sum(
-            int((new > self.gate_tol).sum(axis=0) @ (old > self.gate_tol).sum(axis=0))
+            int((new > estimator.gate_tol).sum(axis=0) @ (old > estimator.gate_tol).sum(axis=0))
             for new, old in zip(gates, self._gates_of_kept, strict=True)
         )
         return Evaluations(len(gates) * n_rows * n_kernels * len(self.kept), computed)
@@ -383,6 +381,6 @@ class GatedExpansion:
 
 def _batches(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
     """Rows in batches whose blocks fit into memory."""
-    if width > 0:
+    if len(rows) and width:
         for batch in gen_batches(len(rows), max(1, _BLOCK_ENTRIES // width)):
             yield rows[batch]

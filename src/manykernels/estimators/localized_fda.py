@@ -91,7 +91,7 @@ class LocalizedFDA(
         intercept = decision.intercept - means @ dual
         return self._keep(
             task,
-            kernels.attributes(rows, learnt, dual, intercept, self.gate_tol),
+            kernels.attributes(rows, learnt, dual, intercept),
             priors_=samples.frequencies,
             rule_=decision.rule.name,
         )

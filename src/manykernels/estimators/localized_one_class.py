@@ -50,5 +50,5 @@ class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, K
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
         learnt = kernels.learn(learning, [machine], task)
         intercept = learnt.biases + boundary_shift(learnt.biases, 0.0)
-        fitted = kernels.attributes(rows, learnt, learnt.dual, intercept, self.gate_tol)
+        fitted = kernels.attributes(rows, learnt, learnt.dual, intercept)
         return self._keep(task, fitted, offset_=-float(intercept[0]))

@@ -75,9 +75,7 @@ class LocalizedSVC(KernelClassifier, GateParameters, SupportAttributes, KernelEs
         task = FitTask.begin(self, X, y, learning.max_progress(len(machines)))
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
         learnt = kernels.learn(learning, machines, task)
-        return self._keep(
-            task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases, self.gate_tol)
-        )
+        return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))
 
     def _machines(self, rows: TrainingRows) -> list[Machine]:
         """One machine for every gate."""

@@ -53,6 +53,4 @@ class LocalizedSVR(KernelRegressor, GateParameters, SupportAttributes, KernelEst
         problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
         learnt = kernels.learn(learning, [BoxMachine([problem])], task)
-        return self._keep(
-            task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases, self.gate_tol)
-        )
+        return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, isinf
-from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,6 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
     tol: float
     interrupted: bool = False
 
-    #: What a certificate of this kind proves.
-    claim: ClassVar[str] = (
-        "The objective is not convex in the parameters of the gate. The model is near a "
-        "stationary point of it, as a rule a local minimum, as far as its gradient norm tells; "
-        "at this gate the machine is optimal up to its duality gap. Other starts may end lower."
-    )
-
     @classmethod
     def joined(cls, parts: Sequence[StationarityCertificate]) -> StationarityCertificate:
         """Of the sum of the objectives of independent gates."""
@@ -67,6 +59,16 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
         )
 
     @property
+    def claim(self) -> str:
+        """What a small gradient proves."""
+        return (
+            "The gate is near a stationary point, as a rule a local minimum, of the `objective`: "
+            "relative to it, the gradient is `gradient_norm`, the last decrease was `change`, and "
+            "the machine of this gate is within `inner_gap` of its optimum. Other gates may have "
+            "a lower objective."
+        )
+
+    @property
     def converged(self) -> bool:
         """Whether J had stopped changing: `change` is within `tol`."""
         return self.change <= self.tol
@@ -79,15 +81,21 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
         return "interrupted" if self.interrupted else "stopped"
 
     @property
+    def summary(self) -> str:
+        """The numbers to follow a descent by, for one line of a log."""
+        return f"objective {self.objective:.10g}  gradient norm {self.gradient_norm:.2e}"
+
+    @property
     def message(self) -> str:
         """The status in a sentence."""
         step = "No step was taken"
         if not isinf(self.change):
             bound = f"{'within' if self.converged else 'more than'} tol={self.tol:g}"
             step = f"The last step lowered the objective by {self.change:.1e} of itself, {bound}"
+        way_out = " Raise max_iter or tol." if self.status == "stopped" else ""
         return (
             f"{step}; the gradient norm is {self.gradient_norm:.1e} of the objective, the duality "
-            f"gap of the machine {self.inner_gap:.1e}."
+            f"gap of the machine {self.inner_gap:.1e}.{way_out}"
         )
 
     def __str__(self) -> str:

@@ -70,11 +70,8 @@ class DescentProgress:
     certificate: StationarityCertificate
 
     def __str__(self) -> str:
-        c = self.certificate
-        return (
-            f"step {self.iteration:3d}  inner solves {self.n_inner_solves:3d}  "
-            f"objective {c.objective:.10g}  gradient norm {c.gradient_norm:.2e}"
-        )
+        counts = f"step {self.iteration:3d}  inner solves {self.n_inner_solves:3d}"
+        return f"{counts}  {self.certificate.summary}"
 
 
 #: Called at every point; a true answer asks the descent to stop there.

@@ -43,16 +43,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import expit, softmax
+from sklearn.cluster import kmeans_plusplus
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
 
-#: Features and parameters are clipped to this size. No formula of a gate overflows then: the
-#: largest number is ‖x − μ‖²/σ², at most (2e100)² · e²⁰⁰ = 3e287 per feature.
+#: Features and parameters are clipped to this size, logarithms of widths to the one below. No
+#: formula of a gate overflows then: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
 LARGEST = 1e100
 _LARGEST_LOG_WIDTH = 100.0
-# Bound on η(1 − η), the factor by which gradients in θ are smaller than those in η: about the
-# square root of the rounding error. Steps along such gradients change nothing.
+# Bound on η(1 − η), the factor between gradients in η and in the scores. At 1e-8, about the
+# square root of the rounding error, the changes of J along such gradients are rounding errors.
 _SATURATED = 1e-8
 
 
@@ -197,6 +198,8 @@ class Sigmoid(Gate):
 
     Examples
     --------
+    With the scores −x and 3 the second kernel counts everywhere, the first on the left:
+
     >>> import numpy as np
     >>> from manykernels.gating import Sigmoid
     >>> x = np.array([[-2.0], [0.0], [2.0]])
@@ -329,15 +332,10 @@ def _competing_gradient(eta: Array, E: Array) -> Array:
 
 def _spread_rows(x: Array, n_rows: int, rng: Rng) -> Array:
     """Random rows of `x`, far from each other: k-means++ (Arthur & Vassilvitskii 2007)."""
-    chosen = [int(rng.choice(len(x)))]
-    nearest = np.full(len(x), np.inf)
-    while len(chosen) < n_rows:
-        nearest = np.minimum(nearest, cdist(x, x[chosen[-1:]], "sqeuclidean")[:, 0])
-        # With fewer different rows than centres, some rows come twice.
-        chances = nearest if nearest.any() else np.ones(len(x))
-        chances = chances / chances.max()
-        chosen.append(int(rng.choice(len(x), p=chances / chances.sum())))
-    return x[chosen]
+    # With fewer rows than centres, rows are repeated.
+    x = np.resize(x, (max(len(x), n_rows), x.shape[1]))
+    centres, _ = kmeans_plusplus(x, n_rows, random_state=int(rng.choice(2**31)))
+    return np.asarray(centres)
 
 
 def _checked_features(features: Array) -> Array:

@@ -83,24 +83,17 @@ class GateLearning:
             found.append(restarts)
             if restarts.status:
                 n_init, options = 1, replace(options, max_iter=0)
-        return LearntGates(self, features.shape[1], found)
+        return LearntGates(self, found)
 
 
 @dataclass(frozen=True)
 class LearntGates:
     """Gates of independent machines, and what is to be said about them together.
 
-    Attributes
-    ----------
-    learning : GateLearning
-    n_features : int
-        Gating features.
-    restarts : list of Restarts
-        One for each machine.
+    `restarts` has one entry for each machine.
     """
 
     learning: GateLearning
-    n_features: int
     restarts: list[Restarts]
 
     @property
@@ -144,8 +137,8 @@ class LearntGates:
     @property
     def attributes(self) -> dict[str, Any]:
         """What an estimator keeps for its users."""
-        gate, certificate = self.learning.gate, self.certificate
-        coefficients = [gate.coefficients(point.theta, self.n_features) for point in self.points]
+        certificate = self.certificate
+        coefficients = [point.coefficients for point in self.points]
         objectives = [found.objectives for found in self.restarts]
         several = len(self.restarts) > 1
         return {

@@ -25,16 +25,14 @@ from numpy.typing import NDArray
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
 from ..losses import SquareLoss
-from ..losses.square_evaluation import SquareEvaluation
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem
 
 Array = NDArray[np.float64]
 
-#: Relative duality gap to which machines are trained. Armijo's rule compares values of J: their
-#: errors have to be well below the changes of J that a descent looks for, 1e-2 by default and
-#: hardly ever less than 1e-5.
+#: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
+#: their errors have to be well below the changes at which a descent stops (1e-2 by default).
 INNER_TOL = 1e-7
 
 
@@ -151,14 +149,10 @@ class SquareMachine:
         self.reg = reg
         self.sample_weight = sample_weight
 
-    def evaluate(self, K: Array) -> tuple[SquareLoss, SquareEvaluation]:
-        """The square loss of the kernel K, and its evaluation at weight 1."""
+    def train(self, K: Array) -> Trained:
         stack = KernelStack(K[None], ["gated"], gram=True, checked=True)
         centered = Center().fit_transform(stack, sample_weight=self.sample_weight)
         loss = SquareLoss(centered, self.targets, self.reg, self.sample_weight)
-        return loss, loss.evaluate(np.ones(1))
-
-    def train(self, K: Array) -> Trained:
-        _, evaluation = self.evaluate(K)
+        evaluation = loss.evaluate(np.ones(1))
         dual = np.sqrt(2.0 / self.reg) * evaluation.outputs
         return Trained(evaluation.value, 0.0, dual, np.zeros(dual.shape[1]))

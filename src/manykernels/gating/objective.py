@@ -93,6 +93,12 @@ class GatedPoint:
         return self.trained.value
 
     @property
+    def coefficients(self) -> dict[str, Array]:
+        """θ by name, one row for each kernel."""
+        objective = self._objective
+        return objective.gate.coefficients(self.theta, objective.features.shape[1])
+
+    @property
     def kernel(self) -> Array:
         """K_η, in memory that the next evaluation of J overwrites."""
         return self._objective.combined(self.outputs)

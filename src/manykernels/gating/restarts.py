@@ -8,8 +8,8 @@ from .descent import INTERRUPTED, Descent, DescentOptions, Observer, descend
 from .gates import Rng
 from .objective import GatedObjective
 
-#: Most starts of one gate that are drawn again because the gate is saturated. A gate of a sane
-#: scale never is; where three draws are, so will be the next.
+#: Most starts of one gate that are drawn again because the gate is saturated. With the default
+#: scale none is; with a scale so large that three are, the next would be too.
 MAX_REDRAWN = 3
 
 
