@@ -147,10 +147,16 @@ class Center(StackTransform):
         """Refused: a row is centred by its mean over all training samples."""
         raise TypeError("Center needs the columns of all training samples.")
 
+    @property
+    def offsets_(self) -> np.ndarray:
+        """o of every kernel and training sample: ``K_ij − o_i − o_j`` is centred.
+
+        Half of the grand mean on each side makes the offset one function of the sample.
+        """
+        return self.means_ - self.grand_means_[:, None] / 2
+
     def _shift(self, stack: KernelStack, row_means: np.ndarray) -> KernelStack:
-        # Half of the grand mean on each side makes the offset one function of the sample.
-        half = self.grand_means_[:, None] / 2
-        return stack.shifted(row_means - half, self.means_ - half)
+        return stack.shifted(row_means - self.grand_means_[:, None] / 2, self.offsets_)
 
 
 class Spherical(StackTransform):
@@ -271,6 +277,9 @@ _PREPARATIONS = {
     "multiplicative": (Center, Multiplicative),
     "trace": (Center, UnitTrace),
 }
+
+
+NORMALIZATIONS = tuple(name for name in _PREPARATIONS if name is not None)
 
 
 def preparation(normalize: str | None, *, center: bool = True) -> Chain:
