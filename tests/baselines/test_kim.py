@@ -35,7 +35,7 @@ def test_it_learns_what_a_linear_discriminant_cannot():
     assert KimFDA("linear").fit(X, y).score(X_TEST, Y_TEST) < 0.75
     assert model.certificate_.converged
     assert model.certificate_.primal < 0
-    assert model.n_factorizations_ <= 8
+    assert model.n_inner_solves_ <= 8
     assert_allclose(model.weights_.sum(), 1.0)
     assert model.reg_ == 1e-8
 
@@ -192,7 +192,7 @@ def test_the_weight_of_a_class_moves_the_threshold_only():
 def test_the_plain_sum():
     model = KimFDA(KERNELS, p=np.inf).fit(X, y)
     assert_array_equal(model.weights_, 1.0)
-    assert model.n_factorizations_ == 1
+    assert model.n_inner_solves_ == 1
 
 
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")

@@ -213,7 +213,7 @@ FORMS = [TABLE, STACKED, ARRAY]
 every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 # How many entries of a test block are held at once.
-BLOCK_ENTRIES = "manykernels.estimators._inputs._TEST_BLOCK_ENTRIES"
+BLOCK_ENTRIES = "manykernels.estimators._kernels._BLOCK_ENTRIES"
 
 # -- looking on ------------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, Bands, Denoise, KernelStack, KernelUnion
-from manykernels.estimators import _inputs
 from manykernels.kernels import RBF, CallableKernel, Center, Linear
 from manykernels.kernels.transforms import Multiplicative, Spherical, UnitTrace
+from tests.estimators.registry import BLOCK_ENTRIES
 from tests.problems import SQUARE_SOLVERS
 
 N_TRAIN, N_TEST = 48, 17
@@ -139,16 +139,14 @@ def test_only_kernels_with_a_weight_are_evaluated(denoise, useless_first):
     CALLS.clear()
     decision = model.decision_function(X_TEST)
     assert CALLS == []
-    n_active = np.count_nonzero(model.weights_)
-    assert len(model._active) == n_active
-    assert len(model._transform.steps[1].kernel_names_) == n_active
+    assert len(model._expansion.weights) == np.count_nonzero(model.weights_)
     # All of it gives the same.
-    model._active = np.arange(len(model.weights_))
-    prepared = MKFDA(order, p=1, reg=10.0, denoise=denoise)._preparation()
     union = KernelUnion(order).fit(easy)
-    prepared.fit(union(easy), y)
-    whole = prepared.transform(union(X_TEST, easy))
-    by_hand = whole.apply_combined(model.weights_, model.dual_coef_) + model.intercept_
+    train, test = union(easy), union(X_TEST, easy)
+    for step in (Center(), clone(denoise), Multiplicative()):
+        step.fit(train, y)
+        train, test = step.transform(train), step.transform(test)
+    by_hand = test.apply_combined(model.weights_, model.dual_coef_) + model.intercept_
     close(decision, by_hand)
 
 
@@ -157,7 +155,7 @@ def test_blocks_of_rows_give_the_same(monkeypatch, denoise):
     on_stack = MKFDA("precomputed", denoise=denoise).fit(STACK, y)
     expected = on_table.decision_function(X_TEST)
     for entries in (1, 4 * N_TRAIN, 20 * N_TRAIN):
-        monkeypatch.setattr(_inputs, "_TEST_BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(BLOCK_ENTRIES, entries)
         close(on_table.decision_function(X_TEST), expected)
         close(on_stack.decision_function(TEST_STACK), expected)
 

@@ -56,7 +56,7 @@ def test_every_point_is_certified_and_the_curve_has_the_shape_of_the_grid():
     assert model.validation_curve().shape == (12, 10)
     assert len(results["params"]) == 120
     assert results["rel_gap"].max() <= 1e-3
-    assert results["n_factorizations"].sum() <= 5 * 200
+    assert results["n_inner_solves"].sum() <= 5 * 200
     assert results["rank_test_score"].min() == 1
     best = results["params"][int(np.argmax(results["mean_test_score"]))]
     assert model.best_score_ == results["mean_test_score"].max()
@@ -315,7 +315,7 @@ def test_points_short_of_their_gap_are_counted_in_one_warning(monkeypatch):
     def impatient(*args, **options):
         return walk_grid(*args, **{**options, "max_iter": 0, "tol": 1e-13})
 
-    monkeypatch.setattr("manykernels.estimators._grid.walk_grid", impatient)
+    monkeypatch.setattr("manykernels.discriminant.held_out.walk_grid", impatient)
     model = MKFDACV(KERNELS, ps=[1.0, 2.0], regs=[0.1, 1.0], tol=1e-6)
     with pytest.warns(ConvergenceWarning, match=r"of 4 points .* did not reach") as caught:
         model.fit(X, Y)

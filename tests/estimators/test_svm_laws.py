@@ -132,7 +132,7 @@ def test_separate_machines_are_binary_ones(seed, p, normalize):
     assert_allclose(
         model.certificate_.primal, sum(machine.certificate_.primal for machine in machines)
     )
-    assert model.n_svm_solves_ == sum(machine.n_svm_solves_ for machine in machines)
+    assert model.n_inner_solves_ == sum(machine.n_inner_solves_ for machine in machines)
     assert_array_equal(
         model.support_, np.unique(np.concatenate([machine.support_ for machine in machines]))
     )
