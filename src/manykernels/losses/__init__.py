@@ -1,7 +1,8 @@
 """What is optimised: convex functions of the kernel weights."""
 
-from .base import Certificate, Evaluation, KernelOperator, Loss, Outline
+from .base import DualPoint, Evaluation, KernelOperator, Loss, Outline
 from .box import BoxLoss
+from .certificate import Certificate, Guarantee
 from .hinge import (
     EpsilonInsensitiveLoss,
     HingeLoss,
@@ -16,8 +17,10 @@ from .square import SquareLoss
 __all__ = [
     "BoxLoss",
     "Certificate",
+    "DualPoint",
     "EpsilonInsensitiveLoss",
     "Evaluation",
+    "Guarantee",
     "HingeLoss",
     "JointSquareLoss",
     "JointSquaredHingeLoss",
