@@ -15,6 +15,11 @@ from manykernels.losses import KimLoss, SquareLoss
 from manykernels.solvers import SOLVERS, Newton, Problem, certify
 from manykernels.solvers.base import complaint
 from tests.differences import assert_derivatives
+from tests.losses.laws import (
+    assert_a_point_keeps_its_derivatives,
+    assert_convex_along_a_segment,
+    some_weights,
+)
 from tests.problems import random_gram_matrices, square_loss
 
 CASES = [(1, False), (3, False), (4, True)]
@@ -65,10 +70,6 @@ def brute_force_value(loss, weights):
     G = np.tensordot(weights, kernels, 1)
     inner = np.linalg.solve(loss.reg * np.eye(len(a)) + J.T @ G @ J, J.T @ G @ a)
     return -(a @ G @ a - a @ G @ J @ inner) / loss.reg
-
-
-def some_weights(loss, seed=0):
-    return np.random.default_rng(seed).uniform(0.1, 1.0, loss.n_kernels)
 
 
 def test_explicit_j_is_that_of_the_paper():
@@ -132,24 +133,14 @@ def test_hessian_is_the_derivative_of_the_gradient(loss):
 
 
 def test_a_point_keeps_its_derivatives_after_the_loss_moved_on(loss):
-    first = loss.evaluate(some_weights(loss, 0))
-    expected = first.hessian()
-    diagonal = first.inverse_diagonal()
-    loss.evaluate(some_weights(loss, 1))
-    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
-    np.testing.assert_allclose(first.inverse_diagonal(), diagonal, rtol=1e-12)
-    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
+    assert_a_point_keeps_its_derivatives(loss)
 
 
 @few
 @given(st.integers(0, 10**6), st.floats(0, 1))
 def test_convex_along_segments_with_gains_of_one_sign(seed, mix):
     loss = kim_loss(random_gram_matrices(3, 12, seed), seed=seed)
-    a, b = np.random.default_rng(seed).uniform(0, 1, (2, 3))
-    points = [loss.evaluate(w) for w in (a, b, mix * a + (1 - mix) * b)]
-    chord = mix * points[0].value + (1 - mix) * points[1].value
-    assert points[2].value <= chord + 1e-12 * abs(chord)
-    assert all((point.gains >= 0).all() for point in points)
+    assert_convex_along_a_segment(loss, seed, mix)
 
 
 @few

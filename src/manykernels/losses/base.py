@@ -15,21 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rounding import ACCUMULATED
-from .certificate import Certificate, Guarantee
-
-__all__ = [
-    "Array",
-    "Certificate",
-    "ColumnKernels",
-    "DualPoint",
-    "Evaluation",
-    "Guarantee",
-    "Indices",
-    "KernelOperator",
-    "Loss",
-    "Outline",
-    "nearly_definite",
-]
+from .certificate import Certificate as Certificate
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -215,10 +215,6 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
     def reassessed(self) -> BoxEvaluation:
         return self
 
-    @property
-    def _workspace(self) -> Workspace:
-        return self._loss.workspace
-
     def _refill(self) -> Lease:
         # The ascents refer to the matrix of the workspace.
         return self._loss.refill(self.weights)

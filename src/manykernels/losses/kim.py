@@ -113,8 +113,8 @@ class KimLoss(Loss):
         images, raised = self._factorize(weights)
         v = self._centred(self.workspace.solve(self._centred(images[:, 1] - images[:, 0])))
         z = self.signs * self.roots - v
-        self._multiply(z)
-        products = self.flat_products
+        self.workspace.multiply(self.kernels, z[:, None], self.roots[:, None])
+        products = self.workspace.flat_products
         gains = matmul(products, z, scale=1.0 / self.reg)
         outputs = blas.dgemv(1.0 / self.reg, products.T, weights)
         midpoint = float(matmul(self._classes.T, outputs).mean())
@@ -126,7 +126,7 @@ class KimLoss(Loss):
         """Compute the contents of the workspace at a point again, whose z is known."""
         lease = self.workspace.lend()
         self._factorize(weights)
-        self._multiply(z)
+        self.workspace.multiply(self.kernels, z[:, None], self.roots[:, None])
         return lease
 
     def dual_point(self, dual: Array) -> DualPoint:
@@ -151,20 +151,6 @@ class KimLoss(Loss):
         """[s_− s_+] @ means."""
         spread: Array = (means[self._labels].T * self.roots).T
         return spread
-
-    def _multiply(self, z: Array) -> None:
-        """K_jz of every kernel into the workspace."""
-        workspace = self.workspace
-        columns = (self.roots * z)[:, None]
-        workspace.products = self.kernels.apply(columns, out=workspace.products)
-        workspace.products *= self.roots[:, None]
-
-    @property
-    def flat_products(self) -> Array:
-        """K_jz of the workspace, one row per kernel."""
-        products = self.workspace.products
-        assert products is not None, "the loss has been evaluated"
-        return np.ascontiguousarray(products[:, :, 0])
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """Put the Cholesky factor of ``N + raised · (s_+s_+ᵀ + s_−s_−ᵀ)`` into the workspace.
@@ -255,17 +241,14 @@ class KimEvaluation(WorkspaceEvaluation):
         """α* = u/λ, (m, 1)."""
         return self.dual / self._loss.reg
 
-    @property
-    def _workspace(self) -> Workspace:
-        return self._loss.workspace
-
     def _refill(self) -> Lease:
         return self._loss.refill(self.weights, self._z)
 
     def hessian(self) -> Array:
         """``∇²E``, by one triangular solve."""
-        workspace, loss = self.restore(), self._loss
-        half = workspace.half_solve(loss._centred(loss.flat_products.T))
+        self.restore()
+        loss = self._loss
+        half = loss.workspace.half_solve(loss._centred(loss.workspace.flat_products.T))
         return matmul(half.T, half, scale=2.0 / loss.reg)
 
     def model_hessian(self, gap: float) -> Array:
@@ -274,10 +257,11 @@ class KimEvaluation(WorkspaceEvaluation):
 
     def inverse_diagonal(self) -> Array:
         """Diagonal of ``PN⁻¹P``; overwrites the factor."""
-        workspace, loss = self.restore(), self._loss
+        self.restore()
         self.release()
-        linalg.lapack.dpotri(workspace.matrix.T, lower=0, overwrite_c=1)
-        inverse = workspace.diagonal
+        loss = self._loss
+        linalg.lapack.dpotri(loss.workspace.matrix.T, lower=0, overwrite_c=1)
+        inverse = loss.workspace.diagonal
         # Positive in exact arithmetic; rounding must not make it change sign.
         centred: Array = np.maximum(
             inverse - loss.shares / (loss.reg + self._raised), ACCUMULATED * inverse

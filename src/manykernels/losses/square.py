@@ -128,21 +128,21 @@ class SquareLoss(HasDualProgram):
         lease = self.workspace.lend()
         weights, constant = self._factorize(weights)
         solution = self.workspace.solve(self.rotated_targets)
-        self._multiply(solution)
+        self.workspace.multiply(self.kernels, solution, self.roots)
         return self._evaluation(weights, solution, constant, lease)
 
     def refill(self, weights: Array, solution: Array) -> Lease:
         """Compute the contents of the workspace at a point again, whose solution U is known."""
         lease = self.workspace.lend()
         self._factorize(weights)
-        self._multiply(solution)
+        self.workspace.multiply(self.kernels, solution, self.roots)
         return lease
 
     def _evaluation(
         self, weights: Array, solution: Array, constant: float, lease: Lease
     ) -> SquareEvaluation:
         """The evaluation at weights whose factor and products are in place."""
-        products = self.flat_products
+        products = self.workspace.flat_products
         gains = matmul(products, solution.T.reshape(-1), scale=1.0 / self.reg)
         combined = matmul(products.T, weights, scale=1.0 / self.reg)
         residual = self.rotated_targets - combined.reshape(solution.T.shape).T
@@ -180,20 +180,6 @@ class SquareLoss(HasDualProgram):
                 'KernelStack.from_arrays(..., psd="clip").'
             )
         return 1.0
-
-    def _multiply(self, solution: Array) -> None:
-        """K_jU of every kernel into the workspace."""
-        workspace = self.workspace
-        workspace.products = self.kernels.apply(self._weighted(solution), out=workspace.products)
-        if self.roots is not None:
-            workspace.products *= self.roots
-
-    @property
-    def flat_products(self) -> Array:
-        """K_jU of the workspace, one row per kernel, output after output."""
-        products = self.workspace.products
-        assert products is not None, "the loss has been evaluated"
-        return products.transpose(0, 2, 1).reshape(len(products), -1)
 
     def dual_program(self) -> DualProgram:
         """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""

@@ -15,7 +15,7 @@ from .._blas import matmul
 from .._rounding import ACCUMULATED, EPS
 from .base import Array, Indices, nearly_definite
 from .left_out import FoldOutputs, LeftOut, left_out_singly, remove
-from .workspace import Lease, Workspace, WorkspaceEvaluation
+from .workspace import Lease, WorkspaceEvaluation
 
 if TYPE_CHECKING:
     from .square import SquareLoss
@@ -81,19 +81,16 @@ class SquareEvaluation(WorkspaceEvaluation):
         """α = 2U."""
         return 2.0 * self.outputs
 
-    @property
-    def _workspace(self) -> Workspace:
-        return self._loss.workspace
-
     def _refill(self) -> Lease:
         return self._loss.refill(self.weights, self._solution)
 
     def hessian(self) -> Array:
         """``∇²F``, by one triangular solve."""
-        workspace, loss = self.restore(), self._loss
-        columns = loss.flat_products.reshape(-1, len(self._solution)).T
-        flat = workspace.half_solve(columns).T.reshape(loss.n_kernels, -1)
-        return matmul(flat, flat.T, scale=2.0 / loss.reg**2)
+        self.restore()
+        workspace = self._loss.workspace
+        columns = workspace.flat_products.reshape(-1, len(self._solution)).T
+        flat = workspace.half_solve(columns).T.reshape(len(self.weights), -1)
+        return matmul(flat, flat.T, scale=2.0 / self._loss.reg**2)
 
     def model_hessian(self, gap: float) -> Array:
         """Curvature of the model that a second-order solver should minimise.
@@ -111,16 +108,22 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     def whiten(self, columns: Array) -> Array:
         """``R⁻ᵀ @ columns``."""
-        return self.restore().half_solve(columns)
+        self.restore()
+        return self._loss.workspace.half_solve(columns)
 
     def unwhiten(self, columns: Array) -> Array:
         """``R⁻¹ @ columns``."""
-        return self.restore().half_solve(columns, transposed=False)
+        self.restore()
+        return self._loss.workspace.half_solve(columns, transposed=False)
+
+    def _factor_to_overwrite(self) -> Array:
+        self.restore()
+        self.release()
+        return self._loss.workspace.matrix
 
     def inverse_diagonal(self) -> Array:
         """``diag(A⁻¹)``, the row sums of squares of R⁻¹; overwrites the factor."""
-        factor = self.restore().matrix
-        self.release()
+        factor = self._factor_to_overwrite()
         linalg.lapack.dtrtri(factor.T, lower=0, overwrite_c=1)
         diagonal = np.zeros(len(factor))
         for start in range(0, len(factor), _BLOCK_ROWS):
@@ -134,8 +137,7 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     def inverse(self) -> Array:
         """``A⁻¹``, in the place of the factor: valid until the loss is evaluated again."""
-        factor = self.restore().matrix
-        self.release()
+        factor = self._factor_to_overwrite()
         linalg.lapack.dpotri(factor.T, lower=0, overwrite_c=1)
         # LAPACK fills one triangle: the lower one of the C-ordered `factor`.
         for start in range(0, len(factor), _BLOCK_ROWS):
@@ -147,9 +149,9 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
-        workspace, reg = self.restore(), self._loss.reg
-        assert workspace.products is not None, "restored"
-        products = np.ascontiguousarray(workspace.products[kernels].mT)
+        self.restore()
+        reg = self._loss.reg
+        products = self._loss.workspace.flat_products[kernels]
         half = self.whiten(products.reshape(-1, len(self._solution)).T)
         flat = half.T.reshape(len(kernels), -1)
         hessian = matmul(flat, flat.T, scale=2.0 / reg**2)

@@ -13,10 +13,9 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Array = NDArray[np.float64]
+from .base import Array, KernelOperator
 
 
 class Lease:
@@ -38,6 +37,7 @@ class Workspace:
     matrix : ndarray of shape (m, m)
         Allocated when it is first used: solvers that work by columns never do.
     products : ndarray of shape (n_kernels, m, n_outputs) or None
+        As :meth:`multiply` has left them.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -59,6 +59,19 @@ class Workspace:
         self._lease.ended = True
         self._lease = Lease()
         return self._lease
+
+    def multiply(self, kernels: KernelOperator, columns: Array, roots: Array | None) -> None:
+        """``S K_j S @ columns`` of every kernel into `products`, `roots` (m, 1) being diag S."""
+        weighted = columns if roots is None else columns * roots
+        self.products = kernels.apply(weighted, out=self.products)
+        if roots is not None:
+            self.products *= roots
+
+    @property
+    def flat_products(self) -> Array:
+        """`products` with one row per kernel, output after output."""
+        assert self.products is not None, "multiply comes first"
+        return self.products.transpose(0, 2, 1).reshape(len(self.products), -1)
 
     def cholesky(self) -> bool:
         """Replace A in `matrix` by R with A = RᵀR; False if A is not positive definite.
@@ -101,16 +114,10 @@ class WorkspaceEvaluation(ABC):
         if self._lease is not None:
             self._lease.ended = True
 
-    def restore(self) -> Workspace:
-        """The workspace with the arrays of this point, computed again if they were released."""
+    def restore(self) -> None:
+        """Compute the arrays of this point again if they were released."""
         if self.released:
             self._lease = self._refill()
-        return self._workspace
-
-    @property
-    @abstractmethod
-    def _workspace(self) -> Workspace:
-        """That of the loss."""
 
     @abstractmethod
     def _refill(self) -> Lease:
