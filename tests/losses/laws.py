@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.differences import assert_derivatives
+
 
 def some_weights(loss, seed=0):
     return np.random.default_rng(seed).uniform(0.1, 1.0, loss.n_kernels)
+
+
+def assert_derivatives_of(loss, value):
+    """Gains are minus the gradient of ``value(loss, weights)``, the Hessian is theirs."""
+    weights = some_weights(loss)
+    point = loss.evaluate(weights)
+    gains, hessian = point.gains, point.hessian()
+    assert_derivatives(-gains, lambda w: value(loss, w), weights)
+    assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights)
 
 
 def assert_a_point_keeps_its_derivatives(loss):

@@ -14,10 +14,10 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import KimLoss, SquareLoss
 from manykernels.solvers import SOLVERS, Newton, Problem, certify
 from manykernels.solvers.base import complaint
-from tests.differences import assert_derivatives
 from tests.losses.laws import (
     assert_a_point_keeps_its_derivatives,
     assert_convex_along_a_segment,
+    assert_derivatives_of,
     some_weights,
 )
 from tests.problems import random_gram_matrices, square_loss
@@ -118,17 +118,12 @@ def test_value_is_the_inner_minimum_at_the_inner_solution(loss):
     assert inner(other) > -point.value
 
 
-def test_gains_are_minus_the_gradient(loss):
-    weights = some_weights(loss)
-    gains = loss.evaluate(weights).gains
-    assert_derivatives(-gains, lambda w: brute_force_value(loss, w), weights)
+def test_gains_and_hessian_are_derivatives(loss):
+    assert_derivatives_of(loss, brute_force_value)
 
 
-def test_hessian_is_the_derivative_of_the_gradient(loss):
-    weights = some_weights(loss)
-    point = loss.evaluate(weights)
-    hessian = point.hessian()
-    assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights)
+def test_model_hessian_is_the_hessian(loss):
+    point = loss.evaluate(some_weights(loss))
     np.testing.assert_array_equal(point.model_hessian(0.0), point.hessian())
 
 

@@ -13,6 +13,7 @@ from tests.differences import assert_derivatives
 from tests.losses.laws import (
     assert_a_point_keeps_its_derivatives,
     assert_convex_along_a_segment,
+    assert_derivatives_of,
     some_weights,
 )
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
@@ -58,16 +59,8 @@ def test_value_is_the_dual_objective_at_the_dual_solution(loss):
     assert dual(perturbed) < point.value
 
 
-def test_gains_are_minus_the_gradient(loss):
-    weights = some_weights(loss)
-    gains = loss.evaluate(weights).gains
-    assert_derivatives(-gains, lambda w: brute_force_value(loss, w), weights)
-
-
-def test_hessian_is_the_derivative_of_the_gradient(loss):
-    weights = some_weights(loss)
-    hessian = loss.evaluate(weights).hessian()
-    assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights)
+def test_gains_and_hessian_are_derivatives(loss):
+    assert_derivatives_of(loss, brute_force_value)
 
 
 def test_model_hessian_of_one_output_is_that_of_the_inverse_loss():

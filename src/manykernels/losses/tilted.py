@@ -29,12 +29,12 @@ class TiltedLoss(Loss):
     scale: float
     tilt: Array
 
+    def evaluate(self, weights: Array) -> TiltedEvaluation:
+        return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
+
     @property
     def outline(self) -> Outline:
         return self.loss.outline
-
-    def evaluate(self, weights: Array) -> TiltedEvaluation:
-        return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
 
     def dual_point(self, dual: Array) -> DualPoint:
         # The tilt is that of β alone, whatever the multiple of the dual variables.
