@@ -36,10 +36,12 @@ from .program import gains_of
 # Most variables of a strip: wide enough for matrix products, narrow enough that few columns are
 # computed for variables that do not move.
 _STRIP = 64
-# Most pair steps of a visit, per variable of a working set that is not all variables.
+# Most pair steps of a visit, per variable of a working set that is not all variables. Measured at
+# m = 700 with sets of 100: 35 rounds of visits in the mean with one, 22 with 5, 20 with 20.
 _STEPS_OF_A_SET = 20
-# A visit ends where the largest violation is this share of what it was: the variables outside W
-# and the weights move on in the meantime, so that more precision would be lost again.
+# A visit ends where the largest violation is this share of what it was; variables outside W and
+# weights move afterwards, so that much more precision would be lost again. In the same problems:
+# 28 rounds at 0.3, 20 at this value, 18 at a tenth of it, which takes as long.
 _SHARE_OF_VIOLATION = 1e-2
 
 

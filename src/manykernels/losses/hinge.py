@@ -31,19 +31,36 @@ from .with_identity import WithIdentity
 _LEAST_SHARE = 1e-9
 
 
-class _TwoClassLoss(BoxLoss):
-    """Machines of one or several divisions of the samples into two classes.
+def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
+    """The program of the hinge loss."""
+    ends = penalties * signs
+    zeros = np.zeros(len(signs))
+    return BoxProblem(signs, np.minimum(0.0, ends), np.maximum(0.0, ends), zeros)
 
-    Parameters
-    ----------
-    kernels : KernelOperator
-    signs : ndarray of shape (m,) or (m, n_outputs)
-        y, ±1.
-    C : float or ndarray of shape (m,)
-        Penalties.
-    inner_tol : float
-        Relative gap to which machines are solved.
-    """
+
+def squared_hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
+    """The program of the squared hinge loss."""
+    ridge = 1.0 / np.broadcast_to(np.asarray(penalties, dtype=np.float64), signs.shape)
+    return replace(hinge_problem(signs, np.inf), ridge=ridge)
+
+
+def epsilon_insensitive_problem(
+    targets: Array, penalties: float | Array, epsilon: float
+) -> BoxProblem:
+    """The program of the ε-insensitive loss."""
+    ends = np.broadcast_to(np.asarray(penalties, dtype=np.float64), targets.shape)
+    return BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
+
+
+def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
+    """The program of the one-class machine."""
+    zeros = np.zeros(len(sample_weight))
+    total = nu * float(sample_weight.sum())
+    return BoxProblem(zeros, zeros, sample_weight, zeros, total=total)
+
+
+class _TwoClassLoss(BoxLoss):
+    """Machines of one or several divisions of the samples into two classes."""
 
     def __init__(
         self,
@@ -61,21 +78,19 @@ class _TwoClassLoss(BoxLoss):
         """The program of one output."""
 
 
-def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
-    """The program of the hinge loss."""
-    ends = penalties * signs
-    zeros = np.zeros(len(signs))
-    return BoxProblem(signs, np.minimum(0.0, ends), np.maximum(0.0, ends), zeros)
-
-
-def squared_hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
-    """The program of the squared hinge loss."""
-    ridge = 1.0 / np.broadcast_to(np.asarray(penalties, dtype=np.float64), signs.shape)
-    return replace(hinge_problem(signs, np.inf), ridge=ridge)
-
-
 class HingeLoss(_TwoClassLoss):
-    """C-SVM: `kernels`, `signs` y = ±1 of shape (m,) or (m, n_outputs), `C`, `inner_tol`."""
+    """C-SVM.
+
+    Parameters
+    ----------
+    kernels : KernelOperator
+    signs : ndarray of shape (m,) or (m, n_outputs)
+        y, ±1.
+    C : float or ndarray of shape (m,)
+        Penalties.
+    inner_tol : float
+        Relative gap to which machines are solved.
+    """
 
     _problem = staticmethod(hinge_problem)
 
@@ -165,14 +180,6 @@ class EpsilonInsensitiveLoss(BoxLoss):
         super().__init__(kernels, [problem], inner_tol)
 
 
-def epsilon_insensitive_problem(
-    targets: Array, penalties: float | Array, epsilon: float
-) -> BoxProblem:
-    """The program of the ε-insensitive loss."""
-    ends = np.broadcast_to(np.asarray(penalties, dtype=np.float64), targets.shape)
-    return BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
-
-
 class OneClassLoss(BoxLoss):
     """One-class SVM.
 
@@ -194,10 +201,3 @@ class OneClassLoss(BoxLoss):
     ) -> None:
         weights = np.ones(kernels.shape[0]) if sample_weight is None else sample_weight
         super().__init__(kernels, [one_class_problem(weights, nu)], inner_tol)
-
-
-def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
-    """The program of the one-class machine."""
-    zeros = np.zeros(len(sample_weight))
-    total = nu * float(sample_weight.sum())
-    return BoxProblem(zeros, zeros, sample_weight, zeros, total=total)
