@@ -132,11 +132,13 @@ def test_rounding_errors_have_one_home(path):
 
 @every_file
 def test_every_number_says_what_it_is(path):
-    """By a comment on its line, or on the one above."""
-    lines = path.read_text().splitlines()
-    silent = []
+    """By a comment on its line or above it, which it may share with the constants next to it."""
+    lines, explained, silent = path.read_text().splitlines(), set(), []
     for node, names in constants(path):
-        above, on = lines[max(node.lineno - 2, 0)], lines[node.end_lineno - 1]
-        if is_numeric(node.value) and not above.startswith("#") and "#" not in on:
+        above = max(node.lineno - 1, 1)
+        commented = "#" in lines[node.end_lineno - 1] or lines[above - 1].startswith("#")
+        if commented or above in explained:
+            explained.add(node.end_lineno)
+        elif is_numeric(node.value):
             silent.append((node.lineno, names))
     assert silent == []
