@@ -125,7 +125,8 @@ def is_numeric(node):
 @every_file
 def test_rounding_errors_have_one_home(path):
     if parts_of(path) != ("_rounding",):
-        assert not re.search(r"\bfinfo\b", path.read_text())
+        # That of numbers as they were given depends on these.
+        assert not re.search(r"\bfinfo\b(?!\(\w+\.dtype\))", path.read_text())
         own = [name for _, names in constants(path) for name in names]
         assert [name for name in own if ROUNDING.fullmatch(name)] == []
 

@@ -5,6 +5,7 @@ A new estimator joins the suite by one line in `ENTRIES`.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,8 +78,12 @@ class Entry:
     # What it supports.
 
     @property
+    def parameters(self):
+        return set(inspect.signature(self.kind).parameters)
+
+    @property
     def localized(self):
-        return self.name.startswith("Localized")
+        return "gating" in self.parameters
 
     @property
     def discriminant(self):
@@ -91,9 +96,11 @@ class Entry:
 
     @property
     def has_p(self):
-        return not self.localized and self.kind is not mk.MKFDACV
+        return "p" in self.parameters
 
-    has_solver = has_p
+    @property
+    def has_solver(self):
+        return "solver" in self.parameters
 
 
 GRID = {"ps": [1, 2], "regs": [0.1, 1.0]}

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from manykernels import MKFDA, MKFDACV
+from manykernels import MKFDA, MKFDACV, baselines, estimators
 from tests.estimators.registry import (
     GRID,
     ONE_OF_EACH,
@@ -44,6 +44,11 @@ def models_of(entry):
     return getattr(model, "estimators_", [model])
 
 
+def test_every_estimator_is_in_the_registry():
+    public = [getattr(room, name) for room in (estimators, baselines) for name in room.__all__]
+    assert {kind for kind in public if isinstance(kind, type)} == {e.kind for e in ONE_OF_EACH}
+
+
 # -- certificate, history, counters ----------------------------------------------------------
 
 
@@ -59,7 +64,7 @@ def test_a_certificate_says_what_is_known(entry):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@those(lambda entry: "max_iter" in inspect.signature(entry.kind).parameters)
+@those(lambda entry: "max_iter" in entry.parameters)
 def test_a_certificate_of_a_fit_that_ends_early(entry):
     finished = fitted(entry).certificate_
     model = entry.fit(max_iter=1, tol=1e-9, **({"p": 1.1} if entry.has_p else {}))
@@ -152,11 +157,10 @@ OF_SCIKIT_LEARN = {"_skl_callbacks", "_parent_callback_ctx", "_sklearn_output_co
 @every_variant
 def test_a_fitted_estimator_has_one_private_attribute(entry):
     model = entry.make(PAIRS).set_callbacks(Recorder()).fit(X, entry.y)
-    parameters = set(inspect.signature(entry.kind).parameters)
-    others = {name for name in vars(model) if not name.endswith("_")} - parameters
+    others = {name for name in vars(model) if not name.endswith("_")} - entry.parameters
     assert others - OF_SCIKIT_LEARN == {"_expansion"}
     unfitted = entry.make(PAIRS)
-    assert vars(unfitted).keys() == parameters
+    assert vars(unfitted).keys() == entry.parameters
 
 
 def bases_of_the_package(kind):
