@@ -29,18 +29,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
-from .face import Array, Indices
+from .face import Array, Indices, cholesky, solve_factored
 from .program import BoxProblem
 
+# Three times what programs of support vector machines usually need.
 _MOST_ITERATIONS = 60
-# Share of the way to the next bound that a step may go.
-_SHORT_OF_BOUND = 0.995
-_JITTER = 1e-15
-_MOST_JITTERS = 12
-# A step shorter than this is the end: rounding leaves no direction.
-_LEAST_STEP = 1e-6
+# Share of the way to the nearest bound that a step may go (usual values are 0.99 to 0.9995).
+_SHARE_OF_WAY = 0.995
+# A step whose share is less than this is the end: rounding error has spoilt the direction.
+_MIN_STEP = 1e-6
 
 
 def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
@@ -53,7 +51,7 @@ def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
     """
     interior = _Interior(K, problem)
     for _ in range(_MOST_ITERATIONS):
-        if interior.advance() < _LEAST_STEP:
+        if interior.advance() < _MIN_STEP:
             return
         yield interior.settled()
 
@@ -164,7 +162,7 @@ class _Interior:
     def _length(self, dx: Array, dz: Array, dt: Array) -> float:
         """How much of a step keeps everything positive."""
         pairs = ((self.x, dx), (self.room, -dx), (self.z, dz), (self.t, dt))
-        return min(1.0, _SHORT_OF_BOUND * min(_share(*pair) for pair in pairs))
+        return min(1.0, _SHARE_OF_WAY * min(_share(*pair) for pair in pairs))
 
     def _mean_product(self, dx: Array | float, dz: Array | float, dt: Array | float) -> float:
         """Mean of ``x z`` and ``(w − x) t`` after a step."""
@@ -199,7 +197,7 @@ class _System:
         self._moving = moving
         self._parts = parts
         self._theta = theta
-        self._ones = self._solve(np.ones(len(moving)))
+        self._ones = solve_factored(factor, np.ones(len(moving)))
 
     @classmethod
     def of(cls, K: Array, ridge: Array, parts: _Parts, theta: Array) -> _System | None:
@@ -211,26 +209,17 @@ class _System:
         matrix = gather(K, moving)
         diagonal = matrix.reshape(-1)[:: len(moving) + 1]
         diagonal += ridge[moving]
-        jitter = _JITTER * float(diagonal.mean())
+        scale = float(diagonal.mean())
         diagonal += 1.0 / softness[moving]
-        for _ in range(_MOST_JITTERS):
-            factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
-            if not failed:
-                return cls(factor, moving, parts, theta)
-            diagonal += jitter
-            jitter *= 10.0
-        return None
-
-    def _solve(self, right: Array) -> Array:
-        solution, _ = linalg.lapack.dpotrs(self._factor, right, lower=0)
-        return np.asarray(solution)
+        factor = cholesky(matrix, scale)
+        return None if factor is None else cls(factor, moving, parts, theta)
 
     def solve(self, rest: Array, missing: float) -> tuple[Array, float]:
         """dx and db for what is left of the conditions, ρ and ``s − Σ v_i``."""
         parts, moving = self._parts, self._moving
         stiffness = 1.0 / parts.gathered(1.0 / self._theta)[moving]
         pulled = parts.gathered(parts.sign * rest / self._theta)[moving]
-        plain = self._solve(stiffness * pulled)
+        plain = solve_factored(self._factor, stiffness * pulled)
         db = (float(plain.sum()) - missing) / float(self._ones.sum())
         forces = np.zeros(parts.n_variables)
         # (K + diag r)dv + db, by way of the springs: the parts of dv add up to it exactly.
