@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._rounding import ACCUMULATED, TINY
-from .face import Array, Face, Indices, step_within
+from .face import Array, Face, Indices, min_curvature, step_within
 from .interior_point import interior_path
 from .program import BoxProblem, BoxSolution, rounding
 
@@ -315,11 +315,6 @@ class Ascent:
     def solution(self) -> BoxSolution:
         """v with its machine and bounds."""
         return self.problem.solution(self.v, self.f, self.n_steps)
-
-
-def min_curvature(diagonal: Array) -> float:
-    """Curvature of a pair below which it is rounding error, from the diagonal of K."""
-    return max(ACCUMULATED * float(diagonal.max(initial=0.0)), TINY)
 
 
 @dataclass

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from .._rounding import ACCUMULATED, TINY
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
@@ -47,6 +49,14 @@ def solve_factored(factor: Array, right: Array) -> Array:
     """Solution of the system whose matrix has that Cholesky factor."""
     solution, _ = linalg.lapack.dpotrs(factor, right, lower=0)
     return np.asarray(solution)
+
+
+def min_curvature(diagonal: Array) -> float:
+    """Curvature of a pair of variables below which it is rounding error.
+
+    `diagonal` is that of the matrix, of which the curvature ``A_ii + A_jj − 2A_ij`` is computed.
+    """
+    return max(ACCUMULATED * float(diagonal.max(initial=0.0)), TINY)
 
 
 def step_within(
