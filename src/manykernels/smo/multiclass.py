@@ -40,12 +40,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._rounding import ACCUMULATED, ROUNDING, TINY
+from .._rounding import ACCUMULATED, ROUNDING
 from .face import Array, cholesky, min_curvature, solve_factored, step_within
 
 Labels = NDArray[np.int64]
 
-# A round of ascent divides ε by at most the first and at least the second of these.
+# A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
+# is computed once per round, and is roughly proportional to ε.
 _ROUND = (50.0, 3.0)
 # Steps per sample after which a round ends in any case.
 _ROUND_STEPS = 50
@@ -56,7 +57,7 @@ _POLISH_ROWS = 1500
 _POLISH_EPS = 2e-2
 _POLISH_COST = 5e8
 # Relative rounding error of sums over samples that thousands of steps have changed.
-_OF_STEPS = 20.0 * ROUNDING
+_STEP_ERROR = 20.0 * ROUNDING
 
 
 @dataclass
@@ -147,7 +148,7 @@ def solve_multiclass(
     if not np.all((upper >= 0.0) & np.isfinite(upper)):
         raise ValueError("C must be finite and not negative.")
 
-    # The loops want samples sorted by class.
+    # The compiled loops need samples sorted by class.
     order = np.argsort(y, kind="stable")
     if np.any(order[1:] < order[:-1]):
         kernel = kernel.take(order, axis=0).take(order, axis=1)
@@ -170,7 +171,7 @@ def solve_multiclass(
         dual = float(2.0 * alpha.sum() - 0.5 * energy)
         primal = problem.primal(F + bias[:, None], energy)
         gap = max(primal - dual, 0.0)
-        eps_error = _OF_STEPS * max(2.0, float(np.abs(F).max(initial=0.0)))
+        eps_error = _STEP_ERROR * max(2.0, float(np.abs(F).max(initial=0.0)))
         if gap <= tol * primal or eps <= eps_error or n_iter >= max_iter:
             break
         target = eps * np.clip(0.5 * tol * primal / gap, 1.0 / _ROUND[0], 1.0 / _ROUND[1])
@@ -239,7 +240,7 @@ class _Problem:
         return float(0.5 * scale**2 * energy + costs @ hinges)
 
     def feasible(self, start: Array) -> Array:
-        """A feasible point near any: in the box, with as much flow out of a class as into it."""
+        """A feasible point near `start`: within the box, and a circulation."""
         alpha: Array = np.ascontiguousarray(np.clip(start, 0.0, self.C))
         alpha[self.own] = 0.0
         flow = np.zeros((self.k, self.k))
@@ -247,7 +248,7 @@ class _Problem:
         kept = _circulation(flow)
         if kept is not flow:
             alpha *= np.divide(kept, flow, out=np.ones_like(flow), where=flow > 0.0)[self.y].T
-        # The start may belong to a much smaller kernel: D rises along α up to this multiple.
+        # D is below zero if the start belongs to a much smaller kernel; then its best multiple.
         d = self.signed(alpha)
         energy = float(np.vdot(d, d @ self.K))
         if 4.0 * alpha.sum() < energy:
@@ -256,13 +257,12 @@ class _Problem:
 
 
 def _circulation(flow: Array) -> Array:
-    """`flow` itself if it is a circulation up to rounding error.
+    """`flow` itself if it is a circulation up to rounding error, as that of any solution is.
 
-    Otherwise the part that flows back between the same two classes, which always is one. A start
-    that is the solution of a similar problem never comes to this.
+    Otherwise the part of it that is matched by flow between the same two classes back.
     """
     surplus = flow.sum(axis=1) - flow.sum(axis=0)
-    balanced = np.abs(surplus).max(initial=0.0) <= _OF_STEPS * max(float(flow.sum()), TINY)
+    balanced = np.abs(surplus).max(initial=0.0) <= ACCUMULATED * float(flow.sum())
     return flow if balanced else np.minimum(flow, flow.T)
 
 
@@ -301,13 +301,11 @@ def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
         return 0.0
     slopes = F[problem.y[rows], rows] - F[classes, rows] - 2.0
     solved = solve_factored(factor, np.column_stack([slopes, V]))
-    # Singular: all flows of a class that has none, and the sum of all, are balanced already.
+    # By least squares, as VᵀQ⁻¹V is singular: the columns of V add up to zero.
     multipliers = np.linalg.lstsq(V.T @ solved[:, 1:], V.T @ solved[:, 0], rcond=ACCUMULATED)[0]
     change = solved[:, 1:] @ multipliers - solved[:, 0]
-    # Projected twice: an ill-conditioned Q leaves Vᵀδ = 0 violated by more than rounding error.
-    inverse = np.linalg.pinv(V.T @ V, rcond=1e-10, hermitian=True)
-    for _ in range(2):
-        change -= V @ (inverse @ (V.T @ change))
+    # Where Q is ill-conditioned, Vᵀδ = 0 holds only after a projection.
+    change -= V @ np.linalg.lstsq(V, change)[0]
 
     direction = np.zeros((len(problem.y), problem.k))
     np.add.at(direction, rows, change[:, None] * V)
@@ -319,7 +317,7 @@ def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
     best = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
     now = alpha[classes, rows]
     moved, taken = step_within(now, change, np.zeros(n), problem.C[rows], best)
-    if np.abs(V.T @ (moved - now)).max() > _OF_STEPS * alpha.sum():
+    if np.abs(V.T @ (moved - now)).max() > _STEP_ERROR * alpha.sum():
         return 0.0
     alpha[classes, rows] = moved
     F += taken * outputs

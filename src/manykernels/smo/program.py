@@ -15,7 +15,7 @@ from .._rounding import EPS, ROUNDING
 from .face import Array, Indices
 
 # Relative rounding error of a variable that hundreds of steps have changed, or of their sum.
-_OF_STEPS = 10.0 * ROUNDING
+_STEP_ERROR = 10.0 * ROUNDING
 # Corrections of the sum. Where nearly all of v cancels, one leaves a rounding error as large as
 # what remains, and the next removes that.
 _MOST_CORRECTIONS = 3
@@ -58,7 +58,7 @@ class BoxProblem:
             v = np.clip(v, self.lower, self.upper)
         for _ in range(_MOST_CORRECTIONS):
             missing = self.total - float(v.sum())
-            if abs(missing) <= _OF_STEPS * max(abs(self.total), float(np.abs(v).sum())):
+            if abs(missing) <= _STEP_ERROR * max(abs(self.total), float(np.abs(v).sum())):
                 # Moving a variable off its bound for a rounding error would be worse.
                 break
             v = self._spread(v, missing)
@@ -83,7 +83,7 @@ class BoxProblem:
 
         Otherwise they would count as free, and free variables determine the bias.
         """
-        reach = _OF_STEPS * np.minimum(self.upper - self.lower, np.abs(v).max(initial=0.0))
+        reach = _STEP_ERROR * np.minimum(self.upper - self.lower, np.abs(v).max(initial=0.0))
         snapped = np.where(np.abs(v - self.upper) <= reach, self.upper, v)
         snapped = np.where(np.abs(v - self.lower) <= reach, self.lower, snapped)
         if self.width > 0.0:
