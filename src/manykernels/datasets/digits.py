@@ -1,4 +1,4 @@
-"""Handwritten digits seen in several ways."""
+"""Handwritten digits in several views, made of the images that scikit-learn brings."""
 
 import operator
 
@@ -6,18 +6,18 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
-_NOISE_COLUMNS = 16
+# Shapes of the views; load_digit_views documents them.
+_NOISE_COLUMNS = 16  # as many as three of the other views have
 _CELLS = 2  # gradient cells along each side of the image
-_BINS = 8  # gradient orientations
+_BINS = 8  # gradient directions
 _HIGHEST_FREQUENCY = 2
 
 
 def load_digit_views(*, noise=0, random_state=0):
     """Load the handwritten digits bundled with scikit-learn as six views.
 
-    Each view describes the same 1797 images of 8 × 8 pixels. None is scaled: a kernel
-    chooses its own scale. Views of pure noise can be added, to see whether a method
-    notices that they carry nothing.
+    Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of pure
+    noise can be added, to see whether a method finds out that they are of no use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The program of :mod:`manykernels.smo.box` by an interior-point method, where pair steps are slow.
+"""Interior-point method for the program of :mod:`manykernels.smo.box`, where pair steps are slow.
 
 On a kernel of low rank with bounds far away (a large C) the number of pair steps grows with C. An
 interior-point method needs some twenty factorisations of an m×m matrix, whatever the rank and the
