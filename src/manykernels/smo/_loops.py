@@ -22,7 +22,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
 @compiled(inline="always")
-def _rising(slope: float, v: float, upper: float, width: float) -> float:
+def rising(slope: float, v: float, upper: float, width: float) -> float:
     """Slope of ``D`` to the right of v, with that of ``−width |v|`` in it."""
     if v >= upper:
         return -BLOCKED
@@ -30,7 +30,7 @@ def _rising(slope: float, v: float, upper: float, width: float) -> float:
 
 
 @compiled(inline="always")
-def _falling(slope: float, v: float, lower: float, width: float) -> float:
+def falling(slope: float, v: float, lower: float, width: float) -> float:
     """Slope of ``D`` to the left of v, with that of ``−width |v|`` in it."""
     if v <= lower:
         return BLOCKED
@@ -38,18 +38,18 @@ def _falling(slope: float, v: float, lower: float, width: float) -> float:
 
 
 @compiled(inline="always")
-def _end(v: float, upper: float, width: float) -> float:
+def end_above(v: float, upper: float, width: float) -> float:
     """Where a variable that grows has to stop: its bound, or the kink of ``width |v|`` at zero.
 
-    For a variable that falls, the negative of ``_end(-v, -lower, width)``.
+    For a variable that falls, the negative of ``end_above(-v, -lower, width)``.
     """
     return 0.0 if width > 0.0 and v < 0.0 else upper
 
 
 @compiled(inline="always")
-def _moved(v: float, step: float, upper: float, width: float) -> float:
+def moved_up(v: float, step: float, upper: float, width: float) -> float:
     """``v + step``, or exactly the bound or kink that the step reaches."""
-    end = _end(v, upper, width)
+    end = end_above(v, upper, width)
     return v + step if step < end - v else end
 
 
@@ -59,8 +59,8 @@ def set_slopes(
 ) -> None:
     """Slopes to the right and to the left of every variable, into `up` and `down`."""
     for k in range(len(v)):
-        up[k] = _rising(slopes[k], v[k], upper[k], width)
-        down[k] = _falling(slopes[k], v[k], lower[k], width)
+        up[k] = rising(slopes[k], v[k], upper[k], width)
+        down[k] = falling(slopes[k], v[k], lower[k], width)
 
 
 @compiled()
@@ -76,7 +76,7 @@ def plain_slopes(up: Any, down: Any, v: Any, upper: Any, width: float) -> Any:
 
 
 @compiled(fastmath=_FAST)
-def _position_of_largest(values: Any) -> int:
+def position_of_largest(values: Any) -> int:
     """First position of the largest value.
 
     The largest of each block first: a loop with `max` alone compiles to vector instructions, one
@@ -97,7 +97,7 @@ def _position_of_largest(values: Any) -> int:
 
 
 @compiled(fastmath=_FAST)
-def _partner(
+def partner(
     row: Any, diagonal: Any, down: Any, i: int, top: float, min_curvature: float, increase: Any
 ) -> int:
     """The variable that raises D most, to second order, if it falls as much as i rises.
@@ -109,15 +109,15 @@ def _partner(
         excess = max(top - down[k], 0.0)
         curvature = max(own + diagonal[k] - 2.0 * row[k], min_curvature)
         increase[k] = excess * excess / curvature
-    return _position_of_largest(increase)
+    return position_of_largest(increase)
 
 
 @compiled(fastmath=_FAST)
-def _smallest(values: Any) -> Any:
-    smallest = values[0]
+def smallest(values: Any) -> Any:
+    least = values[0]
     for k in range(len(values)):
-        smallest = min(smallest, values[k])
-    return smallest
+        least = min(least, values[k])
+    return least
 
 
 @compiled(fastmath=_FAST)
@@ -150,36 +150,36 @@ def ascend(
     increase = np.empty(len(v))
     violation = np.inf
     for taken in range(n_steps + 1):
-        i = _position_of_largest(up)
+        i = position_of_largest(up)
         top = up[i]
-        violation = top - _smallest(down)
+        violation = top - smallest(down)
         if violation <= tol or taken == n_steps:
             return taken, violation
-        j = _partner(K[i], diagonal, down, i, top, min_curvature, increase)
+        j = partner(K[i], diagonal, down, i, top, min_curvature, increase)
         curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], min_curvature)
         slope_i = top + width if v[i] >= 0.0 else top - width
         slope_j = down[j] + width if v[j] > 0.0 else down[j] - width
-        room_i = _end(v[i], upper[i], width) - v[i]
-        room_j = _end(-v[j], -lower[j], width) + v[j]
+        room_i = end_above(v[i], upper[i], width) - v[i]
+        room_j = end_above(-v[j], -lower[j], width) + v[j]
         step = min((top - down[j]) / curvature, room_i, room_j)
-        v[i] = _moved(v[i], step, upper[i], width)
-        v[j] = -_moved(-v[j], step, -lower[j], width)
+        v[i] = moved_up(v[i], step, upper[i], width)
+        v[j] = -moved_up(-v[j], step, -lower[j], width)
         _update(up, down, K[i], K[j], step)
         slope_i -= step * (diagonal[i] - K[i, j])
         slope_j += step * (diagonal[j] - K[i, j])
-        up[i] = _rising(slope_i, v[i], upper[i], width)
-        down[i] = _falling(slope_i, v[i], lower[i], width)
-        up[j] = _rising(slope_j, v[j], upper[j], width)
-        down[j] = _falling(slope_j, v[j], lower[j], width)
+        up[i] = rising(slope_i, v[i], upper[i], width)
+        down[i] = falling(slope_i, v[i], lower[i], width)
+        up[j] = rising(slope_j, v[j], upper[j], width)
+        down[j] = falling(slope_j, v[j], lower[j], width)
     return n_steps, violation
 
 
 @compiled()
-def best_shift(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
+def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
     """The multiplier b that minimises :func:`upper_bound`.
 
     The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`: bisection
-    until `low` and `high` are neighbouring floating-point numbers.
+    down to neighbouring floating-point numbers, for which 200 halvings suffice unless b is zero.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._compiled import compiled
-from ._loops import _end, _moved, _partner, _position_of_largest, _smallest, set_slopes
+from ._loops import end_above, moved_up, partner, position_of_largest, set_slopes, smallest
 
 # Slope at which a line search ends, relative to that at its start: on a parabola such a step has
 # all but 1e-4 of the increase of the best one.
@@ -18,8 +18,10 @@ _MOST_TRIALS = 60
 
 @compiled()
 def norm_and_weights(strengths: Any, q: float, weights: Any) -> float:
-    """``S = ‖s‖_q``, and ``(s_j/S)^(q−1)`` into `weights`; powers are of s_j relative to the
-    largest, so that none overflows."""
+    """``S = ‖s‖_q``, and ``(s_j/S)^(q−1)`` into `weights`.
+
+    Powers are of s relative to its largest entry, so that none overflows.
+    """
     top = 0.0
     for j in range(len(strengths)):
         top = max(top, strengths[j])
@@ -146,8 +148,8 @@ def ascend_mkl(
         for k in range(m):
             slopes[k] = linear[k] - slopes[k] - ridge[k] * v[k]
         set_slopes(slopes, v, lower, upper, width, up, down)
-        i = _position_of_largest(up)
-        violation = up[i] - _smallest(down)
+        i = position_of_largest(up)
+        violation = up[i] - smallest(down)
         if violation <= tol or taken == n_steps:
             return taken, violation
         row[:] = 0.0
@@ -155,7 +157,7 @@ def ascend_mkl(
             if weights[j] > 0.0:
                 for k in range(m):
                     row[k] += weights[j] * kernels[j, i, k]
-        h = _partner(row, diagonal, down, i, up[i], min_curvature, increase)
+        h = partner(row, diagonal, down, i, up[i], min_curvature, increase)
         excess = up[i] - down[h]
         if excess <= 0.0:
             return taken, violation
@@ -164,12 +166,12 @@ def ascend_mkl(
             cross[j] = products[j, i] - products[j, h]
             bend[j] = max(diagonals[j, i] + diagonals[j, h] - 2.0 * kernels[j, i, h], 0.0)
             pull += weights[j] * cross[j]
-        room_i = _end(v[i], upper[i], width) - v[i]
-        room_h = _end(-v[h], -lower[h], width) + v[h]
+        room_i = end_above(v[i], upper[i], width) - v[i]
+        room_h = end_above(-v[h], -lower[h], width) + v[h]
         line = (excess, ridge[i] + ridge[h], strengths, cross, bend, pull, q, mu, moved, trial)
         step = _best_step(min(room_i, room_h), *line)
-        v[i] = _moved(v[i], step, upper[i], width)
-        v[h] = -_moved(-v[h], step, -lower[h], width)
+        v[i] = moved_up(v[i], step, upper[i], width)
+        v[h] = -moved_up(-v[h], step, -lower[h], width)
         for j in range(n):
             strengths[j] = max(strengths[j] + step * (2.0 * cross[j] + step * bend[j]), 0.0)
             for k in range(m):

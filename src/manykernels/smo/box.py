@@ -158,7 +158,7 @@ class Ascent:
         return _ActiveSet(self.K, rows, self._diagonal, *bounds, self.v.copy(), up, down)
 
     def _arrive(self, v: Array, active: _ActiveSet) -> None:
-        """Take over v from the steps, exactly feasible."""
+        """Set v to the result of steps, made feasible, and f with it."""
         problem = self.problem
         self.v = problem.snapped(problem.feasible(v))
         few_steps = active.n_steps <= _STEPS_TO_TRUST * len(v)
@@ -175,7 +175,7 @@ class Ascent:
         least = ACCUMULATED * tol
         most = self._steps_before_jump()
         while tol > least and self.n_steps < 2 * most:
-            end = most if self.n_steps < most else 2 * most
+            end = most if self.n_steps < most else 2 * most  # the jump comes after `most` steps
             self.run(tol, min(_STEPS_BETWEEN_POLISHES * len(self.v), end - self.n_steps))
             if self._polish_is_cheap():
                 self.polish()

@@ -135,13 +135,13 @@ class BoxProblem:
         A margin that falls short by ε costs Cε, while scaling all of them by 1 + ε costs the share
         2ε of ``½v·f``, which is much less where C is large.
         """
-        from ._loops import best_shift
+        from ._loops import best_bias
 
         size = float(np.abs(self.linear).max(initial=0.0))
         shortfall = float(up.max() - down.min()) / size if size else 0.0
         multiples = [1.0, 1.0 + shortfall] if 0.0 < shortfall < _MOST_SHORTFALL else [1.0]
         return [
-            self._machine(v, f, t, float(best_shift(self.linear - t * f, *self._conjugate)))
+            self._machine(v, f, t, float(best_bias(self.linear - t * f, *self._loss_terms)))
             for t in multiples
         ]
 
@@ -149,11 +149,11 @@ class BoxProblem:
         """P of the coefficients ``t v`` with bias b, then t and b."""
         from ._loops import upper_bound
 
-        loss = float(upper_bound(self.linear - t * f, *self._conjugate, b))
+        loss = float(upper_bound(self.linear - t * f, *self._loss_terms, b))
         return loss + 0.5 * t**2 * float(v @ f), t, b
 
     @property
-    def _conjugate(self) -> tuple[Array, Array, Array, float, float]:
+    def _loss_terms(self) -> tuple[Array, Array, Array, float, float]:
         """What the losses of P depend on, besides outputs and bias."""
         return self.ridge, self.lower, self.upper, self.width, self.total
 
