@@ -23,7 +23,7 @@ def data(m, k, seed=0, gamma=0.5, spread=1.0):
 
 
 def conic_primal(K, labels, C, k):
-    """The primal as it is written, in features that are a square root of K."""
+    """The primal by its definition, in features that are a square root of K."""
     m = len(K)
     values, vectors = np.linalg.eigh(K)
     features = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -53,7 +53,7 @@ def conic_dual(K, labels, C, k):
 
 
 def check(K, labels, C, k, answer):
-    """Feasible, and bounds that anyone can recompute."""
+    """Feasible, and its bounds are those of the definitions."""
     alpha, d = answer.alpha, answer.d
     m = len(labels)
     C = np.broadcast_to(C, m)
@@ -292,3 +292,5 @@ def test_circulation(k, seed, density):
     assert np.all((kept >= 0) & (kept <= flow))
     np.testing.assert_allclose(kept.sum(axis=0), kept.sum(axis=1), atol=1e-12 * k)
     np.testing.assert_array_equal(_circulation(flow + flow.T), flow + flow.T)
+    around = np.roll(np.eye(k), 1, axis=1)  # every class to the next, the last to the first
+    np.testing.assert_array_equal(_circulation(around), around)

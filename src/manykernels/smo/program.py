@@ -154,7 +154,7 @@ class BoxProblem:
 
     @property
     def _loss_terms(self) -> tuple[Array, Array, Array, float, float]:
-        """What the losses of P depend on, besides outputs and bias."""
+        """What the losses in P depend on besides outputs and bias."""
         return self.ridge, self.lower, self.upper, self.width, self.total
 
     @cached_property
@@ -169,8 +169,7 @@ class BoxProblem:
         return self._machine(zeros, zeros, 1.0, 0.0)[0]
 
     def reach(self, v: Array) -> Array:
-        """Largest slope of the loss of sample i near its output f_i: an error of f_i times that
-        is the error of P.
+        """Error of P per error of ``f_i``, at most: the slope of the loss of sample i near f_i.
 
         It is the bound of a variable that is not zero, or the variable where it has no bound.
         """
