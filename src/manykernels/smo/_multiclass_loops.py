@@ -44,12 +44,13 @@ def cheapest_arcs(
         for b in range(len(F)):
             if a == b or not (touched[a] or touched[b]):
                 continue
-            costs[a, b], samples[a, b] = np.inf, -1
+            best, sample = np.inf, -1
             for leaves, own in ((True, a), (False, b)):
                 for i in range(first[own], first[own + 1]):
                     cost = _arc_cost(F, alpha, C, leaves, i, a, b)
-                    if cost < costs[a, b]:
-                        costs[a, b], samples[a, b] = cost, i
+                    if cost < best:
+                        best, sample = cost, i
+            costs[a, b], samples[a, b] = best, sample
 
 
 @compiled()
@@ -90,8 +91,8 @@ def _cheapest_pair(costs: Any) -> Any:
 
 
 @compiled()
-def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
-    """The cycle of least mean cost (Karp 1978); returns its mean and its length.
+def cheapest_cycle(costs: Any) -> Any:
+    """The cycle of least mean cost (Karp 1978): that mean, its classes, and a potential.
 
     ``walks[n, v]`` is the cheapest walk of n arcs that ends in v. With λ the least mean (zero if
     no cycle is negative), ``potential[v] = min_n walks[n, v] − nλ`` leaves every arc with
@@ -117,15 +118,15 @@ def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
                     largest = max(largest, (walks[k, v] - walks[n, v]) / (k - n))
             if largest < mean:
                 mean, end = largest, v
+    potential = np.zeros(k)
     for v in range(k):
-        potential[v] = 0.0
         for n in range(1, k):
             potential[v] = min(potential[v], walks[n, v] - n * min(mean, 0.0))
+    walk = np.empty(k + 1, np.int64)
     if end < 0:
-        return np.inf, 0
+        return np.inf, walk[:0], potential
     # Every cycle on the cheapest walk of k arcs to `end` has the least mean (Chaturvedi and
     # McConnell 2017). Back from its end, the first class that comes again closes a simple one.
-    walk = np.empty(k + 1, np.int64)
     position = np.full(k, -1)
     n = k
     while position[end] < 0:
@@ -135,11 +136,10 @@ def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
         n -= 1
     walk[n] = end
     length = position[end] - n
-    cycle[:length] = walk[n : n + length]
     total = 0.0
     for r in range(n, n + length):
         total += costs[walk[r], walk[r + 1]]
-    return total / length, length
+    return total / length, walk[n : n + length], potential
 
 
 @compiled(fastmath={"contract"})
@@ -192,29 +192,28 @@ def ascend(
     k = len(F)
     costs = np.full((k, k), np.inf)
     samples = np.full((k, k), -1)
-    cycle = np.zeros(k, np.int64)
-    potential = np.zeros(k)
+    pair = np.zeros(2, np.int64)
     touched = np.ones(k, np.bool_)
     mean, age = -np.inf, 0
     for iteration in range(max_iter):
         cheapest_arcs(F, alpha, C, first, touched, costs, samples)
         pair_mean, a, b = _cheapest_pair(costs)
-        length = 2
+        pair[0], pair[1] = a, b
+        cycle = pair
         age += 1
         if pair_mean > _PAIR_SHARE * mean or age > _STEPS_PER_SEARCH:
-            mean, length = cheapest_cycle(costs, cycle, potential)
+            mean, best, _ = cheapest_cycle(costs)
             age = 0
             if mean > -eps:
                 return iteration
-            if pair_mean <= _PAIR_SHARE * mean:
-                length = 2
-        if length == 2:
-            cycle[0], cycle[1] = a, b
+            if len(best) > 2 and pair_mean > _PAIR_SHARE * mean:
+                cycle = best
+        if len(cycle) == 2:
             costs[b, a], samples[b, a] = _second_order_arc(
                 K, F, alpha, C, first, min_curvature, samples[a, b], costs[a, b], a, b
             )
-        if not _step(K, F, alpha, C, first, costs, samples, cycle[:length]):
+        if not _step(K, F, alpha, C, first, costs, samples, cycle):
             return iteration
         touched[:] = False
-        touched[cycle[:length]] = True
+        touched[cycle] = True
     return max_iter

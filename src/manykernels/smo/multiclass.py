@@ -160,13 +160,13 @@ def solve_multiclass(
     if start is not None:
         alpha = problem.feasible(np.asarray(start, dtype=np.float64)[order].T)
     costs, arcs, everything = np.full((k, k), np.inf), np.full((k, k), -1), np.ones(k, bool)
-    cycle, bias = np.zeros(k, np.int64), np.zeros(k)
     n_iter, slow = 0, False
     while True:
         d = problem.signed(alpha)
         F = d @ kernel
         loops.cheapest_arcs(F, alpha, problem.C, first, everything, costs, arcs)
-        eps = max(-loops.cheapest_cycle(costs, cycle, bias)[0], 0.0)
+        mean, _, bias = loops.cheapest_cycle(costs)
+        eps = max(-mean, 0.0)
         energy = float(np.vdot(d, F))
         dual = float(2.0 * alpha.sum() - 0.5 * energy)
         primal = problem.primal(F + bias[:, None], energy)
