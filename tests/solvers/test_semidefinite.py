@@ -9,8 +9,8 @@ import pytest
 from manykernels.domains import LpBall, Simplex, TraceSimplex
 from manykernels.losses import JointSquareLoss, Outline, SquareLoss
 from manykernels.solvers import SDP, Newton, Problem, SDPApprox, certify, refuse_unfit
-from manykernels.solvers.base import Walk
-from manykernels.solvers.semidefinite import _Program
+from manykernels.solvers.papers._central_path import CentralPath
+from manykernels.solvers.run import Run
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
 M = 50
@@ -190,7 +190,7 @@ def test_the_unit_of_targets_is_of_no_account(solver, scale):
 def test_the_proven_distance_holds_at_every_iterate(coupled):
     loss = square_loss(random_gram_matrices(5, 30), 4, reg=0.01)
     basis = loss.rotation if coupled else np.eye(loss.outline.n_outputs)
-    program = _Program(loss, Walk(Simplex(), 1e-6, 50, None), basis, coupled=coupled)
+    program = CentralPath(loss, Run(Simplex(), 1e-6, 50), basis, coupled=coupled)
     iterates = [program.start()]
     for _ in range(12):
         iterates.append(program.advance(iterates[-1]))
@@ -238,6 +238,6 @@ def test_problems_that_do_not_fit_are_refused(solver, monkeypatch):
         refuse_unfit(solver, large)
     refuse_unfit(type(solver)(force=True), large)
     refuse_unfit(solver, Problem(small, Simplex(), 1e-6))
-    monkeypatch.setattr("manykernels.solvers._needs.available_memory", lambda: 1000)
+    monkeypatch.setattr("manykernels.solvers.papers._expensive.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"force=True.*solver='newton'"):
         refuse_unfit(solver, Problem(small, Simplex(), 1e-6))

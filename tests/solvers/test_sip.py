@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKFDA
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.solvers import SILP, SIP, Newton
-from manykernels.solvers.sip import _LinearMaster, _QuadraticMaster
+from manykernels.solvers.papers.sip import _LinearMaster, _QuadraticMaster
 from tests.problems import random_gram_matrices, square_loss
 
 

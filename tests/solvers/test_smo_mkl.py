@@ -12,7 +12,7 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import HingeLoss, Outline
 from manykernels.smo._mkl_loops import _best_step, _slope, norm_and_weights
 from manykernels.solvers import SMOMKL, Newton, Problem, refuse_unfit
-from manykernels.solvers.smo_mkl import _Ascent
+from manykernels.solvers.papers.smo_mkl import _Ascent
 from tests.differences import derivative
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine, signs_for
 

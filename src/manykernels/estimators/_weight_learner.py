@@ -13,7 +13,7 @@ from .._sklearn import Interval
 from .._warnings import warn_caller
 from ..domains import lp_domain
 from ..losses import Outline
-from ..solvers import SOLVERS, Problem, Progress, Solution, Solver, refuse_unfit
+from ..solvers import SOLVERS, Problem, Progress, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
 from ._rows import RowWeights
 
@@ -39,24 +39,16 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
 
     # -- solving ---------------------------------------------------------------------------
 
-    def _chosen_solver(self) -> Any:
-        if isinstance(self.solver, str) and self.solver in SOLVERS:
-            return SOLVERS[self.solver]()
-        if isinstance(self.solver, type) or not hasattr(self.solver, "solve"):
-            raise ValueError(
-                f"solver must be one of {sorted(SOLVERS)} or an object with a method solve, "
-                f"got {self.solver!r}."
-            )
-        return self.solver
+    def _chosen_solver(self) -> Solver:
+        return as_solver(self.solver)
 
-    def _iteration_limit(self, solver: Any) -> int:
+    def _iteration_limit(self, solver: Solver) -> int:
         given: int | None = getattr(self, "max_iter", None)
-        return getattr(solver, "default_max_iter", 50) if given is None else given
+        return solver.default_max_iter if given is None else given
 
     def _refuse_unfit(self, solver: Any, outline: Outline) -> None:
         """Before any kernel is computed."""
-        if isinstance(solver, Solver):
-            refuse_unfit(solver, Problem(outline, lp_domain(self.p), self.tol))
+        refuse_unfit(solver, Problem(outline, lp_domain(self.p), self.tol))
 
     def _observer(self, task: Any, X: Any, y: Any) -> _Observer:
         return _Observer(self, task, X, y)
@@ -79,7 +71,7 @@ class WeightLearner(RowWeights, CallbackSupportMixin, BaseEstimator):
         self.certificate_ = solution.certificate
         self.n_iter_ = solution.n_iter
         setattr(self, f"{self._inner_solves}_", solution.n_inner_solves)
-        self.solver_ = getattr(solver, "name", type(solver).__name__.lower())
+        self.solver_ = solver.name
         self.history_ = {
             "objective": [step.certificate.primal for step in solution.history],
             "rel_gap": [step.certificate.rel_gap for step in solution.history],

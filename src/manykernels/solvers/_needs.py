@@ -1,19 +1,13 @@
-"""What solvers ask of a problem: each answers what is missing, or None.
+"""What solvers ask of a problem: each function answers what is missing, or None.
 
 An answer completes the sentence "solver 'x' …", see :func:`~manykernels.solvers.refuse_unfit`.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from .._memory import available_memory
 from ..domains import Box, LpBall, Simplex
 from ..losses import BoxLoss, SquareLoss
 from .base import Problem, Solver
-
-_GIB = 2**30
-_PATIENCE = 10.0  # minutes
 
 
 def square_loss(solver: Solver, problem: Problem) -> str | None:
@@ -50,18 +44,3 @@ def on_a_simplex(solver: Solver, problem: Problem) -> str | None:
 def smooth_norm(solver: Solver, problem: Problem) -> str | None:
     """The norm of the weights has a smooth dual norm."""
     return None if isinstance(problem.domain, LpBall | Box) else "works for p > 1 only"
-
-
-def affordable(solver: Solver, problem: Problem, n_bytes: float, minutes: float) -> str | None:
-    """The estimates of memory and time are bearable, or the solver is told not to mind."""
-    if getattr(solver, "force", False):
-        return None
-    available = available_memory() or np.inf
-    if n_bytes <= available and minutes <= _PATIENCE:
-        return None
-    outline = problem.outline
-    return (
-        f"would take about {n_bytes / _GIB:.1f} GiB and {minutes:.0f} minutes for "
-        f"{outline.n_samples} samples, {outline.n_kernels} kernels and {outline.n_outputs} "
-        f"outputs ({type(solver).__name__}(force=True) tries all the same)"
-    )

@@ -1,0 +1,50 @@
+"""The programs of the papers, as solvers of the same problem.
+
+They are here to compare with and to reproduce published results; all find the minimum that the
+default solver finds, most of them more slowly. Papers are named as in the table, numbers in
+parentheses are their equations.
+
+| solver | method | paper | module |
+|---|---|---|---|
+| ``"analytic"`` | weights in closed form | Kloft et al. 2011 | ``analytic`` |
+| ``"sip"``, ``"silp"`` | cutting planes, any p; p = 1 | Yan 2012; Ye 2008 | ``sip`` |
+| ``"dual"`` | L-BFGS on the dual without weights | Yan 2012 | ``dual`` |
+| ``"reduced-gradient"`` | SimpleMKL | Rakotomamonjy et al. 2008 | ``reduced_gradient`` |
+| ``"qcqp"`` | quadratically constrained program | Lanckriet et al. 2004; Ye 2008 | ``qcqp`` |
+| ``"sdp"``, ``"sdp-approx"`` | semidefinite programs | Ye 2008 | ``semidefinite`` |
+| ``"smo-mkl"`` | pair steps on the dual without weights | Vishwanathan et al. 2010 | ``smo_mkl`` |
+
+``_expensive`` estimates what the last three take, ``_central_path`` is the interior-point method
+of the semidefinite programs.
+
+Examples
+--------
+>>> from sklearn.datasets import load_iris
+>>> from manykernels import MKFDA
+>>> X, y = load_iris(return_X_y=True)
+>>> for solver in ("analytic", "reduced-gradient", "qcqp", "sdp"):
+...     assert MKFDA(p=1, reg=1.0, solver=solver).fit(X, y).certificate_.converged
+"""
+
+from .analytic import Analytic
+from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
+from .qcqp import QCQP
+from .reduced_gradient import ReducedGradient
+from .semidefinite import SDP, SDPApprox
+from .sip import SILP, SIP
+from .smo_mkl import SMOMKL
+
+__all__ = [
+    "QCQP",
+    "SDP",
+    "SILP",
+    "SIP",
+    "SMOMKL",
+    "Analytic",
+    "Dual",
+    "ReducedGradient",
+    "SDPApprox",
+    "TikhonovSolution",
+    "tikhonov",
+    "tikhonov_strength",
+]
