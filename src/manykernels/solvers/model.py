@@ -45,24 +45,26 @@ from .certificate import NO_BOUND, Bound, certify, plane
 from .cuts import Cuts
 from .quadratic import minimize_above_planes, minimize_quadratic
 
-# Factor by which curvatures shrink where they prove too large.
+# "Measured" in these modules: total of inner solves over 110 small problems, square loss and
+# support vector machines at five norms, with one value changed.
+
+# Factor by which curvatures shrink where they prove too large. Measured: 0.03 to 0.3 alike.
 _SOFTER = 0.1
-# Curvatures are too large where F falls by this factor more than the model expects; 1 would react
-# to every model that is not exact.
+# Curvatures are too large where F falls by this factor more than the model expects. Measured: 3 is
+# as good; 1.05 reacts to every model that is not exact and takes a third more.
 _MORE_THAN_EXPECTED = 1.5
-# Most curvature relative to (largest gain)/(largest weight), the scale of g in units of β. At a
-# kink the curvature of one side is next to infinite; programs with larger entries make the
-# interior-point method fail.
+# Most curvature relative to (largest gain)/(largest weight), the scale of g in units of β, and
+# bound on θ. At a kink the curvature of one side is next to infinite, and the interior-point
+# method fails on programs with entries that far apart. Measured: 1e5 to 1e11 alike.
 _MOST_CURVATURE = 1e8
-# Bounds on θ; its square must stay finite relative to the other entries of Q.
-_MOST_BENDING = 1e8
 # Gains below this part of the largest one are rounding: ten times a sum of well-scaled terms, as
 # each is a sum over outputs of such sums.
 _NO_GAIN = 10.0 * ROUNDING
-# Least part of its predicted minimiser t_j that a weight keeps in one step.
+# Least part of its predicted minimiser t_j that a weight keeps in one step. Measured: 0.01 to 0.3
+# alike.
 _LEAST_PART_KEPT = 0.1
 # The price level is that of the weights, β·g, but at least this part of σ_B(g): weights on kernels
-# without gain would make all others look free.
+# without gain would make all others look free. Measured: 1e-5 to 0.1 alike.
 _LEAST_LEVEL = 1e-3
 
 
@@ -161,6 +163,6 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
     level = float(point.weights @ point.gains)
     level = max(level, _LEAST_LEVEL * domain.support(point.gains))
     minimizers = domain.equilibrium(gains * reach**2, shift, level)
-    theta = np.clip(reach / (minimizers + shift), 1.0 / _MOST_BENDING, _MOST_BENDING)
+    theta = np.clip(reach / (minimizers + shift), 1.0 / _MOST_CURVATURE, _MOST_CURVATURE)
     factors = np.sqrt(0.5 * theta * (1.0 + theta))
     return np.where(alive, minimizers, 0.0), np.where(alive, factors, 1.0)

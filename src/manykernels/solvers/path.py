@@ -36,8 +36,8 @@ PAPER_NORMS = (1.0, *(1.0 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.
 # Regularisations solved side by side. Each shares the passes over the kernels with the others and
 # keeps an m×m factor in memory.
 _SIDE_BY_SIDE = 5
-# Solutions that the next one is predicted from: a cubic in 1/p. Polynomials of higher degree
-# oscillate where the norms of a grid are far apart.
+# Degree of the polynomial in 1/p. Measured on three data sets of scikit-learn, 84 points each:
+# degrees 1 to 4 take 142 to 159 evaluations in all; from the last solution, degree 0, 181 to 203.
 _DEGREE = 3
 # Weights below rounding have no logarithm to extrapolate.
 _LEAST_LOG = np.log(ACCUMULATED)

@@ -25,21 +25,23 @@ from ..domains import Array, ConicForm, Domain
 # A stalled interior-point method still gives a useful point; the certificate of the outer
 # problem, not the status here, decides what is accepted.
 USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
-# Tolerance of Clarabel, whose own default is 1e-8: the outer problem converges quadratically only
-# if its steps are exact.
+# Tolerance of Clarabel, whose own default is 1e-8: the outer method converges quadratically only
+# if its steps are exact. At 1e-12 Clarabel stalls more often.
 _TOLERANCE = 1e-10
-# Newton steps that polish a solution; they converge quadratically from the square root of the
-# tolerance, so few are taken.
+# Most Newton steps that polish a solution. They converge quadratically from the square root of the
+# tolerance: three are usually enough, more are needed where weights leave one by one.
 _POLISHING_STEPS = 8
 # Longest relative step of a weight in the polishing. Its expansion in log x is good for small
 # steps only, and a weight that would fall by more is on its way to zero.
 _LONGEST_STEP = 0.5
-# Weights within this part of their lower bounds are held there in the polishing.
+# Weights within this part of their lower bounds are held there in the polishing: more than the
+# error that the interior-point method leaves in x.
 _AT_BOUND = 1e-3
-# Weights that an interior-point method leaves below this part of the largest one are zero: the
-# square root of its tolerance, and a thousandth.
+# Weights that it leaves below this part of the largest one are zero: far above its tolerance, far
+# below weights that matter to a tolerance of the outer problem.
 _ZERO = 1e-8
-# From so many kernels on, and up to this part of their number, a low rank pays.
+# From so many kernels on, and for a rank up to this part of their number, the sparse form of low
+# rank has fewer entries and pays for its factorisation.
 _MANY = 100
 _LOW = 0.5
 # Diagonal entries below n times this part of the largest are rounding, or the ridge of ACCUMULATED
@@ -300,17 +302,7 @@ def _polish(
             break
         best, least = x, size
         bend, border = multiplier * curvature[free] * y**2, gradient[free] * y
-        if low_rank is None or not bend.all():
-            n_free = len(y)
-            system = np.zeros((n_free + 1, n_free + 1))
-            system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
-            system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
-            system[-1, :-1] = system[:-1, -1] = border
-            step = _solve(system, residual)[:-1]
-        else:
-            both = np.column_stack([residual[:-1], border])
-            plain, own = low_rank.solve(bend, y, free, both).T
-            step = plain - own * ((border @ plain - residual[-1]) / (border @ own))
+        step = _step(quadratic, low_rank, y, free, bend, border, residual)
         x = x.copy()
         leaving = step <= -_LONGEST_STEP
         if leaving.any() and not curvature.any():
@@ -325,6 +317,31 @@ def _polish(
             break
         x = domain.onto_boundary(x)
     return best
+
+
+def _step(
+    quadratic: Array,
+    low_rank: LowRank | None,
+    y: Array,
+    free: NDArray[np.bool_],
+    bend: Array,
+    border: Array,
+    residual: Array,
+) -> Array:
+    """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered."""
+    if low_rank is not None and bend.all():
+        try:
+            plain, own = low_rank.solve(bend, y, free, np.column_stack([residual[:-1], border])).T
+            step: Array = plain - own * ((border @ plain - residual[-1]) / (border @ own))
+            return step
+        except np.linalg.LinAlgError:
+            pass  # bend, of order y^p, is too close to zero for the small system
+    n_free = len(y)
+    system = np.zeros((n_free + 1, n_free + 1))
+    system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
+    system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
+    system[-1, :-1] = system[:-1, -1] = border
+    return _solve(system, residual)[:-1]
 
 
 def _solve(system: Array, residual: Array) -> Array:
