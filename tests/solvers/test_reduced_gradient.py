@@ -81,7 +81,7 @@ def best_pair(loss, prices):
 
 def at(shares, gradient, value=1.0):
     shares, gradient = np.array(shares, dtype=float), np.array(gradient, dtype=float)
-    return _Point(shares, Value(shares, value, -gradient), gradient)
+    return _Point(shares, value, gradient, Value(shares, value, -gradient))
 
 
 def test_the_direction_is_the_reduced_gradient_where_that_leads_into_the_simplex():

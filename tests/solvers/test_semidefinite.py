@@ -116,15 +116,21 @@ def approximate_value(loss, weights):
     return problem.value * scale
 
 
+def twelve_samples(n_classes, learns_reg, weighted, rank=None):
+    """A problem small enough for the literal programs."""
+    sample_weight = np.random.default_rng(1).uniform(0.5, 2.0, 12) if weighted else None
+    matrices = random_gram_matrices(3, 12, rank=rank)
+    loss = square_loss(matrices, n_classes, 0.2, sample_weight=sample_weight)
+    return joint(loss) if learns_reg else loss
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("learns_reg", [False, True], ids=["λ given", "λ learnt"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.filterwarnings("ignore::UserWarning:cvxpy")
 def test_the_literal_exact_programs(n_classes, learns_reg, weighted):
     """(8), (29), (41) and (45) with a matrix for each class."""
-    sample_weight = np.random.default_rng(1).uniform(0.5, 2.0, 12) if weighted else None
-    loss = square_loss(random_gram_matrices(3, 12), n_classes, 0.2, sample_weight=sample_weight)
-    loss = joint(loss) if learns_reg else loss
+    loss = twelve_samples(n_classes, learns_reg, weighted)
     value = literal_optimum(loss, [[k] for k in range(loss.targets.shape[1])])
     primal = SDP().solve(loss, Simplex(), tol=1e-9).certificate.primal
     assert primal == pytest.approx(value, rel=1e-6)
@@ -136,10 +142,7 @@ def test_the_literal_exact_programs(n_classes, learns_reg, weighted):
 @pytest.mark.filterwarnings("ignore::UserWarning:cvxpy")
 def test_the_literal_approximate_programs(n_classes, learns_reg, weighted):
     """(32) and (45): the optimum, its weights, and an optimum of (29) that is smaller."""
-    sample_weight = np.random.default_rng(1).uniform(0.5, 2.0, 12) if weighted else None
-    matrices = random_gram_matrices(3, 12, rank=4)
-    loss = square_loss(matrices, n_classes, 0.2, sample_weight=sample_weight)
-    loss = joint(loss) if learns_reg else loss
+    loss = twelve_samples(n_classes, learns_reg, weighted, rank=4)
     value = literal_optimum(loss, [list(range(n_classes))])
     found = SDPApprox().solve(loss, Simplex(), tol=1e-9)
     assert found.status == "the single constraint (32) is an approximation"
@@ -238,6 +241,6 @@ def test_problems_that_do_not_fit_are_refused(solver, monkeypatch):
         refuse_unfit(solver, large)
     refuse_unfit(type(solver)(force=True), large)
     refuse_unfit(solver, Problem(small, Simplex(), 1e-6))
-    monkeypatch.setattr("manykernels.solvers.papers._expensive.available_memory", lambda: 1000)
+    monkeypatch.setattr("manykernels.solvers._needs.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"force=True.*solver='newton'"):
         refuse_unfit(solver, Problem(small, Simplex(), 1e-6))

@@ -34,22 +34,16 @@
 from ..losses.base import Certificate
 from .base import SOLVERS, Problem, Solver, as_solver, refuse_unfit
 from .certificate import certify
-from .columns import Coordinate, Interleaved
+from .columns.coordinate import Coordinate
+from .columns.interleaved import Interleaved
 from .newton import Newton
-from .papers import (
-    QCQP,
-    SDP,
-    SILP,
-    SIP,
-    SMOMKL,
-    Analytic,
-    Dual,
-    ReducedGradient,
-    SDPApprox,
-    TikhonovSolution,
-    tikhonov,
-    tikhonov_strength,
-)
+from .papers.analytic import Analytic
+from .papers.dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
+from .papers.qcqp import QCQP
+from .papers.reduced_gradient import ReducedGradient
+from .papers.semidefinite import SDP, SDPApprox
+from .papers.sip import SILP, SIP
+from .papers.smo_mkl import SMOMKL
 from .path import PAPER_NORMS, GridPoint, walk_grid
 from .run import Progress, Solution
 

@@ -184,13 +184,9 @@ def refuse_unfit(solver: Solver, problem: Problem) -> None:
 class HasKernels(Protocol):
     """What :func:`refuse_indefinite` asks of a loss."""
 
-    def kernel_weights(self, weights: Array) -> Array:
-        """Those of the weights that belong to kernels."""
-        ...
+    def kernel_weights(self, weights: Array) -> Array: ...
 
-    def kernel(self, which: int) -> Array:
-        """The matrix that a weight belongs to."""
-        ...
+    def kernel(self, which: int) -> Array: ...
 
 
 def refuse_indefinite(

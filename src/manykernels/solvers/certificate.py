@@ -25,14 +25,8 @@ from ..losses.base import Certificate, Evaluation
 class Bound:
     """A lower bound on the minimum of F over a domain; bounds compare by their value.
 
-    Attributes
-    ----------
-    value : float
-    dual : ndarray of shape (n_samples, n_outputs) or None
-        Dual variables α that prove it, where they are known.
-    constant : float
-        c of the plane of α, or less. The same α proves ``c − σ(g(α))`` over another domain, or
-        with the gains of other kernels.
+    `dual` are the dual variables α that prove it, where they are known, and `constant` is c of
+    their plane or less: the same α proves ``c − σ(g(α))`` with the gains of other kernels.
     """
 
     value: float = float("-inf")
@@ -62,32 +56,10 @@ def plane(point: Evaluation) -> tuple[float, Array]:
 def certify(
     evaluation: Evaluation, domain: Domain, tol: float, bound: Bound = NO_BOUND
 ) -> Certificate:
-    """Certificate of the weights of `evaluation`, by the better of its own bound and `bound`.
+    """Certificate of the weights of `evaluation`, to be compared with the relative gap `tol`.
 
-    Gains with errors ε_j move the bound by no more than ``σ_B(ε)``; that is part of the rounding
-    error of the certificate.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The loss at the weights.
-    domain : Domain
-    tol : float
-        The relative gap asked for.
-    bound : Bound, optional
-        A bound that is known from other weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manykernels import KernelStack
-    >>> from manykernels.domains import lp_domain
-    >>> from manykernels.losses import SquareLoss
-    >>> from manykernels.solvers import certify
-    >>> stack = KernelStack.from_arrays(np.eye(4)[None])
-    >>> point = SquareLoss(stack, np.array([[1.0], [1], [-1], [-1]]), 1.0).evaluate(np.ones(1))
-    >>> certify(point, lp_domain(2), tol=1e-6).converged
-    True
+    `bound` is what is known of the minimum from other weights; the better bound counts. Gains
+    with errors ε_j move a bound by no more than ``σ_B(ε)``, which is part of the rounding error.
     """
     best = max(Bound.of(evaluation, domain), bound)
     rounding = evaluation.rounding + domain.support(evaluation.gain_errors)

@@ -70,18 +70,9 @@ _LEAST_LEVEL = 1e-3
 
 @dataclass(frozen=True)
 class Model:
-    """The model at one point; see the module.
+    """The model at one point.
 
-    Attributes
-    ----------
-    point : Evaluation
-    domain : Domain
-    quadratic : ndarray of shape (n_kernels, n_kernels)
-        ``C^½ Q C^½``, times `scale`.
-    lower : ndarray of shape (n_kernels,)
-        Least weights of a step.
-    scale : float
-        Factor of the curvatures.
+    `quadratic` is ``C^½ Q C^½``, times `scale`; `lower` are the least weights of a step.
     """
 
     point: Evaluation

@@ -29,15 +29,8 @@ from .certificate import NO_BOUND, Bound, certify
 class Progress:
     """One outer iteration, as shown to observers and kept in the history.
 
-    Attributes
-    ----------
-    iteration : int
-        0 for the weights that the solver starts from.
-    n_inner_solves : int
-        Inner problems solved so far: factorisations of an m×m matrix, support vector machines, or
-        for solvers by columns sweeps over the samples.
-    certificate : Certificate
-        Of the best weights so far.
+    `n_inner_solves` counts the inner problems solved so far: factorisations of an m×m matrix,
+    support vector machines, or for solvers by columns sweeps over the samples.
     """
 
     iteration: int
@@ -58,20 +51,10 @@ Observer = Callable[[Progress], bool | None]
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights, and the proof of how good they are.
+    """Weights, the loss there, and the proof of how good they are.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_kernels,)
-    certificate : Certificate
-    evaluation : Evaluation
-        The loss at the weights.
-    n_iter : int
-        Length of the history: outer iterations and the start.
-    n_inner_solves : int
-    history : list of Progress
-    status : str
-        What the solver has to say about its end beyond the certificate, or empty.
+    `n_iter` is the length of the history, outer iterations and the start. `status` is what the
+    solver has to say about its end beyond the certificate, or empty.
     """
 
     weights: Array
@@ -86,15 +69,7 @@ class Solution:
 class Run:
     """The history of a solver, the best weights seen and the best lower bound proved.
 
-    Parameters
-    ----------
-    domain : Domain
-    tol : float
-        Relative gap at which to stop.
-    max_iter : int
-        Most outer iterations after the start.
-    observer : callable, optional
-        See the module.
+    It is to end at the relative gap `tol`, or after `max_iter` outer iterations after the start.
     """
 
     def __init__(

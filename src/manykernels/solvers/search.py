@@ -46,29 +46,11 @@ _WORTHWHILE = 0.3
 
 
 class Search:
-    """One iteration from `point`; see the module.
+    """One iteration from `point`, until it is good enough to the relative gap `tol`.
 
-    Parameters
-    ----------
-    loss : Loss
-    domain : Domain
-    point : Evaluation
-        Where to start.
-    cuts : Cuts
-        Planes at points seen, that of `point` among them; rejected trials add theirs.
-    tol : float
-        Relative gap that is good enough.
-    scale : float
-        Factor of the curvatures of the model.
-
-    Attributes
-    ----------
-    n_solves : int
-        Evaluations of the loss so far.
-    bound : Bound
-        The best lower bound that mixtures of cuts have proved.
-    next_scale : float
-        Factor of the curvatures for the next iteration.
+    `cuts` holds planes at points seen, that of `point` among them; rejected trials add theirs.
+    Afterwards `n_solves` is the number of evaluations of the loss, `bound` the best lower bound
+    that mixtures of cuts have proved, and `next_scale` the `scale` of curvatures to go on with.
     """
 
     def __init__(

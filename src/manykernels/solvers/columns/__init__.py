@@ -11,8 +11,3 @@ columns the kernels keep (`cache_bytes`).
 
 What they share is in ``_base``; ``_guide`` is the smaller problem that guides the first.
 """
-
-from .coordinate import Coordinate
-from .interleaved import Interleaved
-
-__all__ = ["Coordinate", "Interleaved"]

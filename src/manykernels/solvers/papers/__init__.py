@@ -1,8 +1,8 @@
 """The programs of the papers, as solvers of the same problem.
 
-They are here to compare with and to reproduce published results; all find the minimum that the
-default solver finds, most of them more slowly. Papers are named as in the table, numbers in
-parentheses are their equations.
+They are here to compare with and to reproduce published results. All but "sdp-approx" have the
+minimum of the default solver, and most take longer. Numbers in parentheses are equations of the
+papers.
 
 | solver | method | paper | module |
 |---|---|---|---|
@@ -14,8 +14,7 @@ parentheses are their equations.
 | ``"sdp"``, ``"sdp-approx"`` | semidefinite programs | Ye 2008 | ``semidefinite`` |
 | ``"smo-mkl"`` | pair steps on the dual without weights | Vishwanathan et al. 2010 | ``smo_mkl`` |
 
-``_expensive`` estimates what the last three take, ``_central_path`` is the interior-point method
-of the semidefinite programs.
+``_central_path`` is the interior-point method of the semidefinite programs.
 
 Examples
 --------
@@ -25,26 +24,3 @@ Examples
 >>> for solver in ("silp", "reduced-gradient", "qcqp", "sdp"):
 ...     assert MKFDA(p=1, reg=1.0, solver=solver, tol=1e-3).fit(X, y).certificate_.converged
 """
-
-from .analytic import Analytic
-from .dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
-from .qcqp import QCQP
-from .reduced_gradient import ReducedGradient
-from .semidefinite import SDP, SDPApprox
-from .sip import SILP, SIP
-from .smo_mkl import SMOMKL
-
-__all__ = [
-    "QCQP",
-    "SDP",
-    "SILP",
-    "SIP",
-    "SMOMKL",
-    "Analytic",
-    "Dual",
-    "ReducedGradient",
-    "SDPApprox",
-    "TikhonovSolution",
-    "tikhonov",
-    "tikhonov_strength",
-]

@@ -31,12 +31,11 @@ from ..._rounding import ACCUMULATED, ROUNDING
 from ...domains import Array, Domain, Simplex
 from ...losses.base import Loss, Outline
 from ...losses.program import DualProgram, HasDualProgram
-from .._needs import dual_program, on_a_simplex
+from .._needs import Expensive, affordable, dual_program, on_a_simplex
 from ..base import Need, start_or_uniform
 from ..certificate import NO_BOUND, Bound
 from ..quadratic import clarabel_settings
 from ..run import Run
-from ._expensive import Expensive, affordable
 
 # Tolerance of Clarabel, whose own default is 1e-8: weights have the square root of its errors.
 _TOLERANCE = 1e-9
@@ -54,12 +53,10 @@ class QCQP(Expensive, name="qcqp"):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from manykernels import MKSVC
-    >>> from manykernels.solvers import QCQP
+    >>> from manykernels import MKFDA, MKSVC
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = MKSVC(p=1, solver=QCQP(), tol=1e-5).fit(X[50:], y[50:])
-    >>> model.certificate_.converged
-    True
+    >>> for estimator in (MKFDA(p=1, solver="qcqp"), MKSVC(p=1, solver="qcqp", tol=1e-4)):
+    ...     assert estimator.fit(X[:, 1:], y).certificate_.converged
     """
 
     needs: ClassVar[tuple[Need, ...]] = (dual_program, on_a_simplex, affordable)

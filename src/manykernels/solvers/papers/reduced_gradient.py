@@ -142,12 +142,9 @@ class _Point:
     """F at some shares, and its gradient there."""
 
     shares: Array
-    evaluation: Evaluation
+    value: float
     gradient: Array
-
-    @property
-    def value(self) -> float:
-        return self.evaluation.value
+    evaluation: Evaluation
 
     def slope(self, direction: Array) -> float:
         return float(self.gradient @ direction)
@@ -166,7 +163,7 @@ class _LossOfShares:
         # Rounding errors would add up over many steps.
         shares = shares / shares.sum()
         evaluation = self.loss.evaluate(shares / self.prices)
-        return _Point(shares, evaluation, -evaluation.gains / self.prices)
+        return _Point(shares, evaluation.value, -evaluation.gains / self.prices, evaluation)
 
     def count(self) -> int:
         """Evaluations since this was last asked."""

@@ -35,11 +35,10 @@ from ..._rounding import ROUNDING
 from ...domains import Array, Domain
 from ...losses.base import Loss, Outline
 from ...losses.square import SquareLoss
-from .._needs import on_a_simplex, square_loss
+from .._needs import Expensive, affordable, on_a_simplex, square_loss
 from ..base import Need
 from ..run import Run
 from ._central_path import CentralPath
-from ._expensive import Expensive, affordable
 
 # Proven distance to the optimum of (32), relative to it, at which its solver stops, and above
 # which the status tells the distance.
@@ -56,7 +55,10 @@ _MINUTES_PER_FLOP = 25 * 1e-12
 class SDP(Expensive, name="sdp"):
     """Semidefinite program of Ye 2008, one constraint per class, p = 1: (8), (29), (41).
 
-    Large problems are refused unless ``force=True``.
+    Parameters
+    ----------
+    force : bool, default=False
+        As for :class:`QCQP`.
 
     Examples
     --------

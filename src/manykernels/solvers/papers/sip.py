@@ -80,8 +80,8 @@ class SIP(Solver, name="sip"):
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
     >>> from manykernels.solvers import SIP
-    >>> X, y = load_iris(return_X_y=True)
-    >>> MKFDA(p=1, solver=SIP(eps=1e-4), tol=1e-2).fit(X, y).certificate_.converged
+    >>> model = MKFDA(p=1, solver=SIP(eps=1e-4), tol=1e-2).fit(*load_iris(return_X_y=True))
+    >>> model.certificate_.converged
     True
     """
 

@@ -39,10 +39,9 @@ from ...domains import Array, Domain, LpBall
 from ...losses import BoxLoss
 from ...losses.base import Loss, Outline
 from ...losses.box_ascent import InexactBoxPoint
-from .._needs import box_loss, fixed_regularization, smooth_norm
+from .._needs import Expensive, affordable, box_loss, fixed_regularization, smooth_norm
 from ..base import Need, start_or_uniform
 from ..run import Run
-from ._expensive import Expensive, affordable
 
 # Measured: a step reads the columns of two variables of all kernels from memory, a nanosecond per
 # number; and for the usual number of sweeps of m steps, with four such reads each.
