@@ -168,7 +168,7 @@ def test_the_start_of_a_program_with_a_sum_is_feasible():
     np.testing.assert_allclose(ascent.products, kernels.apply(ascent.dual), atol=1e-12)
 
 
-def test_the_update_is_that_of_kloft_at_pace_one():
+def test_without_relaxation_the_update_is_that_of_kloft():
     weights, gains = np.array([0.5, 0.3, 0.0, 0.2]), np.array([1.0, 2.0, 5.0, 0.0])
     for p in (1.0, 1.5):
         domain = lp_domain(p)
@@ -181,7 +181,7 @@ def test_the_update_is_that_of_kloft_at_pace_one():
     assert relaxed_update(weights, np.zeros(4), lp_domain(2), 1.8) is weights
 
 
-def test_the_pace_falls_where_machines_lag_or_the_loss_rises():
+def test_relaxation_falls_where_machines_lag_or_the_loss_rises():
     loss = machine("hinge", gram_matrices(30))
     weights = np.full(4, 0.25)
     exact = loss.evaluate(weights)

@@ -154,7 +154,7 @@ def test_kernels_that_do_not_help_vanish_exactly_and_several_in_one_iteration():
     assert solution.weights.sum() == pytest.approx(1.0, abs=1e-15)
 
 
-def test_a_tiny_weight_does_not_bar_the_way():
+def test_a_tiny_weight_does_not_stop_the_method():
     """Until the third share has vanished, F changes by less than its rounding."""
     loss = Parabola([1.0, 1.0, 1.0], [0.2, 0.8, -5.0])
     start = np.array([0.9 - 1e-17, 0.1, 1e-17])

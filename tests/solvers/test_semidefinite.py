@@ -153,7 +153,7 @@ def test_the_literal_approximate_programs(n_classes, learns_reg, weighted):
 
 
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
-def test_kernels_without_any_gain_are_no_obstacle(solver):
+def test_kernels_without_any_gain(solver):
     usual = square_loss(random_gram_matrices(2, 20), 3)
     nothing = square_loss(np.zeros((2, 20, 20)), 3, normalize=None)
     assert solver.solve(nothing, Simplex()).certificate.gap == 0.0
@@ -180,7 +180,7 @@ def test_for_two_classes_there_is_nothing_to_approximate():
 
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_unit_of_targets_is_of_no_account(solver, scale):
+def test_the_unit_of_targets_does_not_matter(solver, scale):
     loss = square_loss(random_gram_matrices(4, 30), 3)
     scaled = SquareLoss(loss.kernels, scale * loss.targets, loss.reg)
     usual = solver.solve(loss, Simplex())
@@ -220,7 +220,7 @@ def test_limits_and_observers_leave_an_honest_certificate():
 
 
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
-def test_an_unreachable_tolerance_ends_with_a_word(solver):
+def test_an_unreachable_tolerance_ends_with_a_status(solver):
     loss = square_loss(random_gram_matrices(4, 20), 2, reg=1e-3)
     solution = solver.solve(loss, Simplex(), tol=1e-300)
     assert solution.certificate.rel_gap < 1e-11

@@ -1,19 +1,6 @@
 """One iteration of Newton's method: from a point to one where F is lower.
 
-Four ideas in turn; the first that succeeds ends the iteration.
-
-1. **Newton step.** The minimiser of the quadratic model
-   (:mod:`~manykernels.solvers.model`), accepted if F falls enough: :func:`improves`.
-2. **Analytic update** (:mod:`~manykernels.solvers.updates`). It never raises F and does not use
-   second derivatives, which helps where λ is so small that they are mostly rounding error.
-3. **Cuts.** The planes at all points seen, rejected ones too, lie below F. Minimising their
-   maximum plus the quadratic gives the next trial; every rejected trial adds a plane. Curvatures
-   shrink after some trials, as the planes know more by then than the curvature of one side of a
-   kink. The multipliers of the planes prove a lower bound, which may show that the point is good
-   enough where its own gap does not. Support vector machines with a small C need this: there F
-   has many kinks and little curvature.
-4. **Lowest trial.** If no trial lowers F as much as a step should, the lowest one that lowers it
-   at all.
+Four ideas in turn, each a method of :class:`Search`; the first that succeeds ends the iteration.
 """
 
 from __future__ import annotations
@@ -80,12 +67,18 @@ class Search:
         return None
 
     def _newton_step(self) -> Evaluation | None:
+        """The minimiser of the quadratic model, if F falls enough there: :func:`improves`."""
         accepted = self._attempt(soften=False)
         if accepted is not None:
             self.next_scale = self._model.next_scale(accepted)
         return accepted
 
     def _analytic_step(self) -> Evaluation | None:
+        """The analytic update, :mod:`~manykernels.solvers.updates`.
+
+        It never raises F and does not use second derivatives, which helps where λ is so small
+        that they are mostly rounding error.
+        """
         with np.errstate(divide="ignore"):
             log_weights = np.log(self._point.weights)
         updated = self._evaluate(
@@ -99,6 +92,14 @@ class Search:
         return None
 
     def _cut_steps(self) -> Evaluation | None:
+        """Minimisers of the greatest of the cuts plus the quadratic.
+
+        The planes at all points seen, rejected ones too, lie below F; every rejected trial adds
+        one. Curvatures shrink after some trials, as the planes know more by then than the
+        curvature of one side of a kink. The multipliers of the planes prove a lower bound, which
+        may show that the point is good enough where its own gap does not. Support vector machines
+        with a small C need this: there F has many kinks and little curvature.
+        """
         for trial in range(1, _MOST_TRIALS):
             if self._aim_above_cuts():
                 return self._point
@@ -108,6 +109,7 @@ class Search:
         return self._point if self._aim_above_cuts() else None
 
     def _lowest_trial(self) -> Evaluation | None:
+        """The lowest trial that lowers F at all, though less than a step should."""
         lowest = self._lowest
         lower = lowest is not None and lowest.value < self._point.value - self._point.slack
         return lowest if lower else None

@@ -16,8 +16,9 @@ from ...domains import Array, Domain
 from ...losses.base import Evaluation, Loss
 from ..base import Solver
 
-#: ω of the relaxed update. Steps of almost twice the length of the plain update take about half of
-#: the sweeps where nothing else moves the weights; 2 is where they need not converge.
+#: ω of the relaxed update. Measured on nine small machines: 1.8 and 1.5 take 71 rounds of
+#: :class:`Interleaved`, 1 takes 99 and 1.95 takes 90; from 2 on they need not converge. Sweeps of
+#: :class:`Coordinate` are decided by its blocks and its guide: 1 to 1.95 alike.
 RELAXATION = 1.8
 
 Point = TypeVar("Point", bound=Evaluation)

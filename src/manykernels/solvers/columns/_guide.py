@@ -15,15 +15,14 @@ from ...losses.base import Evaluation
 from ...losses.tilted import TiltedLoss
 from ..newton import Newton
 
-# Relative gap of the small problems: the default of all solvers. Looser ones would save steps of a
-# problem that costs next to nothing.
+# Relative gap of the small problems: the default of all solvers; they cost next to nothing.
 _TOL = 1e-6
 # Fewer rows than this say too little about the weights for all.
 _LEAST_ROWS = 50
-# Steps of the weights below this part of them show rounding and inexact gains, no curvature.
+# Steps of the weights below this part of them show rounding and inexact gains, no curvature; and
+# most change of the scale of the model from one step to the next, as the gains of unfinished
+# sweeps are inexact. Sweeps of small problems are the same from 1e-6 to 1e-2 and from 1.2 to 5.
 _LEAST_STEP = 1e-4
-# Most change of the scale of the model from one step to the next: gains of unfinished sweeps are
-# not exact, and neither is the curvature they show.
 _MOST_RESCALING = 2.0
 
 

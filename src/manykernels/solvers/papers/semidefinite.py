@@ -55,17 +55,14 @@ _MINUTES_PER_FLOP = 25 * 1e-12
 class SDP(Expensive, name="sdp"):
     """Semidefinite program of Ye 2008, one constraint per class, p = 1: (8), (29), (41).
 
-    Parameters
-    ----------
-    force : bool, default=False
-        As for :class:`QCQP`.
+    Large problems are refused unless ``force=True``.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
-    >>> X, y = load_iris(return_X_y=True)
-    >>> MKFDA(p=1, reg="joint", solver="sdp").fit(X, y).certificate_.converged
+    >>> model = MKFDA(p=1, reg="joint", solver="sdp").fit(*load_iris(return_X_y=True))
+    >>> model.certificate_.converged
     True
     """
 
