@@ -14,7 +14,6 @@ import numpy as np
 
 from ...domains import Array, Domain
 from ...losses.base import Evaluation, Loss
-from ..base import Solver
 
 #: ω of the relaxed update. Measured on nine small machines: 1.8 and 1.5 take 71 rounds of
 #: :class:`Interleaved`, 1 takes 99 and 1.95 takes 90; from 2 on they need not converge. Sweeps of
@@ -22,16 +21,6 @@ from ..base import Solver
 RELAXATION = 1.8
 
 Point = TypeVar("Point", bound=Evaluation)
-
-
-class ColumnSolver(Solver):
-    """A solver that needs a few columns of the kernels at a time.
-
-    Its `cache_bytes` is the memory for kernel columns that are kept between iterations, where an
-    estimator computes them from a table.
-    """
-
-    by_columns = True
 
 
 def weights_are_free(loss: Loss, domain: Domain) -> bool:

@@ -26,15 +26,15 @@ from ...losses import SquareLoss
 from ...losses.base import Loss
 from ...losses.inexact import BlockAscent, InexactEvaluation
 from .._needs import fixed_regularization, square_loss
-from ..base import Need, start_or_uniform
+from ..base import Need, Solver, start_or_uniform
 from ..run import Run
 from ..updates import relaxed_update
-from ._base import RELAXATION, ColumnSolver, settled, weights_are_free
+from ._base import RELAXATION, settled, weights_are_free
 from ._guide import Guide
 
 
 @dataclass(frozen=True)
-class Coordinate(ColumnSolver, name="coordinate"):
+class Coordinate(Solver, name="coordinate"):
     """Block coordinate ascent, for kernels that do not fit into memory.
 
     Parameters
@@ -67,6 +67,7 @@ class Coordinate(ColumnSolver, name="coordinate"):
     start_rows: int = 1500
     random_state: int = 0
 
+    by_columns = True
     needs: ClassVar[tuple[Need, ...]] = (square_loss, fixed_regularization)
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:

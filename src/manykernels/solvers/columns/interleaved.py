@@ -25,14 +25,14 @@ from ...losses import BoxLoss
 from ...losses.base import Loss
 from ...losses.box_ascent import BoxAscent, InexactBoxPoint
 from .._needs import box_loss, fixed_regularization
-from ..base import Need, start_or_uniform
+from ..base import Need, Solver, start_or_uniform
 from ..run import Run
 from ..updates import relaxed_update
-from ._base import RELAXATION, ColumnSolver, settled, weights_are_free
+from ._base import RELAXATION, settled, weights_are_free
 
 
 @dataclass(frozen=True)
-class Interleaved(ColumnSolver, name="interleaved"):
+class Interleaved(Solver, name="interleaved"):
     """Working sets of a support vector machine and closed-form weights in turn, any p ≥ 1.
 
     Parameters
@@ -58,6 +58,7 @@ class Interleaved(ColumnSolver, name="interleaved"):
     working_set: int = 2000
     cache_bytes: int = 2**31
 
+    by_columns = True
     needs: ClassVar[tuple[Need, ...]] = (box_loss, fixed_regularization)
     # Rounds, each far cheaper than a machine solved to the end.
     default_max_iter = 2000
