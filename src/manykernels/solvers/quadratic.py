@@ -75,11 +75,7 @@ def minimize_quadratic(
 
 
 def minimize_above_planes(
-    linear: Array,
-    quadratic: Array,
-    domain: Domain,
-    lower: Array,
-    planes: tuple[Array, Array],
+    linear: Array, quadratic: Array, domain: Domain, lower: Array, planes: tuple[Array, Array]
 ) -> tuple[Array, Array] | None:
     """``argmin_x linear·x + ½ xᵀ quadratic x + max_r (constants_r − slopes_r·x)`` over the same.
 

@@ -41,13 +41,7 @@ class Search:
     """
 
     def __init__(
-        self,
-        loss: Loss,
-        domain: Domain,
-        point: Evaluation,
-        cuts: Cuts,
-        tol: float,
-        scale: float,
+        self, loss: Loss, domain: Domain, point: Evaluation, cuts: Cuts, tol: float, scale: float
     ) -> None:
         self._loss, self._domain, self._tol = loss, domain, tol
         self._point, self._cuts = point, cuts

@@ -52,9 +52,9 @@ class QCQP(Expensive, name="qcqp"):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA, MKSVC
-    >>> X, y = load_iris(return_X_y=True)
+    >>> from sklearn import datasets
+    >>> X, y = datasets.load_iris(return_X_y=True)
     >>> for estimator in (MKFDA(p=1, solver="qcqp"), MKSVC(p=1, solver="qcqp", tol=1e-4)):
     ...     assert estimator.fit(X[::3], y[::3]).certificate_.converged
     """
