@@ -41,8 +41,8 @@ class Cuts:
     def __len__(self) -> int:
         return len(self._constants)
 
-    def add(self, point: Evaluation) -> tuple[float, Array]:
-        """Add the plane at `point` and return it."""
+    def add(self, point: Evaluation) -> None:
+        """Add the plane at `point`."""
         constant, slope = plane(point)
         self._constants.append(constant)
         self._slopes.append(slope)
@@ -50,7 +50,6 @@ class Cuts:
         if self._most is not None:
             for kept in (self._constants, self._slopes, self._duals):
                 del kept[: -self._most]
-        return constant, slope
 
     @property
     def constants(self) -> Array:

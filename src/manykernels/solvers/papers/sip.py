@@ -97,8 +97,8 @@ class SIP(Solver, name="sip"):
         cuts = Cuts()
         least, bound = -np.inf, NO_BOUND
         while not run.record(point, bound=bound) and not _rise(point, least) <= eps:
-            master.add_cut(*cuts.add(point))
-            weights, least, multipliers, failure = master.solve(point.weights)
+            cuts.add(point)
+            weights, least, multipliers, failure = master.solve(cuts, point.weights)
             if failure:
                 return f"the master problem with {len(cuts)} cuts ended as {failure}"
             bound = cuts.bound(multipliers, domain)
@@ -129,10 +129,11 @@ def _rise(point: Evaluation, least: float) -> float:
 
 
 class _Master(Protocol):
-    def add_cut(self, constant: float, slope: Array) -> None: ...
+    def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
+        """Weights, ζ, multipliers of the cuts, and what went wrong if anything did.
 
-    def solve(self, current: Array) -> tuple[Array, float, Array, str]:
-        """Weights, ζ, multipliers of the cuts, and what went wrong if anything did."""
+        `cuts` are those of the last call and more, `current` are the weights of the last one.
+        """
         ...
 
 
@@ -148,7 +149,6 @@ class _LinearMaster:
     def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
         import highspy  # slow to import, and most users never need it
 
-        self._n = n_kernels
         self._size = abs(size) or 1.0
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -172,11 +172,11 @@ class _LinearMaster:
     ) -> None:
         self._highs.addRow(lower, upper, len(columns), columns.astype(np.int32), values)
 
-    def add_cut(self, constant: float, slope: Array) -> None:
-        row = np.concatenate([[1.0], slope / self._size])
-        self._add_row(constant / self._size, np.inf, np.arange(1 + self._n), row)
-
-    def solve(self, current: Array) -> tuple[Array, float, Array, str]:
+    def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
+        n_known = self._highs.getNumRow() - self._n_fixed_rows
+        for constant, slope in zip(cuts.constants[n_known:], cuts.slopes[n_known:], strict=True):
+            row = np.concatenate([[1.0], slope / self._size])
+            self._add_row(constant / self._size, np.inf, np.arange(len(row)), row)
         self._highs.run()
         status = self._highs.getModelStatus()
         solution = self._highs.getSolution()
@@ -191,29 +191,26 @@ class _QuadraticMaster:
 
     def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
         self._domain = domain
-        self._n = n_kernels
         self._size = abs(size) or 1.0
-        self._constants: list[float] = []
-        self._slopes: list[Array] = []
 
-    def add_cut(self, constant: float, slope: Array) -> None:
-        self._constants.append(constant / self._size)
-        self._slopes.append(slope / self._size)
-
-    def solve(self, current: Array) -> tuple[Array, float, Array, str]:
-        best, least, shares = current, np.inf, np.zeros(len(self._constants))
+    def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
+        constants, slopes = cuts.constants / self._size, cuts.slopes / self._size
+        best, least, shares = current, np.inf, np.zeros(len(constants))
         for _ in range(_MOST_EXPANSIONS):
-            weights, multipliers, failure = self._solve_expansion(current)
+            weights, multipliers, failure = self._solve_expansion(constants, slopes, current)
             if failure or not weights.any():
                 break
             current = self._domain.onto_boundary(weights)
-            greatest = float(np.max(self._constants - np.array(self._slopes) @ current))
+            greatest = float(np.max(constants - slopes @ current))
             if greatest >= least - _LEAST_FALL * abs(least):
                 break
             best, least, shares = current, greatest, multipliers
         return best, least * self._size, shares, "" if least < np.inf else failure
 
-    def _solve_expansion(self, current: Array) -> tuple[Array, Array, str]:
+    def _solve_expansion(
+        self, constants: Array, slopes: Array, current: Array
+    ) -> tuple[Array, Array, str]:
+        """Weights, multipliers of the cuts, and what went wrong, for one expansion."""
         expansion = self._domain.onto_boundary(np.maximum(current, _LEAST_WEIGHT))
         level = self._domain.level_set(expansion)
         assert level is not None
@@ -221,16 +218,16 @@ class _QuadraticMaster:
         unit = 1.0 / np.sqrt(curvature)  # β = unit · z
         radius = float(np.linalg.norm(gradient * unit))
         center = expansion / unit - gradient * unit
-        n, n_cuts = self._n, len(self._constants)
+        n_cuts, n = slopes.shape
         # Rows: cuts, z ≥ 0, ‖z − center‖ ≤ radius. Columns: ζ, z.
-        cuts = np.column_stack([-np.ones(n_cuts), -np.array(self._slopes) * unit])
+        cuts = np.column_stack([-np.ones(n_cuts), -slopes * unit])
         signs = sparse.hstack([sparse.csc_matrix((n, 1)), -sparse.eye(n)])
         ball = sparse.vstack([sparse.csc_matrix((1, n + 1)), signs])
         result = clarabel.DefaultSolver(
             sparse.csc_matrix((n + 1, n + 1)),
             np.concatenate([[1.0], np.zeros(n)]),
             sparse.vstack([cuts, signs, ball], format="csc"),
-            np.concatenate([-np.array(self._constants), np.zeros(n), [radius], -center]),
+            np.concatenate([-constants, np.zeros(n), [radius], -center]),
             [clarabel.NonnegativeConeT(n_cuts + n), clarabel.SecondOrderConeT(n + 1)],
             clarabel_settings(),
         ).solve()
