@@ -127,7 +127,7 @@ class Table:
         """
         union = as_union(self.kernels).fit(self.table, sample_weight=sample_weight)
         source = TableSource(union, self.table)
-        if getattr(solver, "by_columns", False):
+        if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.table, cache_bytes=solver.cache_bytes), source
         return union(self.table), source
 

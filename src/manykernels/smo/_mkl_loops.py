@@ -1,4 +1,4 @@
-"""The compiled loop of SMO-MKL; :mod:`manykernels.solvers.smo_mkl` has the maths."""
+"""The compiled loop of SMO-MKL; :mod:`manykernels.solvers.papers.smo_mkl` has the maths."""
 
 from __future__ import annotations
 
