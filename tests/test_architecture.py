@@ -26,7 +26,7 @@ ORDER = [
     "solvers",
     "kernels",
 ]
-ORDER += ["gating", "estimators", "baselines", "model_selection", "report"]
+ORDER += ["gating", "estimators", "denoising", "baselines", "model_selection", "report"]
 PURE = {"domains", "smo", "losses", "solvers", "_blas", "_compiled"}
 MAX_LINES = 420
 

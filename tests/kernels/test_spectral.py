@@ -13,8 +13,9 @@ from sklearn.pipeline import Pipeline
 
 from manykernels import MKFDA, Bands, Denoise, KernelStack, _memory, rbf_grid
 from manykernels._folds import folds_of_equal_classes
+from manykernels.denoising import REGS
 from manykernels.kernels import Center, Multiplicative, Spherical
-from manykernels.kernels._axes import REGS, VARIANCES
+from manykernels.kernels.spectral import VARIANCES
 from manykernels.kernels.streamed import StreamedKernels
 from manykernels.kernels.transforms import Chain
 

@@ -70,10 +70,10 @@ def any_stack(request, plain):
 def dense(stack):
     """The kernels as an array (n_kernels, rows, cols), each by the formula (*) of the module."""
     values = stack.data * stack._scale[:, None, None]
-    if stack._row_factor is not None:
-        values = values * stack._row_factor[:, :, None] * stack._col_factor[:, None, :]
-    if stack._row_offset is not None:
-        values = values - stack._row_offset[:, :, None] - stack._col_offset[:, None, :]
+    if stack._rows.factor is not None:
+        values = values * stack._rows.factor[:, :, None] * stack._cols.factor[:, None, :]
+    if stack._rows.offset is not None:
+        values = values - stack._rows.offset[:, :, None] - stack._cols.offset[:, None, :]
     return values
 
 

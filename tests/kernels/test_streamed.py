@@ -10,9 +10,7 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from manykernels import KernelUnion, rbf_grid
 from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, streamed
 from manykernels.kernels.streamed import PanelCache, StreamedKernels
-from manykernels.kernels.transforms import Spherical, preparation
-
-NORMALIZATIONS = ["multiplicative", "spherical", "trace", None]
+from manykernels.kernels.transforms import NORMALIZATIONS, Spherical, preparation
 
 
 @pytest.fixture(name="X")
@@ -38,7 +36,7 @@ def same(one, other):
 
 @pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+@pytest.mark.parametrize("normalize", [*NORMALIZATIONS, None])
 def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.5, 2.0, 70) if weighted else None
@@ -121,7 +119,7 @@ def test_threads_are_as_many_as_processors(X, union, monkeypatch):
     monkeypatch.setattr(streamed, "_TILE_ENTRIES", 300)
     results = []
     for n_threads in (1, 3):
-        monkeypatch.setattr(streamed.joblib, "cpu_count", lambda n=n_threads: n)
+        monkeypatch.setattr(streamed, "openmp_n_threads", lambda n=n_threads, **_: n)
         results.append(StreamedKernels(union, X).apply(np.ones((70, 1))))
     np.testing.assert_array_equal(*results)
 

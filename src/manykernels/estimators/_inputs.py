@@ -12,11 +12,11 @@ from sklearn.utils.validation import validate_data
 from .._sklearn import num_samples, safe_indexing
 from .._warnings import warn_caller
 from ..kernels import KernelStack, KernelUnion, Linear, as_kernel, check_stack, rbf_grid
-from ..kernels._numbers import check_numbers
-from ..kernels._samples import TrainingSamples, column_names, is_frame, row_names
-from ..kernels._storage import read_matrices
 from ..kernels.checks import check_finite
+from ..kernels.matrices import read_matrices
+from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
+from ..kernels.tables import check_numbers, is_frame
 from ..kernels.transforms import Chain
 
 # Entries of a test block held at once, over all kernels: 64 MiB.

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .._sklearn import check_sample_weight, check_y, num_samples
-from ..kernels._numbers import check_numbers, refuse_kinds, refuse_masked
+from ..kernels.tables import check_numbers, refuse_kinds, refuse_masked
 from ._inputs import KernelInput
 
 # Weights between these are counted beside reg or C without loss.

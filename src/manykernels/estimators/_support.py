@@ -144,9 +144,9 @@ def _uncentred_biases(stack: KernelStack, weights: np.ndarray, evaluation: Any) 
     ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v`` where ``Σ v_l = 0``.
     """
     biases: np.ndarray = evaluation.biases
-    if not stack.centered or stack._col_offset is None:
+    if not stack.centered or stack.col_offset is None:
         return biases
-    return biases - weights @ (stack._col_offset @ evaluation.coefficients)
+    return biases - weights @ (stack.col_offset @ evaluation.coefficients)
 
 
 def _joined(solutions: list[Solution], tol: float) -> Solution:

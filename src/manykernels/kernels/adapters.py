@@ -1,4 +1,4 @@
-"""Kernels made by others, behind the interface of this package."""
+"""Kernels of scikit-learn and functions, with the interface of :class:`Kernel`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ class PairwiseKernel(Kernel):
         A name that :func:`~sklearn.metrics.pairwise.pairwise_kernels` knows.
     params : dict, default=None
         Keyword arguments for the metric; None means its defaults.
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -66,8 +65,7 @@ class GaussianProcessKernel(Kernel):
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -113,8 +111,7 @@ class CallableKernel(Kernel):
     ----------
     function : callable
         Given two float64 tables, returns an array of shape (rows of X, rows of Y).
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+    columns : see :class:`Kernel`
 
     Examples
     --------

@@ -11,19 +11,20 @@ on training samples and for a centred block K_t between new and training samples
 kernel: it is positive semi-definite and new samples have their place in it. Axes are cut where
 their eigenvalues hold a given share of the trace, the variance.
 
-* :class:`Denoise` keeps the leading axes only (section 3 of the paper), which supposes that the
-  others hold noise. How many is told, or found by folds.
+* :class:`Denoise` keeps the leading axes only (section 3 of the paper), on the assumption that
+  the others hold noise. How many is given, or chosen by a rule of ``VARIANCE_RULES``.
 * :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Weights learnt for these
-  weigh dimensions and kernels in one convex program. The paper (section 5) asks for an objective
-  that takes care of denoising by itself; this is one answer.
+  weigh axes and kernels in one convex program: an answer to the paper's wish (section 5) for an
+  objective that includes denoising.
 
-Sample weights, and how a variance is chosen: :mod:`manykernels.kernels._axes`.
+:mod:`manykernels.kernels.axes` has the formulas with sample weights.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
@@ -31,9 +32,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._memory import require_memory
-from ._axes import VARIANCES, Axes, leading_axes, make_judge, n_leading, spectrum
+from .._rounding import EPS
+from ._transformed import Samples
+from .axes import Axes, leading_axes, n_leading, spectrum
 from .stack import KernelStack
 from .transforms import Center, StackTransform, centered_trace
+
+#: The shares of the variance that a rule chooses from.
+VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+#: Error of a centred kernel (m, m) when it is cut at each of ``VARIANCES``; NaN if unknown.
+VarianceErrors = Callable[[np.ndarray], np.ndarray]
+#: Rules that choose the variance, by the names that ``Denoise(variance=…)`` takes: each is called
+#: with labels, sample weights and the parameters `reg` and `folds`. This package does no learning:
+#: "cv" is added by :mod:`manykernels.denoising`.
+VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
 
 
 class Cut(NamedTuple):
@@ -44,8 +56,8 @@ class Cut(NamedTuple):
     stop: int | None
 
 
-# Of the position of a kernel, its centred matrix, eigenvalues and eigenvectors.
-Cutter = Callable[[int, np.ndarray, np.ndarray, np.ndarray], list[Cut]]
+# From the position of a kernel, its centred matrix and its eigenvalues to the cuts.
+Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
 
 
 class SpectralTransform(StackTransform):
@@ -57,7 +69,7 @@ class SpectralTransform(StackTransform):
 
     @abstractmethod
     def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
-        """Check the parameters; what it returns cuts kernel j, given its spectrum."""
+        """Check the parameters, and return the function that cuts one kernel."""
 
     def most_kernels(self, n_kernels: int) -> int:
         """How many kernels can come from `n_kernels`."""
@@ -85,9 +97,9 @@ class SpectralTransform(StackTransform):
         for j in range(stack.n_kernels):
             K = stack.kernel(j)
             if trace[j] <= rounding[j]:
-                K[:] = 0.0  # rounding has no axes
+                K[:] = 0.0  # a constant kernel, up to rounding error
             self.eigenvalues_[j], vectors = spectrum(K, weights, rounding[j])
-            cuts = cut(j, K, self.eigenvalues_[j], vectors)
+            cuts = cut(j, K, self.eigenvalues_[j])
             n_axes = max(c.start if c.stop is None else c.stop for c in cuts)
             axes = leading_axes(K, weights, self.eigenvalues_[j, :n_axes], vectors)
             self._axes.append(axes)
@@ -104,7 +116,7 @@ class SpectralTransform(StackTransform):
         counts = []
         for j, c in zip(self.sources_, self._cuts, strict=True):
             values = self.eigenvalues_[j]
-            rank = np.count_nonzero(values > len(values) * np.finfo(float).eps * values[0])
+            rank = np.count_nonzero(values > len(values) * EPS * values[0])
             counts.append((rank if c.stop is None else c.stop) - c.start)
         return np.array(counts)
 
@@ -138,16 +150,14 @@ class SpectralTransform(StackTransform):
                     row_diag[i] = _pieces(scores**2 / axes.values, stack.row_diag[j], c)
         if stack.gram:
             row_diag = np.einsum("jii->ji", data).copy()
-        vectors = ("_row_factor", "_col_factor", "_row_offset", "_col_offset")
-        return stack._like(
+        col_diag = row_diag if stack.gram else self._diagonals
+        return stack._with_data(
             data,
             names=self.kernel_names_,
-            row_diag=row_diag,
-            col_diag=row_diag if stack.gram else self._diagonals,
-            centered=True,
-            _bounded=stack._bounded_if_centered,
+            guarantees=stack.guarantees.of_centered(),
             _scale=np.ones(len(data)),
-            **dict.fromkeys(vectors),
+            _rows=Samples(row_diag, names=stack.row_samples),
+            _cols=Samples(col_diag, names=stack.col_samples),
         )
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
@@ -158,8 +168,7 @@ class SpectralTransform(StackTransform):
         """The fitted transform that returns only these kernels, with no axes but theirs."""
         chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
         needed = self.sources(chosen)
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new = copy(self)
         cuts = [self._cuts[i] for i in chosen]
         new.sources_ = np.array([needed.tolist().index(j) for j in self.sources_[chosen]])
         new._axes = []
@@ -250,19 +259,19 @@ class Denoise(SpectralTransform):
     def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
         self.variance_ = np.ones(stack.n_kernels)
         self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
-        judge = None
-        if isinstance(self.variance, str) and self.variance == "cv":
-            judge = make_judge(y, weights, self.reg, self.folds)
+        errors_of = None
+        if isinstance(self.variance, str) and self.variance in VARIANCE_RULES:
+            errors_of = VARIANCE_RULES[self.variance](y, weights, self.reg, self.folds)
         else:
             self.variance_[:] = self._checked_variance(stack.n_kernels)
 
-        def cut(j: int, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+        def cut(j: int, K: np.ndarray, values: np.ndarray) -> list[Cut]:
             if values[0] <= 0.0:
                 return [Cut(stack.names[j], 0, 0)]
-            if judge is not None:
-                self.cv_errors_[j] = errors = judge.errors(K)
+            if errors_of is not None:
+                self.cv_errors_[j] = errors = errors_of(K)
                 if np.isfinite(errors).all():
-                    # From the end: of equals the largest variance.
+                    # From the end: of equally good variances the largest.
                     self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
             stop = n_leading(values, self.variance_[j])
             return [Cut(stack.names[j], 0, None if stop == len(values) else stop)]
@@ -356,7 +365,7 @@ class Bands(SpectralTransform):
         edges = self._checked_edges()
         ranges = _range_labels(edges)
 
-        def cut(j: int, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+        def cut(j: int, K: np.ndarray, values: np.ndarray) -> list[Cut]:
             name = stack.names[j]
             if values[0] <= 0.0:
                 return [Cut(f"{name}[0-{edges[-1]:g}]", 0, 0)]

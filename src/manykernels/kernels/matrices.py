@@ -1,18 +1,20 @@
-"""What a kernel stack is made from: names, matrices, diagonals and positions, checked."""
+"""What a kernel stack is made from and indexed by, in every accepted form, checked."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._memory import allocate
-from ._numbers import real_array
-from ._samples import column_names, first_difference, is_frame, row_names
+from .samples import column_names, first_difference, row_names
+from .tables import is_frame, real_array
 
 
 def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
+    """`names` as a list: one string per kernel, all different."""
     names = list(names)
     if n_kernels == 0:
         raise ValueError("A kernel stack needs at least one kernel.")
@@ -21,13 +23,14 @@ def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"Kernel names must be strings, got {name!r}.")
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(f"Kernel names must differ; repeated: {', '.join(repeated)}.")
     return names
 
 
 def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarray | None:
+    """`diagonal` as an array of this shape; `what` names it in the error message."""
     if diagonal is None:
         return None
     diagonal = np.asarray(diagonal, dtype=np.float64)
@@ -37,6 +40,7 @@ def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarr
 
 
 def refuse_transposed(arrays: Any) -> None:
+    """Refuse an array that must have the kernels along its last axis."""
     shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
     if len(shape) == 3 and 1 < shape[0] == shape[1] != shape[2]:
         raise ValueError(
@@ -47,6 +51,7 @@ def refuse_transposed(arrays: Any) -> None:
 
 
 def holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
+    """Whether `array` is a C-contiguous array of float64, and of this shape."""
     return (
         isinstance(array, np.ndarray)
         and array.dtype == np.float64
@@ -55,7 +60,7 @@ def holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
     )
 
 
-# Arrays that are nothing but numbers; a masked one is not.
+# Types of arrays that may be used as they are; subclasses, such as masked arrays, may not.
 _PLAIN = (np.ndarray, np.memmap)
 
 
@@ -179,7 +184,3 @@ def chosen_kernels(key: Any, names: list[str]) -> np.ndarray:
     if chosen.ndim != 1 or not len(chosen):
         raise ValueError(f"{key!r} chooses no kernel of {', '.join(names)}.")
     return chosen
-
-
-def take(array: np.ndarray | None, positions: np.ndarray, axis: int = 1) -> np.ndarray | None:
-    return None if array is None else np.take(array, positions, axis=axis)
