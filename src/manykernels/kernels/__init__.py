@@ -17,7 +17,7 @@ stacks of matrices
 `stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
 `streamed`         `StreamedKernels`: the same interface, values computed when needed
 `_transformed`     what both share: formula (*), and what is known about the matrices
-`_arithmetic`      sums and products of stored matrices
+`_stored`          sums and products of stored matrices
 `_saving`          files
 `matrices`         matrices, names and indices as users give them
 `samples`          names of samples, columns of test blocks

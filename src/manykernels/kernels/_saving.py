@@ -9,7 +9,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -73,35 +73,27 @@ def _value_blocks(stack: KernelStack) -> Iterator[np.ndarray]:
 
 def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> Any:
     """The stack of class `kind` in a file, checked; see :meth:`KernelStack.load`."""
-    contents = _read(path)
+    arrays = _read_arrays(path)
+    told = dict(zip(_FLAGS, arrays["flags"].tolist(), strict=True))
+    row_diag, col_diag, features, row_samples, col_samples = map(arrays.get, _OPTIONAL)
     with naming(str(path)):
-        return contents.stack(kind, psd)
-
-
-@dataclass(frozen=True)
-class _Contents:
-    """What a file says; optional arrays that it does not have are None."""
-
-    data: np.ndarray
-    names: list[str]
-    gram: bool
-    centered: bool
-    arrays: dict[str, np.ndarray | None]
-
-    def stack(self, kind: Any, psd: str | None) -> Any:
-        """A stack of class `kind`, with no guarantee that has not been checked."""
-        diagonals = {name: self.arrays[name] for name in ("row_diag", "col_diag")}
-        stack = kind(self.data, self.names, gram=self.gram, **diagonals)
-        stack = stack.with_samples(self.arrays["row_samples"], self.arrays["col_samples"])
-        if self.arrays["features"] is not None:
-            stack = stack.with_features(self.arrays["features"])
-        if self.gram:
+        stack: Any = kind(
+            np.ascontiguousarray(arrays["data"]),
+            [str(name) for name in arrays["names"]],
+            row_diag=row_diag,
+            col_diag=col_diag,
+            gram=told["gram"],
+        )
+        stack = stack.with_samples(row_samples, col_samples)
+        if features is not None:
+            stack = stack.with_features(features)
+        if stack.gram:
             _check_own_diagonals(stack)
         stack = _checked(stack) if psd is None else check_stack(stack, psd)
-        # Sample weights are not saved: kernels of weighted mean zero are not taken for centred,
-        # and centring them once more does no harm.
-        centered = self.centered and self.gram and _means_vanish(stack)
-        return stack._changed(guarantees=replace(stack.guarantees, centered=centered))
+    # Sample weights are not saved: kernels of weighted mean zero are not taken for centred, and
+    # centring them once more does no harm.
+    centered = told["centered"] and stack.gram and _means_vanish(stack)
+    return stack._changed(guarantees=replace(stack.guarantees, centered=centered))
 
 
 def _checked(stack: Any) -> Any:
@@ -133,7 +125,8 @@ def _means_vanish(stack: Any) -> bool:
     return bool(np.all(means <= SAME_ENTRY * np.abs(stack.data).max(axis=(1, 2), initial=0.0)))
 
 
-def _read(path: str | Path) -> _Contents:
+def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of a saved stack, by name, without those that it does not have."""
     try:
         with zipfile.ZipFile(path) as archive:
             present = {name.removesuffix(".npy") for name in archive.namelist()}
@@ -142,6 +135,10 @@ def _read(path: str | Path) -> _Contents:
                 raise ValueError(f"it has no {', '.join(missing)}")
             wanted = [name for name in (*_REQUIRED, *_OPTIONAL) if name in present]
             arrays = {name: _array(archive, name) for name in wanted}
+        flags = arrays["flags"]
+        if flags.dtype != bool or flags.shape != (len(_FLAGS),):
+            raise ValueError(f"its flags are {flags!r}")
+        return arrays
     except zipfile.BadZipFile as error:
         if Path(path).stat().st_size == 0:
             raise ValueError(f"{path} is not a saved KernelStack: it is empty.") from error
@@ -157,17 +154,6 @@ def _read(path: str | Path) -> _Contents:
         zlib.error,
     ) as error:
         raise ValueError(f"{path} is not a saved KernelStack: {error}.") from error
-    flags = arrays["flags"]
-    if flags.dtype != bool or flags.shape != (len(_FLAGS),):
-        raise ValueError(f"{path} is not a saved KernelStack: its flags are {flags!r}.")
-    told = dict(zip(_FLAGS, flags.tolist(), strict=True))
-    return _Contents(
-        data=np.ascontiguousarray(arrays["data"]),
-        names=[str(name) for name in arrays["names"]],
-        gram=told["gram"],
-        centered=told["centered"],
-        arrays={name: arrays.get(name) for name in _OPTIONAL},
-    )
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:

@@ -13,20 +13,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, Self
 
 import numpy as np
 
 from .._rounding import ACCUMULATED, EPS
-
-
-class Definiteness(Enum):
-    """Whether Gram matrices are known to be positive semi-definite (PSD)."""
-
-    UNKNOWN = "not known to be PSD"
-    IF_CENTERED = "PSD once they are centred"
-    PSD = "PSD as they are"
 
 
 @dataclass(frozen=True)
@@ -38,28 +29,20 @@ class Guarantees:
     gram : bool
         Rows and columns are the same samples in the same order.
     checked : bool
-        Entries are finite and Gram matrices symmetric, and :func:`~.checks.check_stack` has
-        nothing left to do.
+        :func:`~manykernels.kernels.check_stack` has nothing left to do.
     centered : bool
         The training samples have mean zero in feature space.
-    definiteness : Definiteness
-        No entry of a PSD matrix is larger than its largest diagonal entry.
+    psd : bool
+        Gram matrices are positive semi-definite (PSD) as they are.
+    psd_if_centered : bool
+        They are PSD as they are or once they are centred.
     """
 
     gram: bool = False
     checked: bool = False
     centered: bool = False
-    definiteness: Definiteness = Definiteness.UNKNOWN
-
-    @property
-    def psd(self) -> bool:
-        """Whether Gram matrices are positive semi-definite as they are."""
-        return self.definiteness is Definiteness.PSD
-
-    @property
-    def psd_if_centered(self) -> bool:
-        """Whether Gram matrices are positive semi-definite, now or once they are centred."""
-        return self.definiteness is not Definiteness.UNKNOWN
+    psd: bool = False
+    psd_if_centered: bool = False
 
     def of_part(self, *, gram: bool) -> Guarantees:
         """For some of the rows and columns, which have other means."""
@@ -67,13 +50,11 @@ class Guarantees:
 
     def of_centered(self) -> Guarantees:
         """For the same kernels once they are centred."""
-        definiteness = Definiteness.PSD if self.psd_if_centered else Definiteness.UNKNOWN
-        return replace(self, centered=True, definiteness=definiteness)
+        return replace(self, centered=True, psd=self.psd_if_centered)
 
     def of_rescaled(self) -> Guarantees:
-        """For ``f(r) f(c) K(r, c)``; of what is PSD only if centred, nothing is known any more."""
-        definiteness = Definiteness.PSD if self.psd else Definiteness.UNKNOWN
-        return replace(self, centered=False, definiteness=definiteness)
+        """For ``f(r) f(c) K(r, c)``, which keeps PSD matrices PSD and no others."""
+        return replace(self, centered=False, psd_if_centered=self.psd)
 
 
 @dataclass(frozen=True)
@@ -183,11 +164,6 @@ class TransformedKernels(ABC):
         return self._cols.diagonal
 
     @property
-    def row_offset(self) -> np.ndarray | None:
-        """o of (*) for the row samples, (n_kernels, rows); None if it is zero."""
-        return self._rows.offset
-
-    @property
     def col_offset(self) -> np.ndarray | None:
         """o of (*) for the column samples, (n_kernels, cols); None if it is zero."""
         return self._cols.offset
@@ -234,7 +210,7 @@ class TransformedKernels(ABC):
     def contributing(self, weights: np.ndarray) -> np.ndarray:
         """Positions of the kernels whose part in the weighted sum is more than rounding error.
 
-        No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
+        No entry of a PSD matrix is larger than its largest diagonal entry.
         """
         if not (self.gram and self.guarantees.psd) or self.row_diag is None:
             return np.flatnonzero(weights * self._scale)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from ._spectrum import (
     found_extremes_if_negative,
     rounding_ratio,
 )
-from ._transformed import Definiteness
 
 if TYPE_CHECKING:
     from .stack import KernelStack
@@ -98,13 +97,20 @@ def check_stack(
             corrected.writable()[j] += change
             symmetrize(corrected.data[j])
             any_clipped = True
-    if psd == "ignore":
-        definiteness = Definiteness.UNKNOWN
-    else:
-        definiteness = Definiteness.IF_CENTERED if centered else Definiteness.PSD
-    found = replace(stack.guarantees, checked=True, definiteness=definiteness)
-    stack = stack._with_data(corrected.data, guarantees=found)
-    return stack._with_own_diagonals() if any_clipped else stack
+    definite = psd != "ignore"
+    changes: dict[str, Any] = {
+        "guarantees": replace(
+            stack.guarantees,
+            checked=True,
+            psd=definite and not centered,
+            psd_if_centered=definite,
+        )
+    }
+    if any_clipped:
+        diagonal = np.einsum("jii->ji", corrected.data).astype(np.float64)
+        changes["_rows"] = replace(stack._rows, diagonal=diagonal)
+        changes["_cols"] = replace(stack._cols, diagonal=diagonal)
+    return stack._with_data(corrected.data, **changes)
 
 
 def _change_to_psd(

@@ -22,21 +22,15 @@ their eigenvalues hold a given share of the trace, the variance.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
-from .._memory import require_memory
-from .._rounding import EPS
-from ._transformed import Samples
-from .axes import Axes, leading_axes, n_leading, spectrum
+from .axes import Cut, Cutter, SpectralTransform, n_leading
 from .stack import KernelStack
-from .transforms import Center, StackTransform, centered_trace
 
 #: The shares of the variance that a rule chooses from.
 VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -46,151 +40,6 @@ VarianceErrors = Callable[[np.ndarray], np.ndarray]
 #: with labels, sample weights and the parameters `reg` and `folds`. This package does no learning:
 #: "cv" is added by :mod:`manykernels.denoising`.
 VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
-
-
-class Cut(NamedTuple):
-    """A range of axes that becomes a kernel; without `stop`, all that is left."""
-
-    name: str
-    start: int
-    stop: int | None
-
-
-# From the position of a kernel, its centred matrix and its eigenvalues to the cuts.
-Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
-
-
-class SpectralTransform(StackTransform):
-    """Base of the transforms that cut kernels along their axes; a subclass says where.
-
-    A stack that is not centred yet is centred first, and so are the blocks that follow. One that
-    is centred asks for blocks centred likewise.
-    """
-
-    @abstractmethod
-    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
-        """Check the parameters, and return the function that cuts one kernel."""
-
-    def most_kernels(self, n_kernels: int) -> int:
-        """How many kernels can come from `n_kernels`."""
-        return n_kernels
-
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
-        if not isinstance(stack, KernelStack):
-            raise ValueError(
-                f"{type(self).__name__} needs whole kernel matrices, but these are computed by "
-                "columns; use another solver."
-            )
-        cut = self._cutter(stack, weights, y)
-        require_memory(
-            (self.most_kernels(stack.n_kernels), len(stack), len(stack)),
-            f"The stack of kernels that {type(self).__name__} makes",
-        )
-        trace, rounding = centered_trace(stack, weights)
-        self.center_ = None if stack.centered else Center()
-        if self.center_ is not None:
-            stack = self.center_.fit_transform(stack, sample_weight=weights)
-        self.eigenvalues_ = np.zeros((stack.n_kernels, len(stack)))
-        self._axes: list[Axes] = []
-        self._cuts: list[Cut] = []
-        sources, diagonals = [], []
-        for j in range(stack.n_kernels):
-            K = stack.kernel(j)
-            if trace[j] <= rounding[j]:
-                K[:] = 0.0  # a constant kernel, up to rounding error
-            self.eigenvalues_[j], vectors = spectrum(K, weights, rounding[j])
-            cuts = cut(j, K, self.eigenvalues_[j])
-            n_axes = max(c.start if c.stop is None else c.stop for c in cuts)
-            axes = leading_axes(K, weights, self.eigenvalues_[j, :n_axes], vectors)
-            self._axes.append(axes)
-            self._cuts += cuts
-            sources += [j] * len(cuts)
-            shares = axes.right.T**2 * axes.values
-            diagonals += [_pieces(shares, K.diagonal(), c) for c in cuts]
-        self.sources_ = np.array(sources)
-        self._diagonals = np.array(diagonals)
-        self.n_components_ = self._count_components()
-        self.kernel_names_ = [c.name for c in self._cuts]
-
-    def _count_components(self) -> np.ndarray:
-        counts = []
-        for j, c in zip(self.sources_, self._cuts, strict=True):
-            values = self.eigenvalues_[j]
-            rank = np.count_nonzero(values > len(values) * EPS * values[0])
-            counts.append((rank if c.stop is None else c.stop) - c.start)
-        return np.array(counts)
-
-    def _transform(self, stack: KernelStack) -> KernelStack:
-        if stack.n_kernels != len(self._axes):
-            raise ValueError(
-                f"The stack has {stack.n_kernels} kernels, but {type(self).__name__} was fitted "
-                f"on {len(self._axes)}."
-            )
-        if self.center_ is not None:
-            stack = self.center_.transform(stack)
-        elif not stack.centered:
-            raise ValueError(
-                f"{type(self).__name__} was fitted on centred kernels, and this stack is not: "
-                "transform it with the Center of the training stack first."
-            )
-        shape = (len(self._cuts), *stack.shape[:2])
-        require_memory(shape, f"The stack of kernels that {type(self).__name__} makes")
-        data = np.empty(shape)
-        row_diag = None if stack.row_diag is None else np.empty(shape[:2])
-        for j, axes in enumerate(self._axes):
-            K = stack.kernel(j)
-            scores = K @ axes.left
-            for i in np.flatnonzero(self.sources_ == j):
-                c = self._cuts[i]
-                if c.stop is None:
-                    np.subtract(K, scores @ axes.right, out=data[i])
-                else:
-                    np.matmul(scores[:, c.start : c.stop], axes.right[c.start : c.stop], data[i])
-                if row_diag is not None and stack.row_diag is not None:
-                    row_diag[i] = _pieces(scores**2 / axes.values, stack.row_diag[j], c)
-        if stack.gram:
-            row_diag = np.einsum("jii->ji", data).copy()
-        col_diag = row_diag if stack.gram else self._diagonals
-        return stack._with_data(
-            data,
-            names=self.kernel_names_,
-            guarantees=stack.guarantees.of_centered(),
-            _scale=np.ones(len(data)),
-            _rows=Samples(row_diag, names=stack.row_samples),
-            _cols=Samples(col_diag, names=stack.col_samples),
-        )
-
-    def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the kernels of the input that these kernels are made from."""
-        return np.array(list(dict.fromkeys(self.sources_[kernels].tolist())), dtype=int)
-
-    def select(self, kernels: np.ndarray) -> Self:
-        """The fitted transform that returns only these kernels, with no axes but theirs."""
-        chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
-        needed = self.sources(chosen)
-        new = copy(self)
-        cuts = [self._cuts[i] for i in chosen]
-        new.sources_ = np.array([needed.tolist().index(j) for j in self.sources_[chosen]])
-        new._axes = []
-        for position, j in enumerate(needed):
-            mine = [i for i in range(len(cuts)) if new.sources_[i] == position]
-            whole = any(cuts[i].stop is None for i in mine)
-            first = 0 if whole else min(cuts[i].start for i in mine)
-            last = len(self._axes[j].values) if whole else max(cuts[i].stop or 0 for i in mine)
-            new._axes.append(self._axes[j].part(first, last))
-            for i in mine:
-                name, start, stop = cuts[i]
-                cuts[i] = Cut(name, start - first, None if stop is None else stop - first)
-        new._cuts = cuts
-        new._diagonals = self._diagonals[chosen]
-        new.n_components_ = self.n_components_[chosen]
-        new.kernel_names_ = [c.name for c in cuts]
-        new.eigenvalues_ = self.eigenvalues_[needed]
-        for name in self._per_kernel:
-            setattr(new, name, getattr(self, name)[needed])
-        if self.center_ is not None:
-            new.center_ = self.center_.select(needed)
-        return new
 
 
 class Denoise(SpectralTransform):
@@ -379,13 +228,6 @@ class Bands(SpectralTransform):
             return cuts
 
         return cut
-
-
-def _pieces(shares: np.ndarray, whole: np.ndarray, cut: Cut) -> np.ndarray:
-    """Self-similarities in a cut, from the shares of all axes and the self-similarities."""
-    if cut.stop is None:
-        return whole - shares.sum(axis=1)
-    return shares[:, cut.start : cut.stop].sum(axis=1)
 
 
 def _is_share(value: Any) -> bool:

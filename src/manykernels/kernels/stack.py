@@ -13,11 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._files import file_identity
-from .._memory import allocate, storage
-from ._arithmetic import KernelArithmetic
+from .._memory import allocate
 from ._saving import read_stack, write_stack
-from ._transformed import Definiteness, Guarantees, Samples, take
+from ._stored import StoredKernels, Values
+from ._transformed import Guarantees, Samples, take
 from .checks import check_stack
 from .matrices import (
     check_diagonal,
@@ -32,22 +31,7 @@ from .samples import check_samples, first_difference, same_samples
 __all__ = ["KernelStack", "check_stack"]
 
 
-class _Values:
-    """A read-only view of an array, which may be mapped from a file."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array.view()
-        self.array.flags.writeable = False
-        self._file = file_identity(self.array)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # joblib hands a mapped array to other processes by the name of its file. Where another
-        # file has taken that name since, the values have to go along.
-        replaced = self._file != file_identity(self.array)
-        return _Values, (np.array(self.array) if replaced else self.array,)
-
-
-class KernelStack(KernelArithmetic):
+class KernelStack(StoredKernels):
     """Named kernel matrices of the same rows and columns.
 
     Most users call :meth:`from_arrays` or get a stack from a
@@ -76,8 +60,7 @@ class KernelStack(KernelArithmetic):
     row_samples, col_samples : ndarray of str or None
         Names of the samples, see :meth:`with_samples`.
     guarantees : Guarantees
-        What is known about the matrices: `gram`, `checked`, `centered`, and whether they are
-        positive semi-definite.
+        What is known about the matrices, such as `gram` and `checked`.
 
     Examples
     --------
@@ -115,10 +98,10 @@ class KernelStack(KernelArithmetic):
             )
         if gram and row_diag is None:
             row_diag = np.einsum("jii->ji", data).copy()
-        psd = Definiteness.PSD if gram and checked else Definiteness.UNKNOWN
-        self.guarantees = Guarantees(bool(gram), bool(checked), definiteness=psd)
+        psd = bool(gram and checked)
+        self.guarantees = Guarantees(bool(gram), bool(checked), psd=psd, psd_if_centered=psd)
         self.features: np.ndarray | None = None
-        self._values = _Values(data)
+        self._values = Values(data)
         self._scale = np.ones(len(data))
         self._rows = Samples(check_diagonal(row_diag, data.shape[:2], "row_diag"))
         if gram and col_diag is None:
@@ -179,35 +162,12 @@ class KernelStack(KernelArithmetic):
         stack = cls(data, names, gram=gram, row_diag=row_diag, col_diag=col_diag)
         return check_stack(stack.with_samples(rows, cols), psd=psd)
 
-    def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
-        """A copy around other values, with some attributes replaced; nothing is checked."""
-        return self._changed(_values=_Values(data), **changes)
-
-    def _with_own_diagonals(self) -> Self:
-        """A copy whose self-similarities are the diagonals of its data."""
-        diagonal = np.einsum("jii->ji", self.data).astype(np.float64)
-        return self._changed(
-            _rows=replace(self._rows, diagonal=diagonal),
-            _cols=replace(self._cols, diagonal=diagonal),
-        )
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         # Pickling does not keep arrays read-only.
         for array in (self.features, self.row_samples, self.col_samples):
             if array is not None:
                 array.flags.writeable = False
-
-    # -- what it knows ---------------------------------------------------------------------
-
-    @property
-    def data(self) -> np.ndarray:
-        """Stored values (n_kernels, rows, cols), read-only and without transforms."""
-        return self._values.array
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.data.dtype
 
     @property
     def checked(self) -> bool:
@@ -216,12 +176,10 @@ class KernelStack(KernelArithmetic):
 
     @property
     def row_samples(self) -> np.ndarray | None:
-        """Names of the row samples, see :meth:`with_samples`."""
         return self._rows.names
 
     @property
     def col_samples(self) -> np.ndarray | None:
-        """Names of the column samples, see :meth:`with_samples`."""
         return self._cols.names
 
     # -- what scikit-learn asks of an array ------------------------------------------------
@@ -337,7 +295,10 @@ class KernelStack(KernelArithmetic):
     def kernel(self, which: int | str) -> np.ndarray:
         """One kernel matrix (rows, cols), by name or position, with all transforms applied."""
         j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
-        return self._matrix(j)
+        matrix = np.empty(self.data.shape[1:])
+        for rows in self._row_blocks():
+            matrix[rows] = self._kernel_rows(j, rows)
+        return matrix
 
     def select(self, kernels: Any) -> KernelStack:
         """Stack of some of the kernels, given by names, positions, a slice or a mask."""
@@ -362,34 +323,7 @@ class KernelStack(KernelArithmetic):
         )
         return part.select(kernels)
 
-    # -- transforms written into the values, files -----------------------------------------
-
-    @property
-    def _plain_dtype(self) -> np.dtype:
-        """The type of the transformed values: float64, unless there is no transform."""
-        vectors = (self._rows.factor, self._rows.offset, self._cols.factor, self._cols.offset)
-        plain = all(vector is None for vector in vectors) and np.all(self._scale == 1.0)
-        return self.dtype if plain else np.dtype(np.float64)
-
-    def _without_offsets(self) -> Self:
-        return self.materialized()
-
-    def materialized(self, memmap: str | Path | None = None) -> Self:
-        """Copy with all transforms written into the data, in memory or in the file `memmap`.
-
-        The file appears, or takes the place of an older one, when all of it is written. A stack
-        that is mapped from the older one keeps its values.
-        """
-        with storage(self.data.shape, memmap, self._plain_dtype) as space:
-            for j in range(self.n_kernels):
-                for rows in self._row_blocks():
-                    space.data[j, rows] = self._kernel_rows(j, rows)
-        return self._with_data(
-            space.data,
-            _scale=np.ones(self.n_kernels),
-            _rows=self._rows.plain(),
-            _cols=self._cols.plain(),
-        )
+    # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write names, values and diagonals to a .npz file, transforms applied.

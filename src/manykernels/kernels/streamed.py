@@ -23,8 +23,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .._memory import allocate
-from .._sklearn import num_samples, openmp_n_threads, safe_indexing
-from ._transformed import Definiteness, Guarantees, Samples, TransformedKernels, take
+from .._sklearn import openmp_n_threads, safe_indexing
+from ._transformed import Guarantees, Samples, TransformedKernels, take
 from .matrices import positions
 from .stack import KernelStack
 from .tables import naming
@@ -79,17 +79,17 @@ class StreamedKernels(TransformedKernels):
         self.union = union
         self.names = union.names_
         psd = all(kernel.is_psd for _, kernel in union.kernels_)
-        definiteness = Definiteness.PSD if psd else Definiteness.UNKNOWN
-        self.guarantees = Guarantees(gram=True, definiteness=definiteness)
-        diagonal = union.diag(X)
+        self.guarantees = Guarantees(gram=True, psd=psd, psd_if_centered=psd)
+        self._X = X
+        self._diagonal = union.diag(X)
         self._scale = np.ones(len(self.names))
-        self._rows = self._cols = Samples(diagonal)
-        self._values = _Values(union, X, diagonal)
+        self._rows = self._cols = Samples(self._diagonal)
+        self._libraries = ThreadpoolController()
         self.cache = PanelCache(cache_bytes)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        n_kernels, n_rows = self._values.diagonal.shape
+        n_kernels, n_rows = self._diagonal.shape
         return n_rows, n_rows, n_kernels
 
     def _without_offsets(self) -> StreamedKernels:
@@ -126,7 +126,7 @@ class StreamedKernels(TransformedKernels):
             if j in panels:
                 panels[j].values[rows] = tile
 
-        self._values.visit(np.arange(len(self)), indices, missing, multiply)
+        self._visit(np.arange(len(self)), indices, missing, multiply)
         for panel in panels.values():
             panel.filled = True
         return products
@@ -145,7 +145,7 @@ class StreamedKernels(TransformedKernels):
                 tile *= self._cols.factor[j, columns]
             total[part] += tile
 
-        self._values.visit(rows, columns, np.flatnonzero(weights).tolist(), add)
+        self._visit(rows, columns, np.flatnonzero(weights).tolist(), add)
         return total
 
     def _panel(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
@@ -183,7 +183,8 @@ class StreamedKernels(TransformedKernels):
         """Stack of some rows and columns, ``streamed[np.ix_(rows, cols)]``."""
         rows, columns = (positions(part, len(self)) for part in key)
         gram = np.array_equal(rows, columns)
-        stack = self._values.stack(rows, None if gram else columns)
+        others = None if gram else safe_indexing(self._X, columns)
+        stack = self.union(safe_indexing(self._X, rows), others)
         return stack._changed(
             _scale=self._scale, _rows=self._rows.take(rows), _cols=self._cols.take(columns)
         )
@@ -192,28 +193,14 @@ class StreamedKernels(TransformedKernels):
         starts = range(0, len(self), _TILE_COLUMNS)
         return (np.arange(s, min(s + _TILE_COLUMNS, len(self))) for s in starts)
 
-
-class _Values:
-    """The kernels between rows of one table, tile by tile."""
-
-    def __init__(self, union: KernelUnion, X: Any, diagonal: np.ndarray) -> None:
-        self._union = union
-        self._X = X
-        self.diagonal = diagonal
-        self._libraries = ThreadpoolController()
-
-    def stack(self, rows: np.ndarray, columns: np.ndarray | None) -> KernelStack:
-        return self._union(
-            safe_indexing(self._X, rows),
-            None if columns is None else safe_indexing(self._X, columns),
-        )
-
-    def visit(self, rows: np.ndarray, columns: np.ndarray, kernels: list[int], work: Work) -> None:
+    def _visit(
+        self, rows: np.ndarray, columns: np.ndarray, kernels: list[int], work: Work
+    ) -> None:
         """Call ``work(j, part of rows, values)`` for every tile of some of the kernels."""
         if not kernels:
             return
         chosen = safe_indexing(self._X, columns)
-        position = np.full(num_samples(self._X), -1)
+        position = np.full(len(self), -1)
         position[columns] = np.arange(len(columns))
 
         def visit_rows(part: slice) -> None:
@@ -221,12 +208,12 @@ class _Values:
             column = position[rows[part]]
             same = np.flatnonzero(column >= 0)
             for j in kernels:
-                name, kernel = self._union.kernels_[j]
+                name, kernel = self.union.kernels_[j]
                 with naming(f"kernel {name!r}"):
                     tile = evaluate(kernel)
                 # Self-similarities: formulas for two tables may differ from them by rounding
                 # error, or by more if a kernel adds noise to single samples (WhiteKernel).
-                tile[same, column[same]] = self.diagonal[j, rows[part][same]]
+                tile[same, column[same]] = self._diagonal[j, rows[part][same]]
                 work(j, part, tile)
 
         height = max(1, _TILE_ENTRIES // len(columns))

@@ -304,8 +304,8 @@ def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray,
     assert stack.row_diag is not None
     assert centered.row_diag is not None
     uncentered = stack.row_diag @ weights
-    if stack.row_offset is not None:
-        uncentered = uncentered + 2 * stack.row_offset @ weights
+    if stack._rows.offset is not None:
+        uncentered = uncentered + 2 * stack._rows.offset @ weights
     return centered.row_diag @ weights, ACCUMULATED * np.abs(uncentered)
 
 

@@ -1,17 +1,19 @@
-"""Sums and products of stored kernels, in one pass over the data whatever their transforms.
+"""Kernels whose values are stored: their sums and products, in one pass over the data.
 
 Equation (*) is that of :mod:`manykernels.kernels._transformed`.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, Self, cast
 
 import numpy as np
 
 from .._blas import add_scaled, matmul, product, weighted_sums
+from .._files import file_identity
+from .._memory import storage
 from ._transformed import TransformedKernels
 from .matrices import holds_floats
 
@@ -23,18 +25,43 @@ _BLOCK_ENTRIES = 2**18
 _SHARED_ENTRIES = 2**21
 
 
-class KernelArithmetic(TransformedKernels):
-    """Sums and products of kernels whose values are stored; base of ``KernelStack``."""
+class Values:
+    """A read-only view of an array, which may be mapped from a file."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.view()
+        self.array.flags.writeable = False
+        self._file = file_identity(self.array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # joblib hands a mapped array to other processes by the name of its file. Where another
+        # file has taken that name since, the values have to go along.
+        replaced = self._file != file_identity(self.array)
+        return Values, (np.array(self.array) if replaced else self.array,)
+
+
+class StoredKernels(TransformedKernels):
+    """Kernels with stored values; base of ``KernelStack``."""
+
+    _values: Values
 
     @property
-    @abstractmethod
     def data(self) -> np.ndarray:
-        """Values of (*), (n_kernels, rows, cols)."""
+        """Stored values (n_kernels, rows, cols), read-only and without transforms."""
+        return self._values.array
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
         n_kernels, rows, cols = self.data.shape
         return rows, cols, n_kernels
+
+    def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
+        """A copy around other values, with some attributes replaced; nothing is checked."""
+        return self._changed(_values=Values(data), **changes)
 
     def _row_blocks(self) -> Iterator[slice]:
         n_rows, n_cols, _ = self.shape
@@ -58,12 +85,32 @@ class KernelArithmetic(TransformedKernels):
             block -= self._rows.offset[j, rows, None] + self._cols.offset[j]
         return block
 
-    def _matrix(self, j: int) -> np.ndarray:
-        """The transformed kernel j."""
-        matrix = np.empty(self.data.shape[1:])
-        for rows in self._row_blocks():
-            matrix[rows] = self._kernel_rows(j, rows)
-        return matrix
+    @property
+    def _plain_dtype(self) -> np.dtype:
+        """The type of the transformed values: float64, unless there is no transform."""
+        vectors = (self._rows.factor, self._rows.offset, self._cols.factor, self._cols.offset)
+        plain = all(vector is None for vector in vectors) and np.all(self._scale == 1.0)
+        return self.dtype if plain else np.dtype(np.float64)
+
+    def _without_offsets(self) -> Self:
+        return self.materialized()
+
+    def materialized(self, memmap: str | Path | None = None) -> Self:
+        """Copy with all transforms written into the data, in memory or in the file `memmap`.
+
+        The file appears, or takes the place of an older one, when all of it is written. A stack
+        that is mapped from the older one keeps its values.
+        """
+        with storage(self.data.shape, memmap, self._plain_dtype) as space:
+            for j in range(self.n_kernels):
+                for rows in self._row_blocks():
+                    space.data[j, rows] = self._kernel_rows(j, rows)
+        return self._with_data(
+            space.data,
+            _scale=np.ones(self.n_kernels),
+            _rows=self._rows.plain(),
+            _cols=self._cols.plain(),
+        )
 
     def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Weighted sum of the kernels, ``Σ_j weights[j] K_j``; zero weights cost nothing.
