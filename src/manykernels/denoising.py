@@ -18,10 +18,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._folds import folds_of_equal_classes
-from ._rounding import ACCUMULATED
 from .estimators._discriminant import fisher_targets
+from .kernels import Center, KernelStack
 from .kernels.axes import n_leading, spectrum
 from .kernels.spectral import VARIANCE_RULES, VARIANCES
+from .kernels.transforms import centered_trace
 
 #: Regularisations λ of kernels of unit variance, the best of which counts unless one is given:
 #: two decades on each side of the λ at which penalty and loss have equal weight.
@@ -74,24 +75,23 @@ class CrossValidatedErrors:
         folds = folds_of_equal_classes(labels, position, self.n_folds)
         if len(folds) < 2:
             return np.full(len(VARIANCES), np.nan)
-        errors = np.sum([self._fold_errors(K, self.present[fold]) for fold in folds], axis=0)
+        stack = KernelStack(K[None], ["kernel"], gram=True, checked=True)
+        errors = np.sum([self._fold_errors(stack, self.present[fold]) for fold in folds], axis=0)
         judged = self.present[np.concatenate(folds)]
         whole = self.weights[judged] @ np.sum(self.targets[judged] ** 2, axis=1)
         return errors.min(axis=1) / whole
 
-    def _fold_errors(self, K: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    def _fold_errors(self, stack: KernelStack, fold: np.ndarray) -> np.ndarray:
         """Weighted squared errors in one fold, (len(VARIANCES), len(regs))."""
         kept = np.setdiff1d(self.present, fold)
         total = self.weights[kept].sum()
         weights = self.weights[kept] / total
-        means = weights @ K[np.ix_(kept, kept)]
-        offset = means - 0.5 * means @ weights
-        gram = K[np.ix_(kept, kept)] - offset - offset[:, None]
-        block = K[np.ix_(fold, kept)]
-        block = block - offset - (block @ weights - 0.5 * means @ weights)[:, None]
+        center = Center()
+        train = center.fit_transform(stack[np.ix_(kept, kept)], sample_weight=weights)
+        block = center.transform(stack[np.ix_(fold, kept)]).kernel(0)
         # A kernel that is constant outside of the fold has no axes: the mean is predicted.
-        rounding = ACCUMULATED * np.abs(K.diagonal()[kept] @ weights)
-        values, vectors = spectrum(gram, weights, rounding)
+        _, rounding = centered_trace(train, weights)
+        values, vectors = spectrum(train.kernel(0), weights, rounding[0])
         roots = np.sqrt(weights)[:, None]
         mean = weights @ self.targets[kept]
         coordinates = vectors.T @ (roots * (self.targets[kept] - mean))

@@ -33,11 +33,11 @@ NEGATIVE_VALUE = 1e-10
 # rounding error of 6e-8.
 SINGLE_RATIO = 1e-4
 # Lanczos takes 20 steps from 3000 rows on, and on smaller matrices as many as cost no more than
-# that, up to 60. What they find is measured in tests/kernels/test_spectrum.py.
+# that, up to 60. tests/kernels/test_spectrum.py tells what they have to find.
 LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
-# Up to so many rows a Cholesky factorisation takes no longer than sixty Lanczos steps.
+# Up to so many rows the exact answer takes half the time of sixty Lanczos steps.
 EXACT_ROWS = 256
-# Below so many rows a full decomposition takes no longer than Lanczos to find one eigenvalue.
+# Below so many rows all eigenvalues take a seventh of the time in which ARPACK finds one.
 _SMALL_ROWS = 32
 
 

@@ -19,6 +19,8 @@ import numpy as np
 
 from .._rounding import ACCUMULATED, EPS
 
+Positions = np.ndarray | slice
+
 
 @dataclass(frozen=True)
 class Guarantees:
@@ -75,23 +77,18 @@ class Samples:
     offset: np.ndarray | None = None
     names: np.ndarray | None = None
 
-    def take(self, positions: np.ndarray | slice) -> Samples:
+    def take(self, positions: Positions) -> Samples:
         """Some of the samples."""
-        return Samples(
-            take(self.diagonal, positions, 1),
-            take(self.factor, positions, 1),
-            take(self.offset, positions, 1),
-            take(self.names, positions, 0),
-        )
+        return replace(self._taken(positions, 1), names=take(self.names, positions, 0))
 
     def of_kernels(self, kernels: np.ndarray) -> Samples:
         """The same samples in some of the kernels."""
-        return Samples(
-            take(self.diagonal, kernels, 0),
-            take(self.factor, kernels, 0),
-            take(self.offset, kernels, 0),
-            self.names,
-        )
+        return self._taken(kernels, 0)
+
+    def _taken(self, positions: Positions, axis: int) -> Samples:
+        vectors = (self.diagonal, self.factor, self.offset)
+        diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
+        return Samples(diagonal, factor, offset, self.names)
 
     def scaled(self, scale: np.ndarray) -> Samples:
         """In kernels ``scale[j] K_j``."""
@@ -271,7 +268,7 @@ class TransformedKernels(ABC):
         """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` for r and c in `indices`."""
 
     def _transform_products(
-        self, products: np.ndarray, columns: np.ndarray | slice, coefficients: np.ndarray
+        self, products: np.ndarray, columns: Positions, coefficients: np.ndarray
     ) -> np.ndarray:
         """Products with (*), in place, from those with ``f_j(c) data[j, r, c]``."""
         if self._rows.factor is not None:
@@ -283,11 +280,7 @@ class TransformedKernels(ABC):
         return products
 
     def _subtract_offsets(
-        self,
-        block: np.ndarray,
-        weights: np.ndarray,
-        rows: np.ndarray | slice,
-        columns: np.ndarray | slice,
+        self, block: np.ndarray, weights: np.ndarray, rows: Positions, columns: Positions
     ) -> np.ndarray:
         """Subtract the offsets of (*) from a weighted sum of kernels, in place."""
         if self._rows.offset is not None and self._cols.offset is not None:
@@ -321,7 +314,7 @@ class TransformedKernels(ABC):
         return array.astype(np.float64, copy=False)
 
 
-def take(array: np.ndarray | None, positions: np.ndarray | slice, axis: int) -> np.ndarray | None:
+def take(array: np.ndarray | None, positions: Positions, axis: int) -> np.ndarray | None:
     """Some entries of an array along an axis: a view for a slice, else a C-ordered copy."""
     if array is None:
         return None

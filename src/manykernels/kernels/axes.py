@@ -1,4 +1,4 @@
-"""Principal axes of a kernel, with sample weights.
+"""Principal axes of kernels with sample weights, and transforms that cut kernels along them.
 
 Sample weights w count as repetitions. With ``S = diag(√w)`` and the weighted mean subtracted,
 the covariance is ``ΦᵀS²Φ``, so that the axes are ``v_k = ΦᵀS u_k/√δ_k`` with the eigenvectors of
@@ -96,7 +96,7 @@ def n_leading(values: np.ndarray, share: float) -> int:
 
 
 class Cut(NamedTuple):
-    """A range of axes that becomes a kernel; without `stop`, all that is left."""
+    """A range of axes that becomes a kernel; without `stop`, all axes from `start` on."""
 
     name: str
     start: int
@@ -110,8 +110,8 @@ Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
 class SpectralTransform(StackTransform):
     """Base of the transforms that cut kernels along their axes; a subclass says where.
 
-    A stack that is not centred yet is centred first, and so are the blocks that follow. One that
-    is centred asks for blocks centred likewise.
+    A stack that is not centred is centred first, and so are blocks transformed later. If the
+    stack was centred, such blocks have to be centred too.
     """
 
     @abstractmethod
@@ -163,6 +163,7 @@ class SpectralTransform(StackTransform):
         counts = []
         for j, c in zip(self.sources_, self._cuts, strict=True):
             values = self.eigenvalues_[j]
+            # As numpy.linalg.matrix_rank counts.
             rank = np.count_nonzero(values > len(values) * EPS * values[0])
             counts.append((rank if c.stop is None else c.stop) - c.start)
         return np.array(counts)
@@ -208,11 +209,10 @@ class SpectralTransform(StackTransform):
         )
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the kernels of the input that these kernels are made from."""
         return np.array(list(dict.fromkeys(self.sources_[kernels].tolist())), dtype=int)
 
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted transform that returns only these kernels, with no axes but theirs."""
+        # With no axes but those that the chosen kernels need.
         chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
         needed = self.sources(chosen)
         new = copy(self)
@@ -241,7 +241,7 @@ class SpectralTransform(StackTransform):
 
 
 def _pieces(shares: np.ndarray, whole: np.ndarray, cut: Cut) -> np.ndarray:
-    """Self-similarities in a cut, from the shares of all axes and the self-similarities."""
+    """Self-similarities in a cut, from those along each axis and those of the whole kernel."""
     if cut.stop is None:
         return whole - shares.sum(axis=1)
     return shares[:, cut.start : cut.stop].sum(axis=1)

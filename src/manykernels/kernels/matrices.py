@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._memory import allocate
-from .samples import column_names, first_difference, row_names
+from .samples import column_names, first_difference, row_names, same_samples
 from .tables import is_frame, real_array
 
 
@@ -96,7 +96,8 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
     matrices = list(arrays)
     if not matrices:
         raise ValueError("A kernel stack needs at least one kernel.")
-    data, samples = None, _CommonSamples()
+    data = None
+    samples: dict[str, np.ndarray | None] = {"rows": None, "columns": None}
     for j, given in enumerate(matrices):
         label = labels[j] if j < len(labels) else f"kernel{j}"
         matrix = real_array(given, f"Kernel {label!r}")
@@ -108,10 +109,17 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
             raise ValueError(
                 f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
             )
-        samples.join(given, label)
+        for side, names_of in (("rows", row_names), ("columns", column_names)):
+            found, known = names_of(given), samples[side]
+            if not same_samples(found, known):
+                raise ValueError(
+                    f"The {side} of kernel {label!r} have other names than those of the kernels "
+                    f"before it: {first_difference(found, known)}."
+                )
+            samples[side] = known if found is None else found
         data[j] = matrix
     assert data is not None
-    return Matrices(data, labels, samples.rows, samples.cols)
+    return Matrices(data, labels, samples["rows"], samples["columns"])
 
 
 def _is_storage(arrays: Any) -> bool:
@@ -128,25 +136,6 @@ def _is_storage(arrays: Any) -> bool:
 def _common_type(matrices: list[Any]) -> Any:
     single = all(getattr(matrix, "dtype", None) == np.float32 for matrix in matrices)
     return np.float32 if single else np.float64
-
-
-class _CommonSamples:
-    """Names of rows and columns that several data frames agree on."""
-
-    def __init__(self) -> None:
-        self.rows: np.ndarray | None = None
-        self.cols: np.ndarray | None = None
-
-    def join(self, matrix: Any, label: str) -> None:
-        for what, names in (("rows", row_names(matrix)), ("cols", column_names(matrix))):
-            known = getattr(self, what)
-            if names is not None and known is not None and not np.array_equal(names, known):
-                side = "rows" if what == "rows" else "columns"
-                raise ValueError(
-                    f"The {side} of kernel {label!r} have other names than those of the kernels "
-                    f"before it: {first_difference(names, known)}."
-                )
-            setattr(self, what, known if names is None else names)
 
 
 def positions(key: Any, size: int) -> np.ndarray:

@@ -22,7 +22,7 @@ _SAME = 1e-6
 
 
 def row_names(table: Any) -> np.ndarray | None:
-    """Names of the rows of a data frame; None for anything else, and if it only counts them."""
+    """Names of the rows of a data frame; None if they are only numbered, or for other tables."""
     return _names(getattr(table, "index", None)) if is_frame(table) else None
 
 

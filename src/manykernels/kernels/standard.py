@@ -24,8 +24,7 @@ from .._sklearn import Interval
 from ._scales import GammaKernel, gamma_options
 from .base import Kernel
 
-# Entries of the three-dimensional temporary array of Intersection: 32 MiB, little beside any
-# table for which the number of numpy calls matters.
+# Entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
 
 
@@ -140,6 +139,14 @@ class DistanceKernel(GammaKernel):
     :meth:`from_distance`.
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": gamma_options("scale", "auto", "median"),
+    }
+
+    def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
+        self.gamma = gamma
+        self.columns = columns
+
     def distance(self, X: Any, Y: Any = None) -> np.ndarray:
         """Distances between the rows of `X` and `Y`, or of `X` with each other."""
         return self._distance(*self._prepared(X, Y))
@@ -211,7 +218,7 @@ class RBF(DistanceKernel):
 
     _metric = staticmethod(_squared_euclidean)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": gamma_options("scale", "auto", "median"),
+        **DistanceKernel._parameter_constraints,
         "width": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -244,13 +251,6 @@ class Laplacian(DistanceKernel):
     """
 
     _metric = staticmethod(manhattan_distances)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": gamma_options("scale", "auto", "median"),
-    }
-
-    def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
-        self.gamma = gamma
-        self.columns = columns
 
 
 class _HistogramKernel(Kernel):
@@ -291,8 +291,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     }
 
     def __init__(self, gamma: float | str = 1.0, *, columns: Any = None) -> None:
-        self.gamma = gamma
-        self.columns = columns
+        super().__init__(gamma, columns=columns)
 
 
 class Intersection(_HistogramKernel):

@@ -140,7 +140,7 @@ class Center(StackTransform):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
-        """Learn from a training stack and return it centred, in one pass over it."""
+        # The row means are those of the columns: one pass over the stack instead of two.
         self.fit(stack, y, sample_weight)
         return self._shift(stack, self.means_)
 
@@ -152,7 +152,7 @@ class Center(StackTransform):
         raise TypeError("Center needs the columns of all training samples.")
 
     def _shift(self, stack: KernelStack, row_means: np.ndarray) -> KernelStack:
-        # Half of the grand mean on each side makes the offset one function of the sample.
+        # With half of the grand mean each, rows and columns have the same offset.
         half = self.grand_means_[:, None] / 2
         return stack.shifted(row_means - half, self.means_ - half)
 
@@ -198,7 +198,6 @@ class UnitTrace(StackTransform):
         self.scale_ = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, trace))
 
     def erased(self) -> np.ndarray:
-        """Positions of the kernels without variance."""
         return np.flatnonzero(self.scale_ == 0.0)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -217,7 +216,7 @@ class Multiplicative(UnitTrace):
 
 
 class Chain(StackTransform):
-    """Several transforms, one after the other."""
+    """Several transforms, each learnt on what the one before it returns."""
 
     def __init__(self, steps: list[StackTransform]):
         self.steps = steps
@@ -225,7 +224,6 @@ class Chain(StackTransform):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
-        """Learn every step on what the steps before it return."""
         self.n_samples_fit_ = len(stack)
         for step in self.steps:
             stack = step.fit_transform(stack, y, sample_weight)
@@ -240,20 +238,17 @@ class Chain(StackTransform):
         return stack
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the kernels of the input that these kernels are made from."""
         for step in reversed(self.steps):
             kernels = step.sources(kernels)
         return kernels
 
     def erased(self) -> np.ndarray:
-        """Positions of the kernels of the input that one of the steps makes zero."""
         found = np.empty(0, dtype=np.intp)
         for step in reversed(self.steps):
             found = np.union1d(step.sources(found), step.erased())
         return found
 
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted chain that returns only these kernels."""
         new = super().select(kernels)
         new.steps = []
         for step in reversed(self.steps):
@@ -262,7 +257,6 @@ class Chain(StackTransform):
         return new
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """The fitted chain of blocks that have only these training samples as columns."""
         new = super().for_columns(columns)
         new.steps = [step.for_columns(columns) for step in self.steps]
         return new

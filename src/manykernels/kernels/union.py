@@ -60,7 +60,7 @@ class KernelUnion(BaseComposition):
         self.kernels = dict(pairs) if isinstance(self.kernels, Mapping) else pairs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a clone of every kernel on the rows of `X`, with the arguments of its ``fit``."""
+        """Fit a clone of every kernel; the arguments are those of :meth:`Kernel.fit`."""
         fitted = []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
