@@ -12,7 +12,7 @@ kernels
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
 -----------------  -----------------------------------------------------------------------------
-stacks of matrices
+matrices
 -----------------  -----------------------------------------------------------------------------
 `stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
 `streamed`         `StreamedKernels`: the same interface, values computed when needed
@@ -24,7 +24,7 @@ stacks of matrices
 `checks`           finite, symmetric, positive semi-definite
 `_spectrum`        negative eigenvalues
 -----------------  -----------------------------------------------------------------------------
-transforms of stacks
+transforms
 -----------------  -----------------------------------------------------------------------------
 `transforms`       centring and ``NORMALIZATIONS``
 `spectral`         `Denoise` and `Bands`: kernels cut along their principal axes

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -53,19 +52,13 @@ def write_stack(stack: KernelStack, path: str | Path) -> None:
     with replacing(path, n_bytes) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, header in members.items():
-                blocks = _value_blocks(stack) if name == "data" else iter([arrays[name]])
+                kernels = (block for _, _, block in stack._blocks())
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     member.write(header)
-                    for block in blocks:
-                        member.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+                    for block in kernels if name == "data" else [arrays[name]]:
+                        member.write(block.reshape(-1).view(np.uint8).data)
         # Give back what was reserved and not needed.
         file.truncate(file.tell())
-
-
-def _value_blocks(stack: KernelStack) -> Iterator[np.ndarray]:
-    for j in range(stack.n_kernels):
-        for rows in stack._row_blocks():
-            yield stack._kernel_rows(j, rows).astype(stack._plain_dtype, copy=False)
 
 
 # -- reading -------------------------------------------------------------------------------

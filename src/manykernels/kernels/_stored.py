@@ -25,7 +25,7 @@ _BLOCK_ENTRIES = 2**18
 _SHARED_ENTRIES = 2**21
 
 
-class Values:
+class StoredArray:
     """A read-only view of an array, which may be mapped from a file."""
 
     def __init__(self, array: np.ndarray) -> None:
@@ -37,18 +37,18 @@ class Values:
         # joblib hands a mapped array to other processes by the name of its file. Where another
         # file has taken that name since, the values have to go along.
         replaced = self._file != file_identity(self.array)
-        return Values, (np.array(self.array) if replaced else self.array,)
+        return StoredArray, (np.array(self.array) if replaced else self.array,)
 
 
 class StoredKernels(TransformedKernels):
     """Kernels with stored values; base of ``KernelStack``."""
 
-    _values: Values
+    _stored: StoredArray
 
     @property
     def data(self) -> np.ndarray:
         """Stored values (n_kernels, rows, cols), read-only and without transforms."""
-        return self._values.array
+        return self._stored.array
 
     @property
     def dtype(self) -> np.dtype:
@@ -61,7 +61,7 @@ class StoredKernels(TransformedKernels):
 
     def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
         """A copy around other values, with some attributes replaced; nothing is checked."""
-        return self._changed(_values=Values(data), **changes)
+        return self._changed(_stored=StoredArray(data), **changes)
 
     def _row_blocks(self) -> Iterator[slice]:
         n_rows, n_cols, _ = self.shape
@@ -78,7 +78,7 @@ class StoredKernels(TransformedKernels):
         product *= block
         return product
 
-    def _kernel_rows(self, j: int, rows: slice) -> np.ndarray:
+    def _values(self, j: int, rows: slice) -> np.ndarray:
         """Rows of the transformed kernel j, all of (*)."""
         block = self._factored(j, rows) * self._scale[j]
         if self._rows.offset is not None and self._cols.offset is not None:
@@ -92,6 +92,13 @@ class StoredKernels(TransformedKernels):
         plain = all(vector is None for vector in vectors) and np.all(self._scale == 1.0)
         return self.dtype if plain else np.dtype(np.float64)
 
+    def _blocks(self) -> Iterator[tuple[int, slice, np.ndarray]]:
+        """All transformed kernels, block by block: kernel, rows and values."""
+        dtype = self._plain_dtype
+        for j in range(self.n_kernels):
+            for rows in self._row_blocks():
+                yield j, rows, self._values(j, rows).astype(dtype, copy=False)
+
     def _without_offsets(self) -> Self:
         return self.materialized()
 
@@ -102,9 +109,8 @@ class StoredKernels(TransformedKernels):
         that is mapped from the older one keeps its values.
         """
         with storage(self.data.shape, memmap, self._plain_dtype) as space:
-            for j in range(self.n_kernels):
-                for rows in self._row_blocks():
-                    space.data[j, rows] = self._kernel_rows(j, rows)
+            for j, rows, block in self._blocks():
+                space.data[j, rows] = block
         return self._with_data(
             space.data,
             _scale=np.ones(self.n_kernels),
@@ -246,7 +252,7 @@ class StoredKernels(TransformedKernels):
             return preparation("trace").fit_transform(cast(Any, self)).alignment()
         inner = np.zeros((self.n_kernels, self.n_kernels))
         for rows in self._row_blocks():
-            flat = np.stack([self._kernel_rows(j, rows).ravel() for j in range(self.n_kernels)])
+            flat = np.stack([self._values(j, rows).ravel() for j in range(self.n_kernels)])
             inner += flat @ flat.T
         norms = np.sqrt(np.diag(inner))
         norms[norms == 0] = 1.0

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 
 from .._sklearn import Interval, check_sample_weight, num_samples
 from .checks import TILE_ROWS, check_finite
-from .tables import check_numbers, column_positions, naming, resolve_columns, select_columns
+from .tables import check_numbers, naming, resolve_columns, select_columns
 
 
 class Kernel(BaseEstimator, ABC):
@@ -172,9 +172,6 @@ class Kernel(BaseEstimator, ABC):
             )
         if Y is not None and width != Y.shape[1]:
             raise ValueError(f"X has {width} columns to compare, but Y has {Y.shape[1]}.")
-
-    def _column_key(self, X: Any) -> tuple[int, ...]:
-        return tuple(column_positions(X, self._frozen_columns(X)))
 
     def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
         check_finite(K, type(self).__name__)

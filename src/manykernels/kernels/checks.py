@@ -218,18 +218,13 @@ def symmetrize(matrix: np.ndarray) -> None:
 
 
 def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
-    worst, row, col = 0.0, 0, 0
-    for start in range(0, len(matrix), TILE_ROWS):
-        rows = slice(start, start + TILE_ROWS)
-        differences = np.abs(matrix[rows] - matrix[:, rows].T)
-        if differences.max() > worst:
-            worst = float(differences.max())
-            row, col = map(int, np.unravel_index(differences.argmax(), differences.shape))
-            row += start
+    worst = [np.abs(row - col).max() for row, col in zip(matrix, matrix.T, strict=True)]
+    row = int(np.argmax(worst))
+    col = int(np.argmax(np.abs(matrix[row] - matrix[:, row])))
     raise ValueError(
         f"Kernel {name!r} is not symmetric: entries ({row}, {col}) and ({col}, {row}) differ by "
-        f"{worst:.3g}. A block between different samples is given with gram=False; otherwise pass "
-        "(K + K.T) / 2."
+        f"{worst[row]:.3g}. A block between different samples is given with gram=False; otherwise "
+        "pass (K + K.T) / 2."
     )
 
 

@@ -37,10 +37,6 @@ class _Lookup(Kernel):
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
         self.matrix_ = self._checked_matrix()
-        self._learn_from_rows(X[:, 0], weights)
-
-    def _learn_from_rows(self, rows: np.ndarray, weights: np.ndarray) -> None:
-        pass
 
     def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
         rows = X[:, 0]
@@ -162,9 +158,10 @@ class FromDistances(_Lookup):
         self.scale = scale
         self.columns = columns
 
-    def _learn_from_rows(self, rows: np.ndarray, weights: np.ndarray) -> None:
+    def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
+        super()._learn_scale(X, weights)
         if isinstance(self.scale, str):
-            counts = np.bincount(rows, weights, minlength=len(self.matrix_))
+            counts = np.bincount(X[:, 0], weights, minlength=len(self.matrix_))
             mean = counts @ self.matrix_ @ counts / counts.sum() ** 2
             self.eta_ = float(mean) or 1.0
         else:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._memory import allocate
 from ._saving import read_stack, write_stack
-from ._stored import StoredKernels, Values
+from ._stored import StoredArray, StoredKernels
 from ._transformed import Guarantees, Samples, take
 from .checks import check_stack
 from .matrices import (
@@ -101,7 +101,7 @@ class KernelStack(StoredKernels):
         psd = bool(gram and checked)
         self.guarantees = Guarantees(bool(gram), bool(checked), psd=psd, psd_if_centered=psd)
         self.features: np.ndarray | None = None
-        self._values = Values(data)
+        self._stored = StoredArray(data)
         self._scale = np.ones(len(data))
         self._rows = Samples(check_diagonal(row_diag, data.shape[:2], "row_diag"))
         if gram and col_diag is None:
@@ -297,7 +297,7 @@ class KernelStack(StoredKernels):
         j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
         matrix = np.empty(self.data.shape[1:])
         for rows in self._row_blocks():
-            matrix[rows] = self._kernel_rows(j, rows)
+            matrix[rows] = self._values(j, rows)
         return matrix
 
     def select(self, kernels: Any) -> KernelStack:

@@ -23,6 +23,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from .._sklearn import Interval
 from ._scales import GammaKernel, gamma_options
 from .base import Kernel
+from .tables import column_positions
 
 # Entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
@@ -169,7 +170,7 @@ class DistanceKernel(GammaKernel):
             return type(self)._metric(X, Y)
 
     def _distance_key(self, X: Any) -> Any:
-        return type(self)._metric, self._column_key(X)
+        return type(self)._metric, tuple(column_positions(X, self._frozen_columns(X)))
 
     def _decay(self) -> float:
         return self._frozen_gamma()
