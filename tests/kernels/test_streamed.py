@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.gaussian_process import kernels as gaussian_process
@@ -66,6 +67,13 @@ def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     np.testing.assert_array_equal(lazy.contributing(weights), stack.contributing(weights))
     fresh = np.random.default_rng(2).standard_normal((5, 4))
     same(*(chain.transform(union(fresh, X)).combine(weights) for chain in chains))
+
+
+def test_a_part_has_the_names_of_its_rows(X):
+    table = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))])
+    part = StreamedKernels(rbf_grid([1]).fit(table), table)[np.ix_([2, 0], [1])]
+    assert list(part.row_samples) == ["row 2", "row 0"]
+    assert list(part.col_samples) == ["row 1"]
 
 
 def test_products_go_where_they_are_told(X, union):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,9 @@ class StreamedKernels(TransformedKernels):
         others = None if gram else safe_indexing(self._X, columns)
         stack = self.union(safe_indexing(self._X, rows), others)
         return stack._changed(
-            _scale=self._scale, _rows=self._rows.take(rows), _cols=self._cols.take(columns)
+            _scale=self._scale,
+            _rows=replace(self._rows.take(rows), names=stack.row_samples),
+            _cols=replace(self._cols.take(columns), names=stack.col_samples),
         )
 
     def _column_blocks(self) -> Iterable[np.ndarray]:
