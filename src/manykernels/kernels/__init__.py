@@ -6,8 +6,7 @@ kernels
 `base`             `Kernel`, sums and products of kernels
 `standard`         linear, polynomial, Gaussian, χ², … kernels
 `precomputed`      kernels looked up in a matrix
-`adapters`         kernels of scikit-learn, functions
-`convert`          `as_kernel`: what stands for a kernel
+`adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
@@ -32,9 +31,8 @@ transforms
 =================  =============================================================================
 """
 
-from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel
+from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
 from .base import Constant, Kernel, Product, Sum
-from .convert import as_kernel
 from .precomputed import FromDistances, Precomputed
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack

@@ -129,11 +129,6 @@ def clipped(matrix: np.ndarray) -> np.ndarray:
     return vectors @ vectors.T
 
 
-def rounding_ratio(matrix: np.ndarray) -> float:
-    """Part of the largest eigenvalue by which rounding of entries can make others negative."""
-    return len(matrix) * float(np.finfo(matrix.dtype).eps)
-
-
 def _if_negative(
     smallest: float, largest: float, ratio: float, value: float = NEGATIVE_VALUE
 ) -> tuple[float, float] | None:

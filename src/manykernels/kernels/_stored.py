@@ -15,7 +15,6 @@ from .._blas import add_scaled, matmul, product, weighted_sums
 from .._files import file_identity
 from .._memory import storage
 from ._transformed import TransformedKernels
-from .matrices import holds_floats
 
 # Entries of a block of one kernel: 2 MiB of float64, so that a block of the sum stays in a
 # second-level cache while the kernels are added to it.
@@ -130,7 +129,11 @@ class StoredKernels(TransformedKernels):
         weights = self._check_weights(weights)
         if out is None:
             out = np.empty(self.data.shape[1:])
-        elif not holds_floats(out, self.data.shape[1:]):
+        elif (
+            not isinstance(out, np.ndarray)
+            or (out.dtype, out.shape) != (np.float64, self.data.shape[1:])
+            or not out.flags.c_contiguous
+        ):
             raise ValueError(
                 f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
             )

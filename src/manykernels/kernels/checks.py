@@ -16,7 +16,6 @@ from ._spectrum import (
     clipped,
     exact_extremes_if_negative,
     found_extremes_if_negative,
-    rounding_ratio,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +126,8 @@ def _change_to_psd(
         extremes = found_extremes_if_negative(matrix, largest, centered=centered)
     else:
         # Later computations may not tolerate what a check does: "clip" leaves nothing negative.
-        tolerance = (rounding_ratio(matrix), 0.0) if psd == "clip" else ()
+        # Rounding of entries shifts an eigenvalue by no more than this part of the largest.
+        tolerance = (len(matrix) * np.finfo(matrix.dtype).eps, 0.0) if psd == "clip" else ()
         matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
         extremes = exact_extremes_if_negative(matrix, *tolerance)
     if extremes is None:

@@ -50,16 +50,6 @@ def refuse_transposed(arrays: Any) -> None:
         )
 
 
-def holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
-    """Whether `array` is a C-contiguous array of float64, and of this shape."""
-    return (
-        isinstance(array, np.ndarray)
-        and array.dtype == np.float64
-        and array.flags.c_contiguous
-        and shape in (None, array.shape)
-    )
-
-
 # Types of arrays that may be used as they are; subclasses, such as masked arrays, may not.
 _PLAIN = (np.ndarray, np.memmap)
 
@@ -104,7 +94,9 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
         if matrix.ndim != 2:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
         if data is None:
-            data = allocate((len(matrices), *matrix.shape), _common_type(matrices))
+            single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
+            dtype = np.float32 if single else np.float64
+            data = allocate((len(matrices), *matrix.shape), dtype)
         if matrix.shape != data.shape[1:]:
             raise ValueError(
                 f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
@@ -131,11 +123,6 @@ def _is_storage(arrays: Any) -> bool:
         and arrays.dtype.isnative
         and arrays.flags.c_contiguous
     )
-
-
-def _common_type(matrices: list[Any]) -> Any:
-    single = all(getattr(matrix, "dtype", None) == np.float32 for matrix in matrices)
-    return np.float32 if single else np.float64
 
 
 def positions(key: Any, size: int) -> np.ndarray:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._memory import storage
 from .._sklearn import BaseComposition, VisualBlock, num_samples
+from .adapters import as_kernel
 from .base import Kernel
-from .convert import as_kernel
 from .samples import row_names
 from .stack import KernelStack, check_stack
 from .standard import RBF
