@@ -1,8 +1,7 @@
 """Kernels, unions of kernels, and the stacks of matrices they are evaluated into.
 
 =================  =============================================================================
-kernels
------------------  -----------------------------------------------------------------------------
+**kernels**
 `base`             `Kernel`, sums and products of kernels
 `standard`         linear, polynomial, Gaussian, χ², … kernels
 `precomputed`      kernels looked up in a matrix
@@ -10,9 +9,7 @@ kernels
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
------------------  -----------------------------------------------------------------------------
-matrices
------------------  -----------------------------------------------------------------------------
+**matrices**
 `stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
 `streamed`         `StreamedKernels`: the same interface, values computed when needed
 `_transformed`     what both share: formula (*), and what is known about the matrices
@@ -22,9 +19,7 @@ matrices
 `samples`          names of samples, columns of test blocks
 `checks`           finite, symmetric, positive semi-definite
 `_spectrum`        negative eigenvalues
------------------  -----------------------------------------------------------------------------
-transforms
------------------  -----------------------------------------------------------------------------
+**transforms**
 `transforms`       centring and ``NORMALIZATIONS``
 `spectral`         `Denoise` and `Bands`: kernels cut along their principal axes
 `axes`             principal axes
