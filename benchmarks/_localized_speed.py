@@ -170,12 +170,13 @@ def _timed(name: str, stack: Any, labels: np.ndarray, *, quasi_newton: bool, ste
         start = time.process_time()
         model = _fitted(stack, labels, quasi_newton=quasi_newton, max_iter=steps)
         taken.append(time.process_time() - start)
-    return Timed(name, min(taken), model.objective_, model.n_iter_, model.n_machines_)
+    return Timed(name, min(taken), model.objective_, model.n_iter_, model.n_inner_solves_)
 
 
 def _to_value(stack: Any, labels: np.ndarray, target: float) -> Timed:
     """As many quasi-Newton steps as are needed to get as low."""
-    history = _fitted(stack, labels, quasi_newton=True, max_iter=200).history_
+    model = _fitted(stack, labels, quasi_newton=True, max_iter=200)
+    history = model.history_["objective"]
     steps = next((i for i, value in enumerate(history) if value <= target), len(history) - 1)
     name = "manykernels, quasi-Newton steps to the same J"
     return _timed(name, stack, labels, quasi_newton=True, steps=max(steps, 1))

@@ -32,7 +32,7 @@ from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, KernelStack
-from manykernels.estimators._discriminant import fisher_targets
+from manykernels.discriminant import fisher_targets
 
 NORMS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
 REGS = [1e-4, 1e-2, 1.0, 1e2]
@@ -60,11 +60,11 @@ class Cell:
     """One fit, measured."""
 
     rel_gap: float
-    n_factorizations: int
+    n_inner_solves: int
     ratio: float
 
     def __str__(self) -> str:
-        return f"{max(self.rel_gap, 0.0):.0e} {self.n_factorizations:2d} {self.ratio:5.1f}"
+        return f"{max(self.rel_gap, 0.0):.0e} {self.n_inner_solves:2d} {self.ratio:5.1f}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def run(problem: Problem, norms: list[float], regs: list[float]) -> Result:
                     lambda fitted=fitted: fitted.fit(stack, labels),
                 )
                 gap = fitted.certificate_.rel_gap
-                cells[p, reg] = Cell(gap, fitted.n_factorizations_, whole / single)
+                cells[p, reg] = Cell(gap, fitted.n_inner_solves_, whole / single)
                 singles.append(single)
             peaks.append(peak_doubles(lambda p=p: model(p, MEMORY_REG).fit(stack, labels)))
     return Result(problem, cells, max(peaks) / len(labels) ** 2, float(np.median(singles)))
@@ -155,7 +155,7 @@ def summary(result: Result) -> str:
     m, _, n = problem.stack.shape
     n_outputs = problem.n_classes - 1
     gap = max(cell.rel_gap for cell in cells)
-    factorizations = max(cell.n_factorizations for cell in cells)
+    factorizations = max(cell.n_inner_solves for cell in cells)
     ratios = [cell.ratio for cell in cells]
     worst = WORST_RATIO[problem.kind]
     most_matrices = MOST_MATRICES + MOST_PRODUCTS * n * n_outputs / m

@@ -28,8 +28,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks._command import command_line, write_page
 from benchmarks._tables import environment, markdown
 from manykernels import KernelStack
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
-from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import EpsilonInsensitiveLoss, HingeLoss, OneClassLoss, SquareLoss
 from manykernels.smo.box import Ascent

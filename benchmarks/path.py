@@ -57,7 +57,7 @@ class Cost:
     seconds: float
     seconds_per_fit: float
     n_points: int
-    n_factorizations: int
+    n_inner_solves: int
     worst_gap: float
 
     @property
@@ -106,7 +106,7 @@ def measure_costs(problem: Problem, ps: Any, regs: Any) -> list[Cost]:
                 seconds=seconds,
                 seconds_per_fit=float(np.median(singles)),
                 n_points=len(results["params"]),
-                n_factorizations=int(results["n_factorizations"].sum()),
+                n_inner_solves=int(results["n_inner_solves"].sum()),
                 worst_gap=float(results["rel_gap"].max()),
             )
         )
@@ -145,7 +145,7 @@ def cost_table(costs: list[Cost]) -> str:
         [
             cost.way.name,
             f"{cost.seconds:.1f}",
-            str(cost.n_factorizations),
+            str(cost.n_inner_solves),
             f"{cost.fits:.0f}",
             f"{cost.worst_gap:.1e}",
         ]

@@ -34,8 +34,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._tables import environment, markdown, verdict
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import Domain, lp_domain
-from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import SquareLoss
 from manykernels.solvers import SIP, SOLVERS, Progress, Solution, Solver, certify, sip

@@ -25,7 +25,7 @@ model = MKFDA(union, p=P, reg=REG, tol=1e-2).fit(X, y)
 
 print("factorisations    objective  relative gap")
 for n, objective, rel_gap in zip(
-    model.history_["n_factorizations"],
+    model.history_["n_inner_solves"],
     model.history_["objective"],
     model.history_["rel_gap"],
     strict=True,

@@ -30,7 +30,7 @@ for noise in (0, 3):
     results = model.cv_results_
     print(f"{noise} views of noise: p = {model.p_:.4g}, λ = {model.reg_:.3g}")
     print(f"  held-out accuracy {model.score(X_test, y_test):.1%}")
-    print(f"  {len(results['params'])} models, {results['n_factorizations'].sum()} factorisations")
+    print(f"  {len(results['params'])} models, {results['n_inner_solves'].sum()} factorisations")
     print(f"  largest relative gap {results['rel_gap'].max():.0e}")
 
 # %%

@@ -39,7 +39,7 @@ print(f"{'p':<4}{'kernels used':>14}{'test accuracy':>15}{'certified gap':>15}{'
 for name, model in shared.items():
     print(
         f"{name:<4}{np.count_nonzero(model.weights_):>14d}{model.score(test, y_test):>15.1%}"
-        f"{model.certificate_.rel_gap:>15.0e}{model.n_svm_solves_:>12d}"
+        f"{model.certificate_.rel_gap:>15.0e}{model.n_inner_solves_:>12d}"
     )
 
 # %%

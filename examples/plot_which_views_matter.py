@@ -60,7 +60,7 @@ print(f"{'all kernels':<12}{'accuracy':>12}{'rel. gap':>12}{'factorisations':>16
 for p, model in models.items():
     print(
         f"{f'p = {p}':<12}{model.score(X_test, y_test):>12.1%}"
-        f"{model.certificate_.rel_gap:>12.0e}{model.n_factorizations_:>16d}{seconds[p]:>9.2f}"
+        f"{model.certificate_.rel_gap:>12.0e}{model.n_inner_solves_:>16d}{seconds[p]:>9.2f}"
     )
 
 # %%

@@ -46,7 +46,7 @@ for p in (1, 2):
         bounds = model.certificate_
         best.setdefault(p, []).append((bounds.dual, bounds.primal, name, model.weights_))
         print(
-            f"{p:<4}{name:<18}{model.n_svm_solves_:>12d}{bounds.rel_gap:>14.1e}"
+            f"{p:<4}{name:<18}{model.n_inner_solves_:>12d}{bounds.rel_gap:>14.1e}"
             f"{bounds.primal:>14.6f}{seconds:>9.2f}"
         )
 

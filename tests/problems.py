@@ -7,8 +7,8 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
-from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import Outline, SquareLoss
 from manykernels.solvers import SOLVERS, Problem

@@ -17,6 +17,7 @@ ORDER = [
     "_files",
     "_folds",
     "_memory",
+    "_rounding",
     "_sklearn",
     "_warnings",
     "metrics",
@@ -26,7 +27,8 @@ ORDER = [
     "solvers",
     "kernels",
 ]
-ORDER += ["gating", "estimators", "denoising", "baselines", "model_selection", "report"]
+ORDER += ["discriminant", "denoising", "gating", "estimators", "baselines"]
+ORDER += ["model_selection", "report"]
 PURE = {"domains", "smo", "losses", "solvers", "_blas", "_compiled"}
 MAX_LINES = 420
 

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._folds import folds_of_equal_classes
-from .estimators._discriminant import fisher_targets
+from .discriminant import fisher_targets
 from .kernels import Center, KernelStack
 from .kernels.axes import n_leading, spectrum
 from .kernels.spectral import VARIANCE_RULES, VARIANCES

@@ -1,7 +1,7 @@
-"""Where kernel weights live: convex sets B of non-negative weights.
+"""Domains of kernel weights: convex sets B of non-negative weights.
 
-A domain knows its support function ``σ_B(g) = max_{b ∈ B} b·g`` (the certificate needs it),
-the point where that maximum is attained, and how to state ``x ∈ B`` to a conic solver. The
+A domain has its support function ``σ_B(g) = max_{b ∈ B} b·g`` (the certificate needs it),
+the point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. The
 losses never increase when a weight grows, so minimisers lie on the outer boundary of B.
 """
 
@@ -17,7 +17,14 @@ from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
+# Newton steps for `equilibrium` on a ball, and the range of log t they stay in. They converge
+# quadratically, and the result is only a guess of where weights are heading: a few digits do. No
+# weight of a ball is above one, and exp(-80) is zero beside it.
 _EQUILIBRIUM_STEPS = 10
+_LOG_WEIGHTS = -80.0, 10.0
+# A weight of an interior-point solution is taken to be zero if it is this much smaller than its
+# slack: both are far from the solution still if they are alike.
+_CLEARLY_SMALLER = 1e-2
 
 
 @dataclass(frozen=True)
@@ -49,14 +56,15 @@ class Domain(ABC):
 
     @abstractmethod
     def gauge(self, weights: Array) -> float:
-        """Factor by which B must grow to hold `weights` on its boundary."""
+        """The factor c for which `weights` lie on the outer boundary of ``c·B``."""
 
     @abstractmethod
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
-        """Where gains ``strength/(t + shift)²`` meet the price of a weight t at this level.
+        """Weights t, one per kernel, where ``strength/(t + shift)² = level · price(t)``.
 
-        A kernel of weight t is worth it where its gain is ``level · price(t)``; at a minimiser
-        that holds for every positive weight, with one level for all.
+        The left side is a model of the gain of a kernel, price(t) the derivative of the function
+        that bounds the domain. At a minimiser both sides are equal for every positive weight, with
+        one level, the multiplier of that bound, for all.
         """
 
     @abstractmethod
@@ -69,10 +77,10 @@ class Domain(ABC):
 
     @abstractmethod
     def conic_form(self, n_kernels: int) -> ConicForm:
-        """The set in the words of a conic solver."""
+        """``x ∈ B`` as constraints of a conic program."""
 
     def start(self, n_kernels: int) -> Array:
-        """The point of B that treats all kernels alike."""
+        """The point of the outer boundary that has the same share of every kernel."""
         return self.onto_boundary(np.ones(n_kernels))
 
     def onto_boundary(self, weights: Array) -> Array:
@@ -80,18 +88,21 @@ class Domain(ABC):
         return weights / self.gauge(weights)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        """Make exact the zeros of an interior-point solution whose gains are `gains`."""
+        """`weights` of an interior-point solution, zero where the exact solution is zero.
+
+        `gains` are those at `weights`.
+        """
         return weights
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array] | None:
-        """``c``, ``∇c`` and the diagonal of ``∇²c`` of the boundary ``c(weights) = 1``.
+        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a boundary ``c(weights) = 1``.
 
-        None where the boundary is not smooth in the interior of the weights.
+        None if the boundary is not smooth where all weights are positive.
         """
         return None
 
     def restricted(self, kernels: NDArray[np.intp]) -> Domain:
-        """The weights of some of the kernels where the others have none."""
+        """The domain of the weights of some of the kernels, those of the others being zero."""
         return self
 
     #: Whether `start` minimises every loss, so that there is nothing to search.
@@ -129,21 +140,22 @@ class LpBall(Domain):
         return _norm(weights, self.p)
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array]:
-        # Derivatives of Σ x^p by way of x^p, which does not overflow where x^(p−2) would.
+        # Derivatives of Σ x^p from x^p, which does not overflow where x^(p−2) would.
         positive = np.where(weights > 0.0, weights, 1.0)
         powers = np.where(weights > 0.0, weights**self.p, 0.0)
         gradient = self.p * powers / positive
         return float(powers.sum()), gradient, (self.p - 1.0) * gradient / positive
 
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
-        # price(t) = t^(p−1). In u = log t the excess of gain over price is concave and falls,
-        # so Newton's method comes from the right after its first step, whatever the start.
+        # price(t) = t^(p−1). In u = log t the logarithm of gain over price is concave and falls,
+        # so Newton's method is above the solution after its first step, whatever the start, and
+        # falls to it.
         constant = np.log(strength) - np.log(level)
         u = np.zeros(len(strength))
         for _ in range(_EQUILIBRIUM_STEPS):
             t = np.exp(u)
             excess = constant - 2.0 * np.log(t + shift) - (self.p - 1.0) * u
-            u = np.clip(u + excess / (2.0 * t / (t + shift) + self.p - 1.0), -80.0, 10.0)
+            u = np.clip(u + excess / (2.0 * t / (t + shift) + self.p - 1.0), *_LOG_WEIGHTS)
         return np.exp(u)
 
     def balance(self, log_strength: Array) -> Array:
@@ -195,7 +207,7 @@ class Box(Domain):
 
 @dataclass(frozen=True)
 class Simplex(Domain):
-    """``Σ β_j ≤ 1``: p = 1, few kernels get a weight."""
+    """``Σ β_j ≤ 1``: p = 1, whose solution has few positive weights."""
 
     def support(self, gains: Array) -> float:
         return float((gains / self.prices(len(gains))).max())
@@ -233,14 +245,14 @@ class Simplex(Domain):
         return ConicForm(matrix, bound, 1 + n_kernels, 1)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        # Of a weight's share of the budget and its slack (how far its gain per price stays
-        # below the best) one is zero at the solution: the smaller one.
+        # Complementary slackness: of the share of a weight in Σ and its slack, how far its gain
+        # per price is below the best, one is zero at the solution.
         prices = self.prices(len(weights))
         slack = 1.0 - gains / prices / self.support(gains)
-        return np.where(weights * prices < 1e-2 * slack, 0.0, weights)
+        return np.where(weights * prices < _CLEARLY_SMALLER * slack, 0.0, weights)
 
     def prices(self, n_kernels: int) -> Array:
-        """What a unit of each weight takes of the budget: ``Σ_j prices_j β_j ≤ 1``."""
+        """The coefficients in ``Σ_j prices_j β_j ≤ 1``."""
         return np.ones(n_kernels)
 
 
@@ -248,8 +260,8 @@ class Simplex(Domain):
 class TraceSimplex(Simplex):
     """``Σ r_j β_j = 1`` with r_j the trace of kernel j (Ye 2008).
 
-    A kernel of trace zero cannot lower any loss; it is priced like the dearest one, so that
-    it gets no weight.
+    A kernel of trace zero cannot lower any loss; it has the largest price of all, so that it
+    gets no weight.
     """
 
     traces: Array

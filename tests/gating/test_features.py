@@ -61,12 +61,12 @@ def test_all_columns_of_every_container(container):
     assert gating.n_features_out_ == 4
 
 
+SECOND_AND_LAST = [[1, 3], (1, 3), np.array([1, 3]), slice(1, None, 2), [-3, -1]]
+SECOND_AND_LAST += [[False, True, False, True]]
+
+
+@pytest.mark.parametrize("columns", SECOND_AND_LAST, ids=repr)
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize(
-    "columns",
-    [[1, 3], (1, 3), np.array([1, 3]), slice(1, None, 2), [False, True, False, True], [-3, -1]],
-    ids=repr,
-)
 def test_columns_by_position(container, columns):
     X = CONTAINERS[container](VALUES)
     expected = standard(VALUES[:, [1, 3]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels.estimators._discriminant import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.gating import GATES, as_gate
 from manykernels.gating.machines import BoxMachine, MulticlassMachine, SquareMachine
 from manykernels.gating.objective import GatedObjective
@@ -75,8 +75,8 @@ def test_value_falls_as_all_kernels_grow(gate, machine, weights):
     """At the rate of ½ Σ_k v_kᵀ K_η v_k, which ties value, K_η and V to each other."""
     objective = objective_of(gate, machine, weights)
     point = objective.evaluate(random_point(objective))
-    assert 0.0 <= point.trained.slack <= 1e-9 * abs(point.value)
-    eta, V = point.outputs, point.trained.signed
+    assert 0.0 <= point.trained.gap <= 1e-9 * abs(point.value)
+    eta, V = point.outputs, point.trained.dual
     combined = sum(np.outer(eta[:, p], eta[:, p]) * K for p, K in enumerate(KERNELS))
     assert_allclose(objective.combined(eta), combined, rtol=1e-13, atol=1e-15)
     # All kernels a little larger: Danskin once more, without a gate.
@@ -122,16 +122,16 @@ def test_gradient_is_the_double_sum_of_the_paper(gate, machine):
         pairs = pairs - 2 * total[:, None] * alpha[:, LABELS].T + alpha @ alpha.T
         assert not np.allclose(pairs, pairs.T)
     else:
-        v = point.trained.signed[:, 0]
+        v = point.trained.dual[:, 0]
         pairs = np.outer(v, v)
     expected = paper_gradient(gate, point.theta, point.outputs, pairs)
     assert_allclose(point.gradient, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
 
 
-def test_slope_is_that_of_the_energy_in_single_gate_outputs():
+def test_output_gradient_is_that_of_the_energy_in_single_gate_outputs():
     rng = np.random.default_rng(4)
     eta, V = rng.uniform(0, 1, (M, P)), rng.standard_normal((M, 2))
-    slope = objective_of("softmax", "binary").slope(eta, V)
+    gradient = objective_of("softmax", "binary").output_gradient(eta, V)
 
     def energy(eta):
         return 0.5 * sum(
@@ -140,7 +140,7 @@ def test_slope_is_that_of_the_energy_in_single_gate_outputs():
             for k in range(2)
         )
 
-    assert_derivatives(-slope.ravel(), lambda e: energy(e.reshape(M, P)), eta.ravel())
+    assert_derivatives(-gradient.ravel(), lambda e: energy(e.reshape(M, P)), eta.ravel())
 
 
 def test_shut_gates_leave_nothing():
@@ -169,4 +169,4 @@ def test_where_a_machine_was_before_changes_nothing(machine):
     late = objective.evaluate(here)
     objective.evaluate(there)
     assert_allclose(late.gradient, gradient, rtol=0, atol=1e-6 * size)
-    assert objective.n_trained == 5
+    assert objective.n_inner_solves == 5

@@ -245,6 +245,62 @@ def test_a_hessian_first_asked_for_after_the_loss_moved_on(case):
     )
 
 
+def test_what_is_released_is_said(loss):
+    first = loss.evaluate(some_weights(loss, 0))
+    assert not first.released
+    later = loss.evaluate(some_weights(loss, 1))
+    assert first.released
+    assert not later.released
+    first.hessian()
+    assert not first.released
+    assert later.released
+    first.release()
+    assert first.released
+
+
+def test_a_failed_evaluation_leaves_no_wrong_derivatives(case):
+    """It has overwritten the arrays of the point before, which must not be taken for its own."""
+    loss = case(gram_matrices())
+    point = loss.evaluate(some_weights(loss))
+    expected = point.hessian()
+    with pytest.raises((ValueError, FloatingPointError)):
+        loss.evaluate(np.full(loss.n_kernels, np.nan))
+    assert point.released
+    np.testing.assert_allclose(point.hessian(), expected, rtol=1e-8)
+
+
+def test_weights_of_kernels_and_of_the_regularisation(case):
+    loss = case(gram_matrices())
+    weights = np.arange(1.0, 1.0 + loss.n_kernels)
+    np.testing.assert_array_equal(loss.kernel_weights(weights), weights[-3:])
+    regularization = loss.regularization(weights)
+    if case.learns_reg:
+        assert regularization == 0.5 * weights[0]
+        # The matrix of that weight is a multiple of the identity.
+        np.testing.assert_allclose(loss.kernel(0), 0.5 * np.eye(M))
+    elif issubclass(case.kind, BoxLoss):
+        assert regularization is None
+    else:
+        assert regularization == loss.reg
+    for j in range(loss.n_kernels):
+        assert loss.kernel(j).shape == (M, M)
+
+
+def test_the_dual_point_of_an_evaluation_attains_its_value(loss):
+    """``D(α, β) = linear − quadratic − β·gains``, and no more at any other weights."""
+    weights = some_weights(loss)
+    point = loss.evaluate(weights)
+    found = loss.dual_point(point.dual)
+    attained = found.linear - found.quadratic - weights @ found.gains
+    assert attained == pytest.approx(point.value, rel=1e-9)
+    np.testing.assert_array_equal(loss.gains_at(point.dual), found.gains)
+    for seed in range(5):
+        other = loss.evaluate(some_weights(loss, seed))
+        bound = loss.lower_bound(point.dual, lambda gains, w=other.weights: float(w @ gains))
+        assert bound >= found.linear - found.quadratic - other.weights @ found.gains - 1e-12
+        assert bound <= other.value + 1e-10 * abs(other.value)
+
+
 def test_an_exact_loss_has_next_to_no_slack(loss):
     point = loss.evaluate(some_weights(loss))
     assert -1e-12 * abs(point.value) <= point.slack <= 1e-11 * abs(point.value)

@@ -14,7 +14,12 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import KimLoss, SquareLoss
 from manykernels.solvers import SOLVERS, Newton, Problem, certify
 from manykernels.solvers.base import complaint
-from tests.differences import assert_derivatives
+from tests.losses.laws import (
+    assert_a_point_keeps_its_derivatives,
+    assert_convex_along_a_segment,
+    assert_derivatives_of,
+    some_weights,
+)
 from tests.problems import random_gram_matrices, square_loss
 
 CASES = [(1, False), (3, False), (4, True)]
@@ -67,10 +72,6 @@ def brute_force_value(loss, weights):
     return -(a @ G @ a - a @ G @ J @ inner) / loss.reg
 
 
-def some_weights(loss, seed=0):
-    return np.random.default_rng(seed).uniform(0.1, 1.0, loss.n_kernels)
-
-
 def test_explicit_j_is_that_of_the_paper():
     loss = kim_loss(random_gram_matrices(1, 10))
     _, _, J = dense(loss)
@@ -117,39 +118,24 @@ def test_value_is_the_inner_minimum_at_the_inner_solution(loss):
     assert inner(other) > -point.value
 
 
-def test_gains_are_minus_the_gradient(loss):
-    weights = some_weights(loss)
-    gains = loss.evaluate(weights).gains
-    assert_derivatives(-gains, lambda w: brute_force_value(loss, w), weights)
+def test_gains_and_hessian_are_derivatives(loss):
+    assert_derivatives_of(loss, brute_force_value)
 
 
-def test_hessian_is_the_derivative_of_the_gradient(loss):
-    weights = some_weights(loss)
-    point = loss.evaluate(weights)
-    hessian = point.hessian()
-    assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights)
+def test_model_hessian_is_the_hessian(loss):
+    point = loss.evaluate(some_weights(loss))
     np.testing.assert_array_equal(point.model_hessian(0.0), point.hessian())
 
 
 def test_a_point_keeps_its_derivatives_after_the_loss_moved_on(loss):
-    first = loss.evaluate(some_weights(loss, 0))
-    expected = first.hessian()
-    diagonal = first.inverse_diagonal()
-    loss.evaluate(some_weights(loss, 1))
-    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
-    np.testing.assert_allclose(first.inverse_diagonal(), diagonal, rtol=1e-12)
-    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
+    assert_a_point_keeps_its_derivatives(loss)
 
 
 @few
 @given(st.integers(0, 10**6), st.floats(0, 1))
 def test_convex_along_segments_with_gains_of_one_sign(seed, mix):
     loss = kim_loss(random_gram_matrices(3, 12, seed), seed=seed)
-    a, b = np.random.default_rng(seed).uniform(0, 1, (2, 3))
-    points = [loss.evaluate(w) for w in (a, b, mix * a + (1 - mix) * b)]
-    chord = mix * points[0].value + (1 - mix) * points[1].value
-    assert points[2].value <= chord + 1e-12 * abs(chord)
-    assert all((point.gains >= 0).all() for point in points)
+    assert_convex_along_a_segment(loss, seed, mix)
 
 
 @few

@@ -10,6 +10,12 @@ from hypothesis import strategies as st
 from manykernels import KernelStack
 from manykernels.losses import SquareLoss
 from tests.differences import assert_derivatives
+from tests.losses.laws import (
+    assert_a_point_keeps_its_derivatives,
+    assert_convex_along_a_segment,
+    assert_derivatives_of,
+    some_weights,
+)
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
 CASES = [(1, 2, False), (3, 2, False), (4, 3, False), (4, 5, True), (3, 2, True)]
@@ -27,10 +33,6 @@ def brute_force_value(loss, weights):
     kernels, targets = dense_kernels(loss)
     A = np.eye(len(targets)) + np.tensordot(weights, kernels, 1) / loss.reg
     return np.trace(targets.T @ np.linalg.solve(A, targets))
-
-
-def some_weights(loss, seed=0):
-    return np.random.default_rng(seed).uniform(0.1, 1.0, loss.n_kernels)
 
 
 def test_value_is_the_formula(loss):
@@ -57,16 +59,8 @@ def test_value_is_the_dual_objective_at_the_dual_solution(loss):
     assert dual(perturbed) < point.value
 
 
-def test_gains_are_minus_the_gradient(loss):
-    weights = some_weights(loss)
-    gains = loss.evaluate(weights).gains
-    assert_derivatives(-gains, lambda w: brute_force_value(loss, w), weights)
-
-
-def test_hessian_is_the_derivative_of_the_gradient(loss):
-    weights = some_weights(loss)
-    hessian = loss.evaluate(weights).hessian()
-    assert_derivatives(-hessian, lambda w: loss.evaluate(w).gains, weights)
+def test_gains_and_hessian_are_derivatives(loss):
+    assert_derivatives_of(loss, brute_force_value)
 
 
 def test_model_hessian_of_one_output_is_that_of_the_inverse_loss():
@@ -90,25 +84,14 @@ def test_model_hessian_of_several_outputs_is_the_hessian():
 
 
 def test_a_point_keeps_its_derivatives_after_the_loss_moved_on(loss):
-    first = loss.evaluate(some_weights(loss, 0))
-    expected = first.hessian()
-    diagonal = first.inverse_diagonal()
-    loss.evaluate(some_weights(loss, 1))
-    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
-    np.testing.assert_allclose(first.inverse_diagonal(), diagonal, rtol=1e-12)
-    np.testing.assert_allclose(first.hessian(), expected, rtol=1e-12)
+    assert_a_point_keeps_its_derivatives(loss)
 
 
 @given(st.integers(0, 10**6), st.floats(0, 1))
 @settings(max_examples=30, deadline=None)
 def test_convex_along_segments_with_gains_of_one_sign(seed, mix):
     loss = square_loss(random_gram_matrices(3, 12, seed), 3, seed=seed)
-    rng = np.random.default_rng(seed)
-    a, b = rng.uniform(0, 1, (2, 3))
-    points = [loss.evaluate(w) for w in (a, b, mix * a + (1 - mix) * b)]
-    chord = mix * points[0].value + (1 - mix) * points[1].value
-    assert points[2].value <= chord * (1 + 1e-12)
-    assert all((point.gains >= 0).all() for point in points)
+    assert_convex_along_a_segment(loss, seed, mix)
 
 
 def test_inverse_diagonal_across_blocks(monkeypatch):

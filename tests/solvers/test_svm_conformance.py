@@ -31,7 +31,9 @@ def optimum(kind, stack, p):
 
 def raised(loss):
     """By how much a loss that learns C may raise its first weight, out of the domain."""
-    return 1e-9 * loss.kernels.row_diag.mean(axis=1).max() if loss.outline.learns_reg else 0.0
+    if not loss.outline.learns_reg:
+        return 0.0
+    return 1e-9 * loss.kernels.kernels.row_diag.mean(axis=1).max()
 
 
 def check(name, loss, domain, best, max_iter=None):

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from .._sklearn import Interval, StrOptions, check_y
-from ..estimators._kernel_discriminant import KernelDiscriminant, Regression
-from ..estimators._rows import check_targets
-from ..estimators._rules import N_FOLDS, folds_to_judge_by
+from .._sklearn import check_y
+from ..discriminant import FisherProblem
+from ..discriminant.decision import N_FOLDS, Regression, checked_priors, folds_to_judge_by
+from ..domains import Domain
+from ..estimators._base import POSITIVE, PRIORS, KernelEstimator, estimator, fits
+from ..estimators._kernels import TrainingKernels
+from ..estimators._learning import WeightLearning, WeightParameters
+from ..estimators._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
+from ..estimators._progress import FitTask
+from ..estimators._rows import check_targets, discriminant_rows
+from ..estimators.fda import learn_discriminant
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace, preparation
 from ..losses import KimLoss, Outline
 from ..losses.left_out import LeftOut
 
 
-class KimFDA(KernelDiscriminant):
+@estimator
+class KimFDA(
+    DiscriminantTransformer, Probabilities, KernelClassifier, WeightParameters, KernelEstimator
+):
     """Kernel Fisher discriminant analysis of two classes with the kernel of largest ratio.
 
     Learns one weight per kernel such that the regularised Fisher ratio of the weighted sum,
@@ -27,10 +36,6 @@ class KimFDA(KernelDiscriminant):
 
     Parameters
     ----------
-    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        What is compared. None takes a linear and five Gaussian kernels of all columns. With
-        "precomputed", X is a :class:`KernelStack`, an array (rows, cols, n_kernels) or one
-        kernel matrix.
     p : float in [1, inf], default=1.0
         Norm of the weights: 1, as in the paper, gives the fewest kernels, inf the plain sum.
     reg : float, default=1e-8
@@ -42,52 +47,23 @@ class KimFDA(KernelDiscriminant):
     solver : str or a solver object, default="newton"
         As for :class:`~manykernels.MKFDA`; solvers that work for the square loss only say so.
     normalize : {"multiplicative", "spherical", "trace"} or None, default=None
-        How kernels are made comparable, with constants of the training rows: unit variance
-        in feature space, unit length of every sample, or unit trace after centring. The paper
-        takes Gaussian kernels as they are.
+        How kernels are made comparable, as for :class:`~manykernels.MKFDA`. The paper takes
+        Gaussian kernels as they are.
     priors : array-like of shape (2,), default=None
         Class probabilities for the decision; by default the weighted frequencies. The weight
         of a class changes nothing else here.
     tol : float, default=1e-6
         Relative duality gap at which the weights are good enough.
-    max_iter : int, optional
-        Most outer iterations; by default what the solver usually needs.
-    verbose : bool, default=False
-        Print a line per outer iteration. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_kernels,)
-        Learnt kernel weights, of the normalised kernels.
-    kernel_names_ : list of str
     certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``rel_gap``, ``converged``, ``status`` and ``message``. What
-        is minimised is minus the ratio, so `primal` is negative.
-    classes_ : ndarray of shape (2,)
-    priors_ : ndarray of shape (2,)
+        As for :class:`~manykernels.MKFDA`. What is minimised is minus the ratio, so ``primal`` is
+        negative.
     rule_ : str
         "discriminant", always; see the notes.
-    dual_coef_ : ndarray of shape (n_samples, 1)
-        ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
-        K_j normalised and centred.
-    intercept_ : ndarray of shape (1,)
-    scalings_ : ndarray of shape (n_samples, 1)
-        The same for :meth:`transform`.
-    means_ : ndarray of shape (2, 1)
-        Class means in the space of :meth:`transform`.
     reg_ : float
         λ: `reg`, unless it was raised.
-    n_iter_ : int
-        Outer iterations.
-    n_factorizations_ : int
-        Factorisations of a matrix of all training rows, the unit of cost.
-    solver_ : str
-    history_ : dict of list
-        ``objective``, ``rel_gap`` and ``n_factorizations`` at each iteration.
-    X_fit_ : array or dataframe
-        Training rows, unless precomputed.
-    union_ : KernelUnion
-        Fitted kernels, unless precomputed.
 
     Notes
     -----
@@ -130,82 +106,64 @@ class KimFDA(KernelDiscriminant):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelDiscriminant._parameter_constraints,
-        "reg": [Interval(Real, 0, None, closed="neither")],
-        "normalize": [StrOptions({"multiplicative", "spherical", "trace"}), None],
-    }
+    p: float = 1.0
+    reg: float = 1e-8
+    normalize: str | None = None
+    priors: Any = None
+    tol: float = 1e-6
 
-    # Each class has mean and covariance of its own in the ratio, whatever its weight.
-    class_weight = None
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        p: float = 1.0,
-        reg: float = 1e-8,
-        solver: Any = "newton",
-        normalize: str | None = None,
-        priors: Any = None,
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ):
-        self.kernels = kernels
-        self.p = p
-        self.reg = reg
-        self.solver = solver
-        self.normalize = normalize
-        self.priors = priors
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE, "priors": PRIORS}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _validated(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and the discriminant."""
+        learning = WeightLearning.of(self)
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         if sample_weight is None and y is not None and _is_multiclass(y):
             # Nothing needs to be known of X for this.
             _refuse_more_than_two(np.unique(y))
-        validated = super()._validated(X, y, sample_weight)
-        _refuse_more_than_two(self.classes_)
-        return validated
+        # Each class has mean and covariance of its own in the ratio, whatever its weight.
+        rows = discriminant_rows(self, X, y, sample_weight, None)
+        _refuse_more_than_two(rows.classes)
+        learning.refuse_unfit(Outline(KimLoss, len(rows), rows.data.n_kernels, 1))
+        kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
+        samples = kernels.labelled(rows)
+        fitted = learn_discriminant(
+            kernels,
+            samples,
+            Chain([*preparation(self.normalize).steps, _WithoutConstants()]),
+            checked_priors(self.priors, samples),
+            learning,
+            task,
+            make_loss=self._make_loss,
+            regress=_ratio_direction,
+        )
+        return self._keep(task, rows.attributes, kernels.source.attributes, fitted)
 
-    def _preparation(self) -> Chain:
-        return Chain([*preparation(self.normalize).steps, _WithoutConstants()])
-
-    def _outline(self, n_samples: int, n_kernels: int) -> Outline:
-        return Outline(KimLoss, n_samples, n_kernels, 1)
-
-    def _make_loss(
-        self, stack: KernelStack, labels: np.ndarray, weights: np.ndarray | None
-    ) -> KimLoss:
-        loss = KimLoss(stack, labels, float(self.reg), weights)
+    def _make_loss(self, problem: FisherProblem) -> KimLoss:
+        stack, samples = problem.stack, problem.samples
+        loss = KimLoss(stack, samples.labels, float(self.reg), samples.weights)
         if self._is_precomputed:
             for j in range(stack.n_kernels):
                 if _is_single_precision(stack.data[j]):
                     loss.raise_reg(np.eye(stack.n_kernels)[j])
         return loss
 
-    def _folds_for_rules(self, labels: np.ndarray, stack: KernelStack) -> list[np.ndarray]:
-        # The discriminant is the only rule here, and it is learnt from the outputs.
-        return folds_to_judge_by(labels, stack, N_FOLDS)
 
-    def _regression(
-        self,
-        evaluation: Any,
-        loss: KimLoss,
-        multiplicity: np.ndarray | None,
-        folds: list[np.ndarray],
-    ) -> Regression:
-        singly = evaluation.leave_one_out(multiplicity) + evaluation.midpoint
-        return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
+def _ratio_direction(
+    problem: FisherProblem, loss: KimLoss, evaluation: Any, domain: Domain
+) -> Regression:
+    """The direction of largest ratio; kernel weights are held where samples are left out."""
+    samples = problem.samples
+    # The discriminant is the only rule here, and it is learnt from the outputs.
+    folds = folds_to_judge_by(samples.labels, problem.stack, N_FOLDS)
+    singly = evaluation.leave_one_out(samples.counts) + evaluation.midpoint
+    return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
 
 class _WithoutConstants(UnitTrace):

@@ -1,4 +1,23 @@
-"""The scikit-learn face of the library."""
+"""The scikit-learn face of the library.
+
+An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of its own:
+
+===============  ===========================================================================
+`_base`          the base of all estimators; decorators of classes and of ``fit``
+`_rows`          which training rows count, how much, and what is to be predicted for them
+`_inputs`        what may be passed as X: a table, or ready-made kernel matrices
+`_kernels`       kernels of the training rows, and the expansion that answers for new rows
+`_learning`      learning kernel weights: domain, solver, warning
+`_machines`      what support vector machines keep
+`_gated`         kernels weighted by a gate, for the localized estimators
+`_outputs`       classes, probabilities, values, inside or outside
+`_progress`      callbacks and lines of progress
+`_splits`        the splits behind a parameter ``cv``
+`_multilabel`    several labels per sample
+`_unions`        what may be passed as ``kernels``
+`_documentation` docstrings of inherited parameters
+===============  ===========================================================================
+"""
 
 from .fda import MKFDA
 from .fda_cv import MKFDACV

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import num_samples, safe_indexing
+from .._sklearn import num_samples
 from ..kernels import KernelStack
+from ._inputs import Source, block_of, knowing, read_training
+from ._progress import FitTask
 
-# Rows of a test block held at once.
+# Rows of test blocks held at once: few enough for memory, many enough for matrix products.
 _BLOCK_ROWS = 512
 
 
@@ -26,60 +30,70 @@ def is_multilabel(y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1 and type_of_target(y) == "multilabel-indicator"
 
 
-class MultilabelMixin:
-    """Gives a classifier of kernels the means to learn each label by itself.
+@dataclass(frozen=True)
+class LabelModels:
+    """A model of every label, as in the experiments of Yan 2012 on VOC.
 
-    The kernels are computed once; every label gets an estimator of its own on them, in
-    `estimators_`, as in the experiments of Yan 2012 on VOC.
+    Attributes
+    ----------
+    source : Source
+        Of the kernels, which are computed once for all labels.
+    models : list of estimators
+        On precomputed kernels.
     """
 
-    kernels: Any
-    cv: Any
+    source: Source
+    models: list[Any]
 
-    def _fit_labels(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        labels = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
-        data = self._read_training(X)  # type: ignore[attr-defined]
-        check_consistent_length(data, labels)
-        stack = super()._training_stack(data, sample_weight)  # type: ignore[misc]
-        validation = self._validation_labels()
-        self.classes_ = np.arange(labels.shape[1])
-        self.estimators_ = []
-        for k, column in enumerate(labels.T.astype(int)):
-            one = clone(self).set_params(kernels="precomputed")  # type: ignore[type-var]
-            if validation is not None:
-                one.set_params(cv=(validation[0], validation[1][:, k]))
-            try:
-                one.fit(stack, column, sample_weight)
-            except ValueError as error:
-                raise ValueError(f"Label {k}: {error}") from error
-            self.estimators_.append(one)
-        for name in ("p_", "reg_", "best_score_", "weights_"):
-            setattr(self, name, np.array([getattr(one, name) for one in self.estimators_]))
-        self.certificate_ = [one.certificate_ for one in self.estimators_]
-        self.cv_results_: Any = [one.cv_results_ for one in self.estimators_]
-        self.kernel_names_ = self.estimators_[0].kernel_names_
-        return self
-
-    def _validation_labels(self) -> tuple[KernelStack, np.ndarray] | None:
-        """The validation set as a block of kernels and its indicator matrix."""
-        if not (isinstance(self.cv, tuple) and len(self.cv) == 2 and is_multilabel(self.cv[1])):
-            return None
-        return self._blocks(self.cv[0], slice(None)), np.asarray(self.cv[1]).astype(int)
-
-    def _blocks(self, X: Any, rows: slice) -> KernelStack:
-        """Rows of all kernels between X and the training samples."""
-        if isinstance(self.kernels, str):
-            stack = X if isinstance(X, KernelStack) else self._as_stack(X, reset=False, gram=False)  # type: ignore[attr-defined]
-            return stack.rows(rows, np.arange(stack.n_kernels))
-        table = self._table(X, reset=False)  # type: ignore[attr-defined]
-        return self.union_(safe_indexing(table, rows), self.X_fit_)  # type: ignore[attr-defined]
-
-    def _by_label(self, X: Any, ask: Callable[[Any, KernelStack], np.ndarray]) -> np.ndarray:
-        """What every label's estimator answers about the rows of X, side by side."""
-        check_is_fitted(self, "estimators_")
-        n_rows = len(X) if isinstance(X, KernelStack) else num_samples(X)
+    def answers(
+        self, estimator: Any, X: Any, ask: Callable[[Any, KernelStack], np.ndarray]
+    ) -> np.ndarray:
+        """What the model of every label answers about the rows of X, side by side."""
+        data = self.source.read(estimator, X)
+        kernels = np.arange(len(self.source.names))
         answers = []
-        for start in range(0, n_rows, _BLOCK_ROWS):
-            block = self._blocks(X, slice(start, min(start + _BLOCK_ROWS, n_rows)))
-            answers.append(np.column_stack([ask(one, block) for one in self.estimators_]))
+        for rows in gen_batches(int(num_samples(data)), _BLOCK_ROWS):
+            block = self.source.block(data, rows, kernels)
+            answers.append(np.column_stack([ask(model, block) for model in self.models]))
         return np.vstack(answers)
+
+
+def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit a clone of the estimator to every label, and the estimator to all of them."""
+    indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
+    data = read_training(estimator, X)
+    check_consistent_length(data.rows, indicators)
+    stack, source = data.compute(sample_weight, True, None)
+    cv = estimator.cv
+    validation = None
+    if isinstance(cv, tuple) and len(cv) == 2 and is_multilabel(cv[1]):
+        block = block_of(source, knowing(estimator, data.features), cv[0])
+        validation = block, np.asarray(cv[1]).astype(int)
+    task = FitTask.begin(estimator, X, y, indicators.shape[1])
+    models = []
+    for k, column in enumerate(indicators.T.astype(int)):
+        label = task.subtask(f"label {k}")
+        model = clone(estimator).set_params(kernels="precomputed")
+        if validation is not None:
+            model.set_params(cv=(validation[0], validation[1][:, k]))
+        try:
+            models.append(model.fit(stack, column, sample_weight))
+        except ValueError as error:
+            raise ValueError(f"Label {k}: {error}") from error
+        label.end()
+    arrays = {
+        name: np.array([getattr(model, name) for model in models])
+        for name in ("p_", "reg_", "best_score_", "weights_")
+    }
+    return estimator._keep(
+        task,
+        data.features,
+        source.attributes,
+        arrays,
+        classes_=np.arange(len(models)),
+        estimators_=models,
+        certificate_=[model.certificate_ for model in models],
+        cv_results_=[model.cv_results_ for model in models],
+        kernel_names_=models[0].kernel_names_,
+        _expansion=LabelModels(source, models),
+    )

@@ -1,6 +1,7 @@
-"""From the scores of a machine to what its users ask for.
+"""From outputs of kernel expansions to answers: classes, probabilities, values, inside or outside.
 
-`_scores` gives ``Σ_i coefficient_i k(x, x_i)`` of every output, without the intercept.
+Each mixin is one of scikit-learn's kinds of estimators. They ask their estimator for `_outputs`,
+``Σ_i coefficient_i k(x, x_i)`` of every output, and for `intercept_`.
 """
 
 from __future__ import annotations
@@ -8,16 +9,39 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-_ROUNDING = 1e-10
-_NOTHING = 1e-15
+from .._rounding import EPS
 
 
-class ClassesByScore:
-    """Mixin of classifiers whose ``decision_function`` has one score for two classes, else all."""
+class KernelClassifier(ClassifierMixin):
+    """Classes by the largest score.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    """
 
     classes_: np.ndarray
-    decision_function: Any
+    intercept_: np.ndarray
+    _outputs: Any
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes, (n_rows, n_classes).
+
+        For two classes one score per row, (n_rows,), whose positive values speak for the second.
+        """
+        scores: np.ndarray = self._outputs(X) + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
@@ -26,44 +50,118 @@ class ClassesByScore:
         return self.classes_[chosen]
 
 
-class ClassesByMargin(ClassesByScore):
-    """Mixin of classifiers with one machine for two classes, or one for each of more."""
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether an estimator has ``predict_proba`` at this moment."""
+    # scikit-learn's check of decision values against probabilities hands a table to every
+    # unfitted estimator that has both methods, pairwise ones too, where no table can be fitted.
+    return not estimator._is_precomputed or hasattr(estimator, "classes_")
 
-    intercept_: np.ndarray
-    _scores: Any
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distances from the margins, (n_rows,) for two classes, else (n_rows, n_classes).
+class Probabilities:
+    """For scores that are log-odds of the second class, or log-probabilities up to a constant."""
 
-        Positive values of the first form speak for the second class.
+    decision_function: Any
+
+    @available_if(gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    @available_if(gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        return log_softmax(scores, axis=1)
+
+
+class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Projection on discriminant directions.
+
+    Attributes
+    ----------
+    priors_ : ndarray of shape (n_classes,)
+    rule_ : {"indicator", "discriminant"}
+        How class scores are made of the outputs of the regression; see the notes.
+    dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
+        ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
+        K_j normalised and centred.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+    scalings_ : ndarray of shape (n_samples, n_directions)
+        The same for :meth:`transform`.
+    means_ : ndarray of shape (n_classes, n_directions)
+        Class means in the space of :meth:`transform`.
+    X_fit_ : array or dataframe
+        Training rows, unless precomputed.
+    """
+
+    scalings_: np.ndarray
+    _outputs: Any
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Project on the discriminant directions, at most n_classes − 1, best first.
+
+        Within-class covariance is the identity, so Euclidean distances to `means_` are what
+        the decision compares where `rule_` is "discriminant".
         """
-        scores = self._scores(X) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        check_is_fitted(self, "scalings_")
+        projected: np.ndarray = self._outputs(X, self.scalings_)
+        return projected
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.scalings_.shape[1]
 
 
-def widening(bias: np.ndarray, size: float) -> np.ndarray:
-    """What is added to the bias of a one-class machine; see :class:`InsideOrOutside`."""
-    return _ROUNDING * np.abs(bias) + _NOTHING * size
-
-
-class InsideOrOutside:
-    """Mixin of one-class machines."""
+class KernelRegressor(RegressorMixin):
+    """One output, which is the value."""
 
     intercept_: np.ndarray
+    _outputs: Any
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        values: np.ndarray = self._outputs(X)[:, 0] + self.intercept_[0]
+        return values
+
+
+# Free support vectors of a one-class machine lie on its boundary, where the score equals the
+# offset up to the rounding errors of both: some parts in 1e10 of the offset after an inner
+# solution of finite accuracy, and a few units of the last digit of the terms of the scores.
+_BOUNDARY = 1e-10
+_TERMS = 5 * EPS
+
+
+def boundary_shift(intercept: np.ndarray, size: float) -> np.ndarray:
+    """What is added to the intercept of a one-class machine.
+
+    With it samples on the boundary are inside in spite of rounding errors. `size` is that of the
+    terms that scores are sums of.
+    """
+    return _BOUNDARY * np.abs(intercept) + _TERMS * size
+
+
+class NoveltyDetector(OutlierMixin):
+    """One output, which says whether samples are like those of training.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (1,)
+    offset_ : float
+        ``−intercept_``: ``decision_function = score_samples − offset_``.
+    """
+
     offset_: float
-    _scores: Any
-
-    def _set_offset(self, size: float = 0.0) -> None:
-        """An offset by which samples on the boundary are inside, whatever rounding says.
-
-        Free support vectors are there. `size` is that of the terms that scores are sums of.
-        """
-        self.intercept_ = self.intercept_ + widening(self.intercept_, size)
-        self.offset_ = -float(self.intercept_[0])
+    _outputs: Any
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How well each row is in line with the training samples, without the offset."""
-        return self._scores(X)[:, 0]
+        scores: np.ndarray = self._outputs(X)[:, 0]
+        return scores
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance from the boundary, negative outside."""

@@ -3,98 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from ..discriminant import LabelledKernels
+from ..discriminant.decision import N_FOLDS, folds_to_judge_by
+from ..discriminant.held_out import Test
 from ..kernels.transforms import Center
-from ._grid import TestPart, TrainingPart
-from ._inputs import KernelInput
-from ._rules import N_FOLDS, folds_to_judge_by
+from ._inputs import Source, block_of, knowing
+from ._rows import TrainingRows
 
-#: Folds where nothing else is said.
+#: Folds where nothing else is said, as in scikit-learn.
 N_SPLITS = 5
 
 
-class SplitsMixin(KernelInput):
-    """Gives a classifier of kernels that are computed once the parts of every split."""
+@dataclass(frozen=True)
+class Splits:
+    """Parts of kernels that are computed once, for all rows.
 
-    cv: Any
-    classes_: np.ndarray
-    # Row numbers of the samples that have a weight.
-    _kept_rows: np.ndarray
+    Attributes
+    ----------
+    estimator : estimator
+        With the parameter ``cv``.
+    rows : TrainingRows
+    source : Source
+        Of the training kernels, for a validation set.
+    samples : LabelledKernels
+    """
 
-    def _parts(
-        self, whole: TrainingPart, y: np.ndarray
-    ) -> Iterator[tuple[TrainingPart, TestPart | list[np.ndarray]]]:
-        if isinstance(self.cv, str):
-            yield whole, self._folds(whole, N_FOLDS)
-        elif self.cv is None:
-            for k, test in enumerate(self._folds(whole, N_SPLITS)):
-                yield self._cut(whole, np.setdiff1d(np.arange(len(whole.labels)), test), test, k)
-        elif isinstance(self.cv, tuple) and not _is_split(self.cv):
-            yield whole, self._validation_part(self.cv)
+    estimator: Any
+    rows: TrainingRows
+    source: Source
+    samples: LabelledKernels
+
+    def parts(self, y: np.ndarray) -> Iterator[tuple[LabelledKernels, Test]]:
+        """Training part and test part of every split; `y` has the classes of all rows of X."""
+        cv, samples = self.estimator.cv, self.samples
+        if isinstance(cv, str):
+            yield samples, self._folds(N_FOLDS)
+        elif cv is None:
+            everyone = np.arange(len(samples.labels))
+            for k, test in enumerate(self._folds(N_SPLITS)):
+                yield self._cut(np.setdiff1d(everyone, test), test, k)
+        elif isinstance(cv, tuple) and not _is_split(cv):
+            yield samples, self._validation_part(cv)
         else:
-            splitter = check_cv(self.cv, y, classifier=True)
-            rows = np.arange(len(y))
+            splitter = check_cv(cv, y, classifier=True)
             for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
-                train, test = (self._rows_of(part, rows, k) for part in split)
-                yield self._cut(whole, train, test, k)
+                train, test = (self._positions(part, len(y), k) for part in split)
+                yield self._cut(train, test, k)
 
-    def _rows_of(self, part: Any, rows: np.ndarray, split: int) -> np.ndarray:
+    def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
         """Positions of a part of a split among the rows that count, as indexing reads it."""
         try:
-            chosen = rows[np.asarray(part, dtype=None if len(part) else int)]
+            chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
         except (IndexError, TypeError, ValueError) as error:
             raise ValueError(
-                f"Split {split} is not made of row numbers or masks of {len(rows)} rows: {error}."
+                f"Split {split} is not made of row numbers or masks of {n_rows} rows: {error}."
             ) from error
         if chosen.ndim != 1:
             raise ValueError(
                 f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
-                f"of {len(rows)} rows."
+                f"of {n_rows} rows."
             )
-        # Those of weight zero are not there any more.
-        return np.searchsorted(self._kept_rows, chosen[np.isin(chosen, self._kept_rows)])
+        # Rows of weight zero have been left out.
+        numbers = self.rows.numbers
+        return np.searchsorted(numbers, chosen[np.isin(chosen, numbers)])
 
-    def _folds(self, whole: TrainingPart, n_folds: int) -> list[np.ndarray]:
-        centered = Center().fit_transform(whole.stack, sample_weight=whole.weights)
-        folds = folds_to_judge_by(whole.labels, centered, n_folds)
+    def _folds(self, n_folds: int) -> list[np.ndarray]:
+        samples = self.samples
+        centered = Center().fit_transform(samples.stack, sample_weight=samples.weights)
+        folds = folds_to_judge_by(samples.labels, centered, n_folds)
         if len(folds) < 2:
             raise ValueError(
-                f"{type(self).__name__} cannot be judged by folds: no class has two different "
-                "samples. Choose p and reg yourself, with MKFDA."
+                f"{type(self.estimator).__name__} cannot be judged by folds: no class has two "
+                "different samples. Choose p and reg yourself, with MKFDA."
             )
         return folds
 
     def _cut(
-        self, whole: TrainingPart, train: np.ndarray, test: np.ndarray, split: int
-    ) -> tuple[TrainingPart, TestPart]:
+        self, train: np.ndarray, test: np.ndarray, split: int
+    ) -> tuple[LabelledKernels, LabelledKernels]:
         """Both parts of one split; every class must be left in training."""
-        left = np.bincount(whole.labels[train], minlength=len(self.classes_))
+        samples = self.samples
+        left = np.bincount(samples.labels[train], minlength=len(samples.classes))
         if (left == 0).any():
             raise ValueError(
-                f"Split {split} leaves no training samples of {self.classes_[left == 0].tolist()}"
-                ": use fewer folds, or stratified ones (cv=int)."
+                f"Split {split} leaves no training samples of "
+                f"{samples.classes[left == 0].tolist()}: use fewer folds, or stratified ones "
+                "(cv=int)."
             )
         if len(test) == 0:
             raise ValueError(f"Split {split} has no test samples.")
-        training = TrainingPart(
-            whole.stack[np.ix_(train, train)],
-            whole.labels[train],
-            _rows(whole.weights, train),
-            _rows(whole.multiplicity, train),
-        )
-        held = TestPart(
-            whole.stack[np.ix_(test, train)],
-            whole.labels[test],
-            _rows(whole.weights, test),
-            _rows(whole.multiplicity, test),
-        )
-        return training, held
+        return samples.split(train, test)
 
-    def _validation_part(self, pair: tuple[Any, ...]) -> TestPart:
+    def _validation_part(self, pair: tuple[Any, ...]) -> LabelledKernels:
         if len(pair) != 2:
             raise ValueError(
                 f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
@@ -106,30 +112,23 @@ class SplitsMixin(KernelInput):
                 f"The labels of the validation set have shape {y_val.shape}, those of training "
                 "are one per sample."
             )
-        unseen = np.setdiff1d(y_val, self.classes_)
+        classes = self.samples.classes
+        unseen = np.setdiff1d(y_val, classes)
         if len(unseen):
             raise ValueError(
                 f"The validation set has classes that training has not: {unseen.tolist()}. "
                 "Leave these samples out, or put some of each class into training."
             )
-        if self._is_precomputed:
-            block = self._as_stack(X_val, reset=False, gram=False)
-            if self._train_columns is not None:
-                block = block[:, self._train_columns]
-        else:
-            block = self.union_(self._table(X_val, reset=False), self.X_fit_)
+        knows_features = knowing(self.estimator, self.rows.data.features)
+        block = block_of(self.source, knows_features, X_val)
         if len(block) != len(y_val) or not len(y_val):
             raise ValueError(
                 f"The validation set has {len(block)} rows and {len(y_val)} labels: one label "
                 "per row is needed, and at least one row."
             )
-        return TestPart(block, np.searchsorted(self.classes_, y_val), None, None)
+        return LabelledKernels(block, np.searchsorted(classes, y_val), classes)
 
 
 def _is_split(cv: tuple[Any, ...]) -> bool:
     """Whether a tuple is a sequence of (train, test) pairs of indices, not a validation set."""
     return all(isinstance(one, tuple) and len(one) == 2 for one in cv)
-
-
-def _rows(values: np.ndarray | None, chosen: np.ndarray) -> np.ndarray | None:
-    return None if values is None else values[chosen]

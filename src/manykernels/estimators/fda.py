@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from .._sklearn import Interval, StrOptions
-from ..domains import lp_domain
-from ..kernels import Bands, Denoise, KernelStack
+from .._sklearn import StrOptions
+from ..discriminant import FisherProblem, LabelledKernels
+from ..discriminant.decision import Decision, Regression, checked_priors, fisher_regression
+from ..domains import Domain
+from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain, preparation
 from ..losses import JointSquareLoss, Outline, SquareLoss
-from ..solvers.response import weight_response
-from ._discriminant import fisher_targets
-from ._kernel_discriminant import KernelDiscriminant, Regression
+from ._base import CLASS_WEIGHT, POSITIVE, PRIORS, KernelEstimator, estimator, fits
+from ._kernels import KernelExpansion, TrainingKernels
+from ._learning import WeightLearning, WeightParameters
+from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
+from ._progress import FitTask
+from ._rows import discriminant_rows
 
 
-class MKFDA(KernelDiscriminant):
+@estimator
+class MKFDA(
+    DiscriminantTransformer, Probabilities, KernelClassifier, WeightParameters, KernelEstimator
+):
     """ℓp-norm multiple kernel Fisher discriminant analysis.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, such that Fisher's discriminant in the
@@ -27,12 +36,6 @@ class MKFDA(KernelDiscriminant):
 
     Parameters
     ----------
-    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        What is compared. None takes a linear and five Gaussian kernels of all columns. With
-        "precomputed", X is a :class:`KernelStack`, an array (rows, cols, n_kernels) or one
-        kernel matrix.
-    p : float in [1, inf], default=2.0
-        Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
     reg : float or "joint", default=0.1
         λ > 0, acting on the kernels after centring and `normalize`. "joint" learns it as the
         weight of one more kernel, the identity; see the notes.
@@ -42,9 +45,6 @@ class MKFDA(KernelDiscriminant):
         p = 1), "coordinate" (kernels computed column by column, for samples that are too many for
         a matrix), "qcqp", "sdp" and "sdp-approx" (convex programs, p = 1). See
         :mod:`manykernels.solvers` for objects with options, such as ``SIP(eps=1e-4)``.
-    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
-        How kernels are made comparable, with constants of the training rows: unit variance
-        in feature space, unit length of every sample, or unit trace after centring.
     denoise : Denoise, Bands or None, default=None
         :class:`~manykernels.Denoise` keeps the leading principal axes of every kernel after
         centring; :class:`~manykernels.Bands` makes several kernels of each, so that weights are
@@ -56,47 +56,13 @@ class MKFDA(KernelDiscriminant):
         Class probabilities for the decision; by default the weighted frequencies.
     tol : float, default=1e-6
         Relative duality gap at which the weights are good enough.
-    max_iter : int, optional
-        Most outer iterations; by default what the solver usually needs.
-    verbose : bool, default=False
-        Print a line per outer iteration. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_kernels,)
-        Learnt kernel weights, of the normalised kernels.
-    kernel_names_ : list of str
-    certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``, computed from the kernels and
-        the discriminant after the last step; ``rel_rounding`` is the rounding error of the gap,
-        ``status`` and ``message`` say the same in words, and ``dual_point`` is the proof.
-    classes_ : ndarray of shape (n_classes,)
-    priors_ : ndarray of shape (n_classes,)
-    rule_ : {"indicator", "discriminant"}
-        How class scores are made of the outputs of the regression; see the notes.
-    dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
-        ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
-        K_j normalised and centred.
-    intercept_ : ndarray of shape (n_classes,) or (1,)
-    scalings_ : ndarray of shape (n_samples, n_directions)
-        The same for :meth:`transform`.
-    means_ : ndarray of shape (n_classes, n_directions)
-        Class means in the space of :meth:`transform`.
     reg_ : float
         λ, given or learnt.
     denoise_ : Denoise, Bands or None
         Fitted on the training kernels, such as `denoise_.n_components_`.
-    n_iter_ : int
-        Outer iterations.
-    n_factorizations_ : int
-        Factorisations of a matrix of all training rows, the unit of cost.
-    solver_ : str
-    history_ : dict of list
-        ``objective``, ``rel_gap`` and ``n_factorizations`` at each iteration.
-    X_fit_ : array or dataframe
-        Training rows, unless precomputed.
-    union_ : KernelUnion
-        Fitted kernels, unless precomputed.
 
     Notes
     -----
@@ -151,90 +117,105 @@ class MKFDA(KernelDiscriminant):
     noise1     0.000
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KernelDiscriminant._parameter_constraints,
-        "reg": [Interval(Real, 0, None, closed="neither"), StrOptions({"joint"})],
-        "normalize": [StrOptions({"multiplicative", "spherical", "trace"}), None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "denoise": [Denoise, Bands, None],
-    }
-    # Subclasses need not have the parameter.
+    reg: float | str = 0.1
     denoise: Any = None
+    class_weight: Any = None
+    priors: Any = None
+    tol: float = 1e-6
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        p: float = 2.0,
-        reg: float | str = 0.1,
-        solver: Any = "newton",
-        normalize: str | None = "multiplicative",
-        denoise: Any = None,
-        class_weight: Any = None,
-        priors: Any = None,
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ):
-        self.kernels = kernels
-        self.p = p
-        self.reg = reg
-        self.solver = solver
-        self.normalize = normalize
-        self.denoise = denoise
-        self.class_weight = class_weight
-        self.priors = priors
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "reg": [*POSITIVE, StrOptions({"joint"})],
+        "denoise": [Denoise, Bands, None],
+        "class_weight": CLASS_WEIGHT,
+        "priors": PRIORS,
+    }
 
-    def _preparation(self) -> Chain:
-        chain = preparation(self.normalize)
-        self.denoise_ = None if self.denoise is None else clone(self.denoise)
-        if self.denoise_ is not None:
-            if isinstance(self.denoise_, Denoise) and self.denoise_.reg is None:
-                self.denoise_.reg = self._reg_at_unit_variance()
-            # Cut along the axes of centred kernels, then scale what is left.
-            after = 1 + [isinstance(step, Center) for step in chain.steps].index(True)
-            chain.steps.insert(after, self.denoise_)
-        return chain
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and the discriminant."""
+        learning = WeightLearning.of(self)
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
+        learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, len(rows.classes)))
+        kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
+        samples = kernels.labelled(rows)
+        given = self.reg if self.normalize == "multiplicative" else None
+        transform, denoise = fisher_preparation(self.normalize, self.denoise, given)
+        fitted = learn_discriminant(
+            kernels,
+            samples,
+            transform,
+            checked_priors(self.priors, samples),
+            learning,
+            task,
+            make_loss=self._make_loss,
+            regress=fisher_regression,
+        )
+        return self._keep(
+            task, rows.attributes, kernels.source.attributes, fitted, denoise_=denoise
+        )
 
-    def _reg_at_unit_variance(self) -> float | None:
-        """λ where kernels have unit variance and it is given."""
-        given = isinstance(self.reg, Real) and self.normalize == "multiplicative"
-        return float(self.reg) if given else None
-
-    def _outline(self, n_samples: int, n_kernels: int) -> Outline:
+    def _outline(self, n_samples: int, n_kernels: int, n_classes: int) -> Outline:
+        """What the loss will be like, before kernels are computed."""
         if self.denoise is not None:
             n_kernels = self.denoise.most_kernels(n_kernels)
-        n_classes = len(self.classes_)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
         if self.reg == "joint":
             return Outline(JointSquareLoss, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
         return Outline(SquareLoss, n_samples, n_kernels, n_outputs)
 
-    def _make_loss(
-        self, stack: KernelStack, labels: np.ndarray, weights: np.ndarray | None
-    ) -> SquareLoss:
-        masses = np.bincount(labels, weights=weights).astype(float)
-        targets = fisher_targets(labels, masses)
-        if self.reg == "joint":
-            # The identity is one more kernel and normalised like the others.
-            unit = 1.0 / masses.sum() if self.normalize == "trace" else 1.0
-            return JointSquareLoss(stack, targets, unit, weights)
-        return SquareLoss(stack, targets, float(self.reg), weights)
+    def _make_loss(self, problem: FisherProblem) -> SquareLoss:
+        if self.reg != "joint":
+            return problem.loss(float(self.reg))
+        # The identity is one more kernel and normalised like the others.
+        samples = problem.samples
+        unit = 1.0 / samples.masses.sum() if self.normalize == "trace" else 1.0
+        return JointSquareLoss(problem.stack, problem.targets, unit, samples.weights)
 
-    def _regression(
-        self,
-        evaluation: Any,
-        loss: SquareLoss,
-        multiplicity: np.ndarray | None,
-        folds: list[np.ndarray],
-    ) -> Regression:
-        response = weight_response(evaluation, lp_domain(self.p))
-        left_out = evaluation.leave_out(folds, multiplicity, response)
-        return Regression(
-            evaluation.coefficients @ loss.rotation,
-            left_out.turned(loss.rotation),
-            loss.rotation,
-        )
+
+def fisher_preparation(normalize: str | None, denoise: Any, reg: Any = None) -> tuple[Chain, Any]:
+    """Transform of training kernels, not yet fitted, and its step that denoises.
+
+    `reg` is λ where it is known and kernels have unit variance: a cut by cross-validation takes
+    it for its own.
+    """
+    chain = preparation(normalize)
+    if denoise is None:
+        return chain, None
+    step = clone(denoise)
+    if isinstance(step, Denoise) and step.reg is None and isinstance(reg, Real):
+        step.reg = float(reg)
+    # Cut along the axes of centred kernels, then scale what is left.
+    after = 1 + [isinstance(one, Center) for one in chain.steps].index(True)
+    chain.steps.insert(after, step)
+    return chain, step
+
+
+def learn_discriminant(
+    kernels: TrainingKernels,
+    samples: LabelledKernels,
+    transform: Chain,
+    priors: np.ndarray,
+    learning: WeightLearning,
+    task: FitTask,
+    *,
+    make_loss: Callable[[FisherProblem], Any],
+    regress: Callable[[FisherProblem, Any, Any, Domain], Regression],
+) -> dict[str, Any]:
+    """Kernel weights, the functions that they give and the decision: fitted attributes."""
+    problem = samples.prepared(transform)
+    kernels.warn_of_constants(transform)
+    loss = make_loss(problem)
+    learnt = learning.learn([loss], problem.stack.names, task)
+    (solution,) = learnt.solutions
+    regression = regress(problem, loss, solution.evaluation, learning.domain)
+    decision = Decision.learn(regression, samples, priors)
+    weights, dual_coef = learnt.weights[0], decision.coefficients(regression.coefficients)
+    expansion = KernelExpansion.of(kernels.source, transform, problem.stack, weights, dual_coef)
+    return {
+        **learnt.attributes,
+        **decision.attributes(regression.coefficients),
+        "dual_coef_": dual_coef,
+        "reg_": loss.regularization(solution.weights),
+        "_expansion": expansion,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,15 +11,27 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._sklearn import Interval, StrOptions
+from .._sklearn import StrOptions
 from .._warnings import warn_caller
-from ..solvers import PAPER_NORMS, GridPoint
-from ._fitting import all_or_nothing
-from ._grid import HeldOut, HeldOutScores, TestPart, TrainingPart, held_out_scores
-from ._multilabel import MultilabelMixin, is_multilabel
-from ._probabilities import gives_probabilities
-from ._splits import SplitsMixin
-from .fda import MKFDA
+from ..discriminant import LabelledKernels
+from ..discriminant.decision import checked_priors, fisher_regression
+from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
+from ..kernels import Bands, Denoise
+from ..solvers import PAPER_NORMS
+from ._base import CLASS_WEIGHT, PRIORS, KernelEstimator, estimator, fits
+from ._kernels import TrainingKernels
+from ._learning import WeightLearning
+from ._multilabel import fit_labels, is_multilabel
+from ._outputs import (
+    DiscriminantTransformer,
+    KernelClassifier,
+    Probabilities,
+    gives_probabilities,
+)
+from ._progress import FitTask
+from ._rows import discriminant_rows
+from ._splits import Splits
+from .fda import fisher_preparation, learn_discriminant
 
 # Models that only judge are solved to this multiple of `tol`: no score can tell the difference,
 # and every second Newton step is saved. (The response of the weights in closed form needs `tol`:
@@ -29,8 +41,11 @@ _LOOSER = 100.0
 #: Ten regularisations, from almost none to more than all kernels together.
 DEFAULT_REGS = tuple(np.logspace(-4, 3, 10).tolist())
 
+Parts = list[tuple[LabelledKernels, Test]]
 
-class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
+
+@estimator
+class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEstimator):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -39,9 +54,6 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
 
     Parameters
     ----------
-    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        As for :class:`MKFDA`. Kernels are computed once, for all rows: a width that a kernel
-        takes from the data is that of all training rows, in every fold.
     ps : array-like of float in [1, inf], optional
         Norms to try; by default the twelve of Yan et al. (2012).
     regs : array-like of float, optional
@@ -54,15 +66,20 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
         copies of kernels are made. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
-    normalize, denoise, class_weight, priors
-        As for :class:`MKFDA`.
+    denoise : Denoise, Bands or None, default=None
+        As for :class:`MKFDA`, learnt again in every fold.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with `sample_weight`.
+    priors : array-like of shape (n_classes,), default=None
+        Class probabilities for the decision; by default the weighted frequencies.
     tol : float, default=1e-5
         Relative duality gap of the final fit, and of all models with ``cv="closed-form"``. Models
         of other splits are solved to a hundred times that.
     n_jobs : int, optional
         Folds at the same time.
     verbose : bool, default=False
-        Print a line per point of the grid.
+        Print a line per point of the grid. Progress bars, which show the points that are done of
+        all: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
@@ -78,18 +95,27 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
     cv_results_ : dict
         ``param_p``, ``param_reg``, ``split<i>_test_score``, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, ``rel_gap`` (largest of the splits) and
-        ``n_factorizations`` (sum of them), one entry per point of the grid. Points whose matrix
+        ``n_inner_solves`` (sum of them), one entry per point of the grid. Points whose matrix
         cannot be factorised have the score NaN and an infinite gap.
     cv_rule_ : str
         The rule by which all points were judged, "indicator" or "discriminant": the better one
         at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
         see `rule_`.
     n_splits_ : int
-
-    All attributes of :class:`MKFDA`, of the fit to all samples.
+    weights_ : ndarray of shape (n_kernels,)
+        Learnt kernel weights, of the normalised kernels; like the following, of the fit to all
+        samples.
+    certificate_ : Certificate
+    denoise_ : Denoise, Bands or None
+        Fitted on the training kernels, such as `denoise_.n_components_`.
+    n_iter_, n_inner_solves_, solver_, history_
+        As for :class:`MKFDA`.
 
     Notes
     -----
+    Kernels are computed once, for all rows: a width that a kernel takes from the data is that of
+    all training rows, in every fold.
+
     In every fold the scales of the kernels, their weights, the discriminant and, where it has to
     be learnt, the rule come from the samples that are left in. (With ``cv="closed-form"`` scales
     and `denoise` are those of all samples.) Class scores become probabilities by two numbers that
@@ -107,118 +133,156 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
     True
     """
 
+    ps: Any = None
+    regs: Any = None
+    cv: Any = None
+    scoring: Any = None
+    denoise: Any = None
+    class_weight: Any = None
+    priors: Any = None
+    tol: float = 1e-5
+    n_jobs: int | None = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "regs": ["array-like", None],
         "cv": ["cv_object", tuple, StrOptions({"closed-form"}), None],
         "scoring": [str, callable, None],
-        "normalize": MKFDA._parameter_constraints["normalize"],
-        "denoise": MKFDA._parameter_constraints["denoise"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "priors": ["array-like", None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
+        "denoise": [Denoise, Bands, None],
+        "class_weight": CLASS_WEIGHT,
+        "priors": PRIORS,
         "n_jobs": [None, int],
-        "verbose": ["verbose"],
     }
-    solver = "newton"
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        ps: Any = None,
-        regs: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
-        normalize: str | None = "multiplicative",
-        denoise: Any = None,
-        class_weight: Any = None,
-        priors: Any = None,
-        tol: float = 1e-5,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.kernels = kernels
-        self.ps = ps
-        self.regs = regs
-        self.cv = cv
-        self.scoring = scoring
-        self.normalize = normalize
-        self.denoise = denoise
-        self.class_weight = class_weight
-        self.priors = priors
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    # What MKFDA takes as parameters is chosen here.
-    @property
-    def p(self) -> float:  # type: ignore[override]
-        return self.p_
-
-    @property
-    def reg(self) -> float:  # type: ignore[override]
-        return self._best_reg
-
-    @all_or_nothing
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
 
         Parameters
         ----------
-        X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
         y : array-like of shape (n_samples,), or indicator matrix (n_samples, n_labels)
             With several labels per sample every label is a problem of its own, with its own
             p, λ and weights, on the same kernels.
-        sample_weight : array-like of shape (n_samples,), optional
         """
-        self._validate_params()
         if is_multilabel(y):
-            return self._fit_labels(X, y, sample_weight)
-        self.__dict__.pop("estimators_", None)
+            return fit_labels(self, X, y, sample_weight)
         ps = checked_grid(self.ps, PAPER_NORMS, "ps", 1.0)
         regs = checked_grid(self.regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
         if np.isinf(regs).any():
             raise ValueError("regs must be finite.")
-        data, labels, weights, multiplicity = self._validated(X, y, sample_weight)
-        self._checked_priors(np.bincount(labels, weights=weights))
-        self._stack = super()._training_stack(data, weights)
-        whole = TrainingPart(self._stack, labels, weights, multiplicity)
-        try:
-            self._choose(ps, regs, self._held_out(whole, np.asarray(y), ps, regs))
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self._stack
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
+        kernels = TrainingKernels.of(rows, rows.weights)
+        samples = kernels.labelled(rows)
+        priors = checked_priors(self.priors, samples)
+        parts = list(Splits(self, rows, kernels.source, samples).parts(np.asarray(y)))
+        compares_rules = len(samples.classes) > 2
+        task = FitTask.begin(self, X, y, len(parts) * (1 + compares_rules) + 1)
+        rule = self._better_rule(samples, parts, ps, regs, task) if compares_rules else "indicator"
+        held = self._held_out(samples, parts, ps, regs, (rule,), task)
+        choice = _Choice.of(self, held, rule, ps, regs)
+        learning = WeightLearning.at(self, choice.p)
+        transform, denoise = fisher_preparation(self.normalize, self.denoise)
+        final = task.subtask("final fit", learning.max_iter + 1)
+        fitted = learn_discriminant(
+            kernels,
+            samples,
+            transform,
+            priors,
+            learning,
+            final,
+            make_loss=lambda problem: problem.loss(choice.reg),
+            regress=fisher_regression,
+        )
+        final.end()
+        return self._keep(
+            task,
+            rows.attributes,
+            kernels.source.attributes,
+            fitted,
+            choice.attributes,
+            n_splits_=len(parts),
+            denoise_=denoise,
+        )
 
-    def _training_stack(self, data: Any, weights: Any, solver: Any = None) -> Any:
-        return self._stack
+    def _better_rule(
+        self,
+        samples: LabelledKernels,
+        parts: Parts,
+        ps: np.ndarray,
+        regs: np.ndarray,
+        task: FitTask,
+    ) -> str:
+        """The rule that is better at the largest p."""
+        both = ("indicator", "discriminant")
+        held = self._held_out(samples, parts, ps.max(keepdims=True), regs, both, task, "rules, ")
+        return held.better_rule()
 
-    def _reg_at_unit_variance(self) -> None:
-        """None: kernels are cut before λ is chosen."""
-        return None
+    def _held_out(
+        self,
+        samples: LabelledKernels,
+        parts: Parts,
+        ps: np.ndarray,
+        regs: np.ndarray,
+        rules: tuple[str, ...],
+        task: FitTask,
+        purpose: str = "",
+    ) -> HeldOut:
+        """Scores of the grid on held-out samples."""
+        n_parts = len(parts)
+        scores: list[HeldOutScores] = Parallel(n_jobs=None if n_parts == 1 else self.n_jobs)(
+            delayed(_scores_of_part)(
+                train,
+                test,
+                fisher_preparation(self.normalize, self.denoise)[0],
+                ps,
+                regs,
+                rules,
+                self._tol_of_judges,
+                task.part(f"{purpose}split {k + 1}/{n_parts}", len(ps) * len(regs)),
+            )
+            for k, (train, test) in enumerate(parts)
+        )
+        tests = [
+            test if isinstance(test, LabelledKernels) else samples.of(np.concatenate(test))
+            for _, test in parts
+        ]
+        given = None if self.priors is None else np.asarray(self.priors, dtype=float)
+        return HeldOut(scores, tests, samples.frequencies, given)
+
+    @property
+    def _tol_of_judges(self) -> float:
+        return self.tol if isinstance(self.cv, str) else _LOOSER * self.tol
+
+    def validation_curve(self) -> np.ndarray:
+        """Mean scores of the grid, one row per p and one column per λ."""
+        n_regs = len(np.unique(self.cv_results_["param_reg"]))
+        curve: np.ndarray = self.cv_results_["mean_test_score"].reshape(-1, n_regs)
+        return curve
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
 
+    # With several labels per sample, the model of every label answers for itself.
+
     def decision_function(self, X: Any) -> np.ndarray:
         """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
         if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda one, block: one.decision_function(block))
+            return self._by_label(X, lambda model, block: model.decision_function(block))
         return super().decision_function(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class, or an indicator matrix with several labels."""
         if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda one, block: one.predict(block))
+            return self._by_label(X, lambda model, block: model.predict(block))
         return super().predict(X)
 
     @available_if(gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, or those of every label, (n_rows, n_labels)."""
         if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda one, block: one.predict_proba(block)[:, 1])
+            return self._by_label(X, lambda model, block: model.predict_proba(block)[:, 1])
         return super().predict_proba(X)
 
     @available_if(gives_probabilities)
@@ -231,81 +295,50 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
     def transform(self, X: Any) -> np.ndarray:
         """Discriminant directions, one per label with several labels."""
         if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda one, block: one.transform(block))
+            return self._by_label(X, lambda model, block: model.transform(block))
         return super().transform(X)
 
-    def _held_out(
-        self, whole: TrainingPart, y: np.ndarray, ps: np.ndarray, regs: np.ndarray
-    ) -> HeldOut:
-        """Scores of the grid on held-out samples, by the rule that is better at the largest p."""
-        parts = list(self._parts(whole, y))
-        self.n_splits_ = len(parts)
-        tests = [
-            test if isinstance(test, TestPart) else whole.rows(np.concatenate(test))
-            for _, test in parts
-        ]
-        frequencies = whole.masses / whole.masses.sum()
-        given = None if self.priors is None else np.asarray(self.priors, dtype=float)
+    def _by_label(self, X: Any, ask: Any) -> np.ndarray:
+        answers: np.ndarray = self._expansion.answers(self, X, ask)
+        return answers
 
-        def run(norms: np.ndarray, rules: tuple[str, ...]) -> HeldOut:
-            jobs = None if len(parts) == 1 else self.n_jobs
-            scores: list[HeldOutScores] = Parallel(n_jobs=jobs)(
-                delayed(held_out_scores)(
-                    train,
-                    test,
-                    self._preparation(),
-                    norms,
-                    regs,
-                    rules,
-                    self._tol_of_judges,
-                    self._notifier(k),
-                )
-                for k, (train, test) in enumerate(parts)
-            )
-            return HeldOut(scores, tests, frequencies, self.classes_, given)
 
-        self.cv_rule_ = "indicator"
-        if len(self.classes_) > 2:
-            trial = run(np.array([ps.max()]), ("indicator", "discriminant"))
-            self.cv_rule_ = trial.better_rule()
-        return run(ps, (self.cv_rule_,))
+def _scores_of_part(train: LabelledKernels, test: Test, *grid: Any) -> HeldOutScores:
+    """Scores of one split, its task being the last argument."""
+    task: FitTask = grid[-1]
+    scores = held_out_scores(train, test, *grid)
+    task.end()
+    return scores
 
-    @property
-    def _tol_of_judges(self) -> float:
-        return self.tol if isinstance(self.cv, str) else _LOOSER * self.tol
 
-    def _notifier(self, split: int) -> _Notifier | None:
-        return _Notifier(type(self).__name__, split, self.n_splits_) if self.verbose else None
+@dataclass(frozen=True)
+class _Choice:
+    """The point of the grid with the best score, of equals the one of smallest log loss."""
 
-    def _choose(self, ps: np.ndarray, regs: np.ndarray, held: HeldOut) -> None:
-        scorer = check_scoring(self, scoring=self.scoring)
-        scores = held.judged_by(scorer, self.cv_rule_)
-        tables = held.parts
-        mean = scores.mean(axis=0)
-        failures = [failure for table in tables for failure in table.failures]
+    p: float
+    reg: float
+    attributes: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, model: MKFDACV, held: HeldOut, rule: str, ps: np.ndarray, regs: np.ndarray
+    ) -> _Choice:
         if not held.solved.any():
-            raise ValueError(f"No point of the grid could be solved. The last one: {failures[-1]}")
-        self._warn_of_points(held, failures)
-        if np.isnan(mean).all():
             raise ValueError(
-                f"scoring={self.scoring!r} gave nan at every point of the grid: it cannot judge "
-                "these data."
+                f"No point of the grid could be solved. The last one: {held.failures[-1]}"
             )
-        if (unknown := np.isnan(mean) & held.solved).any():
-            warn_caller(
-                f"scoring={self.scoring!r} gave nan at {int(unknown.sum())} of "
-                f"{mean.size} points of the grid; they are ranked last.",
-                UndefinedMetricWarning,
-            )
-        self.best_score_ = float(np.nanmax(mean))
-        best = np.argwhere(mean == self.best_score_).tolist()
-        i, j = min(best, key=lambda at: held.mean_log_loss(self.cv_rule_, *at))
-        self.p_, self._best_reg = float(ps[i]), float(regs[j])
+        scores = held.judged_by(check_scoring(model, scoring=model.scoring), rule)
+        mean = scores.mean(axis=0)
+        _warn_of_points(model, held)
+        _warn_of_scores(model, mean, held)
+        best_score = float(np.nanmax(mean))
+        equals = np.argwhere(mean == best_score).tolist()
+        i, j = min(equals, key=lambda at: held.mean_log_loss(rule, *at))
         norms, regularizations = np.meshgrid(ps, regs, indexing="ij")
         flat = mean.ravel()
         worse = np.where(np.isnan(flat), -np.inf, flat)
-        self._shape = mean.shape
-        self.cv_results_ = {
+        parts = held.parts
+        results = {
             "params": [{"p": float(p), "reg": float(reg)} for p in ps for reg in regs],
             "param_p": norms.ravel(),
             "param_reg": regularizations.ravel(),
@@ -313,48 +346,54 @@ class MKFDACV(MultilabelMixin, SplitsMixin, MKFDA):
             "mean_test_score": flat,
             "std_test_score": scores.std(axis=0).ravel(),
             "rank_test_score": 1 + np.sum(worse[:, None] < worse, axis=1),
-            "rel_gap": np.max([table.rel_gaps for table in tables], axis=0).ravel(),
-            "n_factorizations": np.sum(
-                [table.n_factorizations for table in tables], axis=0
-            ).ravel(),
+            "rel_gap": np.max([part.rel_gaps for part in parts], axis=0).ravel(),
+            "n_inner_solves": np.sum([part.n_inner_solves for part in parts], axis=0).ravel(),
         }
-
-    def _warn_of_points(self, held: HeldOut, failures: list[str]) -> None:
-        """One warning for all points that are not what was asked for."""
-        converged = np.all([part.converged for part in held.parts], axis=0)
-        short = int(np.count_nonzero(held.solved & ~converged))
-        remarks = []
-        if short:
-            worst = max(part.rel_gaps[part.n_factorizations > 0].max() for part in held.parts)
-            remarks.append(
-                f"{short} of {converged.size} points of the grid did not reach the relative gap "
-                f"{self._tol_of_judges:g} (the worst has {worst:.1e})"
-            )
-        if missing := int(np.count_nonzero(~held.solved)):
-            remarks.append(
-                f"{missing} of {converged.size} points of the grid could not be solved and are "
-                f"left out (the first: {failures[0]})"
-            )
-        if remarks:
-            warn_caller("; ".join(remarks) + ".", ConvergenceWarning)
-
-    def validation_curve(self) -> np.ndarray:
-        """Mean scores of the grid, one row per p and one column per λ."""
-        return self.cv_results_["mean_test_score"].reshape(self._shape)
+        p, reg = float(ps[i]), float(regs[j])
+        attributes = {
+            "p_": p,
+            "reg_": reg,
+            "best_score_": best_score,
+            "cv_results_": results,
+            "cv_rule_": rule,
+        }
+        return cls(p, reg, attributes)
 
 
-class _Notifier:
-    """Prints points of the grid as they come."""
-
-    def __init__(self, name: str, split: int, n_splits: int):
-        self.name, self.split, self.n_splits = name, split, n_splits
-
-    def __call__(self, point: GridPoint, p: float) -> None:
-        print(
-            f"[{self.name}] split {self.split + 1}/{self.n_splits}  p {p:.6g}  "
-            f"reg {point.loss.reg:.3g}  factorisations {point.n_inner_solves}  "
-            f"relative gap {point.certificate.rel_gap:.1e}"
+def _warn_of_scores(model: MKFDACV, mean: np.ndarray, held: HeldOut) -> None:
+    """Refuse a scorer that judges no point; name one that does not judge all."""
+    if np.isnan(mean).all():
+        raise ValueError(
+            f"scoring={model.scoring!r} gave nan at every point of the grid: it cannot judge "
+            "these data."
         )
+    if (unknown := np.isnan(mean) & held.solved).any():
+        warn_caller(
+            f"scoring={model.scoring!r} gave nan at {int(unknown.sum())} of "
+            f"{mean.size} points of the grid; they are ranked last.",
+            UndefinedMetricWarning,
+        )
+
+
+def _warn_of_points(model: MKFDACV, held: HeldOut) -> None:
+    """One warning for all points that are not what was asked for."""
+    converged = np.all([part.converged for part in held.parts], axis=0)
+    short = int(np.count_nonzero(held.solved & ~converged))
+    remarks = []
+    if short:
+        worst = max(part.rel_gaps[part.n_inner_solves > 0].max() for part in held.parts)
+        remarks.append(
+            f"{short} of {converged.size} points of the grid did not reach the relative gap "
+            f"{model._tol_of_judges:g} (the worst has {worst:.1e})"
+        )
+    if missing := int(np.count_nonzero(~held.solved)):
+        first = f"the first: {held.failures[0]}" if held.failures else "a callback asked to stop"
+        remarks.append(
+            f"{missing} of {converged.size} points of the grid could not be solved and are "
+            f"left out ({first})"
+        )
+    if remarks:
+        warn_caller("; ".join(remarks) + ".", ConvergenceWarning)
 
 
 def checked_grid(given: Any, default: tuple[float, ...], name: str, least: float) -> np.ndarray:

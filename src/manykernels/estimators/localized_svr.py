@@ -2,90 +2,29 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import RegressorMixin
-
-from .._sklearn import Interval
+from ..gating.learning import GateLearning
 from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
-from ._fitting import all_or_nothing
-from ._localized import LocalizedMachine
+from ._base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator, fits
+from ._gated import GatedKernels, GateParameters
+from ._machines import SupportAttributes
+from ._outputs import KernelRegressor
+from ._progress import FitTask
+from ._rows import targeted_rows
 
 
-class LocalizedSVR(RegressorMixin, LocalizedMachine):
+@estimator
+class LocalizedSVR(KernelRegressor, GateParameters, SupportAttributes, KernelEstimator):
     """Support vector regression with kernels weighted differently in different regions.
 
     Parameters
     ----------
-    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        What is compared, as for :class:`MKFDA`. Several copies of one kernel are normal use: each
-        gets a region of its own.
-    gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
-        How much a kernel counts at a sample: competing kernels (softmax, gaussian) or ones that
-        may work together (sigmoid). See :mod:`manykernels.gating`.
-    gating_features : None, columns, int, transformer or kernel, default=None
-        What the gate looks at: all columns, some of them, principal components, what a
-        transformer makes of X, or similarities with the training samples. With precomputed
-        kernels, the name of one of them (similarities by it), or all of this for the table of
-        :meth:`KernelStack.with_features`.
     C : float, default=1.0
         Penalty of deviations beyond ε.
     epsilon : float, default=0.1
         Deviations up to this cost nothing.
-    n_init : int, default=1
-        Random starts; the lowest objective is kept.
-    normalize : {"spherical", "multiplicative", "trace"} or None, default="spherical"
-        How kernels are made comparable; by default every sample has length one.
-    quasi_newton : bool, default=False
-        Steps of L-BFGS on the gate instead of the paper's gradient steps: far fewer of them to a
-        given objective.
-    gate_tol : float, default=1e-6
-        A kernel is evaluated for a prediction only where both gates are above this.
-    tol : float, default=1e-2
-        Relative change of the objective at which to stop, seen twice. A gate can fit single
-        samples: smaller values and quasi-Newton steps lower the objective further, and on most
-        data raise the error on new samples.
-    max_iter : int, default=200
-        Most steps on the gate.
-    random_state : int, RandomState or None, default=None
-        Of the starts.
-    verbose : bool, default=False
-        Print a line per step.
-
-    Attributes
-    ----------
-    n_support_ : ndarray of shape (1,)
-    gating_coef_ : dict of ndarray
-        Parameters of the gate, on standardised gating features.
-    certificate_ : StationarityCertificate
-        Gradient norm of the gate and duality gap of the machine: of a local minimum.
-    objective_ : float
-        J at the end.
-    history_ : list of float
-        J after every step; it never rises.
-    restart_objectives_ : list of float
-        J at the end of every start.
-    n_iter_ : int
-        Steps on the gate from the best start.
-    n_machines_ : int
-        Machines trained in all.
-    finished_ : bool
-        False after an interruption (Ctrl-C), which leaves the best model so far.
-    kernel_names_ : list of str
-    support_ : ndarray of int
-        Row numbers of the support vectors.
-    support_vectors_ : table
-        Their rows, unless precomputed.
-    dual_coef_ : ndarray of shape (n_outputs, n_support)
-    intercept_ : ndarray of shape (n_outputs,)
-
-    References
-    ----------
-    M. Gönen, E. Alpaydın. Localized algorithms for multiple kernel learning. Pattern Recognition
-    46, 2013.
 
     Examples
     --------
@@ -100,65 +39,18 @@ class LocalizedSVR(RegressorMixin, LocalizedMachine):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **LocalizedMachine._parameter_constraints,
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-    }
+    C: float = 1.0
+    epsilon: float = 0.1
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        gating: Any = "softmax",
-        gating_features: Any = None,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        n_init: int = 1,
-        normalize: str | None = "spherical",
-        quasi_newton: bool = False,
-        gate_tol: float = 1e-6,
-        tol: float = 1e-2,
-        max_iter: int = 200,
-        random_state: Any = None,
-        verbose: bool = False,
-    ):
-        self.kernels = kernels
-        self.gating = gating
-        self.gating_features = gating_features
-        self.C = C
-        self.epsilon = epsilon
-        self.n_init = n_init
-        self.normalize = normalize
-        self.quasi_newton = quasi_newton
-        self.gate_tol = gate_tol
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
 
-    @all_or_nothing
+    @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the gate and the machine.
-
-        Parameters
-        ----------
-        X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C.
-            What is rounding beside the median of the weights counts as zero; a weight of more than
-            1e12 times the median is refused.
-        """
-        self._validate_params()
-        data, targets, mass = self._targeted_rows(X, y, sample_weight)
-        penalties = self.C * (np.ones(len(targets)) if mass is None else mass)
-        problem = epsilon_insensitive_problem(targets, penalties, self.epsilon)
-        self._fit_gates(data, mass, [BoxMachine([problem])], targets)
-        self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Value of each row."""
-        return self._scores(X)[:, 0] + self.intercept_[0]
+        """Learn the gate and the machine."""
+        learning = GateLearning.of(self)
+        rows = targeted_rows(self, X, y, sample_weight)
+        task = FitTask.begin(self, X, y, learning.max_progress(1))
+        problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
+        kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
+        learnt = kernels.learn(learning, [BoxMachine([problem])], task)
+        return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))

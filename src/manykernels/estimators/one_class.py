@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import OutlierMixin
-from sklearn.callback import with_callbacks
-
 from .._sklearn import Interval
-from ..kernels import KernelStack
-from ..losses import BoxLoss, OneClassLoss, Outline
-from ..solvers import Solution
-from ._fitting import all_or_nothing
-from ._outputs import InsideOrOutside, widening
-from ._support import INNER_SHARE, SupportVectorMachine
+from ..losses import OneClassLoss, Outline
+from ._base import KernelEstimator, estimator, fits
+from ._learning import WeightLearning, WeightParameters
+from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
+from ._outputs import NoveltyDetector, boundary_shift
+from ._progress import FitTask
+from ._rows import unlabelled_rows
+
+#: Constraint of the parameter ν.
+SHARE = [Interval(Real, 0, 1, closed="right")]
 
 
-class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
+@estimator
+class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, KernelEstimator):
     """ℓp-norm multiple kernel one-class support vector machine.
 
     Learns one weight per kernel along with a half-space that holds most samples and stays away
@@ -31,40 +31,9 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
 
     Parameters
     ----------
-    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        What is compared, as for :class:`MKFDA`.
-    p : float in [1, inf], default=2.0
-        Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
     nu : float in (0, 1], default=0.5
         At most this share of the training samples is left outside, and at least this share are
         support vectors.
-    solver : str or a solver object, default="newton"
-        As for :class:`MKSVC`.
-    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
-    tol : float, default=1e-4
-        Relative duality gap at which to stop.
-    max_iter : int, optional
-        Most outer iterations; by default what the solver usually needs.
-    verbose : bool, default=False
-        Print a line per outer iteration.
-
-    Attributes
-    ----------
-    weights_ : ndarray of shape (n_kernels,)
-    kernel_names_ : list of str
-    certificate_ : Certificate
-    support_ : ndarray of int
-        Row numbers of the support vectors.
-    n_support_ : ndarray of shape (1,)
-    support_vectors_ : table
-        Their rows, unless precomputed.
-    dual_coef_ : ndarray of shape (1, n_support)
-        α, which sum to ``nu`` times the number of samples.
-    intercept_ : ndarray of shape (1,)
-    offset_ : float
-        ``−intercept_``: ``decision_function = score_samples − offset_``.
-    n_iter_, n_svm_solves_, solver_, history_, union_
-        As for :class:`MKSVC`.
 
     Examples
     --------
@@ -77,75 +46,26 @@ class MKOneClassSVM(InsideOrOutside, OutlierMixin, SupportVectorMachine):
     array([ 1, -1])
     """
 
-    # The origin matters here, so a kernel is not the same with a constant added.
-    _shift_invariant = False
+    nu: float = 0.5
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SupportVectorMachine._parameter_constraints,
-        "nu": [Interval(Real, 0, 1, closed="right")],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"nu": SHARE}
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        p: float = 2.0,
-        nu: float = 0.5,
-        solver: Any = "newton",
-        normalize: str | None = "multiplicative",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ):
-        self.kernels = kernels
-        self.p = p
-        self.nu = nu
-        self.solver = solver
-        self.normalize = normalize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-
-    @all_or_nothing
-    @with_callbacks
+    @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the machine.
-
-        Parameters
-        ----------
-        X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of two counts as a repeated sample, zero as none.
-            What is rounding beside the median of the weights counts as zero; a weight of more than
-            1e12 times the median is refused.
-        """
-        self._validate_params()
-        data = self._read_training(X)
-        data, _, mass = self._weighted_rows(data, None, sample_weight)
-
-        def losses(stack: KernelStack) -> list[BoxLoss]:
-            return [OneClassLoss(stack, self.nu, mass, INNER_SHARE * self.tol)]
-
-        self._fit_machine(X, y, data, mass, losses)
-        self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        return self
-
-    def _as_returned(self, solution: Solution, stack: KernelStack) -> Solution:
-        """With what the boundary is moved by for rounding: that costs b Σα, losses only fall."""
-        evaluation: Any = solution.evaluation
-        total = float(evaluation.coefficients.sum())
-        shift = widening(evaluation.biases, _size_of_scores(stack, solution.weights, total))
-        rounding = solution.certificate.rounding + float(shift[0]) * total
-        return replace(solution, certificate=replace(solution.certificate, rounding=rounding))
-
-    def _keep_machine(self, stack: Any, transform: Any, losses: Any, solutions: Any) -> None:
-        super()._keep_machine(stack, transform, losses, solutions)
-        self._set_offset(_size_of_scores(stack, self.weights_, float(self.dual_coef_.sum())))
-
-    def _outline(self, n_samples: int, n_kernels: int) -> Outline:
-        return Outline(OneClassLoss, n_samples, n_kernels, 1)
-
-
-def _size_of_scores(stack: Any, weights: np.ndarray, total: float) -> float:
-    return float((weights @ stack.row_diag).max()) * total
+        """Learn kernel weights and the machine."""
+        learning = WeightLearning.of(self)
+        rows = unlabelled_rows(self, X, sample_weight)
+        learning.refuse_unfit(Outline(OneClassLoss, len(rows), rows.data.n_kernels, 1))
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
+        # The origin matters here: a kernel is not the same with a constant added.
+        kernels = MachineKernels.of(rows, self.normalize, learning.solver, has_bias=False)
+        loss = OneClassLoss(kernels.stack, self.nu, rows.counts, INNER_SHARE * self.tol)
+        learnt = learning.solve([loss], kernels.stack.names, task)
+        machine = LearntMachine.of(rows, kernels, learnt)
+        # Moving the boundary by b costs b Σα; losses only fall.
+        total = float(machine.vectors.dual.sum())
+        size = float((learnt.weights[0] @ kernels.stack.row_diag).max()) * total
+        shift = boundary_shift(machine.intercept, size)
+        machine = machine.widened(shift, float(shift[0]) * total)
+        machine.learnt.warn_unless_converged()
+        return self._keep(task, machine.attributes, offset_=-float(machine.intercept[0]))

@@ -9,7 +9,7 @@ from .._compiled import compiled
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
 def add_gated(kernel: Any, gate: Any, out: Any) -> None:
-    """``out += diag(gate) kernel diag(gate)``; rows that the gate shuts cost nothing."""
+    """``out += diag(gate) kernel diag(gate)``; rows where the gate is 0 are skipped."""
     n = len(gate)
     for i in range(n):
         if gate[i] == 0.0:

@@ -1,29 +1,30 @@
-"""Gating features: where a gate looks, x^G in section 2.1 of Gönen & Alpaydın (2013).
+"""Gating features: the input of a gate, x^G in section 2.1 of Gönen & Alpaydın (2013).
 
 They may be the data themselves, some columns of them, "a completely different
 representation", or, for data that are no vectors, the empirical kernel map
 
     x^G = [k_G(x_1, x)  k_G(x_2, x)  …  k_G(x_m, x)]ᵀ        with x_1 … x_m the training rows.
 
-Whatever they are, they are standardised: a random start and one step size then suit all
-columns alike.
+Whatever they are, they are standardised, so that one random start and one step size suit all
+columns. (StandardScaler of scikit-learn would overflow on columns larger than 1e154.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._memory import available_memory
+from .._rounding import ACCUMULATED
 from .._sklearn import num_samples
 from ..kernels import Kernel, KernelStack, as_kernel
 from ..kernels.tables import (
@@ -37,18 +38,15 @@ from .gates import LARGEST
 
 Array = NDArray[np.float64]
 
-# A column that varies by less than this part of its size is constant up to rounding.
-_CONSTANT = 1e-12
 
-
-class GatingFeatures(BaseEstimator):
-    """Standardised features for a gate, learnt on training rows and applied to new ones.
+class GatingFeatures(TransformerMixin, BaseEstimator):
+    """Transformer of a table into standardised features for a gate.
 
     Parameters
     ----------
     what : default=None
-        - None: all columns of `X`. An explicit matrix of gating features is given this way,
-          as the `X` of ``fit``.
+        - None: all columns of `X`. A matrix of gating features is passed this way, as the `X` of
+          ``fit``.
         - str, list, slice, boolean mask or callable: these columns of `X`, in the vocabulary
           of :meth:`manykernels.kernels.Kernel.on`. One position is given as a list, ``[2]``.
         - int d: the first d principal components of `X`.
@@ -62,13 +60,15 @@ class GatingFeatures(BaseEstimator):
     mean_ : ndarray of shape (n_features_out_,)
         Means of the features over the training rows.
     scale_ : ndarray of shape (n_features_out_,)
-        Their standard deviations; 0 for a feature that is constant. That feature is 0 in all
-        rows from then on, and still has its place, so that weights line up with columns.
+        Their standard deviations; 0 for a feature that is constant. ``transform`` sets that
+        feature to 0 and keeps its column, so that there is a weight for every column.
     n_features_out_ : int
         Number of gating features.
 
     Examples
     --------
+    A column that is constant becomes 0:
+
     >>> import pandas as pd
     >>> from manykernels.gating import GatingFeatures
     >>> X = pd.DataFrame({"age": [20.0, 40.0], "dose": [1.0, 3.0], "site": [7.0, 7.0]})
@@ -91,10 +91,6 @@ class GatingFeatures(BaseEstimator):
             Passed on to a transformer.
         sample_weight : array-like of shape (rows,), optional
             How often each row counts in means and deviations.
-
-        Returns
-        -------
-        self : GatingFeatures
         """
         with naming("gating_features"):
             if isinstance(X, KernelStack):
@@ -115,7 +111,7 @@ class GatingFeatures(BaseEstimator):
         Returns
         -------
         features : ndarray of shape (rows, n_features_out_)
-            Finite and of moderate size, as the gates ask.
+            Finite, and clipped to the size up to which the gates cannot overflow.
         """
         check_is_fitted(self, "mean_")
         with naming("gating_features"):
@@ -127,14 +123,10 @@ class GatingFeatures(BaseEstimator):
                     f"{self.n_features_out_}."
                 )
         varies = self.scale_ > 0.0
-        # A new row may lie absurdly far out: the gate is saturated there, no more.
+        # The gate is saturated in new rows that are far from all training rows.
         with np.errstate(over="ignore"):
             standard = (raw - self.mean_) / np.where(varies, self.scale_, 1.0)
         return np.where(varies, np.clip(standard, -LARGEST, LARGEST), 0.0)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """``fit(X, y).transform(X)``."""
-        return self.fit(X, y).transform(X)
 
     def _raw(self, X: Any) -> Array:
         raw = self._map.evaluate(X)
@@ -143,17 +135,18 @@ class GatingFeatures(BaseEstimator):
         return raw
 
     def _learn_scale(self, raw: Array, sample_weight: Any) -> None:
-        # Relative to the size of each column, squares of large numbers do not overflow.
+        # Divided by the size of each column first: squares of large numbers would overflow.
         size = np.abs(raw).max(axis=0)
         size[size == 0.0] = 1.0
         relative = raw / size
         mean = np.average(relative, axis=0, weights=sample_weight)
         deviation = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=sample_weight))
-        varies = deviation > _CONSTANT
+        # A column that varies by less than a rounding error is constant.
+        varies = deviation > ACCUMULATED
         deviation *= size
         if self._map.one_unit:
-            # Such as surplus principal components: rounding errors beside the others.
-            varies &= deviation > _CONSTANT * deviation.max()
+            # So is one that is a rounding error of the others, as a surplus principal component.
+            varies &= deviation > ACCUMULATED * deviation.max()
         if not varies.any():
             raise ValueError(_ALL_CONSTANT)
         self.mean_ = mean * size
@@ -168,13 +161,13 @@ _ALL_CONSTANT = (
 )
 
 
-# -- one small class for each thing that can be passed ------------------------------------------
+# -- one small class for each kind of `what` ---------------------------------------------------
 
 
 class _Columns:
     """Columns of a table as they are."""
 
-    # Whether one feature can be negligible beside another; columns may be metres and years.
+    # Whether all features have the same unit, so that one can be negligible beside another.
     one_unit = False
 
     def __init__(self, columns: Any) -> None:
@@ -184,14 +177,11 @@ class _Columns:
         self.resolved_ = resolve_columns(self.columns, X)
 
     def evaluate(self, X: Any) -> Array:
-        table = _dense(select_columns(X, self.resolved_))
-        bad = ~np.isfinite(table)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
+        def name_in_table(column: int) -> Any:
             position = column_positions(X, self.resolved_)[column]
-            names = getattr(X, "columns", range(position + 1))
-            raise _not_finite(table[row, column], row, names[position])
-        return table
+            return X.columns[position] if hasattr(X, "columns") else position
+
+        return _finite(_dense(select_columns(X, self.resolved_)), name_in_table)
 
 
 class _Transformed:
@@ -206,7 +196,7 @@ class _Transformed:
         self.transformer_ = clone(self.transformer).fit(X, y)
 
     def evaluate(self, X: Any) -> Array:
-        # Not fit_transform, which may treat training rows differently from new ones.
+        # The fit_transform of a transformer may treat training rows differently from new ones.
         return _finite(_dense(self.transformer_.transform(X)))
 
 
@@ -310,20 +300,18 @@ def _dense(table: Any) -> Array:
     return check_array(table, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
 
 
-def _finite(features: Array) -> Array:
+def _finite(features: Array, name: Callable[[int], Any] = int) -> Array:
+    """`features` unless there is NaN or infinity; `name` gives the column for the message."""
     bad = ~np.isfinite(features)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise _not_finite(features[row, column], row, column)
-    return features
-
-
-def _not_finite(value: float, row: int, column: Any) -> ValueError:
+    if not bad.any():
+        return features
+    row, column = np.argwhere(bad)[0]
+    value, place = features[row, column], name(column)
     shown = "NaN" if np.isnan(value) else value
-    label = repr(column) if isinstance(column, str) else column
-    return ValueError(
-        f"there is a value that is not finite ({shown}) at row {row}, column {label}. Fill it, "
-        "or pass other gating_features."
+    place = repr(place) if isinstance(place, str) else place
+    raise ValueError(
+        f"there is a value that is not finite ({shown}) at row {row}, column {place}. Fill it, or "
+        "pass other gating_features."
     )
 
 

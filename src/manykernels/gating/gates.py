@@ -1,22 +1,22 @@
-"""Gates: how much of each kernel a sample uses, as a function of where the sample lies.
+"""Gates: how much each kernel counts at a sample, as a function of its gating features.
 
 Gönen & Alpaydın (2013) combine P kernels with weights that depend on the sample,
 
     k_η(x_i, x_j) = Σ_p η_p(x_i) k_p(x_i, x_j) η_p(x_j)                       (below their (8)).
 
-A gate is the formula of η. It reads x, the m × D matrix of gating features, in two steps:
-scores A (m × P), then outputs η (m × P). The parameters are one row for each kernel,
-V (P × (D+1)), handed around as the flat θ = V.ravel() that any optimiser understands.
+A gate is the formula of η. It maps x, the m × D matrix of gating features, in two steps: to
+scores A (m × P), then to outputs η (m × P). The parameters are one row for each kernel,
+V (P × (D+1)); optimisers see them as the vector θ = V.ravel().
 
     gate         row of V        score a_ip              output η_ip            equation
     softmax      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       exp a_ip / Σ_h exp a_ih    (3)
     sigmoid      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       1 / (1 + exp −a_ip)        (4)
     Gaussian     (μ_p, log σ_p)  −‖x_i − μ_p‖² / σ_p²    exp a_ip / Σ_h exp a_ih    (5)
 
-The logarithm keeps σ positive whatever step is taken. Competing kernels (softmax, Gaussian)
-share a sum of one; the sigmoid lets kernels cooperate.
+The logarithm keeps σ positive whatever step is taken. The outputs of competing kernels
+(softmax, Gaussian) sum to one; the sigmoid lets kernels cooperate.
 
-Let J be any function of η with slope E = ∂J/∂η. The chain rule goes back the same two steps.
+Let J be any function of η with gradient E = ∂J/∂η. The chain rule goes back the same two steps.
 From η to A, with R = ∂J/∂A:
 
     competing:   R_ip = Σ_h E_ih η_ih (δ_ph − η_ip) = η_ip (E_ip − Σ_h E_ih η_ih)
@@ -28,42 +28,46 @@ and from A to V:
     Gaussian:    ∂J/∂μ_p = 2 Σ_i R_ip (x_i − μ_p) / σ_p²
                  ∂J/∂log σ_p = σ_p ∂J/∂σ_p = 2 Σ_i R_ip ‖x_i − μ_p‖² / σ_p²
 
-These are the gradients of section 2.3 of the paper, where E is written out for the dual of a
-support vector machine.
+These are the gradients in section 2.3 of the paper, which has E for the dual of a support
+vector machine.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import expit, softmax
+from sklearn.cluster import kmeans_plusplus
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
 
-#: Features and parameters of at most this size cannot overflow in any formula of a gate.
+#: Features and parameters are clipped to this size, logarithms of widths to the one below. No
+#: formula of a gate overflows then: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
 LARGEST = 1e100
 _LARGEST_LOG_WIDTH = 100.0
+# Bound on η(1 − η), the factor between gradients in η and in the scores. At 1e-8, about the
+# square root of the rounding error, the changes of J along such gradients are rounding errors.
 _SATURATED = 1e-8
 
 
 @dataclass(frozen=True)
 class Gate(ABC):
-    """The formula of a gate: it holds no data and no parameters.
+    """The formula of a gate: it holds no data and no parameters θ.
 
-    A new gate defines ``_outputs`` and ``_pull_back`` in terms of V, and a line in `GATES`.
+    A new gate defines ``_outputs`` and ``_pull_back`` in terms of V, and is added to `GATES`.
 
     Parameters
     ----------
     scale : float, default=0.01
-        Size of the random part of the start; with 0 copies of one kernel may never part.
+        The random start is uniform in ±scale, as in the authors' own programs: all kernels then
+        count about the same everywhere. With 0, copies of one kernel would stay equal.
     """
 
     scale: float = 0.01
@@ -78,23 +82,19 @@ class Gate(ABC):
 
     # -- what an optimiser calls -----------------------------------------------------------
 
-    def n_parameters(self, n_features: int, n_kernels: int) -> int:
-        """Length of θ."""
-        return n_kernels * (n_features + 1)
-
     def start(self, features: Array, n_kernels: int, rng: Rng) -> Array:
         """Random θ to start from (step 1 of Algorithm 1).
 
         Parameters
         ----------
         features : ndarray of shape (m, D)
-            Training rows, standardised. Never changed, here or below.
+            Standardised gating features of the training rows.
         n_kernels : int
         rng : numpy.random.Generator or numpy.random.RandomState
 
         Returns
         -------
-        theta : ndarray of shape (n_parameters,)
+        theta : ndarray of shape (n_kernels * (D + 1),)
         """
         features = _checked_features(features)
         if n_kernels < 1 or not len(features):
@@ -107,25 +107,29 @@ class Gate(ABC):
         V = self._clipped(_matrix(theta, features.shape[1]))
         return self._outputs(V, features)
 
-    def pull_back(self, theta: ArrayLike, features: Array, outputs: Array, slope: Array) -> Array:
-        """∂J/∂θ from ``slope`` = ∂J/∂η (m × P), at ``outputs = self.outputs(theta, features)``."""
+    def pull_back(
+        self, theta: ArrayLike, features: Array, outputs: Array, gradient: Array
+    ) -> Array:
+        """∂J/∂θ from ``gradient`` = ∂J/∂η (m × P), at ``outputs = self.outputs(theta, features)``.
+
+        The chain rule, or vector-Jacobian product of the gate.
+        """
         features = _checked_features(features)
         given = _matrix(theta, features.shape[1])
         expected = (len(features), len(given))
-        if outputs.shape != expected or slope.shape != expected:
+        if outputs.shape != expected or gradient.shape != expected:
             raise ValueError(
-                f"outputs and slope must have shape (rows, kernels) = {expected}, got "
-                f"{outputs.shape} and {slope.shape}."
+                f"outputs and gradient must have shape (rows, kernels) = {expected}, got "
+                f"{outputs.shape} and {gradient.shape}."
             )
         V = self._clipped(given)
         # Where a parameter was clipped, the outputs no longer depend on it.
-        return np.where(given == V, self._pull_back(V, features, outputs, slope), 0.0).ravel()
+        return np.where(given == V, self._pull_back(V, features, outputs, gradient), 0.0).ravel()
 
     def saturated(self, outputs: Array) -> bool:
         """Whether η(1 − η) is nearly zero everywhere, so that every gradient vanishes.
 
-        True for a dead gate and for one that splits the samples sharply between kernels: the
-        rows of `outputs` are all the same in the first, not in the second.
+        All rows of `outputs` may be the same then, or samples sharply split between kernels.
         """
         return bool((outputs * (1.0 - outputs) <= _SATURATED).all())
 
@@ -135,32 +139,6 @@ class Gate(ABC):
         """The parameters by name, one row for each kernel."""
         V = _matrix(theta, n_features)
         return dict(zip(self.parts, (V[:, :-1].copy(), V[:, -1].copy()), strict=True))
-
-    def to_dict(self, theta: ArrayLike, n_features: int) -> dict[str, Any]:
-        """The gate and its parameters as lists and numbers, ready for JSON; nothing rounded."""
-        V = _matrix(theta, n_features)
-        values = (V[:, :-1].tolist(), V[:, -1].tolist())
-        return {"gate": self.name, **asdict(self), **dict(zip(self.parts, values, strict=True))}
-
-    @staticmethod
-    def from_dict(stored: Mapping[str, Any]) -> tuple[Gate, Array]:
-        """The gate and the θ that :meth:`to_dict` has stored."""
-        kind = _named_gate(stored.get("gate"))
-        options = {field.name for field in fields(kind)}
-        needed = {"gate", *options, *kind.parts}
-        if set(stored) != needed:
-            raise ValueError(
-                f"A stored {kind.name} gate has the keys {sorted(needed)}, got {sorted(stored)}."
-            )
-        first, last = (np.asarray(stored[part], dtype=np.float64) for part in kind.parts)
-        if first.ndim != 2 or last.shape != first.shape[:1]:
-            raise ValueError(
-                f"{kind.parts[0]} needs a row and {kind.parts[1]} a number for each kernel, got "
-                f"shapes {first.shape} and {last.shape}."
-            )
-        theta = np.column_stack([first, last]).ravel()
-        _matrix(theta, first.shape[1])
-        return kind(**{option: stored[option] for option in options}), theta
 
     # -- what a gate defines ---------------------------------------------------------------
 
@@ -174,7 +152,7 @@ class Gate(ABC):
 
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, x.shape[1] + 1))
-        # A column of zeros has no say, nor a gradient: its weights would stay noise.
+        # Weights of a column of zeros change nothing and have no gradient: they would stay noise.
         V[:, :-1] *= x.any(axis=0)
         return V
 
@@ -184,13 +162,9 @@ class Gate(ABC):
 
 @dataclass(frozen=True)
 class Softmax(Gate):
-    """Kernels compete: the space is cut by hyperplanes, most samples use one kernel. (3)
+    """Kernels compete: hyperplanes divide the space, most samples use one kernel. (3)
 
-    Parameters
-    ----------
-    scale : float, default=0.01
-        The random start is uniform in ±scale, as in the authors' own programs; all kernels
-        then weigh about 1/P everywhere.
+    Its parameter is that of :class:`Gate`.
 
     Examples
     --------
@@ -213,21 +187,19 @@ class Softmax(Gate):
         return _competing(_linear(V, x))
 
     def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        return _linear_slope(x, _competing_slope(eta, E))
+        return _linear_gradient(x, _competing_gradient(eta, E))
 
 
 @dataclass(frozen=True)
 class Sigmoid(Gate):
     """Kernels cooperate: each has its own soft half-space, and several may be used. (4)
 
-    Parameters
-    ----------
-    scale : float, default=0.01
-        The random start is uniform in ±scale, as in the authors' own programs; all kernels
-        then weigh about ½ everywhere.
+    Its parameter is that of :class:`Gate`.
 
     Examples
     --------
+    With the scores −x and 3 the second kernel counts everywhere, the first on the left:
+
     >>> import numpy as np
     >>> from manykernels.gating import Sigmoid
     >>> x = np.array([[-2.0], [0.0], [2.0]])
@@ -243,7 +215,7 @@ class Sigmoid(Gate):
         return np.asarray(expit(_linear(V, x)))
 
     def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        return _linear_slope(x, eta * (1.0 - eta) * E)
+        return _linear_gradient(x, eta * (1.0 - eta) * E)
 
 
 @dataclass(frozen=True)
@@ -251,12 +223,12 @@ class Gaussian(Gate):
     """Kernels compete for the samples around their centres. (5)
 
     The start puts the centres on random samples, far from each other, with one width for all.
-    The authors' programs start at width 1: hardly a gradient is left where features are many.
+    (The authors' programs start at width 1, where gradients vanish if there are many features.)
 
     Parameters
     ----------
     scale : float, default=0.01
-        Each coordinate of a centre is moved by at most this, so that no two are the same.
+        Each coordinate of a centre is moved by at most this, so that no two centres are equal.
     width : float, default=1.0
         Width at the start, in root mean square distances of the samples from the centres.
 
@@ -293,7 +265,7 @@ class Gaussian(Gate):
         return _competing(-_squared_ratios(V, x))
 
     def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        R = _competing_slope(eta, E)
+        R = _competing_gradient(eta, E)
         towards = R.T @ x - R.sum(axis=0)[:, None] * V[:, :-1]
         centres = 2.0 * np.exp(-2.0 * V[:, -1:]) * towards
         log_widths = 2.0 * (R * _squared_ratios(V, x)).sum(axis=0)
@@ -326,26 +298,22 @@ def as_gate(gate: str | Gate) -> Gate:
     """
     if isinstance(gate, Gate):
         return gate
-    return _named_gate(gate)()
-
-
-def _named_gate(name: Any) -> type[Gate]:
     accepted = f"a gate is one of {', '.join(map(repr, GATES))}, or a Gate instance"
-    if not isinstance(name, str):
-        raise TypeError(f"{name!r} is not a gate: {accepted}.")
-    if name not in GATES:
-        raise ValueError(f"There is no gate named {name!r}: {accepted}.")
-    return GATES[name]
+    if not isinstance(gate, str):
+        raise TypeError(f"{gate!r} is not a gate: {accepted}.")
+    if gate not in GATES:
+        raise ValueError(f"There is no gate named {gate!r}: {accepted}.")
+    return GATES[gate]()
 
 
-# -- the two steps of the module docstring, and their way back --------------------------------
+# -- the two steps of the module docstring, and their gradients --------------------------------
 
 
 def _linear(V: Array, x: Array) -> Array:
     return np.asarray(x @ V[:, :-1].T + V[:, -1])
 
 
-def _linear_slope(x: Array, R: Array) -> Array:
+def _linear_gradient(x: Array, R: Array) -> Array:
     return np.column_stack([R.T @ x, R.sum(axis=0)])
 
 
@@ -358,21 +326,16 @@ def _competing(scores: Array) -> Array:
     return np.asarray(softmax(scores, axis=1))
 
 
-def _competing_slope(eta: Array, E: Array) -> Array:
+def _competing_gradient(eta: Array, E: Array) -> Array:
     return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
 
 def _spread_rows(x: Array, n_rows: int, rng: Rng) -> Array:
     """Random rows of `x`, far from each other: k-means++ (Arthur & Vassilvitskii 2007)."""
-    chosen = [int(rng.choice(len(x)))]
-    nearest = np.full(len(x), np.inf)
-    while len(chosen) < n_rows:
-        nearest = np.minimum(nearest, cdist(x, x[chosen[-1:]], "sqeuclidean")[:, 0])
-        # With fewer different rows than centres, some rows come twice.
-        chances = nearest if nearest.any() else np.ones(len(x))
-        chances = chances / chances.max()
-        chosen.append(int(rng.choice(len(x), p=chances / chances.sum())))
-    return x[chosen]
+    # With fewer rows than centres, rows are repeated.
+    x = np.resize(x, (max(len(x), n_rows), x.shape[1]))
+    centres, _ = kmeans_plusplus(x, n_rows, random_state=int(rng.choice(2**31)))
+    return np.asarray(centres)
 
 
 def _checked_features(features: Array) -> Array:

@@ -1,8 +1,9 @@
-"""Kernel machines as a gate sees them: the best value at a kernel matrix, and how it is reached.
+"""Kernel machines as the objective of a gate needs them: the optimal value at a kernel matrix.
 
-Every machine here maximises a dual ``linear(v) − ½ Σ_k v_kᵀ K v_k`` in signed variables V (m × c),
-one column per output. Its optimal value J(K) falls with K at the rate ``½ v_i v_j``, which is all
-that the gradient in a gate needs (Gönen & Alpaydın 2013, section 2.3).
+Every machine here maximises a dual ``linear(V) − ½ Σ_k v_kᵀ K v_k`` over signed dual variables
+V (m × c), one column per output. The derivative of its optimal value J in K_ij is
+``−½ Σ_k V_ik V_jk``, which is all that the gradient in a gate needs (Gönen & Alpaydın 2013,
+section 2.3).
 
     machine                            V
     support vector machines            v of :mod:`manykernels.smo.box`
@@ -10,7 +11,7 @@ that the gradient in a gate needs (Gönen & Alpaydın 2013, section 2.3).
     Fisher discriminant                √(2/λ) U of :mod:`manykernels.losses.square`
 
 The last is the square loss, ``J = max_U tr(2HᵀU − UᵀU − UᵀKU/λ)``. Its kernels are centred, but
-``1·U = 0``, so that ``UᵀKU`` is the same with the kernels as they are.
+``1·U = 0``, so that ``UᵀKU`` is the same for kernels that are not.
 """
 
 from __future__ import annotations
@@ -24,42 +25,43 @@ from numpy.typing import NDArray
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
 from ..losses import SquareLoss
-from ..losses.square_evaluation import SquareEvaluation
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem
 
 Array = NDArray[np.float64]
 
+#: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
+#: their errors have to be well below the changes at which a descent stops (1e-2 by default).
 INNER_TOL = 1e-7
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A machine at one kernel matrix.
+    """A machine trained on one kernel matrix.
 
     Attributes
     ----------
     value : float
         Upper bound on J.
-    slack : float
-        How far J may be below it.
-    signed : ndarray of shape (m, n_outputs)
-        V.
+    gap : float
+        Duality gap: J is at most this much lower.
+    dual : ndarray of shape (m, n_outputs)
+        Signed dual variables V.
     biases : ndarray of shape (n_outputs,)
     """
 
     value: float
-    slack: float
-    signed: Array
+    gap: float
+    dual: Array
     biases: Array
 
 
 class Machine(Protocol):
-    """A kernel machine that is trained again and again on slowly changing kernels."""
+    """A kernel machine that is trained repeatedly on slowly changing kernels."""
 
     def train(self, K: Array) -> Trained:
-        """The machine of the kernel matrix K, from where the last one ended."""
+        """Train on the kernel matrix K, warm-started from the last solution."""
         ...
 
 
@@ -71,7 +73,7 @@ class BoxMachine:
     problems : list of BoxProblem
         One per output.
     tol : float
-        Relative gap.
+        Relative duality gap.
     """
 
     def __init__(self, problems: list[BoxProblem], tol: float = INNER_TOL) -> None:
@@ -88,8 +90,8 @@ class BoxMachine:
             solutions.append(ascent.solution())
         return Trained(
             value=float(sum(solution.primal for solution in solutions)),
-            slack=max(float(sum(solution.gap for solution in solutions)), 0.0),
-            signed=np.column_stack([solution.v for solution in solutions]),
+            gap=max(float(sum(solution.gap for solution in solutions)), 0.0),
+            dual=np.column_stack([solution.v for solution in solutions]),
             biases=np.array([solution.bias for solution in solutions]),
         )
 
@@ -105,7 +107,7 @@ class MulticlassMachine:
         C of every sample.
     n_classes : int
     tol : float
-        Relative gap.
+        Relative duality gap.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class SquareMachine:
     Parameters
     ----------
     targets : ndarray of shape (m, c)
-        H, with (weighted) mean zero.
+        H, of (weighted) mean zero.
     reg : float
         λ.
     sample_weight : ndarray of shape (m,), optional
@@ -147,14 +149,10 @@ class SquareMachine:
         self.reg = reg
         self.sample_weight = sample_weight
 
-    def evaluate(self, K: Array) -> tuple[SquareLoss, SquareEvaluation]:
-        """The square loss of one kernel, and its value there."""
+    def train(self, K: Array) -> Trained:
         stack = KernelStack(K[None], ["gated"], gram=True, checked=True)
         centered = Center().fit_transform(stack, sample_weight=self.sample_weight)
         loss = SquareLoss(centered, self.targets, self.reg, self.sample_weight)
-        return loss, loss.evaluate(np.ones(1))
-
-    def train(self, K: Array) -> Trained:
-        _, evaluation = self.evaluate(K)
-        signed = np.sqrt(2.0 / self.reg) * evaluation.outputs
-        return Trained(evaluation.value, 0.0, signed, np.zeros(signed.shape[1]))
+        evaluation = loss.evaluate(np.ones(1))
+        dual = np.sqrt(2.0 / self.reg) * evaluation.outputs
+        return Trained(evaluation.value, 0.0, dual, np.zeros(dual.shape[1]))

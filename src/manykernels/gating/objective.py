@@ -1,13 +1,14 @@
 """J of a gate: the value of a kernel machine whose kernels are gated.
 
-With outputs η (m × P) of the gate and V (m × c) of the machine,
+With outputs η (m × P) of the gate and dual variables V (m × c) of the machine,
 
     K_η = Σ_p diag(η_p) K_p diag(η_p),     J(θ) = max_V linear(V) − ½ Σ_k v_kᵀ K_η v_k
     E_ip = ∂J/∂η_ip = −Σ_k V_ik [K_p (v_k∘η_p)]_i
 
-(Gönen & Alpaydın 2013, sections 2.2 to 2.4, where E stands inside double sums: P² products of a
-kernel with a vector for a softmax gate; here it is P, and the gate pulls E back to θ.) V is
-optimal, so its own change with θ does not count (Danskin). J is not convex in θ.
+(Gönen & Alpaydın 2013, sections 2.2 to 2.4. The paper has E inside double sums, which for a
+softmax gate take P² products of a kernel with a vector. Here it takes P, and the gate turns E
+into ∂J/∂θ.) V is optimal, so its own change with θ does not count (Danskin's theorem). J is not
+convex in θ.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class GatedObjective:
     kernels : list of ndarray of shape (m, m)
     gate : Gate
     features : ndarray of shape (m, d)
-        What the gate looks at.
+        Gating features of the training rows.
     machine : Machine
 
     Attributes
     ----------
-    n_trained : int
+    n_inner_solves : int
         Machines trained so far.
     """
 
@@ -46,11 +47,12 @@ class GatedObjective:
         self.gate = gate
         self.features = features
         self.machine = machine
-        self.n_trained = 0
+        self.n_inner_solves = 0
         self._matrix: Array | None = None
 
     def combined(self, outputs: Array) -> Array:
-        """K_η, in memory that the next call uses again."""
+        """K_η, in memory that the next call overwrites."""
+        # Numba takes a second to import, and most users of the package have no gates.
         from ._loops import add_gated
 
         if self._matrix is None:
@@ -64,13 +66,13 @@ class GatedObjective:
         """Train the machine at `theta`."""
         outputs = self.gate.outputs(theta, self.features)
         trained = self.machine.train(self.combined(outputs))
-        self.n_trained += 1
+        self.n_inner_solves += 1
         return GatedPoint(theta, outputs, trained, self)
 
-    def slope(self, outputs: Array, signed: Array) -> Array:
-        """E."""
+    def output_gradient(self, outputs: Array, dual: Array) -> Array:
+        """E = ∂J/∂η."""
         columns = [
-            np.einsum("ik,ik->i", signed, matmul(kernel, signed * outputs[:, [p]]))
+            np.einsum("ik,ik->i", dual, matmul(kernel, dual * outputs[:, [p]]))
             for p, kernel in enumerate(self.kernels)
         ]
         return -np.column_stack(columns)
@@ -78,7 +80,7 @@ class GatedObjective:
 
 @dataclass
 class GatedPoint:
-    """J at one point."""
+    """J at the parameters `theta`, where the gate has `outputs` and the machine is `trained`."""
 
     theta: Array
     outputs: Array
@@ -90,9 +92,20 @@ class GatedPoint:
         """J."""
         return self.trained.value
 
+    @property
+    def coefficients(self) -> dict[str, Array]:
+        """θ by name, one row for each kernel."""
+        objective = self._objective
+        return objective.gate.coefficients(self.theta, objective.features.shape[1])
+
+    @property
+    def kernel(self) -> Array:
+        """K_η, in memory that the next evaluation of J overwrites."""
+        return self._objective.combined(self.outputs)
+
     @cached_property
     def gradient(self) -> Array:
         """∂J/∂θ."""
         objective = self._objective
-        slope = objective.slope(self.outputs, self.trained.signed)
-        return objective.gate.pull_back(self.theta, objective.features, self.outputs, slope)
+        gradient = objective.output_gradient(self.outputs, self.trained.dual)
+        return objective.gate.pull_back(self.theta, objective.features, self.outputs, gradient)

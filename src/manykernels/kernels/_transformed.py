@@ -160,11 +160,6 @@ class TransformedKernels(ABC):
         """Self-similarities of the column samples, (n_kernels, cols)."""
         return self._cols.diagonal
 
-    @property
-    def col_offset(self) -> np.ndarray | None:
-        """o of (*) for the column samples, (n_kernels, cols); None if it is zero."""
-        return self._cols.offset
-
     # -- transforms ------------------------------------------------------------------------
 
     def _changed(self, **changes: Any) -> Self:

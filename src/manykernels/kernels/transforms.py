@@ -151,10 +151,16 @@ class Center(StackTransform):
         """Refused: a row is centred by its mean over all training samples."""
         raise TypeError("Center needs the columns of all training samples.")
 
+    @property
+    def offsets_(self) -> np.ndarray:
+        """o of every kernel and training sample: ``K_ij − o_i − o_j`` is centred.
+
+        With half of the grand mean each, rows and columns have the same offset.
+        """
+        return self.means_ - self.grand_means_[:, None] / 2
+
     def _shift(self, stack: KernelStack, row_means: np.ndarray) -> KernelStack:
-        # With half of the grand mean each, rows and columns have the same offset.
-        half = self.grand_means_[:, None] / 2
-        return stack.shifted(row_means - half, self.means_ - half)
+        return stack.shifted(row_means - self.grand_means_[:, None] / 2, self.offsets_)
 
 
 class Spherical(StackTransform):

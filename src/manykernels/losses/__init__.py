@@ -1,7 +1,20 @@
-"""What is optimised: convex functions of the kernel weights."""
+"""What is optimised: convex functions of the kernel weights.
 
-from .base import Certificate, Evaluation, KernelOperator, Loss, Outline
+Examples
+--------
+>>> import numpy as np
+>>> from manykernels import KernelStack
+>>> from manykernels.losses import HingeLoss
+>>> x = np.array([-2.0, -1.0, 1.0, 2.0])
+>>> loss = HingeLoss(KernelStack.from_arrays([np.outer(x, x), np.eye(4)]), np.sign(x), C=1.0)
+>>> point = loss.evaluate(np.array([0.5, 0.5]))
+>>> round(point.value, 6), point.gains.round(6), point.released
+(0.666667, array([0.888889, 0.444444]), False)
+"""
+
+from .base import DualPoint, Evaluation, KernelOperator, Loss, Outline
 from .box import BoxLoss
+from .certificate import Certificate, Guarantee
 from .hinge import (
     EpsilonInsensitiveLoss,
     HingeLoss,
@@ -16,8 +29,10 @@ from .square import SquareLoss
 __all__ = [
     "BoxLoss",
     "Certificate",
+    "DualPoint",
     "EpsilonInsensitiveLoss",
     "Evaluation",
+    "Guarantee",
     "HingeLoss",
     "JointSquareLoss",
     "JointSquaredHingeLoss",

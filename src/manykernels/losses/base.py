@@ -6,58 +6,91 @@ semi-definite its *gains* ``g_j = −∂F/∂β_j`` are non-negative.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._rounding import ACCUMULATED
+from .certificate import Certificate as Certificate
+
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class KernelOperator(Protocol):
     """What losses need of kernels; :class:`manykernels.KernelStack` is one."""
 
     @property
-    def shape(self) -> tuple[int, int, int]: ...
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns and kernels."""
+        ...
 
-    def combine(self, weights: Any, out: Array | None = None) -> Array: ...
+    def combine(self, weights: Any, out: Array | None = None) -> Array:
+        """``Σ_j weights[j] K_j``."""
+        ...
 
-    def apply(self, columns: Array, out: Array | None = None) -> Array: ...
+    def apply(self, columns: Array, out: Array | None = None) -> Array:
+        """``K_j @ columns`` of every kernel, (n_kernels, m, n_columns)."""
+        ...
 
-    def combine_all(self, weights: Array, outs: list[Array]) -> None: ...
+    def combine_all(self, weights: Array, outs: list[Array]) -> None:
+        """Several weighted sums in one pass, row r of `weights` into ``outs[r]``."""
+        ...
 
-    def kernel(self, which: int) -> Array: ...
+    def kernel(self, which: int) -> Array:
+        """One kernel matrix."""
+        ...
 
     def form_errors(self, left: Array, right: Array) -> Array:
         """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
         ...
 
-    def __getitem__(self, key: Any) -> Self: ...
+    def __getitem__(self, key: Any) -> Self:
+        """The kernels of some rows and columns."""
+        ...
 
-    def select(self, kernels: Any) -> Self: ...
+    def select(self, kernels: Any) -> Self:
+        """Some of the kernels."""
+        ...
+
+
+class ColumnKernels(KernelOperator, Protocol):
+    """Kernels of training samples that can be computed a few columns at a time."""
+
+    def apply_columns(self, indices: Indices, coefficients: Array) -> Array:
+        """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, m, n_columns)."""
+        ...
+
+    def combine_block(self, weights: Array, indices: Indices) -> Array:
+        """``Σ_j weights[j] K_j[indices, indices]``."""
+        ...
 
 
 class Evaluation(Protocol):
     """A loss at one point of weight space."""
 
     @property
-    def weights(self) -> Array: ...
+    def weights(self) -> Array:
+        """β, with the regularisation first where that is learnt."""
+        ...
 
     @property
     def value(self) -> float:
-        """F(β)."""
+        """F(β), or an upper bound on it that is at most `slack` too large."""
         ...
 
     @property
     def gains(self) -> Array:
-        """``−∂F/∂β``, non-negative but for rounding if kernels are positive semi-definite."""
+        """``−∂F/∂β``, non-negative up to rounding if kernels are positive semi-definite."""
         ...
 
     @property
     def slack(self) -> float:
-        """How far `value` may lie above F(β): the inner gap, zero if solved exactly."""
+        """How far `value` may lie above F(β): the gap of the inner problem."""
         ...
 
     @property
@@ -72,7 +105,7 @@ class Evaluation(Protocol):
 
     @property
     def hyperbolic(self) -> bool:
-        """Whether gains fall like ``1/x²`` as a weight x grows, others held."""
+        """Whether the gain of a kernel falls like ``1/x²`` as its own weight x grows."""
         ...
 
     @property
@@ -80,27 +113,37 @@ class Evaluation(Protocol):
         """The inner solution α* that attains F, (n_samples, n_outputs)."""
         ...
 
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients of the training samples in the model, (n_samples, n_outputs)."""
+        ...
+
     def reassessed(self) -> Evaluation:
-        """The same model, judged by products fresh from the kernels; itself if they are."""
+        """The same model with value and gains from newly computed products; itself if they are."""
+        ...
+
+    @property
+    def released(self) -> bool:
+        """Whether derivatives need another inner solve, see :mod:`.workspace`."""
         ...
 
     def hessian(self) -> Array:
-        """``∇²F(β)``; cheapest before the loss is evaluated at another point."""
+        """``∇²F(β)``; takes another inner solve if the evaluation is `released`."""
         ...
 
     def model_hessian(self, gap: float) -> Array:
         """Hessian of the quadratic model that a second-order step minimises; PSD.
 
         ``∇²F``, or that of an increasing function of F which is closer to quadratic, scaled
-        so that its gradient is that of F; or where F has kinks, one that has them smoothed over
-        the range in which F may still fall by `gap`.
+        so that its gradient is that of F; or, where F is not smooth, that of F smoothed over
+        the range in which it may still fall by `gap`.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What is known of a loss before anything is computed; solvers judge by it.
+    """What is known of a loss before anything is computed; solvers decide by it.
 
     Attributes
     ----------
@@ -118,126 +161,104 @@ class Outline:
     learns_reg: bool = False
 
 
-class Loss(Protocol):
-    """A convex function of kernel weights."""
-
-    @property
-    def n_kernels(self) -> int: ...
-
-    @property
-    def outline(self) -> Outline: ...
-
-    def evaluate(self, weights: Array) -> Evaluation:
-        """Solve the inner problem at `weights`."""
-        ...
-
-    def gains_at(self, dual: Array) -> Array:
-        """``g(α)`` of every kernel at any `dual` α, where ``D(α, β) = c(α) − β·g(α)``.
-
-        One pass over the kernels, without an inner problem. The gains of an evaluation are
-        those at its own α.
-        """
-        ...
-
-    def restricted(self, kernels: NDArray[np.intp]) -> Loss:
-        """The same loss of some of the kernels, as if the others had weight zero."""
-        ...
-
-    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
-        """What dual variables, as an evaluation has them, prove of the minimum over a domain.
-
-        From products fresh from the kernels, whatever the variables; `support` is σ_B.
-        """
-        ...
-
-    def coarse(self) -> Loss | None:
-        """A much cheaper loss with a nearby minimiser, or None if that does not pay."""
-        ...
-
-
 @dataclass(frozen=True)
-class Certificate:
-    """Proof of how far weights are from the best ones: ``primal − optimum ≤ gap``.
+class DualPoint:
+    """D of dual variables α, and of their multiples, as a function of the weights.
+
+    ``D(tα, β) = t·linear − t²(quadratic + β·gains)``. No F(β) is below it, so that any α proves a
+    lower bound on F over a whole domain.
 
     Attributes
     ----------
-    primal : float
-        F at the weights found, as the model found attains it.
-    dual : float
-        A lower bound on F over the whole weight domain.
-    gap : float
-        ``primal − dual``, never negative beyond rounding.
-    tol : float
-        The relative gap asked for.
-    rounding : float
-        Estimated rounding error of `gap`.
-    dual_point : ndarray of shape (n_samples, n_outputs) or None
-        Dual variables α that prove `dual`, ``D(α, b) ≥ dual`` for all weights b: those of the
-        model, or where F has a kink a mixture of others.
-
-    Examples
-    --------
-    >>> from manykernels.losses import Certificate
-    >>> Certificate(primal=2.0, dual=1.9999999, gap=1e-7, tol=1e-6).status
-    'certified'
-    >>> Certificate(primal=2.0, dual=2.0, gap=0.0, tol=1e-6, rounding=1e-3).status
-    'limited by rounding'
+    linear, quadratic : float
+    gains : ndarray of shape (n_kernels,)
+    longest : float or None
+        Largest t for which tα is feasible; None if t = 1 is the only one.
     """
 
-    primal: float
-    dual: float
-    gap: float
-    tol: float
-    rounding: float = 0.0
-    dual_point: Array | None = field(default=None, repr=False, compare=False)
+    linear: float
+    quadratic: float
+    gains: Array
+    longest: float | None = None
+
+    def lower_bound(self, support: Callable[[Array], float]) -> float:
+        """``max_t min_{b ∈ B} D(tα, b)``, where `support` is σ_B."""
+        quadratic = self.quadratic + support(self.gains)
+        scale = 1.0
+        if self.longest is not None and quadratic > 0.0:
+            scale = float(np.clip(0.5 * self.linear / quadratic, 0.0, self.longest))
+        return scale * self.linear - scale**2 * quadratic
+
+
+class Loss(ABC):
+    """A convex function of kernel weights: everything that solvers and fits need of it.
+
+    A subclass has at least :meth:`evaluate`, :meth:`dual_point`, :meth:`restricted`,
+    :meth:`kernel` and an `outline`.
+    """
+
+    #: Whether the first weight is the regularisation, those of the kernels after it.
+    learns_reg: ClassVar[bool] = False
 
     @property
-    def rel_gap(self) -> float:
-        """``gap / |primal|``."""
-        return self._relative(self.gap)
+    @abstractmethod
+    def outline(self) -> Outline:
+        """What solvers may ask before they take the loss."""
 
     @property
-    def rel_rounding(self) -> float:
-        """``rounding / |primal|``."""
-        return self._relative(self.rounding)
+    def n_kernels(self) -> int:
+        """Number of weights, that of the regularisation included."""
+        return self.outline.n_kernels
 
-    def _relative(self, size: float) -> float:
-        return size / abs(self.primal) if self.primal else size
+    @abstractmethod
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Solve the inner problem at `weights`."""
 
-    @property
-    def converged(self) -> bool:
-        """Whether both the relative gap and its rounding error are within `tol`."""
-        return self.rel_gap <= self.tol and self.rel_rounding <= self.tol
+    @abstractmethod
+    def dual_point(self, dual: Array) -> DualPoint:
+        """D at any dual variables, laid out as :attr:`Evaluation.dual`.
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether there is nothing left to gain: the gap is within `tol`, or it is rounding."""
-        return self.gap <= max(self.tol * abs(self.primal), self.rounding) or self.converged
+        One pass over the kernels, without an inner problem. Variables that are not feasible are
+        replaced by feasible ones close to them.
+        """
 
-    @property
-    def status(self) -> str:
-        """ "certified", "limited by rounding" or "stopped"."""
-        if self.converged:
-            return "certified"
-        limited = self.gap <= self.tol * abs(self.primal) + self.rounding
-        return "limited by rounding" if limited else "stopped"
+    def gains_at(self, dual: Array) -> Array:
+        """``g(α)`` of every kernel at any `dual` α, one pass over the kernels."""
+        return self.dual_point(dual).gains
 
-    @property
-    def message(self) -> str:
-        """The status in a sentence."""
-        told = self.rounding < abs(self.primal) or self.status != "limited by rounding"
-        return _MESSAGES[self.status if told else "lost"].format(self)
+    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
+        """The lower bound on the minimum over a domain that dual variables prove.
+
+        Computed from the kernels, one pass over them; `support` is σ_B.
+        """
+        return self.dual_point(dual).lower_bound(support)
+
+    @abstractmethod
+    def restricted(self, kernels: Indices) -> Loss:
+        """The same loss of some of the kernels, as if the others had weight zero."""
+
+    @abstractmethod
+    def kernel(self, which: int) -> Array:
+        """The matrix that a weight multiplies."""
+
+    def kernel_weights(self, weights: Array) -> Array:
+        """The part of `weights`, or of anything with an entry per weight, that is of kernels."""
+        return weights[1:] if self.learns_reg else weights
+
+    def regularization(self, weights: Array) -> float | None:
+        """λ, given or learnt, or 1/C where that is learnt; None if it is C, given by sample."""
+        return None
+
+    def coarse(self) -> Loss | None:
+        """A much cheaper loss with a nearby minimiser, or None if that does not pay."""
+        return None
 
 
-_MESSAGES = {
-    "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
-    "tol={0.tol:g}.",
-    "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
-    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
-    "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
-    "lost": "The objective {0.primal:.1e} is lost in rounding errors of up to {0.rounding:.1e}: "
-    "how far the weights are from optimal cannot be told. Raise reg (or lower C), centre and "
-    "scale the data behind the kernels, or use others.",
-    "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
-    "that far from optimal.",
-}
+def nearly_definite(hessian: Array) -> Array:
+    """`hessian` with its rounding error added to the diagonal, in place.
+
+    A Hessian is positive semi-definite up to rounding, but quadratic programs refuse any negative
+    eigenvalue.
+    """
+    hessian.flat[:: len(hessian) + 1] += ACCUMULATED * np.trace(hessian)
+    return hessian

@@ -8,27 +8,77 @@ With f the machine and v its signed dual variables,
     one-class        Σ_i w_i max(0, ρ − f(x_i)) − ν ρ Σ_i w_i v = α,  0 ≤ α ≤ w,  Σα = ν Σw
 
 each plus ``½‖f‖²``. On the trace simplex the first two are SM1 and SM2 of Lanckriet et al.
-(2004). In the second, 1/C stands where the weight of an identity kernel would; learning it with
-the others is their SM2_C.
+(2004). In the second, ``K_β + I/C`` takes the place of K_β: 1/C is the weight of an identity
+kernel, and learning it with the others is their SM2_C.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 
 import numpy as np
 
-from ..smo.face import Indices
 from ..smo.program import BoxProblem
-from .base import Array, KernelOperator, Outline
+from .base import Array, KernelOperator
 from .box import INNER_TOL, BoxLoss
 from .program import DualProgram
+from .with_identity import WithIdentity
 
-# 1/C that is not told from zero, in parts of the mean diagonal of the combined kernel.
+# Least 1/C that is learnt, as a share of the mean diagonal of the combined kernel. Without any,
+# equal samples of different classes have no machine, and the inner programs no solution; the
+# dual variables of such samples are of order C, and this leaves seven digits to their differences.
 _LEAST_SHARE = 1e-9
 
 
-class HingeLoss(BoxLoss):
+def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
+    """The program of the hinge loss."""
+    ends = penalties * signs
+    zeros = np.zeros(len(signs))
+    return BoxProblem(signs, np.minimum(0.0, ends), np.maximum(0.0, ends), zeros)
+
+
+def squared_hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
+    """The program of the squared hinge loss."""
+    ridge = 1.0 / np.broadcast_to(np.asarray(penalties, dtype=np.float64), signs.shape)
+    return replace(hinge_problem(signs, np.inf), ridge=ridge)
+
+
+def epsilon_insensitive_problem(
+    targets: Array, penalties: float | Array, epsilon: float
+) -> BoxProblem:
+    """The program of the ε-insensitive loss."""
+    ends = np.broadcast_to(np.asarray(penalties, dtype=np.float64), targets.shape)
+    return BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
+
+
+def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
+    """The program of the one-class machine."""
+    zeros = np.zeros(len(sample_weight))
+    total = nu * float(sample_weight.sum())
+    return BoxProblem(zeros, zeros, sample_weight, zeros, total=total)
+
+
+class _TwoClassLoss(BoxLoss):
+    """Machines of one or several divisions of the samples into two classes."""
+
+    def __init__(
+        self,
+        kernels: KernelOperator,
+        signs: Array,
+        C: float | Array,
+        inner_tol: float = INNER_TOL,
+    ) -> None:
+        columns = np.ascontiguousarray(signs.reshape(len(signs), -1).T, dtype=np.float64)
+        super().__init__(kernels, [self._problem(y, C) for y in columns], inner_tol)
+
+    @staticmethod
+    @abstractmethod
+    def _problem(signs: Array, penalties: float | Array) -> BoxProblem:
+        """The program of one output."""
+
+
+class HingeLoss(_TwoClassLoss):
     """C-SVM.
 
     Parameters
@@ -37,41 +87,18 @@ class HingeLoss(BoxLoss):
     signs : ndarray of shape (m,) or (m, n_outputs)
         y, ±1.
     C : float or ndarray of shape (m,)
+        Penalties.
     inner_tol : float
+        Relative gap to which machines are solved.
     """
 
-    def __init__(
-        self,
-        kernels: KernelOperator,
-        signs: Array,
-        C: float | Array,
-        inner_tol: float = INNER_TOL,
-    ) -> None:
-        problems = [hinge_problem(y, C) for y in _columns(signs)]
-        super().__init__(kernels, problems, inner_tol)
+    _problem = staticmethod(hinge_problem)
 
 
-class SquaredHingeLoss(BoxLoss):
-    """SVM with squared slacks.
+class SquaredHingeLoss(_TwoClassLoss):
+    """SVM with squared slacks; parameters as for :class:`HingeLoss`."""
 
-    Parameters
-    ----------
-    kernels : KernelOperator
-    signs : ndarray of shape (m,) or (m, n_outputs)
-    C : float or ndarray of shape (m,)
-    inner_tol : float
-    """
-
-    def __init__(
-        self,
-        kernels: KernelOperator,
-        signs: Array,
-        C: float | Array,
-        inner_tol: float = INNER_TOL,
-    ) -> None:
-        ridge = 1.0 / np.broadcast_to(np.asarray(C, dtype=np.float64), (len(signs),))
-        problems = [_between(y, 0.0, np.inf * y, ridge) for y in _columns(signs)]
-        super().__init__(kernels, problems, inner_tol)
+    _problem = staticmethod(squared_hinge_problem)
 
 
 class JointSquaredHingeLoss(SquaredHingeLoss):
@@ -79,14 +106,16 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
 
     Parameters
     ----------
-    kernels : KernelOperator
-    signs : ndarray of shape (m,) or (m, n_outputs)
+    kernels, signs, inner_tol
+        As for :class:`HingeLoss`.
     unit : float, default=1.0
         Scale of the identity kernel: 1/m where kernels have unit trace.
     sample_weight : ndarray of shape (m,), optional
         Factors of C.
-    inner_tol : float
     """
+
+    kernels: WithIdentity
+    learns_reg = True
 
     def __init__(
         self,
@@ -96,58 +125,30 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         sample_weight: Array | None = None,
         inner_tol: float = INNER_TOL,
     ) -> None:
-        ones = np.ones(len(signs))
-        self.unit = unit
-        self.identity = unit * (ones if sample_weight is None else 1.0 / sample_weight)
-        super().__init__(kernels, signs, 1.0 / self.identity, inner_tol)
+        extended = WithIdentity(kernels, unit, sample_weight)
+        super().__init__(extended, signs, 1.0 / extended.diagonal, inner_tol)
 
-    @property
-    def n_kernels(self) -> int:
-        return super().n_kernels + 1
-
-    @property
-    def outline(self) -> Outline:
-        n_samples, n_outputs = self.kernels.shape[0], len(self.problems)
-        return Outline(type(self), n_samples, self.n_kernels, n_outputs, learns_reg=True)
-
-    def kernel_weights(self, weights: Array) -> Array:
-        return weights[1:]
-
-    def ridge(self, weights: Array) -> Array:
-        return float(weights[0]) * self.identity
+    def regularization(self, weights: Array) -> float:
+        return float(weights[0]) * self.kernels.unit
 
     def penalty(self, weights: Array) -> float:
         """C."""
-        return 1.0 / (float(weights[0]) * self.unit)
+        return 1.0 / self.regularization(weights)
+
+    def ridge(self, weights: Array) -> Array:
+        return float(weights[0]) * self.kernels.diagonal
+
+    def _combine(self, weights: Array) -> Array:
+        # The identity is the ridge of the programs, not part of their matrix.
+        return self.kernels.kernels.combine(weights[1:], out=self.workspace.matrix)
 
     def _raised(self, weights: Array) -> Array:
-        """With a least 1/C: without any, samples that look equal have no machine."""
-        assert self._matrix is not None
-        size = float(np.diag(self._matrix).mean()) / float(self.identity.mean())
+        size = float(self.workspace.diagonal.mean()) / float(self.kernels.diagonal.mean())
         raised = weights.copy()
         raised[0] = max(weights[0], _LEAST_SHARE * size)
         if not raised[0] > 0.0:
             raise ValueError("All kernels are zero, so that no C can be learnt with them.")
         return raised
-
-    def _selected(self, kernels: Indices) -> KernelOperator:
-        if kernels[0] != 0:
-            raise ValueError("The weight of 1/C stays, before those of kernels.")
-        return self.kernels.select(kernels[1:] - 1)
-
-    def products(self, dual: Array) -> Array:
-        own = self.identity[:, None] * dual
-        return np.concatenate([own[None], super().products(dual)])
-
-    def form_errors(self, left: Array, right: Array) -> Array:
-        own = np.finfo(float).eps * np.sum(self.identity[:, None] * np.abs(left * right))
-        return np.concatenate([[own], super().form_errors(left, right)])
-
-    def _of_kernels(self, products: Array) -> Array:
-        return products[1:]
-
-    def kernel(self, which: int) -> Array:
-        return np.diag(self.identity) if which == 0 else super().kernel(which - 1)
 
     def dual_program(self) -> DualProgram:
         # All of r has a weight.
@@ -199,34 +200,4 @@ class OneClassLoss(BoxLoss):
         inner_tol: float = INNER_TOL,
     ) -> None:
         weights = np.ones(kernels.shape[0]) if sample_weight is None else sample_weight
-        problem = one_class_problem(weights, nu)
-        super().__init__(kernels, [problem], inner_tol)
-
-
-def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
-    """The program of the hinge loss."""
-    return _between(signs, 0.0, penalties * signs)
-
-
-def epsilon_insensitive_problem(
-    targets: Array, penalties: float | Array, epsilon: float
-) -> BoxProblem:
-    """The program of the ε-insensitive loss."""
-    ends = np.broadcast_to(np.asarray(penalties, dtype=np.float64), targets.shape)
-    return BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
-
-
-def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
-    """The program of the one-class machine."""
-    zeros = np.zeros(len(sample_weight))
-    total = nu * float(sample_weight.sum())
-    return BoxProblem(zeros, zeros, sample_weight, zeros, total=total)
-
-
-def _columns(signs: Array) -> Array:
-    return np.ascontiguousarray(signs.reshape(len(signs), -1).T, dtype=np.float64)
-
-
-def _between(linear: Array, one: float, other: Array, ridge: Array | None = None) -> BoxProblem:
-    lower, upper = np.minimum(one, other), np.maximum(one, other)
-    return BoxProblem(linear, lower, upper, np.zeros(len(linear)) if ridge is None else ridge)
+        super().__init__(kernels, [one_class_problem(weights, nu)], inner_tol)

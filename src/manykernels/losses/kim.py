@@ -23,36 +23,38 @@ Then a = Ts, J = TP, and
     ∇²E_ij = (2/λ)(PK_iz)ᵀN⁻¹(PK_jz)
 
 since ∂v/∂θ_j = N⁻¹PK_jz. One Cholesky factorisation of N serves all. N has eigenvalue λ at s_±,
-whatever the kernels; a multiple of ``s_+s_+ᵀ + s_−s_−ᵀ`` lifts it and changes nothing else.
+whatever the kernels; a multiple of ``s_+s_+ᵀ + s_−s_−ᵀ`` raises it and changes nothing else.
 
 Two facts. The entries of u sum to zero in total, so centring the kernels, or adding constants
 to them, changes nothing. And ``E = 2 − 2/L`` with ``L = min_γ (h − γt)ᵀ(I + K/λ)⁻¹(h − γt)``,
 h = s/√2 and t = (s_+ + s_−)/√2: L is the square loss with both classes of the same total weight,
-and E what its ``model_hessian`` takes for nearly quadratic. So ∇²E is a good model as it is, and
-the best weights are those of the square loss on balanced classes with λm/2 for λ.
+and −1/L the function of it that its ``model_hessian`` takes to be nearly quadratic. So ∇²E is a
+good model as it is, and the best weights are those of the square loss on balanced classes with
+λm/2 for λ.
 
-Every v gives a bound: ``−E(θ) ≤ (1/λ)zᵀKz + ‖v‖²``, off by ``rᵀN⁻¹r/λ ≤ ‖r‖²/λ²`` with the
-residual ``r = λv − PKz``. That is how rounding in the factorisation, which matters at the
-papers' λ = 1e-8, enters `value` and `slack`: the certificate stays true.
+Every v gives a bound: ``−E(θ) ≤ (1/λ)zᵀKz + ‖v‖²``, too large by ``rᵀN⁻¹r/λ ≤ ‖r‖²/λ²`` with the
+residual ``r = λv − PKz``. In this way the rounding error of the factorisation, which matters at
+the papers' λ = 1e-8, is part of `value` and `slack`, and the certificate holds in spite of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import blas
 
 from .._blas import matmul
-from .base import Array, KernelOperator, Outline
+from .._rounding import ACCUMULATED, EPS
+from .base import Array, DualPoint, Indices, KernelOperator, Loss, Outline
+from .square import NotPositiveDefiniteError
+from .workspace import Lease, Workspace, WorkspaceEvaluation
 
 
-class KimLoss:
+class KimLoss(Loss):
     """E(θ) = −F₁*(θ), minus the regularised Fisher ratio of two classes.
 
     Parameters
@@ -61,24 +63,30 @@ class KimLoss:
         Training kernels, centred or not.
     labels : ndarray of shape (m,), int
         1 for the positive class, 0 for the negative one.
-    reg : float
-        λ > 0.
-    sample_weight : ndarray of shape (m,), optional
-        Positive weights.
+    reg, sample_weight
+        As for :class:`~manykernels.losses.SquareLoss`.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (m,)
+        ``w_i/W_±``, the part of each sample in its class.
+    roots : ndarray of shape (m,)
+        Their square roots, the diagonal of T.
+    signs : ndarray of shape (m,)
+        ±1 by class.
+    workspace : Workspace
+        K_jz and the Cholesky factor of N, at the point evaluated last.
     """
 
     def __init__(
         self,
         kernels: KernelOperator,
-        labels: NDArray[np.intp],
+        labels: Indices,
         reg: float,
         sample_weight: Array | None = None,
     ) -> None:
-        self.kernels = kernels
-        self.reg = reg
-        self.sample_weight = sample_weight
+        self.kernels, self.reg, self.sample_weight = kernels, reg, sample_weight
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
-        # Each sample's part of its class, and T.
         self.shares: Array = weight / np.bincount(labels, weights=weight, minlength=2)[labels]
         self.roots = np.sqrt(self.shares)
         self.signs = np.where(labels == 1, 1.0, -1.0)
@@ -86,61 +94,57 @@ class KimLoss:
         # Columns s_− and s_+.
         self._classes = np.zeros((len(labels), 2), order="F")
         self._classes[np.arange(len(labels)), labels] = self.roots
-        self._factor = np.empty((len(labels), len(labels)))
-        self._lift = 0.0
-        self._products: Array | None = None
-        # The point that `_factor` and `_products` belong to.
-        self._latest: KimEvaluation | None = None
-
-    @property
-    def n_kernels(self) -> int:
-        return self.kernels.shape[2]
+        self.workspace = Workspace(len(labels))
 
     @property
     def outline(self) -> Outline:
-        return Outline(type(self), len(self.signs), self.n_kernels, 1)
+        return Outline(type(self), len(self.signs), self.kernels.shape[2], 1)
+
+    def kernel(self, which: int) -> Array:
+        """``G_i``."""
+        return self.kernels.kernel(which)
+
+    def regularization(self, weights: Array) -> float:
+        return self.reg
 
     def evaluate(self, weights: Array) -> KimEvaluation:
-        """Factorise N at `weights` and return E, gains and what else is asked for."""
-        images = self._factorize(weights)
-        right = self._within(images[:, 1] - images[:, 0])
-        solution, _ = linalg.lapack.dpotrs(self._factor.T, right, lower=0)
-        within = self._within(solution)
-        z = self.signs * self.roots - within
-        self._multiply(z)
-        products = self._flat_products
+        """Factorise N at `weights` and return E and the gains; derivatives follow on demand."""
+        lease = self.workspace.lend()
+        images, raised = self._factorize(weights)
+        v = self._centred(self.workspace.solve(self._centred(images[:, 1] - images[:, 0])))
+        z = self.signs * self.roots - v
+        self.workspace.multiply(self.kernels, z[:, None], self.roots[:, None])
+        products = self.workspace.flat_products
         gains = matmul(products, z, scale=1.0 / self.reg)
         outputs = blas.dgemv(1.0 / self.reg, products.T, weights)
         midpoint = float(matmul(self._classes.T, outputs).mean())
-        slack = float(np.sum((within - self._within(outputs)) ** 2))
-        value = slack - float(weights @ gains + np.sum(within**2))
-        self._latest = KimEvaluation(weights, value, gains, slack, midpoint, self, within)
-        return self._latest
+        slack = float(np.sum((v - self._centred(outputs)) ** 2))
+        value = slack - float(weights @ gains + np.sum(v**2))
+        return KimEvaluation(weights, value, gains, slack, midpoint, self, v, raised, lease)
 
-    def gains_at(self, dual: Array) -> Array:
-        """``uᵀG_iu/λ`` of every kernel, one pass over them."""
-        gains: Array = np.einsum("jmc,mc->j", self.kernels.apply(dual), dual) / self.reg
-        return gains
+    def refill(self, weights: Array, z: Array) -> Lease:
+        """Compute the contents of the workspace at a point again, whose z is known."""
+        lease = self.workspace.lend()
+        self._factorize(weights)
+        self.workspace.multiply(self.kernels, z[:, None], self.roots[:, None])
+        return lease
 
-    def restricted(self, kernels: NDArray[np.intp]) -> KimLoss:
-        """The same loss of some of the kernels."""
+    def dual_point(self, dual: Array) -> DualPoint:
+        """D of ``u = a − Jv``, ``−‖Pv‖² − θ·g``; only t = 1 leaves it of that form."""
+        s = self.signs * self.roots
+        v = self._centred(s - dual[:, 0] / self.roots)
+        u = (self.roots * (s - v))[:, None]
+        gains: Array = self.kernels.apply(u)[:, :, 0] @ u[:, 0] / self.reg
+        return DualPoint(linear=0.0, quadratic=float(np.sum(v**2)), gains=gains)
+
+    def restricted(self, kernels: Indices) -> Self:
         part = copy(self)
         part.kernels = self.kernels.select(kernels)
-        part._factor = np.empty_like(self._factor)
-        part._products = part._latest = None
+        part.workspace = Workspace(len(self.signs))
         return part
 
-    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
-        """``−‖Pv‖² − σ_B(g)`` of the v that u stands for: D is linear in θ."""
-        z = dual[:, 0] / self.roots
-        within = self._within(self.signs * self.roots - z)
-        z = self.signs * self.roots - within
-        products = self.kernels.apply((self.roots * z)[:, None])[:, :, 0]
-        gains = products @ (self.roots * z) / self.reg
-        return -float(np.sum(within**2)) - support(gains)
-
-    def _within(self, columns: Array) -> Array:
-        """P @ columns: class means taken away."""
+    def _centred(self, columns: Array) -> Array:
+        """P @ columns: the mean of each class subtracted."""
         return columns - self._spread(matmul(self._classes.T, columns))
 
     def _spread(self, means: Array) -> Array:
@@ -148,50 +152,30 @@ class KimLoss:
         spread: Array = (means[self._labels].T * self.roots).T
         return spread
 
-    def _multiply(self, z: Array) -> None:
-        """K_jz for all kernels, into the same memory each time."""
-        self._products = self.kernels.apply((self.roots * z)[:, None], out=self._products)
-        self._products *= self.roots[:, None]
+    def _factorize(self, weights: Array) -> tuple[Array, float]:
+        """Put the Cholesky factor of ``N + raised · (s_+s_+ᵀ + s_−s_−ᵀ)`` into the workspace.
 
-    @property
-    def _flat_products(self) -> Array:
-        """K_jz, one row per kernel."""
-        assert self._products is not None
-        return np.ascontiguousarray(self._products[:, :, 0])
-
-    def _factorize(self, weights: Array) -> Array:
-        """Cholesky factor of N with its lift, in place; returns K [s_− s_+]."""
-        images = self._assemble(weights)
-        if not self._cholesky():
-            size = self._lift * len(self._factor)
-            raise ValueError(
-                f"reg={self.reg:g} is lost in the rounding of kernels whose combined trace, each "
-                f"class divided by its size, is {size:.3g}: the matrix to factorise is not "
-                "positive definite. Raise reg, or scale or normalise the kernels, or compute them "
-                "in higher precision."
-            )
-        return images
-
-    def _assemble(self, weights: Array) -> Array:
-        """N with its lift into `_factor`; returns K [s_− s_+]."""
-        matrix = self.kernels.combine(weights, out=self._factor)
+        Returns ``K [s_− s_+]`` and `raised`, the mean diagonal of K.
+        """
+        matrix = self.kernels.combine(weights, out=self.workspace.matrix)
         matrix *= self.roots
         matrix *= self.roots[:, None]
-        diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
-        self._lift = float(np.abs(diagonal).mean())
+        raised = float(np.abs(self.workspace.diagonal).mean())
         images = matmul(matrix, self._classes)
         means = matmul(self._classes.T, images)
-        # PKP + lift·SSᵀ = K − SYᵀ − YSᵀ with S = [s_− s_+], a change of rank four.
-        change = images - 0.5 * self._spread(means + self._lift * np.eye(2))
-        # The transpose of a C-ordered symmetric matrix is itself in LAPACK's order: no copy.
+        # PKP + raised·SSᵀ = K − SYᵀ − YSᵀ with S = [s_− s_+], a change of rank four.
+        change = images - 0.5 * self._spread(means + raised * np.eye(2))
+        # In the order of LAPACK, see Workspace.cholesky.
         blas.dsyr2k(-1.0, self._classes, change, beta=1.0, c=matrix.T, lower=0, overwrite_c=1)
-        diagonal += self.reg
-        return images
-
-    def _cholesky(self) -> bool:
-        """Replace N in `_factor` by R, the upper triangle of `_factor.T`; False if it has none."""
-        _, failed = linalg.lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
-        return not failed
+        self.workspace.diagonal[:] += self.reg
+        if not self.workspace.cholesky():
+            raise NotPositiveDefiniteError(
+                f"reg={self.reg:g} is lost in the rounding of kernels whose combined trace, each "
+                f"class divided by its size, is {raised * len(matrix):.3g}: the matrix to "
+                "factorise is not positive definite. Raise reg, or scale or normalise the "
+                "kernels, or compute them in higher precision."
+            )
+        return images, raised
 
     def raise_reg(self, weights: Array) -> None:
         """Multiply λ by ten until N can be factorised and no gain is negative at these weights."""
@@ -199,31 +183,18 @@ class KimLoss:
             self.reg *= 10.0
 
     def _is_convex_at(self, weights: Array) -> bool:
-        self._latest = None
-        self._assemble(weights)
-        if not self._cholesky():
+        try:
+            point = self.evaluate(weights)
+        except NotPositiveDefiniteError:
             return False
-        point = self.evaluate(weights)
         return bool((point.gains >= -point.gain_errors).all())
-
-    def kernel_weights(self, weights: Array) -> Array:
-        """Those of the weights that belong to kernels: all."""
-        return weights
-
-    def regularization(self, weights: Array) -> float:
-        """λ."""
-        return self.reg
-
-    def coarse(self) -> None:
-        """None: as for the square loss of one output, the model is good from the start."""
-        return None
 
 
 @dataclass
-class KimEvaluation:
+class KimEvaluation(WorkspaceEvaluation):
     """E at one point; see the module for the formulas.
 
-    `slack` is the part of `value` that comes of rounding in the inner problem; `midpoint` lies
+    `slack` is the part of `value` that comes of rounding in the inner problem; `midpoint` is
     halfway between the class means of the outputs ``G @ coefficients``.
     """
 
@@ -233,23 +204,22 @@ class KimEvaluation:
     slack: float
     midpoint: float
     _loss: KimLoss = field(repr=False)
-    _within: Array = field(repr=False)
+    _v: Array = field(repr=False)
+    _raised: float = field(repr=False)
+    _lease: Lease | None = field(repr=False, compare=False)
 
     hyperbolic: ClassVar[bool] = True
 
     @property
     def rounding(self) -> float:
         """Of sums that are no larger than the value, and of ``zᵀKz/λ``."""
-        own = np.finfo(float).eps * abs(self.value)
-        return float(own + self.weights @ self.gain_errors)
+        return float(EPS * abs(self.value) + self.weights @ self.gain_errors)
 
     @property
     def gain_errors(self) -> Array:
-        """Of ``zᵀK_jz/λ``."""
         return self._loss.kernels.form_errors(self.dual, self.dual) / self._loss.reg
 
     def reassessed(self) -> KimEvaluation:
-        """Itself: the products are fresh at every point."""
         return self
 
     @property
@@ -259,7 +229,7 @@ class KimEvaluation:
 
     @property
     def _z(self) -> Array:
-        return self._loss.signs * self._loss.roots - self._within
+        return self._loss.signs * self._loss.roots - self._v
 
     @property
     def dual(self) -> Array:
@@ -268,40 +238,35 @@ class KimEvaluation:
 
     @property
     def coefficients(self) -> Array:
-        """Coefficients of the training samples in the discriminant, α* = u/λ, (m, 1)."""
+        """α* = u/λ, (m, 1)."""
         return self.dual / self._loss.reg
 
-    def _recall(self) -> KimLoss:
-        """The loss with factor and products of this point, made again if it has moved on."""
-        loss = self._loss
-        if loss._latest is not self:
-            loss._factorize(self.weights)
-            loss._multiply(self._z)
-            loss._latest = self
-        return loss
+    def _refill(self) -> Lease:
+        return self._loss.refill(self.weights, self._z)
 
     def hessian(self) -> Array:
         """``∇²E``, by one triangular solve."""
-        loss = self._recall()
-        columns = loss._within(loss._flat_products.T)
-        half, _ = linalg.lapack.dtrtrs(loss._factor.T, columns, lower=0, trans=1)
+        self.restore()
+        loss = self._loss
+        half = loss.workspace.half_solve(loss._centred(loss.workspace.flat_products.T))
         return matmul(half.T, half, scale=2.0 / loss.reg)
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²E``: E is 2 − 2/L, the nearly quadratic function of a square loss L."""
+        """``∇²E``, which is close to quadratic; see the module."""
         return self.hessian()
 
     def inverse_diagonal(self) -> Array:
-        """Diagonal of ``PN⁻¹P``, consuming the factor."""
-        loss = self._recall()
-        loss._latest = None
-        linalg.lapack.dpotri(loss._factor.T, lower=0, overwrite_c=1)
-        inverse = loss._factor.reshape(-1)[:: len(loss._factor) + 1]
+        """Diagonal of ``PN⁻¹P``; overwrites the factor."""
+        self.restore()
+        self.release()
+        loss = self._loss
+        linalg.lapack.dpotri(loss.workspace.matrix.T, lower=0, overwrite_c=1)
+        inverse = loss.workspace.diagonal
         # Positive in exact arithmetic; rounding must not make it change sign.
-        within: Array = np.maximum(
-            inverse - loss.shares / (loss.reg + loss._lift), 1e-12 * inverse
+        centred: Array = np.maximum(
+            inverse - loss.shares / (loss.reg + self._raised), ACCUMULATED * inverse
         )
-        return within
+        return centred
 
     def leave_one_out(self, multiplicity: Array | None = None) -> Array:
         """Output of each sample for the discriminant of all others, from between the classes.
@@ -326,21 +291,21 @@ class KimEvaluation:
         Parameters
         ----------
         multiplicity : ndarray of shape (m,), optional
-            How many equal samples a row stands for; one of them is left out. Fractions below
-            one count as one.
+            As for :meth:`manykernels.losses.square_evaluation.SquareEvaluation.leave_one_out`.
         """
         loss = self._loss
         share, sign = loss.shares, loss.signs
         count = np.ones(len(share)) if multiplicity is None else np.maximum(multiplicity, 1.0)
-        kept = loss.reg * self.inverse_diagonal()
-        alone = share >= 1.0 - 1e-12
-        part = np.where(alone & (count == 1.0), 0.0, share / count)
-        eta = part / (1.0 - part)
-        deviation = self._within / loss.roots
-        reached = 1.0 - share - kept
-        # What is left at the level of rounding is nothing, as for kernels that are zero.
-        kappa = np.where(reached > 16 * np.finfo(float).eps, reached / share, 0.0)
-        change = np.where(part > 0.0, self.dual[:, 0] / (count - 1.0 + kept), 0.0)
-        outputs: Array = (1.0 + 0.5 * eta) * (deviation - kappa * change)
-        outputs += 0.5 * sign * (self.ratio - deviation * change)
+        lambda_rho = loss.reg * self.inverse_diagonal()
+        alone = share >= 1.0 - ACCUMULATED
+        delta = np.where(alone & (count == 1.0), 0.0, share / count)
+        eta = delta / (1.0 - delta)
+        e = self._v / loss.roots
+        reached = 1.0 - share - lambda_rho
+        # A difference of numbers up to one: below some roundings of those it counts as zero, as
+        # it is for kernels that are zero, and must not be divided by a small share.
+        kappa = np.where(reached > 16 * EPS, reached / share, 0.0)
+        q = np.where(delta > 0.0, self.dual[:, 0] / (count - 1.0 + lambda_rho), 0.0)
+        outputs: Array = (1.0 + 0.5 * eta) * (e - kappa * q)
+        outputs += 0.5 * sign * (self.ratio - e * q)
         return outputs[:, None]

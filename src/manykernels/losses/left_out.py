@@ -16,10 +16,10 @@ residual in S:
 
     R_S = (Q_SS − M_S M_Sᵀ)⁻¹ U_S                                                       (2)
 
-For one sample and M = 0 this is the leave-one-out formula of ridge regression, ``u_i/κ_i``. With
-M it is one Newton step towards the model whose weights have not seen the sample either. Held
-weights were learnt from its label: with 200 kernels of pure noise at p = 1, 96 % of the left-out
-labels seem to be predicted.
+For one sample and M = 0 this is the leave-one-out formula of ridge regression, ``u_i/κ_i`` with
+``κ_i = Q_ii``. With M it is one Newton step towards the model whose weights have not seen the
+sample either. Held weights were learnt from its label: with 200 kernels of pure noise at p = 1,
+they seem to predict 96 % of the left-out labels.
 
 With sample weights, U and M are those of the loss times √w, as A is (:mod:`.square`).
 """
@@ -29,15 +29,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .base import Array
+from .._rounding import ACCUMULATED
+from .base import Array, Indices
 
-Rows = NDArray[np.intp]
-
-# Least denominator of the closed form, κ of a sample: smaller ones are rounding errors of the
-# factorisation.
-LEAST_KEPT = 1e-12
+# Least share of a residual that the response of the weights leaves unexplained. Where it explains
+# nearly all, first order is not enough: it may multiply residuals by a thousand at most.
+_LEAST_UNEXPLAINED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -56,13 +54,13 @@ class FoldOutputs:
         decision rule that is learnt from them has not seen the fold either.
     """
 
-    fold: Rows
+    fold: Indices
     outputs: Array
-    others: Rows
+    others: Indices
     outputs_of_others: Array
 
     def turned(self, rotation: Array) -> FoldOutputs:
-        """The same in other columns."""
+        """The same with outputs in the columns ``outputs @ rotation``."""
         return FoldOutputs(
             self.fold, self.outputs @ rotation, self.others, self.outputs_of_others @ rotation
         )
@@ -83,11 +81,11 @@ class LeftOut:
     folds: list[FoldOutputs]
 
     def turned(self, rotation: Array) -> LeftOut:
-        """The same in other columns."""
+        """The same with outputs in the columns ``outputs @ rotation``."""
         return LeftOut(self.singly @ rotation, [part.turned(rotation) for part in self.folds])
 
     @classmethod
-    def cross_fitted(cls, singly: Array, folds: list[Rows]) -> LeftOut:
+    def cross_fitted(cls, singly: Array, folds: list[Indices]) -> LeftOut:
         """Samples left out singly, divided into folds; where models without a fold are not known.
 
         The outputs of the others are not independent of the fold: their models have seen it.
@@ -100,22 +98,22 @@ class LeftOut:
         return cls(singly, parts)
 
 
-def left_out_singly(solution: Array, kept: Array, response: Array | None) -> Array:
+def left_out_singly(solution: Array, kappa: Array, response: Array | None) -> Array:
     """Rows ``(κ_i I − M_iM_iᵀ)⁻¹ u_i``: (2) for every sample by itself, (m, k).
 
     Parameters
     ----------
     solution : ndarray of shape (m, k)
         U.
-    kept : ndarray of shape (m,)
+    kappa : ndarray of shape (m,)
         κ, the diagonal of Q.
     response : ndarray of shape (m, k, n), optional
         M; without it the weights are held.
     """
-    residuals: Array = solution / kept[:, None]
+    residuals: Array = solution / kappa[:, None]
     if response is None:
         return residuals
-    scaled = response / np.sqrt(kept)[:, None, None]
+    scaled = response / np.sqrt(kappa)[:, None, None]
     if scaled.shape[1] <= scaled.shape[2]:
         return _amplified(scaled @ scaled.mT, residuals)
     # The same by way of n × n matrices: (I − NNᵀ)⁻¹ = I + N(I − NᵀN)⁻¹Nᵀ.
@@ -125,18 +123,16 @@ def left_out_singly(solution: Array, kept: Array, response: Array | None) -> Arr
 
 
 def remove(
-    inverse: Array, solution: Array, response: Array | None, removed: Rows
-) -> tuple[Array, Rows, Array, Array]:
+    inverse: Array, solution: Array, response: Array | None, removed: Indices
+) -> tuple[Array, Indices, Array, Array]:
     """Leave the samples `removed` out together.
 
     Parameters
     ----------
     inverse : ndarray of shape (m, m)
         Q.
-    solution : ndarray of shape (m, k)
-        U.
-    response : ndarray of shape (m, k, n), optional
-        M.
+    solution, response
+        As for :func:`left_out_singly`.
     removed : ndarray of int
         S.
 
@@ -148,36 +144,32 @@ def remove(
         The samples that stay, T.
     solution : ndarray of shape (|T|, k)
         U of the model without S, kernel weights held.
-    kept : ndarray of shape (|T|,)
+    kappa : ndarray of shape (|T|,)
         The diagonal of its Q.
     """
     stays = np.ones(len(solution), dtype=bool)
     stays[removed] = False
     rows = np.flatnonzero(stays)
-    # Q_SS⁻¹ = root rootᵀ. Positive definite in exact arithmetic; eigenvalues that are rounding
-    # errors of the factorisation are raised to their size.
+    # Q_SS⁻¹ = root rootᵀ. Positive definite in exact arithmetic; smaller eigenvalues than the
+    # rounding error of the factorisation are raised to that.
     values, basis = np.linalg.eigh(inverse[np.ix_(removed, removed)])
-    root = basis / np.sqrt(np.maximum(values, LEAST_KEPT * max(values[-1], 1.0)))
+    root = basis / np.sqrt(np.maximum(values, ACCUMULATED * max(values[-1], 1.0)))
     across = root.T @ inverse[np.ix_(removed, rows)]
     half = root.T @ solution[removed]
     left = solution[rows] - across.T @ half
-    kept = np.maximum(inverse[rows, rows] - np.einsum("st,st->t", across, across), LEAST_KEPT)
+    kappa = inverse[rows, rows] - np.einsum("st,st->t", across, across)
     if response is not None:
         size, n_weights = len(removed), response.shape[2]
         moves = (root.T @ response[removed].reshape(size, -1)).reshape(-1, n_weights)
         change = _amplified((moves.T @ moves)[None], (moves.T @ half.reshape(-1))[None])[0]
         half = half + (moves @ change).reshape(half.shape)
-    return root @ half, rows, left, kept
+    return root @ half, rows, left, np.maximum(kappa, ACCUMULATED)
 
 
 def _amplified(shares: Array, vectors: Array) -> Array:
-    """``(I − shares)⁻¹ vectors``, row by row, for symmetric matrices with eigenvalues in [0, 1).
-
-    Where the first-order response of the weights explains nearly all of a residual, the first
-    order is not enough: it may multiply residuals by a thousand at most.
-    """
+    """``(I − shares)⁻¹ vectors`` by row, for symmetric matrices with eigenvalues in [0, 1)."""
     values, basis = np.linalg.eigh(shares)
-    left = np.maximum(1.0 - values, 1e-3)
+    left = np.maximum(1.0 - values, _LEAST_UNEXPLAINED)
     amplified: Array = np.einsum(
         "mij,mj->mi", basis, np.einsum("mij,mi->mj", basis, vectors) / left
     )

@@ -1,4 +1,4 @@
-"""The dual program of a loss, for methods that solve for machine and weights at once.
+"""The dual program of a loss, for methods that solve for dual variables and weights at once.
 
 Every loss here whose inner problem is a quadratic program is, with one column v_k per output,
 
@@ -16,14 +16,15 @@ Q being the first sum: D is linear in β. Where totals are zero v may be scaled,
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
 from ..smo.program import BoxProblem
-from .base import Array, Evaluation, Outline
+from .base import Array, DualPoint, Loss
 
 
 @dataclass(frozen=True)
@@ -49,51 +50,51 @@ class DualProgram:
 
     @classmethod
     def of(cls, problems: list[BoxProblem]) -> Self:
-        """Of machines that share their weights."""
+        """The program of machines that share their weights."""
+
+        def columns(name: str) -> Array:
+            return np.column_stack([getattr(problem, name) for problem in problems])
+
         return cls(
-            linear=np.column_stack([problem.linear for problem in problems]),
-            ridge=np.column_stack([problem.ridge for problem in problems]),
-            lower=np.column_stack([problem.lower for problem in problems]),
-            upper=np.column_stack([problem.upper for problem in problems]),
+            linear=columns("linear"),
+            ridge=columns("ridge"),
+            lower=columns("lower"),
+            upper=columns("upper"),
             widths=np.array([problem.width for problem in problems]),
             totals=np.array([problem.total for problem in problems]),
         )
 
     @classmethod
     def free(cls, linear: Array, ridge: float) -> Self:
-        """Without bounds and totals."""
-        far = np.full_like(linear, np.inf)
+        """A program without bounds and totals."""
+        infinite = np.full_like(linear, np.inf)
         widths = np.zeros(linear.shape[1])
-        return cls(linear, np.full_like(linear, ridge), -far, far, widths, None)
+        return cls(linear, np.full_like(linear, ridge), -infinite, infinite, widths, None)
 
     def feasible(self, v: Array) -> Array:
         """A feasible point close to v."""
         if self.totals is None:
             return np.clip(v, self.lower, self.upper)
+        bounds = zip(self.linear.T, self.lower.T, self.upper.T, self.ridge.T, strict=True)
         columns = [
-            BoxProblem(
-                self.linear[:, k],
-                self.lower[:, k],
-                self.upper[:, k],
-                self.ridge[:, k],
-                total=float(self.totals[k]),
-            ).feasible(v[:, k])
-            for k in range(v.shape[1])
+            BoxProblem(*parts, total=float(total)).feasible(column)
+            for parts, total, column in zip(bounds, self.totals, v.T, strict=True)
         ]
         return np.column_stack(columns)
 
-    def lower_bound(self, v: Array, products: Array, support: Callable[[Array], float]) -> float:
-        """What a feasible v, scaled at its best, proves of the minimum over a domain.
+    def point(self, v: Array, products: Array) -> DualPoint:
+        """D of a feasible v with ``products = M_j v``, (n_kernels, m, n_outputs)."""
+        scalable = self.totals is None or not self.totals.any()
+        return DualPoint(
+            linear=float(np.sum(self.linear * v) - np.sum(self.widths * np.abs(v))),
+            quadratic=0.5 * float(np.sum(self.ridge * v**2)),
+            gains=gains_of(v, products),
+            longest=self._longest(v) if scalable else None,
+        )
 
-        `products` are ``M_j v``, (n_kernels, m, n_outputs), `support` is σ_B.
-        """
-        linear = float(np.sum(self.linear * v) - np.sum(self.widths * np.abs(v)))
-        gains = 0.5 * np.einsum("jmk,mk->j", products, v)
-        quadratic = 0.5 * float(np.sum(self.ridge * v**2)) + support(gains)
-        scale = 1.0
-        if quadratic > 0.0 and (self.totals is None or not self.totals.any()):
-            scale = float(np.clip(0.5 * linear / quadratic, 0.0, self._longest(v)))
-        return scale * linear - scale**2 * quadratic
+    def lower_bound(self, v: Array, products: Array, support: Callable[[Array], float]) -> float:
+        """The bound that the best multiple of a feasible v proves; `support` is σ_B."""
+        return self.point(v, products).lower_bound(support)
 
     def _longest(self, v: Array) -> float:
         """The largest factor of v that leaves it within the bounds."""
@@ -102,32 +103,32 @@ class DualProgram:
         return float(np.min(factors, where=v != 0.0, initial=np.inf))
 
 
-@runtime_checkable
-class HasDualProgram(Protocol):
-    """A loss that can be written as one program."""
+class HasDualProgram(Loss):
+    """A loss that is one quadratic program."""
 
-    @property
-    def n_kernels(self) -> int: ...
+    @abstractmethod
+    def dual_program(self) -> DualProgram:
+        """The program in v."""
 
-    @property
-    def outline(self) -> Outline: ...
-
-    def evaluate(self, weights: Array) -> Evaluation: ...
-
-    def dual_program(self) -> DualProgram: ...
-
-    def dual_of(self, v: Array) -> Array:
-        """Dual variables, as an evaluation has them, of a v of the program."""
-        ...
-
-    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
-        """What dual variables prove of the minimum over a domain."""
-        ...
-
-    def kernel(self, which: int) -> Array:
-        """M_j."""
-        ...
-
-    def products(self, dual: Array, /) -> Array:
+    @abstractmethod
+    def products(self, v: Array, /) -> Array:
         """``M_j v`` of every kernel, (n_kernels, m, n_outputs)."""
-        ...
+
+    @abstractmethod
+    def dual_of(self, v: Array) -> Array:
+        """Dual variables, laid out as :attr:`Evaluation.dual`, of a v of the program."""
+
+    @abstractmethod
+    def variables_of(self, dual: Array) -> Array:
+        """The v of dual variables, the inverse of :meth:`dual_of`."""
+
+    def dual_point(self, dual: Array) -> DualPoint:
+        program = self.dual_program()
+        v = program.feasible(self.variables_of(dual))
+        return program.point(v, self.products(v))
+
+
+def gains_of(v: Array, products: Array) -> Array:
+    """``½ Σ_k v_kᵀM_jv_k`` of every kernel, from ``products = M_j v``."""
+    gains: Array = 0.5 * np.einsum("jmk,mk->j", products, v)
+    return gains

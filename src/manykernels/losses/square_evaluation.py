@@ -1,6 +1,6 @@
-"""The square loss at one point: value, derivatives, and samples left out of it.
+"""The square loss at one point: value, derivatives, and outputs of samples left out.
 
-The formulas stand in :mod:`.square`; what is left out, in :mod:`.left_out`.
+The formulas are in :mod:`.square`; those of samples left out in :mod:`.left_out`.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ import numpy as np
 from scipy import linalg
 
 from .._blas import matmul
-from .base import Array
-from .left_out import (
-    LEAST_KEPT,
-    FoldOutputs,
-    LeftOut,
-    Rows,
-    left_out_singly,
-    remove,
-)
+from .._rounding import ACCUMULATED, EPS
+from .base import Array, Indices, nearly_definite
+from .left_out import FoldOutputs, LeftOut, left_out_singly, remove
+from .workspace import Lease, WorkspaceEvaluation
 
 if TYPE_CHECKING:
     from .square import SquareLoss
 
+# Rows of an m × m matrix that are copied at once: 2 MB at m = 1000, about a second-level cache.
 _BLOCK_ROWS = 256
 
 
 @dataclass
-class SquareEvaluation:
-    """F of the square loss at one point; see the module for the formulas."""
+class SquareEvaluation(WorkspaceEvaluation):
+    """F of the square loss at one point; see the module for the formulas.
+
+    `constant` is the eigenvalue of A at the constant vector.
+    """
 
     weights: Array
     value: float
@@ -38,31 +37,39 @@ class SquareEvaluation:
     _loss: SquareLoss = field(repr=False)
     _solution: Array = field(repr=False)
     slack: float = 0.0
+    constant: float = 1.0
+    _lease: Lease | None = field(default=None, repr=False, compare=False)
+
     hyperbolic = True
-    #: Whether A can be factorised: not where kernels are too large to be held.
-    factorized = True
+
+    @property
+    def factorized(self) -> bool:
+        """Whether A can be factorised: False where kernels are too large for a matrix of them."""
+        return True
 
     @property
     def rounding(self) -> float:
         """Of the inner products of U with H and with ``K_βU/λ``."""
         terms = self._loss.rotated_targets * self._solution
-        own = np.finfo(float).eps * np.abs(terms).sum()
+        own = EPS * np.abs(terms).sum()
         return float(own + self.weights @ self.gain_errors)
 
     @property
     def gain_errors(self) -> Array:
-        """Of ``tr(UᵀK_jU)/λ``."""
         return self._loss.form_errors(self._solution)
 
     def reassessed(self) -> SquareEvaluation:
-        """Itself: the products are fresh at every point."""
         return self
 
     @property
     def outputs(self) -> Array:
         """U in the columns of the targets, (m, c)."""
-        outputs: Array = self._solution @ self._loss.rotation.T
-        return outputs if self._loss.roots is None else outputs * self._loss.roots
+        return self._loss._weighted(self._solution @ self._loss.rotation.T)
+
+    @property
+    def rotated_outputs(self) -> Array:
+        """U in the columns of the rotated targets, sample weights applied, (m, rank H)."""
+        return self._solution
 
     @property
     def coefficients(self) -> Array:
@@ -74,29 +81,22 @@ class SquareEvaluation:
         """α = 2U."""
         return 2.0 * self.outputs
 
-    def _recall(self) -> SquareLoss:
-        """The loss with factor and products of this point, made again if it has moved on."""
-        loss = self._loss
-        if loss._latest is not self:
-            loss._factorize(self.weights)
-            loss._multiply(self._solution)
-            loss._latest = self
-        return loss
+    def _refill(self) -> Lease:
+        return self._loss.refill(self.weights, self._solution)
 
     def hessian(self) -> Array:
         """``∇²F``, by one triangular solve."""
-        loss = self._recall()
-        n_rows = len(self._solution)
-        columns = loss._flat_products.reshape(-1, n_rows).T
-        half, _ = linalg.lapack.dtrtrs(loss._factor.T, columns, lower=0, trans=1)
-        flat = half.T.reshape(loss.n_kernels, -1)
-        return matmul(flat, flat.T, scale=2.0 / loss.reg**2)
+        self.restore()
+        workspace = self._loss.workspace
+        columns = workspace.flat_products.reshape(-1, len(self._solution)).T
+        flat = workspace.half_solve(columns).T.reshape(len(self.weights), -1)
+        return matmul(flat, flat.T, scale=2.0 / self._loss.reg**2)
 
     def model_hessian(self, gap: float) -> Array:
-        """Curvature of the model a second-order solver should minimise.
+        """Curvature of the model that a second-order solver should minimise.
 
         For one output ``1/F(β) = min {uᵀA(β)u : hᵀu = 1}`` is a minimum of functions linear in
-        β: concave, and linear where a single kernel direction matters, while F itself bends
+        β: concave, and linear where a single direction of the kernels matters, while F itself is
         like a hyperbola. A step that maximises the quadratic model of 1/F minimises
         ``−g·d + ½ dᵀ(∇²F − (2/F) g gᵀ)d``: same gradient, better curvature.
         """
@@ -104,33 +104,30 @@ class SquareEvaluation:
         if self._solution.shape[1] > 1:
             return hessian
         hessian -= (2.0 / self.value) * np.outer(self.gains, self.gains)
-        # Positive semi-definite up to rounding, which a quadratic program would refuse.
-        hessian.flat[:: len(hessian) + 1] += 1e-12 * np.trace(hessian)
-        return hessian
+        return nearly_definite(hessian)
 
     def whiten(self, columns: Array) -> Array:
         """``R⁻ᵀ @ columns``."""
-        solved, _ = linalg.lapack.dtrtrs(self._recall()._factor.T, columns, lower=0, trans=1)
-        return np.asarray(solved)
+        self.restore()
+        return self._loss.workspace.half_solve(columns)
 
     def unwhiten(self, columns: Array) -> Array:
         """``R⁻¹ @ columns``."""
-        solved, _ = linalg.lapack.dtrtrs(self._recall()._factor.T, columns, lower=0)
-        return np.asarray(solved)
+        self.restore()
+        return self._loss.workspace.half_solve(columns, transposed=False)
 
-    @property
-    def rotated_outputs(self) -> Array:
-        """U in the basis of the rotated targets, sample weights applied."""
-        return self._solution
+    def _factor_to_overwrite(self) -> Array:
+        self.restore()
+        self.release()
+        return self._loss.workspace.matrix
 
     def inverse_diagonal(self) -> Array:
-        """``diag(A⁻¹)``, consuming the factor: row sums of squares of R⁻¹."""
-        factor = self._recall()._factor
-        self._loss._latest = None
+        """``diag(A⁻¹)``, the row sums of squares of R⁻¹; overwrites the factor."""
+        factor = self._factor_to_overwrite()
         linalg.lapack.dtrtri(factor.T, lower=0, overwrite_c=1)
         diagonal = np.zeros(len(factor))
         for start in range(0, len(factor), _BLOCK_ROWS):
-            # Row k of `factor` holds R⁻¹[i, k] for i ≤ k; beyond k it holds nothing of use.
+            # Row k of `factor` holds R⁻¹[i, k] for i ≤ k; what is beyond is left of A.
             rows = factor[start : start + _BLOCK_ROWS]
             stop = start + len(rows)
             diagonal[:start] += np.einsum("ki,ki->i", rows[:, :start], rows[:, :start])
@@ -139,9 +136,8 @@ class SquareEvaluation:
         return diagonal
 
     def inverse(self) -> Array:
-        """``A⁻¹``, consuming the factor."""
-        factor = self._recall()._factor
-        self._loss._latest = None
+        """``A⁻¹``, in the place of the factor: valid until the loss is evaluated again."""
+        factor = self._factor_to_overwrite()
         linalg.lapack.dpotri(factor.T, lower=0, overwrite_c=1)
         # LAPACK fills one triangle: the lower one of the C-ordered `factor`.
         for start in range(0, len(factor), _BLOCK_ROWS):
@@ -151,46 +147,18 @@ class SquareEvaluation:
             factor[start:stop, start:stop] = corner + np.tril(corner, -1).T
         return factor
 
-    def sensitivity(self, kernels: Rows) -> tuple[Array, Array]:
+    def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
-        loss = self._recall()
-        assert loss._products is not None
-        columns = np.ascontiguousarray(loss._products[kernels].mT).reshape(-1, len(loss.targets))
-        half = self.whiten(columns.T)
+        self.restore()
+        reg = self._loss.reg
+        products = self._loss.workspace.flat_products[kernels]
+        half = self.whiten(products.reshape(-1, len(self._solution)).T)
         flat = half.T.reshape(len(kernels), -1)
-        hessian = matmul(flat, flat.T, scale=2.0 / loss.reg**2)
-        slopes = self.unwhiten(half).reshape(len(half), len(kernels), -1) / loss.reg
+        hessian = matmul(flat, flat.T, scale=2.0 / reg**2)
+        slopes = self.unwhiten(half).reshape(len(half), len(kernels), -1) / reg
         return np.ascontiguousarray(slopes.mT), hessian
 
-    def _kept(self, inverse_diagonal: Array, multiplicity: Array | None) -> tuple[Array, Array]:
-        """``κ`` of :mod:`.left_out` where one of k equal samples goes, and k, of every row.
-
-        κ is ``A⁻¹_ii − 1/(ma)``. If a row stands for k equal samples, one of which is left out,
-        its residual becomes k times that of ``κ + (k − 1)/r`` instead, where r is the coefficient
-        of I in A.
-        """
-        loss = self._loss
-        constant = loss.constant_value(self.weights)
-        count = np.ones(len(loss.targets))
-        if multiplicity is not None:
-            count = np.maximum(multiplicity, 1.0)
-        # Positive in exact arithmetic; rounding must not make it change sign.
-        kept = np.maximum(inverse_diagonal - self._constant_share(), LEAST_KEPT / constant)
-        repeated = count > 1.0
-        with np.errstate(divide="ignore"):  # a fit through equal samples leaves no residual
-            kept[repeated] += (count[repeated] - 1.0) / loss.ridge(self.weights)
-        return kept, count
-
-    def _constant_share(self) -> Array:
-        """Diagonal of ``11ᵀ/(ma)``: what the intercept takes of every residual."""
-        weight = self._sample_weight
-        share: Array = weight / (weight.sum() * self._loss.constant_value(self.weights))
-        return share
-
-    @property
-    def _sample_weight(self) -> Array:
-        given = self._loss.sample_weight
-        return np.ones(len(self._loss.targets)) if given is None else given
+    # -- samples left out ------------------------------------------------------------------
 
     def leave_one_out(
         self,
@@ -201,6 +169,8 @@ class SquareEvaluation:
     ) -> Array:
         """Outputs ``f(x_i)`` of the discriminant trained without sample i, (m, c).
 
+        Overwrites the factor.
+
         Parameters
         ----------
         multiplicity : ndarray of shape (m,), optional
@@ -208,22 +178,23 @@ class SquareEvaluation:
             one count as one.
         from_mean : bool, default=False
             Measure outputs from the mean target of the samples left in. That mean moves away
-            from the sample left out, and where there is little to learn it is all that the
-            outputs would show: the classes, with their sides swapped.
+            from the target of the sample left out. Where there is little to learn, it would be
+            all that outputs show, and would rank the samples of each class on the wrong side.
         response : ndarray of shape (m, k, n), optional
             Response of the kernel weights, M of :mod:`.left_out`; without it they are held.
         """
-        kept, count = self._kept(self.inverse_diagonal(), multiplicity)
-        residuals = left_out_singly(self._solution, kept, response)
+        kappa, count = self._kappa(self.inverse_diagonal(), multiplicity)
+        residuals = left_out_singly(self._solution, kappa, response)
         every = np.arange(len(count))
-        return self._outputs_left_out(residuals, every, count, from_mean=from_mean)
+        outputs = self._outputs_left_out(residuals, every, count)
+        return outputs - self._mean_without_each(every, count) if from_mean else outputs
 
     def leave_out(
-        self, folds: list[Rows], multiplicity: Array | None, response: Array | None
+        self, folds: list[Indices], multiplicity: Array | None, response: Array | None
     ) -> LeftOut:
         """Outputs of samples left out singly, and fold by fold, measured from the mean left in.
 
-        Consumes the factor.
+        Overwrites the factor.
 
         Parameters
         ----------
@@ -236,50 +207,78 @@ class SquareEvaluation:
             singly = self.leave_one_out(multiplicity, from_mean=True, response=response)
             return LeftOut(singly, [])
         inverse = self.inverse()
-        constant = np.sqrt(self._constant_share())
-        kept, count = self._kept(np.diagonal(inverse).copy(), multiplicity)
-        inverse -= constant[:, None] * constant
-        every = np.arange(len(count))
-        singly = left_out_singly(self._solution, kept, response)
+        intercept = np.sqrt(self._intercept_share())
+        kappa, count = self._kappa(np.diagonal(inverse).copy(), multiplicity)
+        inverse -= intercept[:, None] * intercept
         ridge = self._loss.ridge(self.weights)
         parts = []
         for fold in folds:
             residuals, others, solution, kept = remove(inverse, self._solution, response, fold)
-            with np.errstate(divide="ignore"):  # a fit through equal samples leaves no residual
+            with np.errstate(divide="ignore"):  # see _kappa
                 kept = kept + (count[others] - 1.0) / ridge
             staying = left_out_singly(solution, kept, None)
+            outputs = self._outputs_left_out(residuals, fold, np.ones(len(count)))
+            of_others = self._outputs_left_out(staying, others, count)
             parts.append(
                 FoldOutputs(
                     fold,
-                    self._outputs_left_out(residuals, fold, np.ones(len(count)), together=True),
+                    outputs - self._mean_without_all(fold),
                     others,
-                    self._outputs_left_out(staying, others, count, from_mean=True),
+                    of_others - self._mean_without_each(others, count),
                 )
             )
-        outputs = self._outputs_left_out(singly, every, count, from_mean=True)
-        return LeftOut(outputs, parts)
+        every = np.arange(len(count))
+        residuals = left_out_singly(self._solution, kappa, response)
+        singly = self._outputs_left_out(residuals, every, count)
+        return LeftOut(singly - self._mean_without_each(every, count), parts)
 
-    def _outputs_left_out(
-        self,
-        residuals: Array,
-        rows: Rows,
-        count: Array,
-        *,
-        from_mean: bool = False,
-        together: bool = False,
-    ) -> Array:
-        """Outputs in the columns of H, from residuals of rotated columns times √w.
+    def _kappa(self, inverse_diagonal: Array, multiplicity: Array | None) -> tuple[Array, Array]:
+        """``κ`` of :mod:`.left_out` where one of k equal samples goes, and k, of every row.
 
-        Measured from the mean target of what is left in, if each of `rows` is left out singly
-        (`from_mean`) or all of them are (`together`).
+        κ is ``A⁻¹_ii − 1/(ma)``. If a row stands for k equal samples, one of which is left out,
+        its residual becomes k times that of ``κ + (k − 1)/r`` instead, where r is the coefficient
+        of I in A.
         """
-        loss = self._loss
-        weight, targets = self._sample_weight[rows], loss.targets[rows]
-        scale = count[rows] / np.sqrt(weight)
-        outputs: Array = targets - (residuals @ loss.rotation.T) * scale[:, None]
-        if from_mean:
-            unit = (weight / count[rows])[:, None]
-            outputs -= (weight @ targets - unit * targets) / (weight.sum() - unit)
-        if together:
-            outputs += weight @ targets / (self._sample_weight.sum() - weight.sum())
+        count = np.ones(len(self._solution))
+        if multiplicity is not None:
+            count = np.maximum(multiplicity, 1.0)
+        # Positive in exact arithmetic; rounding must not make it change sign.
+        least = ACCUMULATED / self.constant
+        kappa = np.maximum(inverse_diagonal - self._intercept_share(), least)
+        repeated = count > 1.0
+        # Without a ridge, a model that goes through equal samples leaves no residual: κ = ∞.
+        with np.errstate(divide="ignore"):
+            kappa[repeated] += (count[repeated] - 1.0) / self._loss.ridge(self.weights)
+        return kappa, count
+
+    def _intercept_share(self) -> Array:
+        """Diagonal of ``11ᵀ/(ma)``: the part of A⁻¹ that the intercept takes away."""
+        weight = self._sample_weight
+        share: Array = weight / (weight.sum() * self.constant)
+        return share
+
+    @property
+    def _sample_weight(self) -> Array:
+        given = self._loss.sample_weight
+        return np.ones(len(self._solution)) if given is None else given
+
+    def _outputs_left_out(self, residuals: Array, rows: Indices, count: Array) -> Array:
+        """Outputs in the columns of H, from residuals of rotated columns times √w."""
+        scale = count[rows] / np.sqrt(self._sample_weight[rows])
+        residuals = (residuals @ self._loss.rotation.T) * scale[:, None]
+        outputs: Array = self._loss.targets[rows] - residuals
         return outputs
+
+    def _mean_without_each(self, rows: Indices, count: Array) -> Array:
+        """Mean targets of `rows` where one sample of each row is left out singly."""
+        weight, targets = self._sample_weight[rows], self._loss.targets[rows]
+        unit = (weight / count[rows])[:, None]
+        means: Array = (weight @ targets - unit * targets) / (weight.sum() - unit)
+        return means
+
+    def _mean_without_all(self, rows: Indices) -> Array:
+        """Mean target of all samples but `rows`; that of all samples is zero."""
+        weight = self._sample_weight
+        left = weight.sum() - weight[rows].sum()
+        mean: Array = -(weight[rows] @ self._loss.targets[rows]) / left
+        return mean

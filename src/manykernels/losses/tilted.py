@@ -1,4 +1,4 @@
-"""A loss scaled and tilted, ``s·F(β) − t·β``, so that its gains at one point are given ones.
+"""A loss scaled and tilted, ``s·F(β) − t·β``, so that it has given gains at one point.
 
 A cheap loss with the shape of an expensive one becomes a model of it: with
 ``t = g − s·g_cheap`` both have the same gradient −g there, and the model has the curvature of
@@ -8,22 +8,19 @@ the cheap loss, where a quadratic would have only what is known at one point (Na
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .base import Array, Evaluation, Loss, Outline
+from .base import Array, DualPoint, Evaluation, Indices, Loss, Outline
 
 
 @dataclass(frozen=True)
-class TiltedLoss:
-    """``scale · F(β) − tilt·β`` for another loss F.
+class TiltedLoss(Loss):
+    """``scale · F(β) − tilt·β`` for another loss F; its gains may be negative.
 
     Parameters
     ----------
     loss : Loss
+        F, with a regularisation that is not learnt.
     scale : float
     tilt : ndarray of shape (n_kernels,)
     """
@@ -32,35 +29,29 @@ class TiltedLoss:
     scale: float
     tilt: Array
 
-    @property
-    def n_kernels(self) -> int:
-        return self.loss.n_kernels
+    def evaluate(self, weights: Array) -> TiltedEvaluation:
+        return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
 
     @property
     def outline(self) -> Outline:
         return self.loss.outline
 
-    def evaluate(self, weights: Array) -> TiltedEvaluation:
-        return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
+    def dual_point(self, dual: Array) -> DualPoint:
+        # The tilt is that of β alone, whatever the multiple of the dual variables.
+        point, scale = self.loss.dual_point(dual), self.scale
+        gains = scale * point.gains + self.tilt
+        return DualPoint(scale * point.linear, scale * point.quadratic, gains)
 
-    def gains_at(self, dual: Array) -> Array:
-        return self.scale * self.loss.gains_at(dual) + self.tilt
-
-    def restricted(self, kernels: NDArray[np.intp]) -> TiltedLoss:
+    def restricted(self, kernels: Indices) -> TiltedLoss:
         return TiltedLoss(self.loss.restricted(kernels), self.scale, self.tilt[kernels])
 
-    def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
-        """None that is known: a model's bound proves nothing of the loss it stands for."""
-        return -np.inf
-
-    def coarse(self) -> None:
-        """None: the tilt belongs to this loss."""
-        return None
+    def kernel(self, which: int) -> Array:
+        return self.loss.kernel(which)
 
 
 @dataclass
 class TiltedEvaluation:
-    """A tilted loss at one point; gains may be negative."""
+    """A tilted loss at one point."""
 
     plain: Evaluation = field(repr=False)
     scale: float
@@ -90,9 +81,6 @@ class TiltedEvaluation:
     def gain_errors(self) -> Array:
         return self.scale * self.plain.gain_errors
 
-    def reassessed(self) -> TiltedEvaluation:
-        return TiltedEvaluation(self.plain.reassessed(), self.scale, self.tilt)
-
     @property
     def hyperbolic(self) -> bool:
         return self.plain.hyperbolic
@@ -101,9 +89,20 @@ class TiltedEvaluation:
     def dual(self) -> Array:
         return self.plain.dual
 
+    @property
+    def coefficients(self) -> Array:
+        return self.plain.coefficients
+
+    @property
+    def released(self) -> bool:
+        return self.plain.released
+
+    def reassessed(self) -> TiltedEvaluation:
+        return TiltedEvaluation(self.plain.reassessed(), self.scale, self.tilt)
+
     def hessian(self) -> Array:
         return self.scale * self.plain.hessian()
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²``: what bends better than F need not do so for a tilted one."""
+        """``∇²``: an increasing function of F that is closer to quadratic need not exist here."""
         return self.hessian()

@@ -19,13 +19,14 @@ import numpy as np
 from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
-from ..estimators._calibration import Calibration
-from ..estimators._discriminant import fisher_targets, indicator_rule, rule_offsets
-from ..estimators._grid import Judged
+from .._rounding import ACCUMULATED
+from ..discriminant import labelled_stack
+from ..discriminant.calibration import CalibratedScores
+from ..discriminant.held_out import Judged
+from ..discriminant.rules import indicator_rule, rule_offsets
 from ..estimators.fda_cv import checked_grid
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
-from ._labelled import labelled_stack
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class LeaveOneOut:
         judged = []
         for outputs in self.outputs:
             scores = rule.scores(outputs + unit[:, None] * self.targets)
-            found = Calibration.fit(scores, offsets, self.labels, self.sample_weight)
-            judged.append(Judged(self.classes, found.log_probabilities(scores, offsets)))
+            found = CalibratedScores(scores, offsets, self.labels, self.sample_weight)
+            judged.append(Judged(self.classes, found.log_probabilities))
         return judged
 
     @property
@@ -167,13 +168,14 @@ def leave_one_out(
     np.True_
     """
     regularizations = checked_grid(regs, (), "regs", np.nextafter(0.0, 1.0))
-    classes, labels, given = labelled_stack("leave_one_out", stack, y, sample_weight)
-    weight = np.ones(len(labels)) if given is None else given
-    prepared = preparation(normalize).fit_transform(stack, sample_weight=weight)
-    combined = prepared.combine(np.ones(stack.n_kernels) if weights is None else weights)
-    targets = fisher_targets(labels, np.bincount(labels, weights=weight))
-    outputs = left_out_outputs(combined, targets, regularizations, weight)
-    return LeaveOneOut(regularizations, classes, labels, targets, outputs, weight)
+    samples = labelled_stack("leave_one_out", stack, y, sample_weight)
+    problem = samples.prepared(preparation(normalize))
+    weight = np.ones(len(samples.labels)) if samples.weights is None else samples.weights
+    combined = problem.stack.combine(np.ones(stack.n_kernels) if weights is None else weights)
+    outputs = left_out_outputs(combined, problem.targets, regularizations, weight)
+    return LeaveOneOut(
+        regularizations, samples.classes, samples.labels, problem.targets, outputs, weight
+    )
 
 
 def left_out_outputs(
@@ -189,6 +191,6 @@ def left_out_outputs(
         kept = reg / (values + reg)
         residuals = vectors @ (kept[:, None] * components) / roots
         distance = (vectors**2) @ kept - sample_weight / sample_weight.sum()
-        # Positive in exact arithmetic; rounding must not make it change sign.
-        result[:] = targets - residuals / np.maximum(distance, 1e-12)[:, None]
+        # Positive in exact arithmetic; rounding errors must not change its sign.
+        result[:] = targets - residuals / np.maximum(distance, ACCUMULATED)[:, None]
     return outputs

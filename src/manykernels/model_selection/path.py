@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._warnings import warn_caller
-from ..estimators._discriminant import fisher_targets
+from ..discriminant import LabelledKernels, labelled_stack
 from ..estimators.fda_cv import DEFAULT_REGS, checked_grid
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ..solvers import PAPER_NORMS, GridPoint, walk_grid
-from ._labelled import labelled_stack
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class LpPath:
     rel_gaps : ndarray of shape (n_ps, n_regs)
         How far each objective is from the least at most, relative to itself. Infinite where the
         matrix cannot be factorised; weights and objective are NaN there.
-    n_factorizations : ndarray of shape (n_ps, n_regs)
+    n_inner_solves : ndarray of shape (n_ps, n_regs)
     """
 
     ps: np.ndarray
@@ -40,7 +39,7 @@ class LpPath:
     weights: np.ndarray = field(repr=False)
     objectives: np.ndarray = field(repr=False)
     rel_gaps: np.ndarray = field(repr=False)
-    n_factorizations: np.ndarray = field(repr=False)
+    n_inner_solves: np.ndarray = field(repr=False)
 
 
 def lp_path(
@@ -88,14 +87,21 @@ def lp_path(
     regularizations = checked_grid(regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
     if not 0.0 < tol < np.inf:
         raise ValueError(f"tol must be positive and finite, got {tol!r}.")
-    _, labels, weights = labelled_stack("lp_path", stack, y, sample_weight)
-    prepared = preparation(normalize).fit_transform(stack, sample_weight=weights)
-    shape = (len(norms), len(regularizations))
+    samples = labelled_stack("lp_path", stack, y, sample_weight)
+    return path_of(samples, norms, regularizations, normalize, tol)
+
+
+def path_of(
+    samples: LabelledKernels, ps: np.ndarray, regs: np.ndarray, normalize: str | None, tol: float
+) -> LpPath:
+    """The path of labelled kernels over a grid of norms and regularisations."""
+    problem = samples.prepared(preparation(normalize))
+    shape = (len(ps), len(regs))
     path = LpPath(
-        norms,
-        regularizations,
-        stack.names,
-        np.full((*shape, stack.n_kernels), np.nan),
+        ps,
+        regs,
+        problem.stack.names,
+        np.full((*shape, problem.stack.n_kernels), np.nan),
         np.full(shape, np.nan),
         np.full(shape, np.inf),
         np.zeros(shape, int),
@@ -106,11 +112,16 @@ def lp_path(
         path.weights[here] = point.evaluation.weights
         path.objectives[here] = point.certificate.primal
         path.rel_gaps[here] = point.certificate.rel_gap
-        path.n_factorizations[here] = point.n_inner_solves
+        path.n_inner_solves[here] = point.n_inner_solves
 
-    targets = fisher_targets(labels, np.bincount(labels, weights=weights).astype(float))
     failures = walk_grid(
-        prepared, targets, norms, regularizations, visit, sample_weight=weights, tol=tol
+        problem.stack,
+        problem.targets,
+        ps,
+        regs,
+        visit,
+        sample_weight=samples.weights,
+        tol=tol,
     )
     if failures:
         warn_caller(

@@ -6,9 +6,7 @@ other, high where most are noise or say the same. This report shows what there i
 not which to choose: weights that were learnt from the labels tell nothing about new samples. That
 is told by the folds of :class:`~manykernels.MKFDACV`.
 
-Kernels are evaluated, checked and normalised once, and all norms share one loss. The walk goes
-from large p to small, each fit starting at the weights before: the plain sum, where the walk
-begins, is known, and weights that are zero, where it ends, are a bad place to start from.
+All norms are solved as one path, :func:`~manykernels.model_selection.lp_path`.
 """
 
 from __future__ import annotations
@@ -19,16 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
-from sklearn.exceptions import ConvergenceWarning
 
-from .._warnings import warn_caller
-from ..domains import lp_domain
-from ..estimators._discriminant import fisher_targets
-from ..kernels import KernelStack, check_stack
-from ..kernels.transforms import preparation
-from ..losses import SquareLoss
-from ..model_selection._labelled import labelled_stack
-from ..solvers import PAPER_NORMS, Newton, Solution
+from ..discriminant import labelled_stack
+from ..kernels import KernelStack
+from ..model_selection.path import path_of
+from ..solvers import PAPER_NORMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +48,7 @@ class SparsityReport:
         Learnt weights, of the normalised kernels.
     rel_gaps : ndarray of shape (n_ps,)
         How far each row may be from the best weights: relative duality gaps.
-    n_factorizations : int
+    n_inner_solves : int
         What all fits cost together.
     alignment, centered_alignment : ndarray of shape (n_kernels, n_kernels)
         Cosines between kernels, as they are and centred in feature space.
@@ -81,7 +74,7 @@ class SparsityReport:
     ps: np.ndarray
     weights: np.ndarray
     rel_gaps: np.ndarray = field(repr=False)
-    n_factorizations: int
+    n_inner_solves: int
     alignment: np.ndarray = field(repr=False)
     centered_alignment: np.ndarray = field(repr=False)
     kept_variance: np.ndarray | None = field(default=None, repr=False)
@@ -262,16 +255,16 @@ def sparsity_report(
         raise ValueError(f"ps must be a sequence of norms, got {ps!r}.")
     if not 0.0 < reg < np.inf:
         raise ValueError(f"reg must be positive and finite, got {reg!r}.")
-    loss = _loss(stack, y, reg, normalize)
+    samples = labelled_stack("sparsity_report", stack, y)
     kept = None if kept_variance is None else _checked_variance(kept_variance, stack)
-    solutions = _solutions(loss, norms, tol)
-    weights = np.array([solution.weights for solution in solutions])
+    path = path_of(samples, norms, np.array([reg]), normalize, tol)
+    weights = path.weights[:, 0]
     return SparsityReport(
         names=list(stack.names),
         ps=norms,
         weights=weights,
-        rel_gaps=np.array([solution.certificate.rel_gap for solution in solutions]),
-        n_factorizations=sum(solution.n_inner_solves for solution in solutions),
+        rel_gaps=path.rel_gaps[:, 0],
+        n_inner_solves=int(path.n_inner_solves.sum()),
         alignment=stack.alignment(),
         centered_alignment=stack.alignment(centered=True),
         kept_variance=kept,
@@ -302,38 +295,6 @@ def effective_number(weights: Any) -> Any:
         raise ValueError("Weights must be non-negative, and not all zero.")
     weights = weights / weights.max(axis=-1, keepdims=True)
     return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
-
-
-# -- fits ----------------------------------------------------------------------------------
-
-
-def _loss(stack: KernelStack, y: Any, reg: float, normalize: str | None) -> SquareLoss:
-    """The loss of :class:`~manykernels.MKFDA` on these kernels."""
-    _, labels, _ = labelled_stack("sparsity_report", stack, y)
-    checked = check_stack(stack, centered=True)
-    prepared = preparation(normalize).fit_transform(checked)
-    targets = fisher_targets(labels, np.bincount(labels).astype(float))
-    return SquareLoss(prepared, targets, float(reg))
-
-
-def _solutions(loss: SquareLoss, norms: np.ndarray, tol: float) -> list[Solution]:
-    """Solutions in the order of `norms`, found from the largest norm to the smallest."""
-    solutions: dict[int, Solution] = {}
-    start = None
-    for i in np.argsort(-norms, kind="stable").tolist():
-        domain = lp_domain(norms[i])
-        if start is not None:
-            start = domain.onto_boundary(start)
-        solutions[i] = Newton().solve(loss, domain, tol=tol, start=start)
-        start = solutions[i].weights
-        certificate = solutions[i].certificate
-        if not certificate.converged:
-            warn_caller(
-                f"The weights at p={norms[i]:g} are within a relative gap of "
-                f"{certificate.rel_gap:.2e} only, tol={tol:g} was asked for.",
-                ConvergenceWarning,
-            )
-    return [solutions[i] for i in range(len(norms))]
 
 
 # -- kept variance -------------------------------------------------------------------------

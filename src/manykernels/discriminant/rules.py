@@ -1,4 +1,4 @@
-"""From class labels to regression targets, and from regression outputs back to classes."""
+"""Class scores of regression outputs: the indicator rule and the linear discriminant."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from .labelled import LabelledKernels
 
-def fisher_targets(labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
-    """Targets H whose least-squares fit is Fisher's discriminant, (m, 1) or (m, c).
-
-    With ``m_k`` the number (or total weight) of samples in class k and m their sum: for two
-    classes one column, ``1/m_1`` and ``−1/m_0`` (Yan 2012, section 2.1); for more, column k is
-    ``√(m/m_k) − √(m_k/m)`` on class k and ``−√(m_k/m)`` elsewhere (Yan 2012 (18)).
-    """
-    if len(masses) == 2:
-        return np.where(labels == 1, 1.0 / masses[1], -1.0 / masses[0])[:, None]
-    total = masses.sum()
-    targets = np.tile(-np.sqrt(masses / total), (len(labels), 1))
-    targets[np.arange(len(labels)), labels] += np.sqrt(total / masses)[labels]
-    return targets
+# Least distance of two class means in units of the standard deviation within classes. Closer
+# means carry no information; this keeps the order of scores without making anyone sure of it.
+_LEAST_SEPARATION = 1e-3
+# Class means that agree to this part of the farthest one do not decide the sign of an axis:
+# rounding errors of the regression, about 1e-10, must not turn it.
+_SAME_MEAN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -54,9 +48,9 @@ def rule_offsets(name: str, frequencies: np.ndarray) -> np.ndarray:
 def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
     """The regression of class indicators, which learns nothing from the outputs.
 
-    With H of :func:`fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the indicator
-    of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is left to
-    the calibration. `rotation` (c, k) takes columns of H to the k columns of the outputs.
+    With H of :func:`.labelled.fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the
+    indicator of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is
+    left to the calibration. `rotation` (c, k) takes columns of H to the columns of the outputs.
     """
     if len(frequencies) == 2:
         directions = rotation.T * frequencies.prod() * np.array([-1.0, 1.0])
@@ -107,15 +101,14 @@ class Discriminant:
         return turn * _signs(self.means @ turn)
 
     @classmethod
-    def learn(
-        cls, outputs: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, n_classes: int
-    ) -> Discriminant:
-        """Class means and pooled covariance of the left-out `outputs` (m, k).
+    def learn(cls, outputs: np.ndarray, samples: LabelledKernels) -> Discriminant:
+        """Class means and pooled covariance of the left-out `outputs` (m, k) of `samples`.
 
         Outputs at the training samples themselves are drawn to the targets (and equal them as
         λ → 0), which would make the classes look far better separated than they are.
         """
-        weight = np.ones(len(labels)) if weights is None else weights
+        labels, n_classes = samples.labels, len(samples.classes)
+        weight = np.ones(len(labels)) if samples.weights is None else samples.weights
         members = np.zeros((len(labels), n_classes))
         members[np.arange(len(labels)), labels] = weight
         masses = members.sum(axis=0)
@@ -129,13 +122,13 @@ class Discriminant:
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:
-    """Means of two classes, never on swapped sides.
+    """Means of two classes, the second one the larger.
 
-    The regression was asked to give the second class the larger output. Where samples left out
-    show no sign of it, the scores keep that order, hardly apart: a ranking by them is then as
-    good as the regression, and the probabilities are the priors.
+    The regression has larger targets for the second class. Where the outputs of left-out samples
+    do not show that order, the means are placed in it at the least distance: scores then rank
+    samples as the regression does, and the probabilities are almost the priors.
     """
-    least = 1e-3 * spread
+    least = _LEAST_SEPARATION * spread
     if means[1, 0] - means[0, 0] >= least:
         return means
     return means.mean() + 0.5 * least * np.array([[-1.0], [1.0]])
@@ -152,11 +145,12 @@ def _shrunk(covariance: np.ndarray, n_samples: float) -> np.ndarray:
 
 
 def _signs(means: np.ndarray) -> np.ndarray:
-    """±1 for every axis, so that the last class lies above the first: the same on any machine.
+    """±1 for every axis, so that the last class has a larger mean than the first.
 
-    Axes along which these two agree are turned by the class that is farthest out.
+    Eigenvectors have arbitrary signs; this makes them the same on every machine. Where the two
+    means agree, the class with the farthest mean gets a positive one.
     """
     apart = means[-1] - means[0]
     farthest = means[np.abs(means).argmax(axis=0), np.arange(means.shape[1])]
-    told = np.abs(apart) > 1e-6 * np.abs(farthest)
-    return np.where(np.where(told, apart, farthest) < 0.0, -1.0, 1.0)
+    distinct = np.abs(apart) > _SAME_MEAN * np.abs(farthest)
+    return np.where(np.where(distinct, apart, farthest) < 0.0, -1.0, 1.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..domains import lp_domain
@@ -14,49 +15,13 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
-from ._calibration import Calibration, clearly_smaller, log_losses
-from ._discriminant import (
-    Discriminant,
-    LinearRule,
-    fisher_targets,
-    indicator_rule,
-    rule_offsets,
-)
-from ._rules import log_ratio
+from .calibration import CalibratedScores, clearly_smaller, log_losses
+from .decision import log_ratio
+from .labelled import LabelledKernels
+from .rules import Discriminant, LinearRule, indicator_rule, rule_offsets
 
-
-@dataclass(frozen=True)
-class TrainingPart:
-    """Kernels and labels 0 … c−1 of the samples that models of the grid learn from."""
-
-    stack: KernelStack
-    labels: np.ndarray
-    weights: np.ndarray | None
-    multiplicity: np.ndarray | None
-
-    @property
-    def masses(self) -> np.ndarray:
-        """Total weight of each class."""
-        return np.bincount(self.labels, weights=self.weights).astype(float)
-
-    def rows(self, chosen: np.ndarray) -> TrainingPart:
-        """Labels and weights of some of the samples; the stack stays whole."""
-        return TrainingPart(
-            self.stack,
-            self.labels[chosen],
-            None if self.weights is None else self.weights[chosen],
-            None if self.multiplicity is None else self.multiplicity[chosen],
-        )
-
-
-@dataclass(frozen=True)
-class TestPart:
-    """A block between test samples and those of a training part, and its labels 0 … c−1."""
-
-    stack: KernelStack
-    labels: np.ndarray
-    weights: np.ndarray | None
-    multiplicity: np.ndarray | None
+#: Samples that judge: others than those of training, or folds of those of training.
+Test = LabelledKernels | list[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -69,7 +34,7 @@ class HeldOutScores:
         Of every rule; NaN at points that could not be solved.
     frequencies : ndarray of shape (c,)
         Of the classes in training.
-    rel_gaps, n_factorizations, converged : ndarray of shape (n_ps, n_regs)
+    rel_gaps, n_inner_solves, converged : ndarray of shape (n_ps, n_regs)
         Infinite, zero and False at points that could not be solved.
     failures : list of str
         Why points could not be solved.
@@ -78,7 +43,7 @@ class HeldOutScores:
     scores: dict[str, np.ndarray]
     frequencies: np.ndarray
     rel_gaps: np.ndarray
-    n_factorizations: np.ndarray
+    n_inner_solves: np.ndarray
     converged: np.ndarray
     failures: list[str]
 
@@ -95,6 +60,23 @@ class HeldOutScores:
             np.zeros(shape, int),
             np.zeros(shape, bool),
             [],
+        )
+
+
+@dataclass(frozen=True)
+class GridProgress:
+    """One more point of the grid is solved."""
+
+    iteration: int
+    p: float
+    reg: float
+    n_inner_solves: int
+    rel_gap: float
+
+    def __str__(self) -> str:
+        return (
+            f"p {self.p:.6g}  reg {self.reg:.3g}  inner solves {self.n_inner_solves}  "
+            f"relative gap {self.rel_gap:.1e}"
         )
 
 
@@ -133,61 +115,57 @@ class Judged(ClassifierMixin, BaseEstimator):
 
 
 def held_out_scores(
-    train: TrainingPart,
-    test: TestPart | list[np.ndarray],
-    preparation: Chain,
+    train: LabelledKernels,
+    test: Test,
+    transform: Chain,
     ps: Sequence[float],
     regs: Sequence[float],
     rules: Sequence[str],
     tol: float,
-    notify: Callable[[GridPoint, float], Any] | None = None,
+    observer: Callable[[GridProgress], bool | None] | None = None,
 ) -> HeldOutScores:
     """Fit all models of the grid to `train`, and score `test` by every one of the `rules`.
 
-    `test` is a part of its own, or a list of folds of the training part, each of which is left
-    out in closed form (:mod:`manykernels.losses.left_out`).
+    `test` is a block of its own, or a list of folds of the training samples, each of which is
+    left out in closed form (:mod:`manykernels.losses.left_out`). The observer is told of every
+    point that is solved; a true answer ends the walk.
     """
-    stack = preparation.fit_transform(train.stack, train.labels, train.weights)
-    masses = train.masses
+    problem = train.prepared(transform)
     judge: Callable[[GridPoint, float], dict[str, np.ndarray]]
-    if isinstance(test, TestPart):
+    if isinstance(test, LabelledKernels):
         n_judged = len(test.labels)
-        judge = _JudgeOfPart(train, preparation.transform(test.stack), rules)
+        judge = _JudgeOfOthers(train, transform.transform(test.stack), rules)
     else:
         n_judged = sum(map(len, test))
         judge = _JudgeOfFolds(train, test, rules)
-    shape = (len(ps), len(regs))
-    found = HeldOutScores.empty(rules, shape, n_judged, masses / masses.sum())
+    found = HeldOutScores.empty(rules, (len(ps), len(regs)), n_judged, train.frequencies)
 
-    def visit(point: GridPoint) -> None:
+    def visit(point: GridPoint) -> bool:
         here = point.norm_index, point.reg_index
         p = float(ps[point.norm_index])
         found.rel_gaps[here] = point.certificate.rel_gap
-        found.n_factorizations[here] = point.n_inner_solves
+        found.n_inner_solves[here] = point.n_inner_solves
         found.converged[here] = point.certificate.converged
         for rule, scores in judge(point, p).items():
             found.scores[rule][here] = scores
-        if notify is not None:
-            notify(point, p)
+        if observer is None:
+            return False
+        done = int(np.count_nonzero(found.n_inner_solves))
+        reg, gap = float(regs[point.reg_index]), point.certificate.rel_gap
+        return bool(observer(GridProgress(done, p, reg, point.n_inner_solves, gap)))
 
     failures = walk_grid(
-        stack,
-        fisher_targets(train.labels, masses),
-        ps,
-        regs,
-        visit,
-        sample_weight=train.weights,
-        tol=tol,
+        problem.stack, problem.targets, ps, regs, visit, sample_weight=train.weights, tol=tol
     )
     found.failures.extend(failures)
     return found
 
 
 @dataclass(frozen=True)
-class _JudgeOfPart:
+class _JudgeOfOthers:
     """Scores of samples that have no part in training."""
 
-    train: TrainingPart
+    train: LabelledKernels
     block: KernelStack
     rules: Sequence[str]
 
@@ -199,47 +177,46 @@ class _JudgeOfPart:
             # Only the discriminant is learnt from outputs of the training samples. Weights may be
             # held there, since they have not seen the labels of the test part.
             known = self._left_out(point) if name == "discriminant" else None
-            scores[name] = learnt_rule(name, known, self.train, rotation).scores(outputs)
+            scores[name] = _learnt_rule(name, known, self.train, rotation).scores(outputs)
         return scores
 
     def _left_out(self, point: GridPoint) -> np.ndarray:
-        left = point.evaluation.leave_one_out(self.train.multiplicity, from_mean=True)
+        left = point.evaluation.leave_one_out(self.train.counts, from_mean=True)
         return left @ point.loss.rotation
 
 
 @dataclass(frozen=True)
 class _JudgeOfFolds:
-    """Scores of samples of the training part, fold by fold."""
+    """Scores of training samples, fold by fold."""
 
-    train: TrainingPart
+    train: LabelledKernels
     folds: list[np.ndarray]
     rules: Sequence[str]
 
     def __call__(self, point: GridPoint, p: float) -> dict[str, np.ndarray]:
         rotation = point.loss.rotation
         response = weight_response(point.evaluation, lp_domain(p))
-        left = point.evaluation.leave_out(self.folds, self.train.multiplicity, response)
+        left = point.evaluation.leave_out(self.folds, self.train.counts, response)
         parts = left.turned(rotation).folds
         scores = {}
         for name in self.rules:
             of_folds = []
             for part in parts:
-                others = self.train.rows(part.others)
-                rule = learnt_rule(name, part.outputs_of_others, others, rotation)
+                others = self.train.of(part.others)
+                rule = _learnt_rule(name, part.outputs_of_others, others, rotation)
                 of_folds.append(rule.scores(part.outputs))
             scores[name] = np.concatenate(of_folds)
         return scores
 
 
-def learnt_rule(
-    name: str, outputs: np.ndarray | None, train: TrainingPart, rotation: np.ndarray
+def _learnt_rule(
+    name: str, outputs: np.ndarray | None, train: LabelledKernels, rotation: np.ndarray
 ) -> LinearRule:
     """The rule of this name, learnt from left-out outputs of training samples if it has to be."""
-    masses = train.masses
     if name == "indicator":
-        return indicator_rule(masses / masses.sum(), rotation)
+        return indicator_rule(train.frequencies, rotation)
     assert outputs is not None
-    return Discriminant.learn(outputs, train.labels, train.weights, len(masses)).rule
+    return Discriminant.learn(outputs, train).rule
 
 
 @dataclass(frozen=True)
@@ -249,45 +226,41 @@ class HeldOut:
     Attributes
     ----------
     parts : list of HeldOutScores
-    tests : list of TrainingPart or TestPart
-        Whose labels, weights and multiplicities the scores belong to.
+    tests : list of LabelledKernels
+        The samples that the scores belong to.
     frequencies : ndarray of shape (c,)
         Of the classes among all samples. (In the training part of a split a class is the rarer,
         the more of it is in the test part. A calibration with these frequencies would learn that.)
-    classes : ndarray of shape (c,)
     priors : ndarray of shape (c,) or None
         Class probabilities that decide; by default the frequencies in training.
     """
 
     parts: list[HeldOutScores]
-    tests: list[Any]
+    tests: list[LabelledKernels]
     frequencies: np.ndarray
-    classes: np.ndarray
     priors: np.ndarray | None
-    _calibrations: dict[tuple[str, int, int], Calibration] = field(default_factory=dict)
-
-    def calibration(self, rule: str, i: int, j: int) -> Calibration:
-        """The one that all splits share: two numbers, fitted to the scores of all of them."""
-        if (rule, i, j) not in self._calibrations:
-            scores = np.vstack([part.scores[rule][i, j] for part in self.parts])
-            offsets = rule_offsets(rule, self.frequencies)
-            self._calibrations[rule, i, j] = Calibration.fit(
-                scores, offsets, self.labels, self.weights, self.n_samples
-            )
-        return self._calibrations[rule, i, j]
+    _calibrated: dict[tuple[str, int, int], CalibratedScores] = field(default_factory=dict)
 
     def log_probabilities(self, rule: str, i: int, j: int) -> list[np.ndarray]:
-        """Of the samples of every split, at one point of the grid."""
-        calibration = self.calibration(rule, i, j)
-        offsets = rule_offsets(rule, self.frequencies)
-        logs = []
-        for part in self.parts:
-            found = calibration.log_probabilities(part.scores[rule][i, j], offsets)
-            if self.priors is not None:
-                found = found + log_ratio(self.priors, part.frequencies)
-                found -= np.logaddexp.reduce(found, axis=1)[:, None]
-            logs.append(found)
-        return logs
+        """Of the samples of every split, at one point of the grid.
+
+        All splits share one calibration: two numbers, fitted to the scores of all of them.
+        """
+        if (rule, i, j) not in self._calibrated:
+            scores = np.vstack([part.scores[rule][i, j] for part in self.parts])
+            offsets = rule_offsets(rule, self.frequencies)
+            self._calibrated[rule, i, j] = CalibratedScores(
+                scores, offsets, self.labels, self.weights, self.n_samples
+            )
+        ends = np.cumsum([len(test.labels) for test in self.tests])
+        logs = np.split(self._calibrated[rule, i, j].log_probabilities, ends[:-1])
+        if self.priors is None:
+            return logs
+        shifted = [
+            found + log_ratio(self.priors, part.frequencies)
+            for found, part in zip(logs, self.parts, strict=True)
+        ]
+        return [log_softmax(found, axis=1) for found in shifted]
 
     @property
     def labels(self) -> np.ndarray:
@@ -295,17 +268,13 @@ class HeldOut:
 
     @property
     def weights(self) -> np.ndarray | None:
-        if self.tests[0].weights is None:
-            return None
-        return np.concatenate([test.weights for test in self.tests])
+        found = [test.weights for test in self.tests if test.weights is not None]
+        return np.concatenate(found) if found else None
 
     @property
     def n_samples(self) -> float:
         """How many samples the rows stand for."""
-        counts = [test.multiplicity for test in self.tests]
-        if counts[0] is None:
-            return float(len(self.labels))
-        return float(sum(count.sum() for count in counts))
+        return sum(test.n_samples for test in self.tests)
 
     def log_losses(self, rule: str, i: int, j: int) -> np.ndarray:
         """``−log P`` of the true class of every sample, at one point of the grid, (n,)."""
@@ -333,14 +302,18 @@ class HeldOut:
         for at in np.argwhere(self.solved):
             logs = self.log_probabilities(rule, *at)
             for k, (test, own) in enumerate(zip(self.tests, logs, strict=True)):
-                counts = test.multiplicity
-                options = {} if counts is None else {"sample_weight": counts}
-                judged = Judged(self.classes, own)
-                truth = self.classes[test.labels]
+                options = {} if test.counts is None else {"sample_weight": test.counts}
+                judged = Judged(test.classes, own)
+                truth = test.classes[test.labels]
                 table[(k, *at)] = scorer(judged, None, truth, **options)
         return table
 
     @property
+    def failures(self) -> list[str]:
+        """Why points could not be solved, of all splits."""
+        return [failure for part in self.parts for failure in part.failures]
+
+    @property
     def solved(self) -> np.ndarray:
         """Points that all splits could solve, (n_ps, n_regs)."""
-        return np.all([part.n_factorizations > 0 for part in self.parts], axis=0)
+        return np.all([part.n_inner_solves > 0 for part in self.parts], axis=0)

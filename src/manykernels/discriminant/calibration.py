@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import log_softmax
 
-_MOST_STEPS = 100
-# Fall of the log loss that a Newton step may still promise when it is the last one.
-_SOLVED = 1e-13
-# Scores are probabilities or their logarithms, up to a constant: smaller differences than this
-# are rounding errors.
-_NO_SPREAD = 1e-14
+from .._rounding import ACCUMULATED, EPS, ROUNDING
+
+# Newton's method takes about ten steps; the limit ends a loop that rounding errors keep alive.
+_MAX_STEPS = 100
+# Predicted decrease of the log loss below which a Newton step is the last one. The log loss is of
+# order one, and the step after it would change it by the square of this.
+_LAST_DECREASE = 10 * ROUNDING
+# Armijo's condition: part of the predicted decrease that a step has to attain (the usual value).
+_ARMIJO = 1e-4
 # Least temperature, in units of the inverse spread of the scores. Where scores of left-out samples
 # carry no information, probabilities equal the priors to three digits and still rank samples.
 _LEAST_TEMPERATURE = 1e-3
@@ -62,7 +66,7 @@ class Calibration:
         share = np.ones(len(scores)) if weights is None else weights
         share = share / share.sum()
         spread = np.sqrt(share @ np.mean((scores - scores.mean(axis=1)[:, None]) ** 2, axis=1))
-        if spread <= _NO_SPREAD:
+        if spread <= ROUNDING:
             return cls()
         features = np.stack([scores / spread, np.broadcast_to(offsets, scores.shape)])
         smooth = 1.0 / (size + 2.0)
@@ -74,6 +78,32 @@ class Calibration:
             start = np.array([_LEAST_TEMPERATURE, found[1]])
             found = problem.minimizer(start, free=np.array([False, True]))
         return cls(float(found[0] / spread), float(found[1]))
+
+
+@dataclass(frozen=True)
+class CalibratedScores:
+    """Scores of samples by a rule that has not seen them, calibrated on them.
+
+    The calibration has two parameters and may see the samples that it is judged by. The fields
+    are as in :meth:`Calibration.fit`.
+    """
+
+    scores: np.ndarray
+    offsets: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray | None = None
+    n_samples: float | None = None
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        return Calibration.fit(
+            self.scores, self.offsets, self.labels, self.weights, self.n_samples
+        )
+
+    @property
+    def log_probabilities(self) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, c)."""
+        return self.calibration.log_probabilities(self.scores, self.offsets)
 
 
 def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -111,35 +141,36 @@ class _LogLoss:
         misfit = -float(self.share @ np.einsum("nk,nk->n", self.truth, logs))
         return misfit + 0.5 * self.ridge * float(point[1] - 1.0) ** 2
 
-    def slope_and_curvature(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        chances = np.exp(log_softmax(np.tensordot(point, self.features, 1), axis=1))
+    def gradient_and_hessian(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        probabilities = np.exp(log_softmax(np.tensordot(point, self.features, 1), axis=1))
         flat, share = self.features.reshape(2, -1), self.share[:, None]
-        slope = flat @ ((chances - self.truth) * share).ravel()
-        means = np.sum(self.features * chances, axis=2)
-        second = (flat * (chances * share).ravel()) @ flat.T
+        gradient = flat @ ((probabilities - self.truth) * share).ravel()
+        means = np.sum(self.features * probabilities, axis=2)
+        second = (flat * (probabilities * share).ravel()) @ flat.T
         second -= (means * self.share) @ means.T
-        slope[1] += self.ridge * (point[1] - 1.0)
+        gradient[1] += self.ridge * (point[1] - 1.0)
         second[1, 1] += self.ridge
-        return slope, second
+        return gradient, second
 
     def minimizer(self, start: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """Newton's method with backtracking over the `free` coordinates, to rounding errors."""
+        """Newton's method with backtracking in the `free` coordinates, down to rounding errors."""
         point, value = start, self.value(start)
-        for _ in range(_MOST_STEPS):
-            slope, second = self.slope_and_curvature(point)
+        for _ in range(_MAX_STEPS):
+            gradient, second = self.gradient_and_hessian(point)
             step = np.zeros(2)
             inner = second[np.ix_(free, free)]
-            # Scores without any effect have no curvature: a tiny part keeps the matrix regular.
-            inner[np.diag_indices(len(inner))] += 1e-12 * (1.0 + np.trace(inner))
-            step[free] = -np.linalg.solve(inner, slope[free])
-            promise = -float(slope @ step)
-            if promise <= _SOLVED:
-                # Newton's method squares the error: the last step leaves rounding only.
+            # A ridge keeps the matrix regular where scores have no effect, hence no curvature.
+            inner[np.diag_indices(len(inner))] += ACCUMULATED * (1.0 + np.trace(inner))
+            step[free] = -np.linalg.solve(inner, gradient[free])
+            decrease = -float(gradient @ step)
+            if decrease <= _LAST_DECREASE:
                 return point + step
             factor = 1.0
-            while (trial := self.value(point + factor * step)) > value - 1e-4 * factor * promise:
+            while (
+                trial := self.value(point + factor * step)
+            ) > value - _ARMIJO * factor * decrease:
                 factor *= 0.5
-                if factor < 1e-10:
+                if factor < EPS:
                     return point
             point, value = point + factor * step, trial
         return point

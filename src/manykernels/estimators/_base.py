@@ -1,0 +1,197 @@
+"""The base of all estimators: a parameter ``kernels``, callbacks, fitted attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from numbers import Real
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import Interval, StrOptions
+from ..kernels.transforms import NORMALIZATIONS
+from ._documentation import inherited
+from ._progress import FitTask
+from ._unions import as_union, have_names, with_parameters
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+Class = TypeVar("Class")
+
+#: Constraints of parameters that several estimators have.
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
+NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+PRIORS = ["array-like", None]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def estimator(cls: type[Class]) -> type[Class]:
+    """Class decorator: annotated attributes are the parameters of an estimator.
+
+    They become ``__init__``, as in a dataclass. Parameters that are declared in bases are
+    inherited together with their constraints and their documentation.
+    """
+    cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("manykernels.")]
+    constraints: dict[str, Any] = {}
+    for base in reversed(bases):
+        constraints.update(vars(base).get("_parameter_constraints", {}))
+    parameters = {parameter.name for parameter in fields(cls)}  # type: ignore[arg-type]
+    cls._parameter_constraints = {  # type: ignore[attr-defined]
+        name: allowed for name, allowed in constraints.items() if name in parameters
+    }
+    order = {"Parameters": ["kernels"], "Attributes": [], "References": []}
+    cls.__doc__ = inherited(cls.__doc__, (base.__doc__ for base in bases[1:]), order)
+    return cls
+
+
+def fits(fit: Fit) -> Fit:
+    """Decorator of ``fit``: parameters are checked first, and callbacks are torn down last.
+
+    Where either raises, or an interruption comes between them, the estimator is left as it was.
+
+    Parameters
+    ----------
+    X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
+        Training samples.
+    y : array-like of shape (n_samples,)
+        Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
+        predicted.
+    sample_weight : array-like of shape (n_samples,), optional
+        A weight of two counts as a repeated sample, zero as none. Weights below the rounding
+        error of their median count as zero; a weight so large that the others are lost beside
+        it in rounding errors is refused.
+    """
+
+    with_teardown = with_callbacks(fit)
+
+    @wraps(fit)
+    def complete_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        estimator._validate_params()
+        before = dict(vars(estimator))
+        try:
+            return with_teardown(estimator, *args, **kwargs)
+        except BaseException:
+            # One assignment, so that a second interruption cannot leave half of it.
+            estimator.__dict__ = before
+            raise
+
+    order = {"Parameters": ["X", "y", "sample_weight"]}
+    complete_fit.__doc__ = inherited(fit.__doc__, [fits.__doc__], order)
+    return complete_fit  # type: ignore[return-value]
+
+
+@estimator
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of the estimators.
+
+    A fit builds its results from parts (rows, kernels, learnt weights, rules) and hands them to
+    :meth:`_keep` at its end. Nothing is written on the estimator before.
+
+    Parameters
+    ----------
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
+        What is compared. None takes a linear and five Gaussian kernels of all columns. With
+        "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels)
+        or one kernel matrix.
+    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
+        How kernels are made comparable, with constants of the training rows: unit variance
+        in feature space, unit length of every sample, or unit trace after centring.
+    tol : float
+        Accuracy at which to stop.
+    verbose : bool, default=False
+        Print a line per iteration. Progress bars: ``set_callbacks(ProgressBar())``.
+
+    Attributes
+    ----------
+    kernel_names_ : list of str
+    union_ : KernelUnion
+        Fitted kernels, unless precomputed.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        Their names, if X was a dataframe.
+    """
+
+    kernels: Any = field(default=None, kw_only=False)
+    normalize: str | None = "multiplicative"
+    tol: float = 1e-4
+    verbose: bool = False
+
+    #: Computes the outputs of new samples; the one private part of a fitted estimator.
+    _expansion: ClassVar[Any]
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "normalize": [StrOptions(set(NORMALIZATIONS)), None],
+        "tol": POSITIVE,
+        "verbose": ["verbose"],
+    }
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _keep(self, task: FitTask, *attributes: Mapping[str, Any], **more: Any) -> Self:
+        """Replace all fitted attributes, at once, and end the task of the fit."""
+        state = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.endswith("_") and name != "_expansion"
+        }
+        for found in (*attributes, more):
+            state.update(found)
+        # One assignment, so that an interruption cannot leave half of it.
+        self.__dict__ = state
+        task.end()
+        return self
+
+    def _outputs(self, X: Any, coefficients: np.ndarray | None = None) -> np.ndarray:
+        """``Σ_i coefficient_i k(x, x_i)`` for every row x of X, (n_rows, n_outputs).
+
+        The coefficients are those of the fit or, for other functions of X, the ones given.
+        """
+        check_is_fitted(self)
+        outputs: np.ndarray = self._expansion.outputs(self, X, coefficients)
+        return outputs
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.sparse = not self._is_precomputed
+        return tags
+
+    # Pairs and dicts of named kernels offer the same nested parameters as a KernelUnion.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep and have_names(self.kernels):
+            nested = as_union(self.kernels).get_params()
+            del nested["kernels"]
+            params.update({f"kernels__{name}": value for name, value in nested.items()})
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
+        if "kernels" in params:
+            self.kernels = params.pop("kernels")
+        prefix = "kernels__"
+        nested = {name: params.pop(name) for name in list(params) if name.startswith(prefix)}
+        if nested and (self.kernels is None or isinstance(self.kernels, str)):
+            raise ValueError(
+                f"{next(iter(nested))} cannot be set while kernels={self.kernels!r}, which has no "
+                "parameters: pass kernels that have, such as "
+                f'{type(self).__name__}([("rbf", RBF()), ("linear", Linear())]), whose parameters '
+                "are kernels__rbf__gamma and so on."
+            )
+        if nested and isinstance(self.kernels, list | tuple | Mapping):
+            inner = {name.removeprefix(prefix): value for name, value in nested.items()}
+            self.kernels, nested = with_parameters(self.kernels, inner), {}
+        return super().set_params(**params, **nested)

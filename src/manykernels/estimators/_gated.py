@@ -1,0 +1,386 @@
+"""Kernels weighted by a gate: what the gate looks at, and outputs of new samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import Interval
+from ..gating import Gate, GatingFeatures
+from ..gating.learning import GateLearning, LearntGates
+from ..gating.machines import Machine
+from ..kernels import KernelStack
+from ..kernels.transforms import Chain, preparation
+from ._base import estimator
+from ._inputs import Source
+from ._kernels import TrainingKernels
+from ._machines import SupportVectors
+from ._progress import FitTask
+from ._rows import TrainingRows
+
+# Entries of a test block held at once: 32 MiB.
+_BLOCK_ENTRIES = 2**22
+
+
+class Evaluations(NamedTuple):
+    """Kernel values that predictions need.
+
+    Attributes
+    ----------
+    total : int
+        Rows times support vectors times kernels.
+    computed : int
+        Those where both gates are open.
+    """
+
+    total: int
+    computed: int
+
+    @property
+    def saved(self) -> int:
+        """Those that need not be computed."""
+        return self.total - self.computed
+
+
+@estimator
+class GateParameters:
+    """Parameters and attributes of estimators with a gate, and what can be asked of a gate.
+
+    Parameters
+    ----------
+    gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
+        How much a kernel counts at a sample: competing kernels (softmax, gaussian) or ones that
+        may work together (sigmoid). See :mod:`manykernels.gating`. Several copies of one kernel
+        are normal use: each gets a region of its own.
+    gating_features : None, columns, int, transformer or kernel, default=None
+        What the gate looks at: all columns, some of them, principal components, what a
+        transformer makes of X, or similarities with the training samples. With precomputed
+        kernels, the name of one of them (similarities by it), or all of this for the table of
+        :meth:`KernelStack.with_features`.
+    n_init : int, default=1
+        Random starts; the lowest objective is kept.
+    normalize : {"spherical", "multiplicative", "trace"} or None, default="spherical"
+        How kernels are made comparable; by default every sample has length one.
+    quasi_newton : bool, default=False
+        Steps of L-BFGS on the gate instead of the paper's gradient steps: far fewer of them to a
+        given objective.
+    gate_tol : float, default=1e-6
+        A kernel is evaluated for a prediction only where both gates are above this.
+    tol : float, default=1e-2
+        Relative change of the objective at which to stop, seen twice. A gate can fit single
+        samples: smaller values and quasi-Newton steps lower the objective further, and on most
+        data raise the error on new samples.
+    max_iter : int, default=200
+        Most steps on the gate.
+    random_state : int, RandomState or None, default=None
+        Of the starts.
+
+    Attributes
+    ----------
+    gating_coef_ : dict of ndarray
+        Parameters of the gate, on standardised gating features.
+    certificate_ : StationarityCertificate
+        Gradient norm of the gate and duality gap of the machine: of a local minimum. It has
+        ``converged``, ``status`` and ``message`` as other certificates have.
+    objective_ : float
+        J at the end.
+    history_ : dict of list
+        ``objective`` J, which never rises, ``gradient_norm`` and ``n_inner_solves`` at each step.
+    restart_objectives_ : list of float
+        J at the end of every start.
+    n_iter_ : int
+        Steps on the gate from the best start.
+    n_inner_solves_ : int
+        Machines trained in all.
+    finished_ : bool
+        False after an interruption (Ctrl-C), which leaves the best model so far.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Of the support vectors, on kernels as the gate weights them.
+
+    References
+    ----------
+    M. Gönen, E. Alpaydın. Localized algorithms for multiple kernel learning. Pattern Recognition
+    46, 2013.
+    """
+
+    gating: Any = "softmax"
+    gating_features: Any = None
+    n_init: int = 1
+    normalize: str | None = "spherical"
+    quasi_newton: bool = False
+    gate_tol: float = 1e-6
+    tol: float = 1e-2
+    max_iter: int = 200
+    random_state: Any = None
+
+    _expansion: ClassVar[Any]
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gating": [str, Gate],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "quasi_newton": ["boolean"],
+        "gate_tol": [Interval(Real, 0, 1, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def gate(self, X: Any) -> np.ndarray:
+        """How much each kernel counts, (n_rows, n_kernels).
+
+        With a gate for every class, (n_classes, n_rows, n_kernels).
+        """
+        check_is_fitted(self)
+        outputs = self._expansion.gate_outputs(self, X)
+        return outputs[0] if len(outputs) == 1 else np.array(outputs)
+
+    def active_kernels(self, X: Any) -> np.ndarray:
+        """Which kernels count, those with a gate above `gate_tol`; boolean, as :meth:`gate`."""
+        return self.gate(X) > self.gate_tol
+
+    def region_summary(self) -> list[dict[str, Any]]:
+        """What each kernel does on the training samples, one dict per kernel (and gate).
+
+        ``kernel``, ``mean_gate``, ``n_active`` (gate above `gate_tol`), ``n_largest`` (no other
+        kernel counts more) and ``n_support`` (support vectors among the active).
+        """
+        check_is_fitted(self)
+        summary: list[dict[str, Any]] = self._expansion.region_summary(self.gate_tol)
+        return summary
+
+    def evaluations(self, X: Any) -> Evaluations:
+        """How many kernel values a prediction for X needs, and how many the gates save."""
+        check_is_fitted(self)
+        counted: Evaluations = self._expansion.evaluations(self, X)
+        return counted
+
+
+@dataclass(frozen=True)
+class GateInput:
+    """What a gate looks at: features of the rows of X.
+
+    Attributes
+    ----------
+    features : GatingFeatures
+    kernel : str or None
+        The precomputed kernel by whose values rows are described (its empirical kernel map).
+    columns : ndarray of int or None
+        Columns of test blocks that belong to training samples in use; None if all do.
+    """
+
+    features: GatingFeatures
+    kernel: str | None
+    columns: np.ndarray | None
+
+    @classmethod
+    def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
+        """With the features of the training rows; `what` is the parameter ``gating_features``."""
+        data = rows.data.rows
+        kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
+        features = GatingFeatures(None if kernel is not None else what)
+        training = cls(features, kernel, None)
+        features.fit(training.table(data), rows.targets, sample_weight=rows.counts)
+        return cls(features, kernel, rows.data.columns), training.transform(data)
+
+    def table(self, data: Any) -> Any:
+        """The table that the features are made from, of checked rows."""
+        if not isinstance(data, KernelStack):
+            return data
+        if self.kernel is not None:
+            block = data.kernel(self.kernel)
+            return block if self.columns is None else block[:, self.columns]
+        if data.features is None:
+            raise ValueError(
+                'With kernels="precomputed" the gate needs features of its own: '
+                "stack.with_features(table), or gating_features=<name of a kernel of the stack>, "
+                f"one of {', '.join(data.names)}."
+            )
+        return data.features
+
+    def transform(self, data: Any) -> np.ndarray:
+        """Gating features of checked rows."""
+        return self.features.transform(self.table(data))
+
+
+@dataclass(frozen=True)
+class GatedKernels:
+    """Training kernels, normalised, and the gating features of the training rows.
+
+    Attributes
+    ----------
+    kernels : TrainingKernels
+    transform : Chain
+    matrices : list of ndarray of shape (m, m)
+    inputs : GateInput
+    features : ndarray of shape (m, d)
+    """
+
+    kernels: TrainingKernels
+    transform: Chain
+    matrices: list[np.ndarray]
+    inputs: GateInput
+    features: np.ndarray
+
+    @classmethod
+    def of(cls, rows: TrainingRows, normalize: str | None, what: Any) -> GatedKernels:
+        """Compute or check the kernels of `rows`; `what` are the ``gating_features``."""
+        inputs, features = GateInput.learn(rows, what)
+        kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
+        transform = preparation(normalize, center=False)
+        stack = kernels.prepared(transform, rows.counts)
+        matrices = [np.ascontiguousarray(stack.kernel(j)) for j in range(stack.n_kernels)]
+        return cls(kernels, transform, matrices, inputs, features)
+
+    def learn(
+        self, learning: GateLearning, machines: Sequence[Machine], task: FitTask
+    ) -> LearntGates:
+        """Learn a gate for every machine, with a warning where that is not finished."""
+        learnt = learning.learn(self.matrices, self.features, machines, task)
+        learnt.warn()
+        return learnt
+
+    def attributes(
+        self,
+        rows: TrainingRows,
+        learnt: LearntGates,
+        dual: np.ndarray,
+        intercept: np.ndarray,
+    ) -> dict[str, Any]:
+        """What an estimator keeps of machines with coefficients `dual` of all training samples."""
+        vectors = SupportVectors.of(dual)
+        kept = vectors.kept
+        source = self.kernels.source.keep(kept)
+        expansion = GatedExpansion(
+            source,
+            self.transform.for_columns(kept),
+            self.inputs,
+            learnt.learning.gate,
+            [point.theta for point in learnt.points],
+            [point.outputs for point in learnt.points],
+            vectors.support,
+            kept,
+            vectors.coefficients,
+        )
+        return {
+            **rows.attributes,
+            **learnt.attributes,
+            **vectors.attributes(rows, source),
+            "kernel_names_": source.names,
+            "intercept_": intercept,
+            "_expansion": expansion,
+        }
+
+
+@dataclass(frozen=True)
+class GatedExpansion:
+    """``Σ_i coefficient_i Σ_p η_p(x) k_p(x, x_i) η_p(x_i)`` for new samples x.
+
+    Attributes
+    ----------
+    source : Source
+        Of the training samples x_i that are kept.
+    transform : Chain
+        The normalisation of kernels between new samples and these.
+    inputs : GateInput
+    gate : Gate
+    thetas : list of ndarray
+        Parameters of the gate of all outputs, or of a gate for each group of them.
+    training_gates : list of ndarray of shape (m, n_kernels)
+        η of the training samples, for every gate.
+    support, kept : ndarray of int
+        Positions of the support vectors, and of the samples that are kept, in training.
+    coefficients : ndarray of shape (n_kept, n_outputs)
+    """
+
+    source: Source
+    transform: Chain
+    inputs: GateInput
+    gate: Gate
+    thetas: list[np.ndarray]
+    training_gates: list[np.ndarray]
+    support: np.ndarray
+    kept: np.ndarray
+    coefficients: np.ndarray
+
+    def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
+        """η of the rows of X, for every gate, (n_rows, n_kernels)."""
+        return self._gates_at(self.source.read(estimator, X))
+
+    def outputs(
+        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The sum above, (n_rows, n_outputs).
+
+        Kernels are evaluated only where both gates are above the estimator's `gate_tol`.
+        """
+        coefficients = self.coefficients if coefficients is None else coefficients
+        data = self.source.read(estimator, X)
+        gates = self._gates_at(data)
+        outputs = np.zeros((len(gates[0]), coefficients.shape[1]))
+        width = coefficients.shape[1] // len(gates)
+        for group, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
+            ours = slice(group * width, (group + 1) * width)
+            for p in range(new.shape[1]):
+                columns = np.flatnonzero(old[:, p] > estimator.gate_tol)
+                rows = np.flatnonzero(new[:, p] > estimator.gate_tol)
+                gated = old[columns, p, None] * coefficients[columns, ours]
+                for part in _batches(rows, len(columns)):
+                    block = self._block(data, p, part, columns)
+                    outputs[part, ours] += new[part, p, None] * (block @ gated)
+        return outputs
+
+    def evaluations(self, estimator: Any, X: Any) -> Evaluations:
+        """How many kernel values that needs."""
+        gates = self.gate_outputs(estimator, X)
+        n_rows, n_kernels = gates[0].shape
+        computed = sum(
+            int((new > estimator.gate_tol).sum(axis=0) @ (old > estimator.gate_tol).sum(axis=0))
+            for new, old in zip(gates, self._gates_of_kept, strict=True)
+        )
+        return Evaluations(len(gates) * n_rows * n_kernels * len(self.kept), computed)
+
+    def region_summary(self, gate_tol: float) -> list[dict[str, Any]]:
+        """What each kernel does on the training samples, one dict per kernel (and gate)."""
+        rows = []
+        several = len(self.training_gates) > 1
+        for group, outputs in enumerate(self.training_gates):
+            active = outputs > gate_tol
+            largest = np.bincount(outputs.argmax(axis=1), minlength=outputs.shape[1])
+            for p, name in enumerate(self.source.names):
+                rows.append(
+                    {
+                        **({"gate": group} if several else {}),
+                        "kernel": name,
+                        "mean_gate": float(outputs[:, p].mean()),
+                        "n_active": int(active[:, p].sum()),
+                        "n_largest": int(largest[p]),
+                        "n_support": int(active[self.support, p].sum()),
+                    }
+                )
+        return rows
+
+    def _gates_at(self, data: Any) -> list[np.ndarray]:
+        features = self.inputs.transform(data)
+        return [self.gate.outputs(theta, features) for theta in self.thetas]
+
+    @property
+    def _gates_of_kept(self) -> list[np.ndarray]:
+        return [outputs[self.kept] for outputs in self.training_gates]
+
+    def _block(self, data: Any, p: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Kernel p between some rows of the data and some of the samples that are kept."""
+        stack = self.source.block(data, rows, [p], columns)
+        transform = self.transform.select(np.array([p])).for_columns(columns)
+        return transform.transform(stack).kernel(0)
+
+
+def _batches(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
+    """Rows in batches whose blocks fit into memory."""
+    if len(rows) and width:
+        for batch in gen_batches(len(rows), max(1, _BLOCK_ENTRIES // width)):
+            yield rows[batch]

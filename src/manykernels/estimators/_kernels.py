@@ -1,0 +1,159 @@
+"""Kernels of the training rows, and sums of kernels between new rows and these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from .._sklearn import num_samples
+from .._warnings import warn_caller
+from ..discriminant import LabelledKernels
+from ..kernels import KernelStack
+from ..kernels.streamed import StreamedKernels
+from ..kernels.transforms import Chain
+from ._inputs import Source
+from ._rows import TrainingRows
+
+# Entries of a test block held at once, over all kernels: 64 MiB.
+_BLOCK_ENTRIES = 2**23
+
+
+@dataclass(frozen=True)
+class TrainingKernels:
+    """Kernels of the training rows as they were computed or passed, and the source for new rows.
+
+    Attributes
+    ----------
+    stack : KernelStack or StreamedKernels
+    source : Source
+    shift_invariant : bool
+        Whether adding a constant to a kernel changes nothing for this estimator.
+    """
+
+    stack: Any
+    source: Source
+    shift_invariant: bool
+
+    @classmethod
+    def of(
+        cls,
+        rows: TrainingRows,
+        sample_weight: np.ndarray | None,
+        *,
+        shift_invariant: bool = True,
+        solver: Any = None,
+    ) -> TrainingKernels:
+        """Compute or check the kernels of `rows`; widths and scales are learnt with weights."""
+        stack, source = rows.data.compute(sample_weight, shift_invariant, solver)
+        return cls(stack, source, shift_invariant)
+
+    def labelled(self, rows: TrainingRows) -> LabelledKernels:
+        """The same with class labels."""
+        return LabelledKernels(self.stack, rows.labels, rows.classes, rows.weights, rows.counts)
+
+    def prepared(self, transform: Chain, sample_weight: np.ndarray | None) -> Any:
+        """What `transform`, fitted here, makes of them."""
+        stack = transform.fit_transform(self.stack, sample_weight=sample_weight)
+        self.warn_of_constants(transform)
+        return stack
+
+    def warn_of_constants(self, transform: Chain) -> None:
+        """Name the kernels that nothing can be learnt from, `transform` being fitted to them.
+
+        Only the fit that a user calls warns, not the fits of its folds. The text is the same in
+        every fold of a search, so that Python's filter shows it once.
+        """
+        stack = self.stack
+        if len(stack) < 2:
+            return
+        useless = stack.without_variance()
+        if not self.shift_invariant:
+            useless = useless[~stack.row_diag[useless].any(axis=1)]
+        # Normalisations by the variance make constant kernels zero for every estimator.
+        erased = transform.erased()
+        useless = np.union1d(useless, erased)
+        if not len(useless):
+            return
+        names = ", ".join(repr(stack.names[j]) for j in useless)
+        kind, way_out = "zero", ""
+        if self.shift_invariant or len(erased):
+            kind = "constant (or zero)"
+            way_out = " If the data behind them do vary, rounding hides it: centre them."
+        warn_caller(
+            f"Nothing can be learnt from kernels that are {kind} on training samples: {names}."
+            + way_out,
+            UserWarning,
+        )
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    """``Σ_j β_j K_j(x, x_i)`` for new samples x and training samples x_i.
+
+    Attributes
+    ----------
+    source : Source
+        Of the training samples that have coefficients.
+    transform : Chain
+        From kernels of the source to prepared kernels with a part in the sum.
+    inputs : ndarray of int
+        Positions of these kernels of the source.
+    weights : ndarray of shape (n_used,) or (n_outputs, n_used)
+        β of the prepared kernels, for all outputs or for each.
+    coefficients : ndarray of shape (n_samples, n_outputs)
+        Of the training samples in each output.
+    """
+
+    source: Source
+    transform: Chain
+    inputs: np.ndarray
+    weights: np.ndarray
+    coefficients: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        transform: Chain,
+        stack: KernelStack | StreamedKernels,
+        weights: np.ndarray,
+        coefficients: np.ndarray,
+        rows: np.ndarray | None = None,
+    ) -> KernelExpansion:
+        """Without the kernels whose part in the sum is a rounding error.
+
+        `stack` is what `transform` made of the training kernels, perhaps several of one. `rows`
+        are the training samples with coefficients, where some have none.
+        """
+        used = stack.contributing(weights if weights.ndim == 1 else weights.max(axis=0))
+        # Kernels without any variance give no scores, but the largest prior is a prediction.
+        used = used if len(used) else np.array([0])
+        inputs = transform.sources(used)
+        transform = transform.select(used)
+        if rows is not None:
+            source, transform = source.keep(rows), transform.for_columns(rows)
+        return cls(source, transform, inputs, weights[..., used], coefficients)
+
+    def outputs(
+        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+    ) -> np.ndarray:
+        """``Σ_j β_j K_j(X, training samples) @ coefficients``, (n_rows, n_outputs).
+
+        Other coefficients than those kept give other functions of the same kernels.
+        """
+        coefficients = self.coefficients if coefficients is None else coefficients
+        data = self.source.read(estimator, X)
+        n_rows = int(num_samples(data))
+        entries_per_row = self.weights.shape[-1] * self.source.n_samples
+        outputs = np.empty((n_rows, coefficients.shape[1]))
+        for rows in gen_batches(n_rows, max(1, _BLOCK_ENTRIES // entries_per_row)):
+            block = self.transform.transform(self.source.block(data, rows, self.inputs))
+            if self.weights.ndim == 1:
+                outputs[rows] = block.apply_combined(self.weights, coefficients)
+            else:
+                products = block.apply(coefficients)
+                outputs[rows] = np.einsum("kj,jrk->rk", self.weights, products)
+        return outputs

@@ -1,0 +1,234 @@
+"""Learning kernel weights: the domain, the solver, and what is said about the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._sklearn import Interval
+from .._warnings import warn_caller
+from ..domains import Domain, lp_domain
+from ..losses import Certificate, Loss, Outline
+from ..solvers import SOLVERS, Problem, Solution, Solver, refuse_unfit
+from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
+from ._base import estimator
+from ._progress import FitTask
+
+
+@estimator
+class WeightParameters:
+    """Parameters and attributes of estimators that learn one weight per kernel.
+
+    Parameters
+    ----------
+    p : float in [1, inf], default=2.0
+        Norm of the weights: 1 gives the fewest kernels, inf the plain sum.
+    solver : str or a solver object, default="newton"
+        "newton" is the one to use. Others, of the papers, are in :mod:`manykernels.solvers`, where
+        there are objects with options, too, such as ``SIP(eps=1e-4)``.
+    tol : float, default=1e-4
+        Relative duality gap at which the weights are good enough.
+    max_iter : int, optional
+        Most outer iterations; by default what the solver usually needs.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Learnt kernel weights, of the normalised kernels.
+    certificate_ : Certificate
+        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``, computed from the kernels and
+        the model after the last step; ``rel_rounding`` is the rounding error of the gap,
+        ``status`` and ``message`` say the same in words, and ``dual_point`` is the proof.
+    n_iter_ : int
+        Outer iterations.
+    n_inner_solves_ : int
+        How often the problem of given weights was solved, the unit of cost: a factorisation of a
+        matrix of all training rows for the square loss, else a support vector machine.
+    solver_ : str
+    history_ : dict of list
+        ``objective``, ``rel_gap`` and ``n_inner_solves`` at each iteration.
+    """
+
+    p: float = 2.0
+    solver: Any = DEFAULT_SOLVER
+    max_iter: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "p": [Interval(Real, 1, None, closed="both")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+
+@dataclass(frozen=True)
+class WeightLearning:
+    """How an estimator learns kernel weights.
+
+    Attributes
+    ----------
+    estimator : str
+        Its name, for messages.
+    domain : Domain
+    solver : object with a method ``solve``
+    tol : float
+    max_iter : int
+    """
+
+    estimator: str
+    domain: Domain
+    solver: Any
+    tol: float
+    max_iter: int
+
+    @classmethod
+    def of(cls, estimator: Any) -> WeightLearning:
+        """From the parameters p, solver, tol and max_iter."""
+        return cls.at(estimator, estimator.p, estimator.solver, estimator.max_iter)
+
+    @classmethod
+    def at(
+        cls, estimator: Any, p: float, solver: Any = DEFAULT_SOLVER, max_iter: int | None = None
+    ) -> WeightLearning:
+        """With the norm p, to the accuracy `tol` of an estimator."""
+        chosen = _as_solver(solver)
+        if max_iter is None:
+            max_iter = getattr(chosen, "default_max_iter", 50)
+        return cls(type(estimator).__name__, lp_domain(p), chosen, estimator.tol, max_iter)
+
+    def refuse_unfit(self, outline: Outline) -> None:
+        """Raise if the solver does not take such a loss, before kernels are computed."""
+        if isinstance(self.solver, Solver):
+            refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
+
+    def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
+        """As :meth:`solve`, with a warning where the relative gap `tol` was not reached."""
+        learnt = self.solve(losses, names, task)
+        learnt.warn_unless_converged()
+        return learnt
+
+    def solve(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
+        """Solve for the weights of kernels with these names, one loss after the other."""
+        solutions = []
+        for loss in losses:
+            solution = self.solver.solve(
+                loss, self.domain, tol=self.tol, max_iter=self.max_iter, observer=task
+            )
+            refuse_indefinite(solution, self.domain, loss, names)
+            solutions.append(solution)
+        return Learnt(
+            self, names, list(losses), solutions, joined(solutions, self.tol), task.stopped
+        )
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Solutions of independent losses, and what is to be said about them together."""
+
+    learning: WeightLearning
+    names: list[str]
+    losses: list[Any]
+    solutions: list[Solution]
+    certificate: Certificate
+    stopped: bool
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Kernel weights, (n_losses, n_kernels)."""
+        pairs = zip(self.losses, self.solutions, strict=True)
+        return np.array([loss.kernel_weights(solution.weights) for loss, solution in pairs])
+
+    def with_rounding(self, rounding: float) -> Learnt:
+        """The same with so much more rounding error in its certificate."""
+        certificate = self.certificate
+        more = replace(certificate, rounding=certificate.rounding + rounding)
+        return replace(self, certificate=more)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What an estimator keeps for its users."""
+        solver = self.learning.solver
+        steps = [step for solution in self.solutions for step in solution.history]
+        # Inner solves count on from one loss to the next.
+        ends = np.cumsum([0, *(solution.n_inner_solves for solution in self.solutions)])
+        pairs = list(zip(ends[:-1].tolist(), self.solutions, strict=True))
+        history: dict[str, list[Any]] = {
+            "objective": [step.certificate.primal for step in steps],
+            "rel_gap": [step.certificate.rel_gap for step in steps],
+            "n_inner_solves": [
+                before + step.n_inner_solves for before, one in pairs for step in one.history
+            ],
+        }
+        if len(self.solutions) > 1:
+            history["machine"] = [k for k, (_, one) in enumerate(pairs) for _ in one.history]
+        weights = self.weights
+        return {
+            "kernel_names_": self.names,
+            "weights_": weights if len(weights) > 1 else weights[0],
+            "certificate_": self.certificate,
+            "n_iter_": sum(solution.n_iter for solution in self.solutions),
+            "n_inner_solves_": int(ends[-1]),
+            "solver_": getattr(solver, "name", type(solver).__name__.lower()),
+            "history_": history,
+        }
+
+    def warn_unless_converged(self) -> None:
+        """Warn where the relative gap `tol` was not reached, and say what would help."""
+        certificate, learning = self.certificate, self.learning
+        if certificate.converged:
+            return
+        if certificate.status != "stopped":
+            message = f"{learning.estimator} is {certificate.status}. {certificate.message}"
+        else:
+            remarks = "; ".join(filter(None, (one.status for one in self.solutions)))
+            message = (
+                f"{learning.estimator} stopped at relative gap {certificate.rel_gap:.2e} > "
+                f"tol={learning.tol:g}{f' ({remarks})' if remarks else ''}; the weights are at "
+                f"most that far from optimal. {self._way_out()}"
+            )
+        warn_caller(message, ConvergenceWarning)
+
+    def _way_out(self) -> str:
+        """Why the solver ended where it did, and what would take it further."""
+        if self.stopped:
+            return "A callback asked for it."
+        limit, solver = self.learning.max_iter, self.learning.solver
+        steps = [step.iteration for solution in self.solutions for step in solution.history]
+        if max(steps, default=0) >= limit:
+            cause, way = f"max_iter={limit} was reached", "raise max_iter or tol"
+        else:
+            cause, way = "No more progress was made, tol is less than can be had", "raise tol"
+        if not isinstance(solver, SOLVERS[DEFAULT_SOLVER]):
+            way += f", or use solver={DEFAULT_SOLVER!r}"
+        return f"{cause}: {way}."
+
+
+def joined(solutions: Sequence[Solution], tol: float) -> Certificate:
+    """Certificate of the sum of independent problems: the sums of their bounds."""
+    parts = [solution.certificate for solution in solutions]
+    if len(parts) == 1:
+        return parts[0]
+    primal, dual = sum(part.primal for part in parts), sum(part.dual for part in parts)
+    points = [part.dual_point for part in parts if part.dual_point is not None]
+    return Certificate(
+        primal,
+        dual,
+        primal - dual,
+        tol,
+        sum(part.rounding for part in parts),
+        np.hstack(points) if len(points) == len(parts) else None,
+    )
+
+
+def _as_solver(given: Any) -> Any:
+    if isinstance(given, str) and given in SOLVERS:
+        return SOLVERS[given]()
+    if isinstance(given, type) or not hasattr(given, "solve"):
+        raise ValueError(
+            f"solver must be one of {sorted(SOLVERS)} or an object with a method solve, "
+            f"got {given!r}."
+        )
+    return given

@@ -1,0 +1,76 @@
+"""Kernels with the identity before them: its weight is the regularisation, learnt with the others.
+
+In ``λI + Σ_j θ_j K_j`` the identity stands like any other kernel (Ye 2008, section 4; SM2_C of
+Lanckriet et al. 2004), so that λ can be its weight.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from .._rounding import EPS
+from .base import Array, KernelOperator
+
+
+class WithIdentity:
+    """Kernels with ``unit · I`` before them.
+
+    Parameters
+    ----------
+    kernels : KernelOperator
+    unit : float
+        Scale of the identity, as the other kernels are scaled by a normalisation: 1/m where they
+        have unit trace.
+    sample_weight : ndarray of shape (m,), optional
+        A sample of weight w counts like the mean of w observations, each with noise λ: its own
+        diagonal entry is ``unit/w``.
+    """
+
+    def __init__(
+        self, kernels: KernelOperator, unit: float, sample_weight: Array | None = None
+    ) -> None:
+        self.kernels = kernels
+        self.unit = unit
+        ones = np.ones(kernels.shape[0])
+        self.diagonal = unit * (ones if sample_weight is None else 1.0 / sample_weight)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        n_rows, n_columns, n_kernels = self.kernels.shape
+        return n_rows, n_columns, n_kernels + 1
+
+    def combine(self, weights: Array, out: Array | None = None) -> Array:
+        total = self.kernels.combine(weights[1:], out=out)
+        total.reshape(-1)[:: len(total) + 1] += weights[0] * self.diagonal
+        return total
+
+    def combine_all(self, weights: Array, outs: list[Array]) -> None:
+        for row, out in zip(weights, outs, strict=True):
+            self.combine(row, out)
+
+    def apply(self, columns: Array, out: Array | None = None) -> Array:
+        n_rows, _, n_kernels = self.shape
+        products = np.empty((n_kernels, columns.shape[1], n_rows)) if out is None else out.mT
+        products[0] = (self.diagonal[:, None] * columns).T
+        products[1:] = self.kernels.apply(columns).mT
+        return products.mT
+
+    def form_errors(self, left: Array, right: Array) -> Array:
+        own = EPS * np.sum(self.diagonal[:, None] * np.abs(left * right))
+        return np.concatenate([[own], self.kernels.form_errors(left, right)])
+
+    def kernel(self, which: int) -> Array:
+        return np.diag(self.diagonal) if which == 0 else self.kernels.kernel(which - 1)
+
+    def select(self, kernels: Any) -> Self:
+        if kernels[0] != 0:
+            raise ValueError("The identity stays among the kernels, before all others.")
+        part = copy(self)
+        part.kernels = self.kernels.select(kernels[1:] - 1)
+        return part
+
+    def __getitem__(self, key: Any) -> Self:
+        raise TypeError("Kernels with the identity among them are not cut into parts.")

@@ -1,0 +1,124 @@
+"""Large arrays that the evaluations of a loss use one after the other.
+
+An evaluation needs an m × m matrix (K_β, or the Cholesky factor of a system) and the products of
+every kernel with its solution. To allocate them anew at each point would cost about as much
+memory traffic as a pass over a kernel, so a loss has one :class:`Workspace`. It belongs to one
+evaluation at a time, which has a :class:`Lease`. Taking a new lease ends the one before: that
+evaluation is then `released`, and computes the arrays again if it is asked for derivatives.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from .base import Array, KernelOperator
+
+
+class Lease:
+    """The right to the contents of a workspace; :attr:`ended` once they are overwritten."""
+
+    ended = False
+
+
+class Workspace:
+    """An m × m matrix and the products of kernels, in use by one evaluation at a time.
+
+    Parameters
+    ----------
+    n_rows : int
+        m.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (m, m)
+        Allocated when it is first used: solvers that work by columns never do.
+    products : ndarray of shape (n_kernels, m, n_outputs) or None
+        As :meth:`multiply` has left them.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
+        self._lease = Lease()
+        self.products: Array | None = None
+
+    @cached_property
+    def matrix(self) -> Array:
+        return np.empty((self._n_rows, self._n_rows))
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of `matrix`, as a view that can be written to."""
+        return self.matrix.reshape(-1)[:: self._n_rows + 1]
+
+    def lend(self) -> Lease:
+        """End the current lease and begin another; to be called before anything is overwritten."""
+        self._lease.ended = True
+        self._lease = Lease()
+        return self._lease
+
+    def multiply(self, kernels: KernelOperator, columns: Array, roots: Array | None) -> None:
+        """``S K_j S @ columns`` of every kernel into `products`, `roots` (m, 1) being diag S."""
+        weighted = columns if roots is None else columns * roots
+        self.products = kernels.apply(weighted, out=self.products)
+        if roots is not None:
+            self.products *= roots
+
+    @property
+    def flat_products(self) -> Array:
+        """`products` with one row per kernel, output after output."""
+        assert self.products is not None, "multiply comes first"
+        return self.products.transpose(0, 2, 1).reshape(len(self.products), -1)
+
+    def cholesky(self) -> bool:
+        """Replace A in `matrix` by R with A = RᵀR; False if A is not positive definite.
+
+        R is the upper triangle of ``matrix.T``. The transpose of a C-ordered symmetric matrix is
+        the same matrix in the order of LAPACK, so nothing is copied.
+        """
+        _, failed = linalg.lapack.dpotrf(self.matrix.T, lower=0, clean=0, overwrite_a=1)
+        return not failed
+
+    def solve(self, right: Array) -> Array:
+        """``A⁻¹ @ right``, with R in place."""
+        solution: Array = linalg.lapack.dpotrs(self.matrix.T, right, lower=0)[0]
+        return solution
+
+    def half_solve(self, right: Array, *, transposed: bool = True) -> Array:
+        """``R⁻ᵀ @ right``, or ``R⁻¹ @ right``, with R in place."""
+        solution: Array = linalg.lapack.dtrtrs(
+            self.matrix.T, right, lower=0, trans=int(transposed)
+        )[0]
+        return solution
+
+
+class WorkspaceEvaluation(ABC):
+    """Base of evaluations whose derivatives are computed from the workspace of their loss."""
+
+    _lease: Lease | None
+
+    @property
+    def released(self) -> bool:
+        """Whether the arrays behind derivatives have been overwritten since the evaluation.
+
+        They are then computed again when derivatives are asked for, at the cost of the inner
+        factorisation.
+        """
+        return self._lease is None or self._lease.ended
+
+    def release(self) -> None:
+        """Give the workspace up; to be called before its contents are overwritten."""
+        if self._lease is not None:
+            self._lease.ended = True
+
+    def restore(self) -> None:
+        """Compute the arrays of this point again if they were released."""
+        if self.released:
+            self._lease = self._refill()
+
+    @abstractmethod
+    def _refill(self) -> Lease:
+        """Take the workspace and compute the arrays of this point again."""
