@@ -12,12 +12,12 @@ import manykernels
 ROOT = Path(manykernels.__file__).parent
 # Each room may import from itself and from the rooms before it.
 ORDER = [
+    "_rounding",
     "_blas",
     "_compiled",
     "_files",
     "_folds",
     "_memory",
-    "_rounding",
     "_sklearn",
     "_warnings",
     "metrics",
