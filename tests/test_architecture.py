@@ -12,6 +12,7 @@ import manykernels
 ROOT = Path(manykernels.__file__).parent
 # Each room may import from itself and from the rooms before it.
 ORDER = [
+    "_rounding",
     "_blas",
     "_compiled",
     "_files",
@@ -26,7 +27,8 @@ ORDER = [
     "solvers",
     "kernels",
 ]
-ORDER += ["gating", "estimators", "baselines", "model_selection", "report"]
+ORDER += ["discriminant", "denoising", "gating", "estimators", "baselines"]
+ORDER += ["model_selection", "report"]
 PURE = {"domains", "smo", "losses", "solvers", "_blas", "_compiled"}
 MAX_LINES = 420
 
