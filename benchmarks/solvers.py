@@ -38,9 +38,11 @@ from manykernels.discriminant import fisher_targets
 from manykernels.domains import Domain, lp_domain
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import SquareLoss
-from manykernels.solvers import SIP, SOLVERS, Progress, Solution, Solver, certify, sip
+from manykernels.solvers import SIP, SOLVERS, Progress, Solution, Solver, certify
 from manykernels.solvers import Problem as Task
 from manykernels.solvers.base import complaint
+from manykernels.solvers.certificate import NO_BOUND
+from manykernels.solvers.cuts import Cuts
 
 NORMS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0]
 QUICK_NORMS = [1.0, 2.0]
@@ -90,7 +92,7 @@ class PlainSIP:
     name = "sip, weights alone"
 
     def solve(self, loss: SquareLoss, domain: Domain, **options: Any) -> Solution:
-        with mock.patch.object(sip.Cuts, "proof", return_value=None):
+        with mock.patch.object(Cuts, "bound", return_value=NO_BOUND):
             return SIP(eps=1e-12).solve(loss, domain, **options)
 
 
@@ -241,7 +243,7 @@ def report(results: list[Result], budget: float = BUDGET) -> str:
         environment(),
         "## Cutting planes against Newton steps",
         "The mixture of all cuts proves more than the weights of the last one, see "
-        "`manykernels.solvers.sip`; both ways to know the gap are shown.",
+        "`manykernels.solvers.papers.sip`; both ways to know the gap are shown.",
         "\n".join(f"- {comparison(result, slow)}" for result in results for slow in SLOW),
     ]
     for result in results:

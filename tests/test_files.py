@@ -226,11 +226,17 @@ def test_a_stack_whose_file_is_gone_takes_its_values_along(tmp_path):
     # joblib would have another process open a mapped array by the name of its file.
     path = tmp_path / "stack.npy"
     first = UNION(X, memmap=path)
-    assert isinstance(first.__getstate__()["data"], np.memmap)
+    assert isinstance(pickled_values(first), np.memmap)
     UNION(OTHER, memmap=path)
-    state = first.__getstate__()
-    assert not isinstance(state["data"], np.memmap)
-    assert_array_equal(state["data"], UNION(X).data)
+    for stack in (first, first.with_samples(range(len(X)))):
+        values = pickled_values(stack)
+        assert not isinstance(values, np.memmap)
+        assert_array_equal(values, UNION(X).data)
+
+
+def pickled_values(stack):
+    _, (values,) = stack._stored.__reduce__()
+    return values
 
 
 def test_saving_copies_no_stack_into_memory(tmp_path, monkeypatch):

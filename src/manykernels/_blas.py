@@ -1,8 +1,8 @@
 """Matrix products by SciPy's BLAS, for C-ordered arrays.
 
-The factorisations of the losses run in SciPy's BLAS. NumPy brings another copy of the library
-with a thread pool of its own, and on few cores the two pools fight whenever they alternate:
-products in the same loop as a factorisation come from here.
+NumPy and SciPy bring two copies of the library, each with its own pool of threads, which wait
+actively for a while after each call. On few cores they slow each other down whenever calls
+alternate. The factorisations of the losses run in SciPy's, so products in the same loop do too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 Array = NDArray[np.float64]
-# Entries converted at once: 2 MiB, about a second-level cache.
+# Entries converted to double precision at once: 2 MiB, the size of a second-level cache.
 _BLOCK_ENTRIES = 2**18
 
 
 def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
     """``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
 
-    The transpose of a C-ordered matrix is Fortran-ordered, so nothing is copied. A matrix
-    product comes back Fortran-ordered.
+    Nothing is copied: the transpose of a C-ordered matrix is Fortran-ordered, as BLAS wants it. A
+    product of matrices is Fortran-ordered.
     """
     if right.ndim == 1:
         product: Array = blas.dgemv(scale, left.T, right, trans=1)
@@ -36,8 +36,8 @@ def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
 def product(left: NDArray[np.floating[Any]], right: Array) -> Array:
     """``left @ right`` for matrices, Fortran-ordered, where `left` may be in single precision.
 
-    It is then converted in blocks of rows: never all of it at once, and sums are those of double
-    precision.
+    Single precision is converted in blocks of rows, so that sums are those of double precision
+    without a copy of all of `left`.
     """
     if left.dtype == np.float64:
         return matmul(cast(Array, left), right)
@@ -55,6 +55,6 @@ def add_scaled(target: Array, source: Array, scale: float) -> None:
 
 
 def weighted_sums(weights: Array, rows: Array) -> Array:
-    """``weights @ rows`` for many long C-ordered rows, one sum per row of `weights`."""
+    """``weights @ rows`` for C-ordered matrices: one sum of `rows` for each row of `weights`."""
     sums: Array = blas.dgemm(1.0, rows.T, weights.T).T
     return sums

@@ -1,4 +1,4 @@
-"""Compilation by numba, with a cache on disk where there is a place for one."""
+"""Compilation by numba, with a cache on disk wherever one can be written."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Decorator: ``numba.njit(**options)``, with compiled code kept for the next process.
+    """Decorator: ``numba.njit(**options)``, with the compiled code cached for other processes.
 
-    ``njit(cache=True)`` raises where no directory can be written: neither ``NUMBA_CACHE_DIR``,
-    nor ``__pycache__`` beside the source, nor a directory of the user. Here the function is then
-    compiled anew in every process, which takes some seconds.
+    ``njit(cache=True)`` raises if no cache directory can be written: neither ``NUMBA_CACHE_DIR``,
+    nor ``__pycache__`` beside the source, nor one of the user. This decorator then lets every
+    process compile the function again, which takes some seconds.
     """
 
     def decorate(function: Function) -> Function:
         dispatcher: Any = njit(**options)(function)
         # RuntimeError: numba finds no directory. OSError: the source cannot be read.
         with suppress(RuntimeError, OSError):
-            # What njit(cache=True) does, with a cache that may fail later.
-            dispatcher._cache = _CacheThatMayFail(function)
+            # As njit(cache=True) does, but with another class of cache.
+            dispatcher._cache = _OptionalCache(function)
         compiled_function: Function = dispatcher
         return compiled_function
 
     return decorate
 
 
-class _CacheThatMayFail(FunctionCache):  # type: ignore[misc]
-    """A cache that is given up when a file cannot be read or written.
+class _OptionalCache(FunctionCache):  # type: ignore[misc]
+    """A cache that is disabled, and the function compiled, if a file cannot be read or written.
 
-    Damaged files raise whatever pickle makes of them. Nothing is lost: the function is compiled.
+    Any exception will do: pickle raises many kinds of them on damaged files.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -1,12 +1,12 @@
 """Files that are either written whole or left as they were.
 
 Everything this package writes goes through :func:`replacing`: into a temporary file beside the
-target, which takes the target's place in one step once all of it is there. A full disk, a limit
-on file sizes or Ctrl-C then costs the new file, never the old one. Whoever still maps the old
-file keeps it: its contents live on until the last mapping is gone.
+target, which replaces the target in one step once it is complete. A full disk, a limit on file
+sizes or Ctrl-C then costs the new file, never the old one. Arrays mapped from the old file stay
+valid: its contents are kept until the last mapping is gone.
 
-Space is reserved before a file is mapped. Writing to a mapping on a full disk is no error that a
-program could catch, it is killed by a signal.
+Space is reserved before a file is mapped: writing to a mapping on a full disk raises no exception
+but kills the process by a signal.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import IO, Any
 
 import numpy as np
 
-_GIB = 2**30
+GIB = 2**30
+# Bytes written at once to reserve space: far more than a disk block, and little memory.
 _CHUNK = 2**22
-# What posix_fallocate answers on file systems that cannot reserve space.
+# Errors of posix_fallocate on file systems that cannot reserve space.
 _CANNOT_RESERVE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENODEV}
 
 
@@ -50,7 +51,7 @@ def replacing(path: str | Path, n_bytes: int) -> Iterator[IO[bytes]]:
             os.chmod(part, target.stat().st_mode & 0o7777)
         os.replace(part, target)
     except BaseException:
-        # Whatever hinders it, what was raised first is what matters.
+        # The first exception matters, not one of removing the file.
         with contextlib.suppress(OSError):
             part.unlink()
         raise
@@ -60,12 +61,12 @@ def _created(part: Path, path: str | Path) -> IO[bytes]:
     try:
         return open(part, "xb+")
     except OSError as error:
-        # Nobody knows the temporary file: name the one that was asked for.
+        # The user knows nothing of the temporary file: name the one that was asked for.
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
 
 
 def _reserve(file: IO[bytes], n_bytes: int, path: str | Path) -> None:
-    """Have the disk set `n_bytes` aside for `file`, or say that it cannot."""
+    """Reserve `n_bytes` for `file`, or raise an OSError that says how much was asked for."""
     try:
         if not _allocated(file, n_bytes):
             zeros = bytes(min(n_bytes, _CHUNK))
@@ -76,7 +77,7 @@ def _reserve(file: IO[bytes], n_bytes: int, path: str | Path) -> None:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"{n_bytes / _GIB:.3g} GiB cannot be written ({os.strerror(error.errno or 0)}); "
+            f"{n_bytes / GIB:.3g} GiB cannot be written ({os.strerror(error.errno or 0)}); "
             "what was there is unchanged",
             str(path),
         ) from error
@@ -108,7 +109,10 @@ def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
 
 
 def file_identity(array: Any) -> tuple[int, int] | None:
-    """Which file stands where `array` was mapped from; None if it is in memory or gone."""
+    """Device and inode of the file at the path that `array` was mapped from.
+
+    None if the array is in memory, or if there is no such file any more.
+    """
     name = getattr(array, "filename", None)
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""Memory asked for before it is taken: a stack that cannot fit is refused with a way out."""
+"""Memory is checked before it is allocated: a stack too large is refused with a way out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._files import npy_header, replacing
-
-_GIB = 2**30
+from ._files import GIB, npy_header, replacing
 
 
 def available_memory() -> int | None:
@@ -24,7 +22,7 @@ def available_memory() -> int | None:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 candidates.append(int(line.split()[1]) * 1024)
-        # Inside a container the limit of the control group is the one that kills.
+        # Inside a container, the limit of the control group.
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         if limit != "max":
             used = int(Path("/sys/fs/cgroup/memory.current").read_text())
@@ -42,13 +40,13 @@ def available_memory() -> int | None:
 def require_memory(
     shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
 ) -> None:
-    """Raise MemoryError, naming the size and the way out, if `shape` cannot be held."""
+    """Raise MemoryError, with the size and a way out, if `shape` does not fit into memory."""
     needed = np.dtype(dtype).itemsize * prod(int(size) for size in shape)
     available = available_memory()
     if available is not None and needed > available:
         raise MemoryError(
-            f"{what} of shape {tuple(shape)} needs {needed / _GIB:.1f} GiB, but "
-            f"{available / _GIB:.1f} GiB are available. Use fewer rows or kernels, or keep the "
+            f"{what} of shape {tuple(shape)} needs {needed / GIB:.1f} GiB, but "
+            f"{available / GIB:.1f} GiB are available. Use fewer rows or kernels, or keep the "
             'stack on disk: union(X, memmap="stack.npy").'
         )
 
@@ -61,7 +59,7 @@ def allocate(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 
 @dataclass
 class Storage:
-    """Holds the array of :func:`storage`."""
+    """What :func:`storage` yields: ``data`` is replaced when its block ends."""
 
     data: np.ndarray
 
@@ -72,8 +70,8 @@ def storage(
 ) -> Iterator[Storage]:
     """An array to fill inside the block, in memory or in the .npy file `memmap`.
 
-    The file takes its place when the block ends, and ``data`` is then mapped from there,
-    read-only. If anything is raised inside, what stood there before is untouched.
+    The file replaces an old one when the block ends, and ``data`` is then mapped from it,
+    read-only. If anything is raised inside, an old file is left as it was.
     """
     if memmap is None:
         yield Storage(allocate(shape, dtype))

@@ -5,6 +5,7 @@ scikit-learn may move these between releases; then this file changes and no othe
 
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._indexing import _get_column_indices as get_column_indices
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_n_threads
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
@@ -21,5 +22,6 @@ __all__ = [
     "check_y",
     "get_column_indices",
     "num_samples",
+    "openmp_n_threads",
     "safe_indexing",
 ]

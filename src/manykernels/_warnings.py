@@ -1,18 +1,18 @@
-"""Warnings that point at the line of the user's code they are about."""
+"""Warnings that point at the user's line of code."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 
-# Frames of these packages lie between a user's call and the place that finds something to say.
+# Packages whose frames may lie between the user's call and the warning.
 _BETWEEN = {"manykernels", "sklearn", "joblib"}
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn where this package was called, however many calls deep this is.
+    """Warn at the line that called this package, however many calls there are in between.
 
-    ``warnings.warn`` has ``skip_file_prefixes`` for it from Python 3.12 on.
+    From Python 3.12 on this is ``warnings.warn(..., skip_file_prefixes=...)``.
     """
     # Level 1 is this function, level 2 the one that calls it.
     level, frame = 1, sys._getframe(0)

@@ -45,7 +45,7 @@ def test_values_that_are_not_finite_are_located(value, shown, gram):
 
 
 def test_values_far_down_are_located(monkeypatch):
-    monkeypatch.setattr(checks, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(checks, "TILE_ROWS", 3)
     broken = np.eye(SMALL)
     broken[7, 1] = np.nan
     with pytest.raises(ValueError, match="row 7, column 1"):
@@ -65,7 +65,7 @@ def test_diagonals_that_are_not_finite_are_located(which):
 
 @pytest.mark.parametrize("block_rows", [3, 256])
 def test_asymmetry_is_located(monkeypatch, block_rows):
-    monkeypatch.setattr(checks, "_BLOCK_ROWS", block_rows)
+    monkeypatch.setattr(checks, "TILE_ROWS", block_rows)
     broken = 10 * np.eye(SMALL)
     broken[6, 1] = 0.5
     message = (
@@ -80,9 +80,9 @@ def test_asymmetry_is_located(monkeypatch, block_rows):
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 def test_asymmetry_is_relative_to_the_largest_entry(size):
     slightly = np.eye(SMALL)
-    slightly[0, 1] = 0.9 * checks.SYMMETRY_TOLERANCE
+    slightly[0, 1] = 0.9 * checks.SAME_ENTRY
     assert check_stack(unchecked(size * slightly)).checked
-    slightly[0, 1] = 1.1 * checks.SYMMETRY_TOLERANCE
+    slightly[0, 1] = 1.1 * checks.SAME_ENTRY
     with pytest.raises(ValueError, match="not symmetric"):
         check_stack(unchecked(size * slightly))
 

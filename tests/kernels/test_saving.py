@@ -177,8 +177,8 @@ def test_what_is_definite_once_centred_keeps_that_mark(path):
     check_stack(conditionally, centered=True).save(path)
     stack = KernelStack.load(path)
     assert stack.checked
-    assert not stack._bounded
-    assert stack._bounded_if_centered
+    assert not stack.guarantees.psd
+    assert stack.guarantees.psd_if_centered
 
 
 def test_a_diagonal_has_to_be_that_of_the_kernel(saved):

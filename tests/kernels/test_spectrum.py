@@ -142,7 +142,7 @@ def test_steps_cost_no_more_on_fewer_rows():
 
 @pytest.mark.parametrize("block_rows", [3, 256])
 def test_what_is_nearly_symmetric_becomes_so(monkeypatch, block_rows):
-    monkeypatch.setattr(checks, "_BLOCK_ROWS", block_rows)
+    monkeypatch.setattr(checks, "TILE_ROWS", block_rows)
     given = np.stack([np.eye(8) + 1.0, np.eye(8)])
     given[1, 6, 1] = 0.9e-8
     before = given.copy()

@@ -70,10 +70,10 @@ def any_stack(request, plain):
 def dense(stack):
     """The kernels as an array (n_kernels, rows, cols), each by the formula (*) of the module."""
     values = stack.data * stack._scale[:, None, None]
-    if stack._row_factor is not None:
-        values = values * stack._row_factor[:, :, None] * stack._col_factor[:, None, :]
-    if stack._row_offset is not None:
-        values = values - stack._row_offset[:, :, None] - stack._col_offset[:, None, :]
+    if stack._rows.factor is not None:
+        values = values * stack._rows.factor[:, :, None] * stack._cols.factor[:, None, :]
+    if stack._rows.offset is not None:
+        values = values - stack._rows.offset[:, :, None] - stack._cols.offset[:, None, :]
     return values
 
 
@@ -437,7 +437,7 @@ def test_block_size_changes_nothing_but_rounding(any_stack, monkeypatch, entries
         return any_stack.combine([1, 0.5, 2]), any_stack.materialized().data, alignment
 
     whole = everything()
-    monkeypatch.setattr("manykernels.kernels._arithmetic._BLOCK_ENTRIES", entries)
+    monkeypatch.setattr("manykernels.kernels._stored._BLOCK_ENTRIES", entries)
     assert len(list(any_stack._row_blocks())) > 1
     for in_blocks, at_once in zip(everything(), whole, strict=True):
         assert_allclose(in_blocks, at_once, rtol=1e-13, atol=1e-14)

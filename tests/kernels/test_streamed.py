@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.gaussian_process import kernels as gaussian_process
@@ -10,9 +11,7 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from manykernels import KernelUnion, rbf_grid
 from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, streamed
 from manykernels.kernels.streamed import PanelCache, StreamedKernels
-from manykernels.kernels.transforms import Spherical, preparation
-
-NORMALIZATIONS = ["multiplicative", "spherical", "trace", None]
+from manykernels.kernels.transforms import NORMALIZATIONS, Spherical, preparation
 
 
 @pytest.fixture(name="X")
@@ -38,7 +37,7 @@ def same(one, other):
 
 @pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+@pytest.mark.parametrize("normalize", [*NORMALIZATIONS, None])
 def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.5, 2.0, 70) if weighted else None
@@ -68,6 +67,13 @@ def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     np.testing.assert_array_equal(lazy.contributing(weights), stack.contributing(weights))
     fresh = np.random.default_rng(2).standard_normal((5, 4))
     same(*(chain.transform(union(fresh, X)).combine(weights) for chain in chains))
+
+
+def test_a_part_has_the_names_of_its_rows(X):
+    table = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))])
+    part = StreamedKernels(rbf_grid([1]).fit(table), table)[np.ix_([2, 0], [1])]
+    assert list(part.row_samples) == ["row 2", "row 0"]
+    assert list(part.col_samples) == ["row 1"]
 
 
 def test_products_go_where_they_are_told(X, union):
@@ -121,7 +127,7 @@ def test_threads_are_as_many_as_processors(X, union, monkeypatch):
     monkeypatch.setattr(streamed, "_TILE_ENTRIES", 300)
     results = []
     for n_threads in (1, 3):
-        monkeypatch.setattr(streamed.joblib, "cpu_count", lambda n=n_threads: n)
+        monkeypatch.setattr(streamed, "openmp_n_threads", lambda n=n_threads, **_: n)
         results.append(StreamedKernels(union, X).apply(np.ones((70, 1))))
     np.testing.assert_array_equal(*results)
 

@@ -1,5 +1,7 @@
 """Centring and normalisations: formulas, training constants only, weights as repetitions."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from manykernels.kernels import Center, KernelStack, Multiplicative, Spherical, UnitTrace
-from manykernels.kernels.transforms import Chain, preparation
+from manykernels.kernels.transforms import NORMALIZATIONS, Chain, preparation
+from tests.kernels.linear_stacks import stack_of, values
 
 N_TRAIN, N_TEST = 8, 5
 TRANSFORMS = {
@@ -17,9 +20,7 @@ TRANSFORMS = {
     "unit-trace": UnitTrace,
     "multiplicative": Multiplicative,
     "prepare-none": lambda: preparation(None),
-    "prepare-spherical": lambda: preparation("spherical"),
-    "prepare-trace": lambda: preparation("trace"),
-    "prepare-multiplicative": lambda: preparation("multiplicative"),
+    **{f"prepare-{name}": partial(preparation, name) for name in NORMALIZATIONS},
     "all": lambda: Chain([Spherical(), Center(), UnitTrace()]),
     "spherical-last": lambda: Chain([Center(), Spherical()]),
 }
@@ -30,18 +31,6 @@ def features(n_kernels=3, n_rows=N_TRAIN + N_TEST, seed=0):
     rng = np.random.default_rng(seed)
     sizes = 10.0 ** rng.integers(-2, 3, size=(n_kernels, 1, 1))
     return sizes * (rng.normal(size=(n_kernels, n_rows, 3)) + rng.normal(size=(n_kernels, 1, 3)))
-
-
-def stack_of(F, G=None):
-    """Linear kernels between features (n_kernels, rows, dims)."""
-    if G is None:
-        return KernelStack.from_arrays(F @ F.mT)
-    diagonals = {"row_diag": (F**2).sum(axis=2), "col_diag": (G**2).sum(axis=2)}
-    return KernelStack.from_arrays(F @ G.mT, gram=False, **diagonals)
-
-
-def values(stack):
-    return np.moveaxis(np.asarray(stack), -1, 0)
 
 
 def close(left, right):

@@ -24,11 +24,6 @@ from manykernels.kernels import (
 )
 
 
-@pytest.fixture(name="X")
-def table():
-    return np.random.default_rng(0).gamma(1.0, size=(10, 4))
-
-
 @pytest.fixture
 def union():
     return KernelUnion(
@@ -41,6 +36,11 @@ def union():
             ("matern", Matern()),
         ]
     )
+
+
+@pytest.fixture(name="X")
+def table():
+    return np.random.default_rng(0).gamma(1.0, size=(10, 4))
 
 
 # -- evaluation ------------------------------------------------------------------------------

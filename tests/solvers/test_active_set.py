@@ -17,7 +17,7 @@ M, N = 30, 400
 
 
 def gaussians(n=N, m=M, seed=0):
-    """Of three columns out of twenty, of many widths: the signs depend on the first two."""
+    """Gaussian kernels of three columns out of twenty; the signs depend on the first two."""
     X = np.random.default_rng(seed).standard_normal((m, 4))
     rng = np.random.default_rng(seed + 100)
     X = np.hstack([X, rng.standard_normal((m, 16))])
@@ -106,7 +106,7 @@ def test_the_regularisation_stays_in_the_set():
 
 
 def test_more_kernels_with_a_weight_than_candidates():
-    """Of kernels of rank one as many are needed as there are degrees of freedom."""
+    """With kernels of rank one the minimum has as many weights as degrees of freedom."""
     m = 140
     matrices = random_gram_matrices(500, m, seed=3, rank=1)
     loss = square_loss(matrices, 2, reg=0.05)

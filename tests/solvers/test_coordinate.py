@@ -15,7 +15,7 @@ from manykernels.losses import JointSquareLoss, SquareLoss, inexact
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
 from manykernels.losses.tilted import TiltedLoss
 from manykernels.solvers import Coordinate, Newton, certify
-from manykernels.solvers._guide import Guide
+from manykernels.solvers.columns._guide import Guide
 from tests.differences import assert_derivatives
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
@@ -37,7 +37,7 @@ def rbf_loss(n_rows=240, n_classes=2, sample_weight=None, reg=0.5):
 
 
 def small(**options):
-    """Several blocks, and a start that knows a part of the rows."""
+    """A solver with several blocks, whose guide has a part of the rows."""
     return Coordinate(**{"block_size": 60, "start_rows": 100, **options})
 
 

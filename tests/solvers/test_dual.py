@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 
 from manykernels.domains import lp_domain
 from manykernels.solvers import Dual, Newton, tikhonov, tikhonov_strength
-from manykernels.solvers.dual import dual_bound
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
 
@@ -25,15 +24,16 @@ def test_every_alpha_proves_a_bound():
     loss = square_loss(random_gram_matrices(4, 20), 3, reg=0.1)
     rng = np.random.default_rng(0)
     for p in (1.0, 1.5, np.inf):
-        best = Newton().solve(loss, lp_domain(p), tol=1e-9)
+        domain = lp_domain(p)
+        best = Newton().solve(loss, domain, tol=1e-9)
         for size in (0.0, 0.1, 10.0):
             noise = size * rng.standard_normal(loss.rotated_targets.shape)
             alpha = best.evaluation.rotated_outputs + noise
-            bound = dual_bound(loss, lp_domain(p), alpha)
+            bound = loss.lower_bound(loss.dual_of(alpha), domain.support)
             assert bound <= best.certificate.primal * (1 + 1e-12)
             if size == 0.0:
                 assert bound == pytest.approx(best.certificate.primal, rel=1e-8)
-    assert dual_bound(loss, lp_domain(1.0), np.zeros_like(alpha)) == -np.inf
+        assert loss.lower_bound(loss.dual_of(np.zeros_like(alpha)), domain.support) == 0.0
 
 
 def tikhonov_objective(loss, p, mu):

@@ -12,8 +12,8 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import Certificate, HingeLoss, OneClassLoss, SquareLoss
 from manykernels.losses.box_ascent import BoxAscent, InexactBoxPoint
 from manykernels.solvers import Interleaved, Newton
-from manykernels.solvers.analytic import updated
-from manykernels.solvers.interleaved import _follow, _Pace
+from manykernels.solvers.columns.interleaved import _Relaxation
+from manykernels.solvers.updates import analytic_update, relaxed_update
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine
 
 GIVEN = sorted(set(LOSSES) - {"joint squared hinge"})
@@ -28,7 +28,7 @@ def table(m, seed=0):
 
 @pytest.mark.parametrize("working_set", [2, 7, 25, 60])
 @pytest.mark.parametrize("kind", GIVEN)
-def test_visits_raise_the_dual_and_the_products_follow(kind, working_set):
+def test_visits_raise_the_dual_and_the_productsrelaxed_update(kind, working_set):
     loss = machine(kind, gram_matrices(60))
     ascent = BoxAscent(loss, working_set)
     weights = np.array([0.4, 0.3, 0.2, 0.1])
@@ -168,18 +168,20 @@ def test_the_start_of_a_program_with_a_sum_is_feasible():
     np.testing.assert_allclose(ascent.products, kernels.apply(ascent.dual), atol=1e-12)
 
 
-def test_the_update_is_that_of_kloft_at_pace_one():
+def test_without_relaxation_the_update_is_that_of_kloft():
     weights, gains = np.array([0.5, 0.3, 0.0, 0.2]), np.array([1.0, 2.0, 5.0, 0.0])
     for p in (1.0, 1.5):
         domain = lp_domain(p)
         with np.errstate(divide="ignore"):
-            expected = np.exp(updated(np.log(weights), gains, domain))
-        np.testing.assert_allclose(_follow(weights, gains, domain, 1.0), expected, rtol=1e-12)
-        assert _follow(weights, gains, domain, 1.8)[3] == 0.0
-    assert _follow(weights, np.zeros(4), lp_domain(2), 1.8) is weights
+            expected = np.exp(analytic_update(np.log(weights), gains, domain))
+        np.testing.assert_allclose(
+            relaxed_update(weights, gains, domain, 1.0), expected, rtol=1e-12
+        )
+        assert relaxed_update(weights, gains, domain, 1.8)[3] == 0.0
+    assert relaxed_update(weights, np.zeros(4), lp_domain(2), 1.8) is weights
 
 
-def test_the_pace_falls_where_machines_lag_or_the_loss_rises():
+def test_relaxation_falls_where_machines_lag_or_the_loss_rises():
     loss = machine("hinge", gram_matrices(30))
     weights = np.full(4, 0.25)
     exact = loss.evaluate(weights)
@@ -188,12 +190,12 @@ def test_the_pace_falls_where_machines_lag_or_the_loss_rises():
         found = InexactBoxPoint(weights, exact.gains, [], loss)
         return type("Point", (), {**vars(found), "value": value, "slack": slack})()
 
-    pace = _Pace(lp_domain(1.0))
-    assert pace.next(point(5.0, 0.0)) == 1.8
-    assert pace.next(point(1e6, 1e6)) == 1.0
-    assert pace.next(point(4.0, 0.0)) == 1.8
-    assert pace.next(point(1e6, 0.0)) == pytest.approx(1.4)
-    assert pace.next(point(3.0, 0.0)) == pytest.approx(1.4)
+    relaxation = _Relaxation(lp_domain(1.0))
+    assert relaxation.at(point(5.0, 0.0)) == 1.8
+    assert relaxation.at(point(1e6, 1e6)) == 1.0
+    assert relaxation.at(point(4.0, 0.0)) == 1.8
+    assert relaxation.at(point(1e6, 0.0)) == pytest.approx(1.4)
+    assert relaxation.at(point(3.0, 0.0)) == pytest.approx(1.4)
 
 
 def test_it_ends_where_nothing_moves(monkeypatch):

@@ -52,7 +52,7 @@ def test_every_p_and_reg_within_eight_factorisations(p, reg):
 @pytest.mark.parametrize("reg", [1e-6, 1e-8])
 @pytest.mark.parametrize("p", [1.0, 1 + 2.0**-6, 1.125, 2.0])
 def test_kernels_of_low_rank_at_tiny_reg(p, reg):
-    """Spectra that decay to nothing, λ next to rounding: where full steps are often rejected."""
+    """Spectra that decay to zero, λ close to rounding: where full steps are often rejected."""
     for n_classes in (2, 4):
         for seed in range(6):
             loss = square_loss(random_gram_matrices(6, 40, seed), n_classes, reg, seed)
@@ -143,7 +143,7 @@ def test_trace_simplex_gives_the_simplex_solution_of_unit_trace_kernels():
 
 def test_without_the_quadratic_model_it_still_descends(monkeypatch):
     monkeypatch.setattr(
-        "manykernels.solvers.newton.minimize_quadratic", lambda *args, **kwargs: None
+        "manykernels.solvers.model.minimize_quadratic", lambda *args, **kwargs: None
     )
     loss = square_loss(random_gram_matrices(4, 20), 2, reg=1.0)
     solution = Newton().solve(loss, lp_domain(2.0), tol=1e-3, max_iter=200)
@@ -205,7 +205,7 @@ def test_a_zero_kernel_on_the_trace_simplex_gets_nothing(n_classes):
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5])
-def test_a_start_that_knows_nothing_is_no_obstacle(p):
+def test_a_start_on_a_zero_kernel(p):
     matrices = np.concatenate([np.zeros((1, 25, 25)), random_gram_matrices(3, 25)])
     loss = square_loss(matrices, 3)
     lost = Newton().solve(loss, lp_domain(p), tol=1e-7, start=np.array([1.0, 0.0, 0.0, 0.0]))

@@ -11,16 +11,16 @@ from scipy.optimize import minimize_scalar
 from manykernels.domains import Simplex, TraceSimplex, lp_domain
 from manykernels.losses.base import Outline
 from manykernels.solvers import Newton, ReducedGradient
-from manykernels.solvers.base import Walk
-from manykernels.solvers.reduced_gradient import (
+from manykernels.solvers.papers.reduced_gradient import (
     _balanced,
     _direction,
     _falls,
     _longest_step,
+    _LossOfShares,
     _moved,
     _Point,
-    _Shares,
 )
+from manykernels.solvers.run import Run
 from tests.problems import random_gram_matrices, square_loss
 
 
@@ -81,7 +81,7 @@ def best_pair(loss, prices):
 
 def at(shares, gradient, value=1.0):
     shares, gradient = np.array(shares, dtype=float), np.array(gradient, dtype=float)
-    return _Point(shares, Value(shares, value, -gradient), gradient)
+    return _Point(shares, value, gradient, Value(shares, value, -gradient))
 
 
 def test_the_direction_is_the_reduced_gradient_where_that_leads_into_the_simplex():
@@ -154,7 +154,7 @@ def test_kernels_that_do_not_help_vanish_exactly_and_several_in_one_iteration():
     assert solution.weights.sum() == pytest.approx(1.0, abs=1e-15)
 
 
-def test_a_tiny_weight_does_not_bar_the_way():
+def test_a_tiny_weight_does_not_stop_the_method():
     """Until the third share has vanished, F changes by less than its rounding."""
     loss = Parabola([1.0, 1.0, 1.0], [0.2, 0.8, -5.0])
     start = np.array([0.9 - 1e-17, 0.1, 1e-17])
@@ -174,17 +174,17 @@ def test_the_reference_may_vanish_too():
 def test_the_loss_falls_in_every_iteration_and_every_evaluation_is_counted(monkeypatch):
     loss = square_loss(random_gram_matrices(6, 40), 3, reg=1e-2)
     values, counts, evaluate = [], [], loss.evaluate
-    arrive = Walk.arrive
+    record = Run.record
 
-    def noting(walk, point, *args, **kwargs):
+    def noting(run, point, *args, **kwargs):
         values.append(point.value)
-        return arrive(walk, point, *args, **kwargs)
+        return record(run, point, *args, **kwargs)
 
     def counting(weights):
         counts.append(weights.sum())
         return evaluate(weights)
 
-    monkeypatch.setattr(Walk, "arrive", noting)
+    monkeypatch.setattr(Run, "record", noting)
     monkeypatch.setattr(loss, "evaluate", counting)
     solution = ReducedGradient().solve(loss, Simplex(), tol=1e-7)
     assert (np.diff(values) < 0.0).all()
@@ -206,7 +206,7 @@ def test_certificates_of_inexact_inner_solutions_bound(slack):
 
 
 @pytest.mark.parametrize("noise", [1e-9, 1e-3, 1e-2])
-def test_noise_ends_the_walk(noise):
+def test_noise_ends_the_run(noise):
     loss = Parabola([1, 2, 4, 8], [0.5, 0.4, 0.3, -0.2], noise=noise)
     solution = ReducedGradient().solve(loss, Simplex(), tol=0.0)
     assert loss.n_evaluations == solution.n_inner_solves
@@ -240,7 +240,7 @@ def test_other_norms_are_refused_with_solvers_that_take_them():
 
 
 def test_evaluations_are_counted_since_the_last_time():
-    place = _Shares(Parabola([1.0, 1.0], [0.5, 0.5]), np.array([2.0, 4.0]))
+    place = _LossOfShares(Parabola([1.0, 1.0], [0.5, 0.5]), np.array([2.0, 4.0]))
     point = place(np.array([0.5, 1.5]))
     np.testing.assert_allclose(point.evaluation.weights, [0.125, 0.1875])
     np.testing.assert_allclose(point.gradient, [-0.375 / 2, -0.3125 / 4])

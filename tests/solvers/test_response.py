@@ -12,7 +12,7 @@ WEIGHTS = np.full(2, np.sqrt(0.5))
 
 
 def evaluation(hessian):
-    """As far as it is asked, of two kernels and three samples."""
+    """What `weight_response` uses of an evaluation, for two kernels and three samples."""
     slopes = np.arange(6.0).reshape(3, 2)
     return SimpleNamespace(
         weights=WEIGHTS,

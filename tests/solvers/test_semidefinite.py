@@ -9,8 +9,8 @@ import pytest
 from manykernels.domains import LpBall, Simplex, TraceSimplex
 from manykernels.losses import JointSquareLoss, Outline, SquareLoss
 from manykernels.solvers import SDP, Newton, Problem, SDPApprox, certify, refuse_unfit
-from manykernels.solvers.base import Walk
-from manykernels.solvers.semidefinite import _Program
+from manykernels.solvers.papers._central_path import CentralPath
+from manykernels.solvers.run import Run
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 
 M = 50
@@ -116,15 +116,21 @@ def approximate_value(loss, weights):
     return problem.value * scale
 
 
+def twelve_samples(n_classes, learns_reg, weighted, rank=None):
+    """A problem small enough for the literal programs."""
+    sample_weight = np.random.default_rng(1).uniform(0.5, 2.0, 12) if weighted else None
+    matrices = random_gram_matrices(3, 12, rank=rank)
+    loss = square_loss(matrices, n_classes, 0.2, sample_weight=sample_weight)
+    return joint(loss) if learns_reg else loss
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("learns_reg", [False, True], ids=["λ given", "λ learnt"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.filterwarnings("ignore::UserWarning:cvxpy")
 def test_the_literal_exact_programs(n_classes, learns_reg, weighted):
     """(8), (29), (41) and (45) with a matrix for each class."""
-    sample_weight = np.random.default_rng(1).uniform(0.5, 2.0, 12) if weighted else None
-    loss = square_loss(random_gram_matrices(3, 12), n_classes, 0.2, sample_weight=sample_weight)
-    loss = joint(loss) if learns_reg else loss
+    loss = twelve_samples(n_classes, learns_reg, weighted)
     value = literal_optimum(loss, [[k] for k in range(loss.targets.shape[1])])
     primal = SDP().solve(loss, Simplex(), tol=1e-9).certificate.primal
     assert primal == pytest.approx(value, rel=1e-6)
@@ -136,10 +142,7 @@ def test_the_literal_exact_programs(n_classes, learns_reg, weighted):
 @pytest.mark.filterwarnings("ignore::UserWarning:cvxpy")
 def test_the_literal_approximate_programs(n_classes, learns_reg, weighted):
     """(32) and (45): the optimum, its weights, and an optimum of (29) that is smaller."""
-    sample_weight = np.random.default_rng(1).uniform(0.5, 2.0, 12) if weighted else None
-    matrices = random_gram_matrices(3, 12, rank=4)
-    loss = square_loss(matrices, n_classes, 0.2, sample_weight=sample_weight)
-    loss = joint(loss) if learns_reg else loss
+    loss = twelve_samples(n_classes, learns_reg, weighted, rank=4)
     value = literal_optimum(loss, [list(range(n_classes))])
     found = SDPApprox().solve(loss, Simplex(), tol=1e-9)
     assert found.status == "the single constraint (32) is an approximation"
@@ -150,7 +153,7 @@ def test_the_literal_approximate_programs(n_classes, learns_reg, weighted):
 
 
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
-def test_kernels_without_any_gain_are_no_obstacle(solver):
+def test_kernels_without_any_gain(solver):
     usual = square_loss(random_gram_matrices(2, 20), 3)
     nothing = square_loss(np.zeros((2, 20, 20)), 3, normalize=None)
     assert solver.solve(nothing, Simplex()).certificate.gap == 0.0
@@ -177,7 +180,7 @@ def test_for_two_classes_there_is_nothing_to_approximate():
 
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_unit_of_targets_is_of_no_account(solver, scale):
+def test_the_unit_of_targets_does_not_matter(solver, scale):
     loss = square_loss(random_gram_matrices(4, 30), 3)
     scaled = SquareLoss(loss.kernels, scale * loss.targets, loss.reg)
     usual = solver.solve(loss, Simplex())
@@ -190,7 +193,7 @@ def test_the_unit_of_targets_is_of_no_account(solver, scale):
 def test_the_proven_distance_holds_at_every_iterate(coupled):
     loss = square_loss(random_gram_matrices(5, 30), 4, reg=0.01)
     basis = loss.rotation if coupled else np.eye(loss.outline.n_outputs)
-    program = _Program(loss, Walk(Simplex(), 1e-6, 50, None), basis, coupled=coupled)
+    program = CentralPath(loss, Run(Simplex(), 1e-6, 50), basis, coupled=coupled)
     iterates = [program.start()]
     for _ in range(12):
         iterates.append(program.advance(iterates[-1]))
@@ -217,7 +220,7 @@ def test_limits_and_observers_leave_an_honest_certificate():
 
 
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
-def test_an_unreachable_tolerance_ends_with_a_word(solver):
+def test_an_unreachable_tolerance_ends_with_a_status(solver):
     loss = square_loss(random_gram_matrices(4, 20), 2, reg=1e-3)
     solution = solver.solve(loss, Simplex(), tol=1e-300)
     assert solution.certificate.rel_gap < 1e-11

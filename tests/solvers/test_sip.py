@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import clarabel
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKFDA
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.solvers import SILP, SIP, Newton
-from manykernels.solvers.sip import _LinearMaster, _QuadraticMaster
+from manykernels.solvers.cuts import Cuts
+from manykernels.solvers.papers.sip import _LinearMaster, _QuadraticMaster
 from tests.problems import random_gram_matrices, square_loss
 
 
@@ -21,13 +24,19 @@ def random_cuts(n_kernels, n_cuts, seed=0):
     return rng.uniform(2, 4, n_cuts), slopes
 
 
+def add_cut(cuts, constant, slope):
+    """The cut of a point with these gains at weights of zero."""
+    zero = np.zeros(len(slope))
+    cuts.add(SimpleNamespace(value=constant, slack=0.0, weights=zero, gains=slope, dual=zero))
+
+
 def test_linear_master_is_the_linear_program_at_every_cut():
     constants, slopes = random_cuts(4, 12)
     prices = np.array([1.0, 2.0, 0.5, 1.5])
-    master = _LinearMaster(TraceSimplex(prices), 2.0, 4)
+    master, cuts = _LinearMaster(TraceSimplex(prices), 2.0, 4), Cuts()
     for n_cuts in range(1, 13):
-        master.add_cut(constants[n_cuts - 1], slopes[n_cuts - 1])
-        weights, least, mixture, failure = master.solve(np.ones(4))
+        add_cut(cuts, constants[n_cuts - 1], slopes[n_cuts - 1])
+        weights, least, mixture, failure = master.solve(cuts, np.ones(4))
         oracle = linprog(
             [1, 0, 0, 0, 0],
             A_ub=np.vstack([np.column_stack([-np.ones(n_cuts), -slopes[:n_cuts]]), [0, *prices]]),
@@ -46,10 +55,10 @@ def test_quadratic_master_finds_the_best_point_of_the_ball(p):
     """Among random points of the sphere none has a smaller greatest cut."""
     constants, slopes = random_cuts(4, 6)
     domain = lp_domain(p)
-    master = _QuadraticMaster(domain, 2.0, 4)
+    master, cuts = _QuadraticMaster(domain, 2.0, 4), Cuts()
     for constant, slope in zip(constants, slopes, strict=True):
-        master.add_cut(constant, slope)
-    weights, least, _, failure = master.solve(domain.start(4))
+        add_cut(cuts, constant, slope)
+    weights, least, _, failure = master.solve(cuts, domain.start(4))
     assert failure == ""
     assert domain.gauge(weights) == pytest.approx(1.0)
     points = np.random.default_rng(1).dirichlet(np.ones(4), 20000) ** (1 / p)
@@ -63,8 +72,8 @@ def test_a_master_that_fails_leaves_the_best_weights_and_says_why(p, monkeypatch
     solve = {1.0: _LinearMaster, 1.5: _QuadraticMaster}[p]
     original = solve.solve
 
-    def third_fails(self, current):
-        weights, least, mixture, failure = original(self, current)
+    def third_fails(self, cuts, current):
+        weights, least, mixture, failure = original(self, cuts, current)
         return weights, least, mixture, "Infeasible" if len(mixture) == 3 else failure
 
     monkeypatch.setattr(solve, "solve", third_fails)
@@ -103,7 +112,7 @@ def test_status_of_the_conic_solver_is_passed_on(monkeypatch):
 
 def test_status_of_the_linear_solver_is_passed_on():
     master = _LinearMaster(lp_domain(1.0), 1.0, 2)
-    _, _, _, failure = master.solve(np.ones(2))
+    _, _, _, failure = master.solve(Cuts(), np.ones(2))
     assert failure == "Unbounded"
 
 
@@ -123,8 +132,8 @@ def test_linear_programs_are_warm_started(monkeypatch):
     iterations = []
     original = _LinearMaster.solve
 
-    def counting(self, current):
-        result = original(self, current)
+    def counting(self, cuts, current):
+        result = original(self, cuts, current)
         iterations.append(self._highs.getInfo().simplex_iteration_count)
         return result
 

@@ -12,7 +12,7 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import HingeLoss, Outline
 from manykernels.smo._mkl_loops import _best_step, _slope, norm_and_weights
 from manykernels.solvers import SMOMKL, Newton, Problem, refuse_unfit
-from manykernels.solvers.smo_mkl import _Ascent
+from manykernels.solvers.papers.smo_mkl import _Ascent
 from tests.differences import derivative
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine, signs_for
 
@@ -104,7 +104,7 @@ def test_sweeps_raise_the_dual_of_the_paper_and_so_does_mu(kind, p):
 
 @pytest.mark.parametrize("kind", GIVEN)
 def test_the_plain_sum_is_learnt_from_scratch(kind):
-    """p = ∞, with a first machine that is all but unsolved."""
+    """p = ∞, with a first machine solved to a gap of one half only."""
     loss = machine(kind, gram_matrices(40), inner_tol=0.5)
     solution = SMOMKL().solve(loss, lp_domain(np.inf), tol=1e-6)
     best = machine(kind, gram_matrices(40)).evaluate(np.ones(4))
@@ -125,7 +125,7 @@ def test_transforms_of_a_stack_are_seen():
     assert found.evaluation.solutions[0].n_steps <= 50 * found.n_iter
 
 
-def test_kernels_that_see_nothing_end_it():
+def test_zero_kernels_end_the_run():
     loss = HingeLoss(KernelStack.from_arrays(np.zeros((2, 20, 20))), signs_for(20), 1.0)
     solution = SMOMKL().solve(loss, lp_domain(2))
     assert solution.certificate.converged

@@ -16,8 +16,7 @@ PS = [1.0, 1 + 2.0**-6, 1.5, 2.0, np.inf]
 M = 30
 STACKS = stacks(M)
 TOLERANCES = {"sip": 1e-3, "silp": 1e-3}
-# What methods for any loss do not reach in the time of a test is no matter here: gaps must be
-# true. They have tests of their own.
+# Methods for any loss need not converge in the time of a test; here only their gaps must be true.
 MOST_ITERATIONS = {"analytic": 15, "sip": 10, "silp": 10, "reduced-gradient": 5}
 
 

@@ -1,5 +1,5 @@
 """Small data sets that come without a download."""
 
-from manykernels.datasets.digits import load_digit_views
+from .digits import load_digit_views
 
 __all__ = ["load_digit_views"]

@@ -1,23 +1,28 @@
-"""Handwritten digits seen in several ways."""
+"""Handwritten digits in several views, made of the images that scikit-learn brings."""
+
+from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
-_NOISE_COLUMNS = 16
+# Shapes of the views; load_digit_views documents them.
+_NOISE_COLUMNS = 16  # as many as three of the other views have
 _CELLS = 2  # gradient cells along each side of the image
-_BINS = 8  # gradient orientations
+_BINS = 8  # gradient directions
 _HIGHEST_FREQUENCY = 2
 
 
-def load_digit_views(*, noise=0, random_state=0):
+def load_digit_views(
+    *, noise: int = 0, random_state: Any = 0
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Load the handwritten digits bundled with scikit-learn as six views.
 
-    Each view describes the same 1797 images of 8 × 8 pixels. None is scaled: a kernel
-    chooses its own scale. Views of pure noise can be added, to see whether a method
-    notices that they carry nothing.
+    Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of pure
+    noise can be added, to see whether a method finds out that they are of no use.
 
     Parameters
     ----------
@@ -72,7 +77,7 @@ def load_digit_views(*, noise=0, random_state=0):
     return views, digits.target
 
 
-def _profiles(images):
+def _profiles(images: np.ndarray) -> np.ndarray:
     """Sum of each row, then the distance from its first to its last inked pixel."""
     ink = images > 0
     n_columns = images.shape[2]
@@ -82,7 +87,7 @@ def _profiles(images):
     return np.hstack([images.sum(axis=2), width])
 
 
-def _gradients(images):
+def _gradients(images: np.ndarray) -> np.ndarray:
     """Gradient length per direction and quarter of the image.
 
     The bins are centred on the multiples of 45 degrees. Their edges have irrational slopes,
@@ -101,7 +106,7 @@ def _gradients(images):
     return histogram.reshape(n, -1)
 
 
-def _fourier(images):
+def _fourier(images: np.ndarray) -> np.ndarray:
     """Moduli of the low Fourier coefficients, one of each conjugate pair."""
     top = _HIGHEST_FREQUENCY
     frequencies = [(u, v) for v in range(top + 1) for u in range(-top, top + 1) if v > 0 or u >= 0]
@@ -109,7 +114,7 @@ def _fourier(images):
     return np.abs(np.stack([coefficients[:, u, v] for u, v in frequencies], axis=1))
 
 
-def _block_means(images):
+def _block_means(images: np.ndarray) -> np.ndarray:
     """Means over blocks of 2 × 2 pixels."""
     n, height, width = images.shape
     blocks = images.reshape(n, height // 2, 2, width // 2, 2)

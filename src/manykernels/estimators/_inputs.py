@@ -17,11 +17,11 @@ from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, check_stack
-from ..kernels._numbers import check_numbers
-from ..kernels._samples import TrainingSamples, column_names, is_frame, row_names
-from ..kernels._storage import read_matrices
 from ..kernels.checks import check_finite
+from ..kernels.matrices import read_matrices
+from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
+from ..kernels.tables import check_numbers, is_frame
 from ._unions import as_union
 
 
@@ -127,7 +127,7 @@ class Table:
         """
         union = as_union(self.kernels).fit(self.table, sample_weight=sample_weight)
         source = TableSource(union, self.table)
-        if getattr(solver, "by_columns", False):
+        if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.table, cache_bytes=solver.cache_bytes), source
         return union(self.table), source
 

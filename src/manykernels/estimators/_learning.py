@@ -14,7 +14,7 @@ from .._sklearn import Interval
 from .._warnings import warn_caller
 from ..domains import Domain, lp_domain
 from ..losses import Certificate, Loss, Outline
-from ..solvers import SOLVERS, Problem, Solution, Solver, refuse_unfit
+from ..solvers import SOLVERS, Problem, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
 from ._base import estimator
 from ._progress import FitTask
@@ -73,14 +73,14 @@ class WeightLearning:
     estimator : str
         Its name, for messages.
     domain : Domain
-    solver : object with a method ``solve``
+    solver : Solver
     tol : float
     max_iter : int
     """
 
     estimator: str
     domain: Domain
-    solver: Any
+    solver: Solver
     tol: float
     max_iter: int
 
@@ -94,15 +94,14 @@ class WeightLearning:
         cls, estimator: Any, p: float, solver: Any = DEFAULT_SOLVER, max_iter: int | None = None
     ) -> WeightLearning:
         """With the norm p, to the accuracy `tol` of an estimator."""
-        chosen = _as_solver(solver)
+        chosen = as_solver(solver)
         if max_iter is None:
-            max_iter = getattr(chosen, "default_max_iter", 50)
+            max_iter = chosen.default_max_iter
         return cls(type(estimator).__name__, lp_domain(p), chosen, estimator.tol, max_iter)
 
     def refuse_unfit(self, outline: Outline) -> None:
         """Raise if the solver does not take such a loss, before kernels are computed."""
-        if isinstance(self.solver, Solver):
-            refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
+        refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
         """As :meth:`solve`, with a warning where the relative gap `tol` was not reached."""
@@ -150,7 +149,6 @@ class Learnt:
     @property
     def attributes(self) -> dict[str, Any]:
         """What an estimator keeps for its users."""
-        solver = self.learning.solver
         steps = [step for solution in self.solutions for step in solution.history]
         # Inner solves count on from one loss to the next.
         ends = np.cumsum([0, *(solution.n_inner_solves for solution in self.solutions)])
@@ -171,7 +169,7 @@ class Learnt:
             "certificate_": self.certificate,
             "n_iter_": sum(solution.n_iter for solution in self.solutions),
             "n_inner_solves_": int(ends[-1]),
-            "solver_": getattr(solver, "name", type(solver).__name__.lower()),
+            "solver_": self.learning.solver.name,
             "history_": history,
         }
 
@@ -221,14 +219,3 @@ def joined(solutions: Sequence[Solution], tol: float) -> Certificate:
         sum(part.rounding for part in parts),
         np.hstack(points) if len(points) == len(parts) else None,
     )
-
-
-def _as_solver(given: Any) -> Any:
-    if isinstance(given, str) and given in SOLVERS:
-        return SOLVERS[given]()
-    if isinstance(given, type) or not hasattr(given, "solve"):
-        raise ValueError(
-            f"solver must be one of {sorted(SOLVERS)} or an object with a method solve, "
-            f"got {given!r}."
-        )
-    return given

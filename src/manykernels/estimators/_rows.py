@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._rounding import EPS
 from .._sklearn import check_sample_weight, check_y
-from ..kernels._numbers import check_numbers, refuse_kinds, refuse_masked
+from ..kernels.tables import check_numbers, refuse_kinds, refuse_masked
 from ._inputs import Matrices, Table, read_training
 
 # The median weight is compared with reg and C. Beyond these bounds their product with weights and

@@ -27,9 +27,13 @@ from .._memory import available_memory
 from .._rounding import ACCUMULATED
 from .._sklearn import num_samples
 from ..kernels import Kernel, KernelStack, as_kernel
-from ..kernels._columns import column_positions, resolve_columns, select_columns
-from ..kernels._naming import naming
-from ..kernels._numbers import check_numbers
+from ..kernels.tables import (
+    check_numbers,
+    column_positions,
+    naming,
+    resolve_columns,
+    select_columns,
+)
 from .gates import LARGEST
 
 Array = NDArray[np.float64]

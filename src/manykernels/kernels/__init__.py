@@ -1,8 +1,33 @@
-"""What is compared: kernels, unions of kernels and the stacks they are evaluated into."""
+"""Kernels, unions of kernels, and the stacks of matrices they are evaluated into.
 
-from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel
+=================  =============================================================================
+**kernels**
+`base`             `Kernel`, sums and products of kernels
+`standard`         linear, polynomial, Gaussian, χ², … kernels
+`precomputed`      kernels looked up in a matrix
+`adapters`         `as_kernel`: names, functions and kernels of scikit-learn
+`union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`tables`           columns of tables, and whether they hold numbers
+`_scales`          bandwidths taken from training rows
+**matrices**
+`stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
+`streamed`         `StreamedKernels`: the same interface, values computed when needed
+`_transformed`     what both share: formula (*), and what is known about the matrices
+`_stored`          sums and products of stored matrices
+`_saving`          files
+`matrices`         matrices, names and indices as users give them
+`samples`          names of samples, columns of test blocks
+`checks`           finite, symmetric, positive semi-definite
+`_spectrum`        negative eigenvalues
+**transforms**
+`transforms`       centring and ``NORMALIZATIONS``
+`spectral`         `Denoise` and `Bands`: kernels cut along their principal axes
+`axes`             principal axes
+=================  =============================================================================
+"""
+
+from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
 from .base import Constant, Kernel, Product, Sum
-from .convert import as_kernel
 from .precomputed import FromDistances, Precomputed
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack

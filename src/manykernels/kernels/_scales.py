@@ -1,7 +1,6 @@
 """Bandwidths taken from the training rows.
 
-Every rule counts a row of weight two as two equal rows, so that weighting and repeating
-rows are the same thing.
+Every rule counts a row of weight two as two equal rows.
 """
 
 from __future__ import annotations
@@ -13,10 +12,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
+from .._rounding import EPS
 from .._sklearn import Interval, StrOptions
 from .base import Kernel
 
-# A thousand rows give half a million distances: their median does not need more.
+# Rows whose distances give the median. Its standard error is then one to six per cent (measured
+# for 50 to 1 normal columns), closer than a bandwidth has to be.
 _MEDIAN_ROWS = 500
 
 
@@ -39,7 +40,13 @@ def frozen_scale(kernel: Kernel, parameter: str, learnt: str) -> float:
 
 
 class GammaKernel(Kernel):
-    """A kernel with a factor `gamma`: a number or the name of a rule in `GAMMA_RULES`."""
+    """A kernel with a factor `gamma`: a number or the name of a rule in ``GAMMA_RULES``.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The factor in use, once the kernel is fitted.
+    """
 
     gamma: float | str
 
@@ -54,8 +61,14 @@ class GammaKernel(Kernel):
 
 
 def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    variance = X.shape[1] * weighted_variance(X, weights)
-    return 1.0 / variance if variance else 1.0
+    """One over the number of columns times the variance of all entries."""
+    centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
+    variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
+    # Equal entries have variance zero: what is left are squared rounding errors of the mean.
+    # (Written so that it holds for the NaN of entries that overflow, too.)
+    if not variance > (4 * EPS * centre) ** 2:
+        return 1.0
+    return 1.0 / (X.shape[1] * variance)
 
 
 def _inverse_width(kernel: Any, X: Any, weights: np.ndarray) -> float:
@@ -63,38 +76,18 @@ def _inverse_width(kernel: Any, X: Any, weights: np.ndarray) -> float:
 
 
 def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    rows = np.arange(len(weights))
-    if len(rows) > _MEDIAN_ROWS:
-        rows = np.linspace(0, len(rows) - 1, _MEDIAN_ROWS).astype(np.intp)
-    distances = kernel._distance(X[rows], None)
-    return 1.0 / median_distance(distances, weights[rows])
-
-
-GAMMA_RULES = {
-    "scale": _inverse_variance,
-    "auto": _inverse_width,
-    "median": _inverse_median_distance,
-}
-
-
-def median_distance(distances: np.ndarray, weights: np.ndarray) -> float:
-    """Weighted median over all ordered pairs; their mean if it is zero, then one.
+    """One over the weighted median over all ordered pairs; if it is zero, over their mean.
 
     Pairs of a row with itself are counted: two copies of a row make such a pair too, and a
     weight must not differ from copies.
     """
-    values = distances.ravel()
-    pair_weights = np.outer(weights, weights).ravel()
-    median = np.quantile(values, 0.5, weights=pair_weights, method="inverted_cdf")
-    return float(median or np.average(values, weights=pair_weights) or 1.0)
-
-
-def weighted_variance(X: Any, weights: np.ndarray) -> float:
-    """Variance of all entries of `X`, dense or sparse, its rows weighted."""
-    centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
-    variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
-    # Equal entries leave a rounding residue that would make a wild bandwidth.
-    return variance if variance > (4 * np.finfo(float).eps * centre) ** 2 else 0.0
+    rows = np.arange(len(weights))
+    if len(rows) > _MEDIAN_ROWS:
+        rows = np.linspace(0, len(rows) - 1, _MEDIAN_ROWS).astype(np.intp)
+    distances = kernel._distance(X[rows], None).ravel()
+    pair_weights = np.outer(weights[rows], weights[rows]).ravel()
+    median = np.quantile(distances, 0.5, weights=pair_weights, method="inverted_cdf")
+    return 1.0 / float(median or np.average(distances, weights=pair_weights) or 1.0)
 
 
 def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
@@ -103,6 +96,13 @@ def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
         return ((X - centre) ** 2).mean(axis=1)
     stored = X.copy()
     stored.sum_duplicates()
-    # The zeros that are not stored deviate by centre² each.
+    # Each zero that is not stored has the squared deviation centre².
     stored.data = (stored.data - centre) ** 2 - centre**2
     return np.asarray(stored.mean(axis=1)).ravel() + centre**2
+
+
+GAMMA_RULES = {
+    "scale": _inverse_variance,
+    "auto": _inverse_width,
+    "median": _inverse_median_distance,
+}

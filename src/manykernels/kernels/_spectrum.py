@@ -7,10 +7,11 @@ quotients of K:
 
     λ_min(K) ≤ λ_min(T),    λ_max(T) ≤ λ_max(K).
 
-A negative λ_min(T) therefore proves that K has one. The converse fails: what lies close to the
-rest of the spectrum takes more steps. Twenty find what is beyond some 1e-3 of the largest
-eigenvalue, unless the spectrum is flat, and miss −1e-4; that much a learnt machine can tell, by a
-duality gap below zero. Up to sixty are taken where the matrix is small enough.
+A negative λ_min(T) therefore proves that K has a negative eigenvalue. The converse fails: an
+eigenvalue close to the rest of the spectrum takes more steps to find. Twenty steps find what is
+beyond some 1e-3 of the largest eigenvalue, unless the spectrum is flat, and miss −1e-4; so small
+a one shows in a machine learnt later, by a negative duality gap. Up to sixty steps are taken
+where the matrix is small enough.
 
 Where the kernel is to be centred, ``P K P`` is applied without being formed.
 """
@@ -22,16 +23,22 @@ from scipy import linalg
 from scipy.linalg import blas
 from scipy.sparse.linalg import eigsh
 
-# scikit-learn's tolerances for a positive spectrum in double precision.
+from .._rounding import ACCUMULATED
+
+# Eigenvalues above −ratio times the largest, or above −value, count as zero: the tolerances of
+# sklearn.utils.validation._check_psd_eigenvalues in double precision.
 NEGATIVE_RATIO = 1e-5
 NEGATIVE_VALUE = 1e-10
-# Products in single precision are good to this part of the largest eigenvalue.
+# The ratio for Lanczos on single precision: the error of its products, some thousand times the
+# rounding error of 6e-8.
 SINGLE_RATIO = 1e-4
-# Lanczos steps: so many at least, and up to so many while they cost no more than the least do
-# on a matrix of so many rows.
+# Lanczos takes 20 steps from 3000 rows on, and on smaller matrices as many as cost no more than
+# that, up to 60. tests/kernels/test_spectrum.py tells what they have to find.
 LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
-# Up to so many rows the exact answer costs no more.
+# Up to so many rows the exact answer takes half the time of sixty Lanczos steps.
 EXACT_ROWS = 256
+# Below so many rows all eigenvalues take a seventh of the time in which ARPACK finds one.
+_SMALL_ROWS = 32
 
 
 def exact_extremes_if_negative(
@@ -39,16 +46,17 @@ def exact_extremes_if_negative(
 ) -> tuple[float, float] | None:
     """``(smallest, largest)`` eigenvalue of a matrix that is not PSD, None if it is.
 
-    What is not below `ratio` times the largest, or not below `value`, counts as zero. A Cholesky
+    Eigenvalues above −`ratio` times the largest, or above −`value`, count as zero. A Cholesky
     factorisation of the matrix shifted by that much decides almost every case at a tenth of the
-    price of the spectrum.
+    price of all eigenvalues.
     """
     if not matrix.any():
         return None
     matrix = matrix.astype(np.float64, copy=False)
-    if len(matrix) < 32:
+    if len(matrix) < _SMALL_ROWS:
         largest = float(linalg.eigvalsh(matrix, check_finite=False)[-1])
     else:
+        # Two digits are enough for a tolerance.
         start = np.random.default_rng(0).standard_normal(len(matrix))
         largest = float(eigsh(matrix, k=1, v0=start, tol=1e-2, return_eigenvectors=False)[0])
     shifted = matrix.copy()
@@ -105,8 +113,8 @@ def lanczos_extremes(
         for _ in range(2):
             product -= (Q @ product) @ Q
         beta = float(blas.dnrm2(product))
-        # Nothing is left but rounding: the vectors span all that K makes of the first one.
-        if beta <= 1e-12 * (abs(alphas[0]) + sum(betas)) or beta == 0.0:
+        # Only rounding error is left: the basis spans an invariant subspace.
+        if beta <= ACCUMULATED * (abs(alphas[0]) + sum(betas)) or beta == 0.0:
             break
         betas.append(beta)
         basis.append(product / beta)
@@ -119,11 +127,6 @@ def clipped(matrix: np.ndarray) -> np.ndarray:
     values, vectors = linalg.eigh(matrix, check_finite=False)
     vectors = vectors * np.sqrt(np.maximum(values, 0.0))
     return vectors @ vectors.T
-
-
-def rounding_ratio(matrix: np.ndarray) -> float:
-    """Share of the largest eigenvalue by which rounding of entries can make others negative."""
-    return len(matrix) * float(np.finfo(matrix.dtype).eps)
 
 
 def _if_negative(

@@ -1,42 +1,137 @@
-"""Kernels with their transforms kept as vectors, wherever the values themselves are.
+"""Kernels whose transforms are kept as vectors beside their values.
 
     K_j(r, c) = scale_j · f_j(r) · f_j(c) · data[j, r, c] − o_j(r) − o_j(c)              (*)
 
-Whether ``data`` is in memory (:class:`~manykernels.KernelStack`) or computed when it is needed
+``f`` are sample factors (spherical normalisation), ``o`` offsets (centring), ``scale`` one number
+per kernel (trace and multiplicative normalisation). Whether ``data`` is stored
+(:class:`~manykernels.KernelStack`) or computed when it is needed
 (:class:`~manykernels.kernels.streamed.StreamedKernels`), a transform changes the vectors only.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-# A squared distance that is no more than this part of the self-similarities is rounding.
-_NO_DISTANCE = 1e-12
+from .._rounding import ACCUMULATED, EPS
+
+Positions = np.ndarray | slice
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """What is known about kernel matrices besides their values.
+
+    Attributes
+    ----------
+    gram : bool
+        Rows and columns are the same samples in the same order.
+    checked : bool
+        :func:`~manykernels.kernels.check_stack` has nothing left to do.
+    centered : bool
+        The training samples have mean zero in feature space.
+    psd : bool
+        Gram matrices are positive semi-definite (PSD) as they are.
+    psd_if_centered : bool
+        They are PSD as they are or once they are centred.
+    """
+
+    gram: bool = False
+    checked: bool = False
+    centered: bool = False
+    psd: bool = False
+    psd_if_centered: bool = False
+
+    def of_part(self, *, gram: bool) -> Guarantees:
+        """For some of the rows and columns, which have other means."""
+        return replace(self, gram=gram, centered=False)
+
+    def of_centered(self) -> Guarantees:
+        """For the same kernels once they are centred."""
+        return replace(self, centered=True, psd=self.psd_if_centered)
+
+    def of_rescaled(self) -> Guarantees:
+        """For ``f(r) f(c) K(r, c)``, which keeps PSD matrices PSD and no others."""
+        return replace(self, centered=False, psd_if_centered=self.psd)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples along the rows, or along the columns, of kernels.
+
+    Attributes
+    ----------
+    diagonal : ndarray of shape (n_kernels, n_samples) or None
+        Self-similarities ``K_j(x, x)``, all transforms applied.
+    factor, offset : ndarray of shape (n_kernels, n_samples) or None
+        f and o of (*).
+    names : ndarray of str of shape (n_samples,) or None
+    """
+
+    diagonal: np.ndarray | None = None
+    factor: np.ndarray | None = None
+    offset: np.ndarray | None = None
+    names: np.ndarray | None = None
+
+    def take(self, positions: Positions) -> Samples:
+        """Some of the samples."""
+        return replace(self._taken(positions, 1), names=take(self.names, positions, 0))
+
+    def of_kernels(self, kernels: np.ndarray) -> Samples:
+        """The same samples in some of the kernels."""
+        return self._taken(kernels, 0)
+
+    def _taken(self, positions: Positions, axis: int) -> Samples:
+        vectors = (self.diagonal, self.factor, self.offset)
+        diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
+        return Samples(diagonal, factor, offset, self.names)
+
+    def scaled(self, scale: np.ndarray) -> Samples:
+        """In kernels ``scale[j] K_j``."""
+        column = scale[:, None]
+        return replace(
+            self, diagonal=_times(self.diagonal, column), offset=_times(self.offset, column)
+        )
+
+    def rescaled(self, factor: np.ndarray) -> Samples:
+        """In kernels ``f_j(r) f_j(c) K_j(r, c)``; there are no offsets."""
+        product = factor if self.factor is None else self.factor * factor
+        return replace(self, factor=product, diagonal=_times(self.diagonal, factor**2))
+
+    def shifted(self, offset: np.ndarray) -> Samples:
+        """In kernels ``K_j(r, c) − o_j(r) − o_j(c)``."""
+        total = offset if self.offset is None else self.offset + offset
+        diagonal = None if self.diagonal is None else self.diagonal - 2 * offset
+        return replace(self, offset=total, diagonal=diagonal)
+
+    def plain(self) -> Samples:
+        """In kernels that have all transforms in their values."""
+        return replace(self, factor=None, offset=None)
 
 
 class TransformedKernels(ABC):
-    """The vectors of (*) and what can be told from them alone."""
+    """The vectors of (*), and what can be computed from them alone.
 
-    gram: bool
-    centered: bool
+    Attributes
+    ----------
+    names : list of str
+    guarantees : Guarantees
+    """
+
     names: list[str]
-    row_diag: np.ndarray | None
-    col_diag: np.ndarray | None
-    _bounded: bool
-    _bounded_if_centered: bool
+    guarantees: Guarantees
     _scale: np.ndarray
-    _row_factor: np.ndarray | None
-    _col_factor: np.ndarray | None
-    _row_offset: np.ndarray | None
-    _col_offset: np.ndarray | None
+    _rows: Samples
+    _cols: Samples
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int, int]:
-        """``(rows, cols, n_kernels)``."""
+        """``(rows, cols, n_kernels)``, the order in which scikit-learn slices samples."""
 
     @property
     def n_kernels(self) -> int:
@@ -45,9 +140,33 @@ class TransformedKernels(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    @abstractmethod
+    @property
+    def gram(self) -> bool:
+        """Whether rows and columns are the same samples in the same order."""
+        return self.guarantees.gram
+
+    @property
+    def centered(self) -> bool:
+        """Whether the training samples have mean zero in feature space."""
+        return self.guarantees.centered
+
+    @property
+    def row_diag(self) -> np.ndarray | None:
+        """Self-similarities of the row samples, (n_kernels, rows)."""
+        return self._rows.diagonal
+
+    @property
+    def col_diag(self) -> np.ndarray | None:
+        """Self-similarities of the column samples, (n_kernels, cols)."""
+        return self._cols.diagonal
+
+    # -- transforms ------------------------------------------------------------------------
+
     def _changed(self, **changes: Any) -> Self:
-        """The same values with other vectors."""
+        """A copy with some attributes replaced, which shares the values."""
+        new = copy(self)
+        vars(new).update(changes)
+        return new
 
     @abstractmethod
     def _without_offsets(self) -> Self:
@@ -55,61 +174,54 @@ class TransformedKernels(ABC):
 
     def scaled(self, scale: np.ndarray) -> Self:
         """Kernels ``scale[j] K_j``."""
-        column = scale[:, None]
         return self._changed(
             _scale=self._scale * scale,
-            row_diag=_times(self.row_diag, column),
-            col_diag=_times(self.col_diag, column),
-            _row_offset=_times(self._row_offset, column),
-            _col_offset=_times(self._col_offset, column),
+            _rows=self._rows.scaled(scale),
+            _cols=self._cols.scaled(scale),
         )
 
     def rescaled_samples(self, row_factor: np.ndarray, col_factor: np.ndarray) -> Self:
         """Kernels ``f_j(r) f_j(c) K_j(r, c)`` for factors (n_kernels, rows) and (…, cols)."""
-        base = self if self._row_offset is None else self._without_offsets()
+        base = self if self._rows.offset is None else self._without_offsets()
         return base._changed(
-            _row_factor=row_factor if base._row_factor is None else base._row_factor * row_factor,
-            _col_factor=col_factor if base._col_factor is None else base._col_factor * col_factor,
-            row_diag=_times(base.row_diag, row_factor**2),
-            col_diag=_times(base.col_diag, col_factor**2),
-            centered=False,
-            # What is positive semi-definite only where it is centred is so no more.
-            _bounded_if_centered=base._bounded,
+            _rows=base._rows.rescaled(row_factor),
+            _cols=base._cols.rescaled(col_factor),
+            guarantees=base.guarantees.of_rescaled(),
         )
 
     def shifted(self, row_offset: np.ndarray, col_offset: np.ndarray) -> Self:
         """Kernels ``K_j(r, c) − o_j(r) − o_j(c)``, the form of a centred kernel."""
         return self._changed(
-            _row_offset=_plus(self._row_offset, row_offset),
-            _col_offset=_plus(self._col_offset, col_offset),
-            row_diag=None if self.row_diag is None else self.row_diag - 2 * row_offset,
-            col_diag=None if self.col_diag is None else self.col_diag - 2 * col_offset,
-            centered=True,
-            _bounded=self._bounded_if_centered,
+            _rows=self._rows.shifted(row_offset),
+            _cols=self._cols.shifted(col_offset),
+            guarantees=self.guarantees.of_centered(),
         )
 
-    def contributing(self, weights: np.ndarray) -> np.ndarray:
-        """Positions of the kernels whose part in the weighted sum is more than rounding.
+    # -- bounds ----------------------------------------------------------------------------
 
-        No entry of a positive semi-definite matrix is larger than its largest diagonal entry.
+    def contributing(self, weights: np.ndarray) -> np.ndarray:
+        """Positions of the kernels whose part in the weighted sum is more than rounding error.
+
+        No entry of a PSD matrix is larger than its largest diagonal entry.
         """
-        if not (self.gram and self._bounded) or self.row_diag is None:
+        if not (self.gram and self.guarantees.psd) or self.row_diag is None:
             return np.flatnonzero(weights * self._scale)
         part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
-        return np.flatnonzero(part > 1e-3 * np.finfo(float).eps * part.sum())
+        # A thousandth of the rounding error of the sum: a thousand such kernels change no digit.
+        return np.flatnonzero(part > 1e-3 * EPS * part.sum())
 
     def without_variance(self) -> np.ndarray:
-        """Positions of the kernels in which all rows are the same sample.
+        """Positions of the kernels in which all rows are the same point of feature space.
 
-        By the squared distances from the first row, ``K_11 + K_ii − 2 K_1i``: where they are zero,
-        up to rounding, the kernel is constant (zero, perhaps), or is once it has been centred.
+        There the squared distances from the first row, ``K_11 + K_ii − 2 K_1i``, are zero up to
+        rounding error: the kernel is constant, and zero once it has been centred.
         """
-        if not self._bounded_if_centered or self.row_diag is None:
+        if not self.guarantees.psd_if_centered or self.row_diag is None:
             return np.empty(0, dtype=np.intp)
         first = self.apply_columns(np.array([0]), np.ones((1, 1)))[:, :, 0]
         distances = self.row_diag[:, :1] + self.row_diag - 2.0 * first
         size = np.abs(self.row_diag).max(axis=1, keepdims=True) + np.abs(first)
-        return np.flatnonzero((np.abs(distances) <= _NO_DISTANCE * size).all(axis=1))
+        return np.flatnonzero((np.abs(distances) <= ACCUMULATED * size).all(axis=1))
 
     def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).
@@ -122,13 +234,56 @@ class TransformedKernels(ABC):
         """
         assert self.row_diag is not None
         sizes = np.abs(self.row_diag)
-        if self._row_offset is not None:
-            sizes = sizes + 2.0 * np.abs(self._row_offset)
+        if self._rows.offset is not None:
+            sizes = sizes + 2.0 * np.abs(self._rows.offset)
         roots = np.sqrt(sizes)
         first = roots @ np.abs(left)
         second = np.sqrt(sizes @ right**2)
-        errors: np.ndarray = np.finfo(float).eps * np.sum(first * second, axis=1)
+        errors: np.ndarray = EPS * np.sum(first * second, axis=1)
         return errors
+
+    # -- a few columns of kernels of training rows with themselves -------------------------
+
+    def apply_columns(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, rows, n_columns)."""
+        products = self._apply_stored(indices, coefficients)
+        return self._transform_products(products, indices, coefficients)
+
+    def combine_block(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """``Σ_j weights[j] K_j[indices, indices]``."""
+        block = self._combine_stored(weights * self._scale, indices)
+        return self._subtract_offsets(block, weights, indices, indices)
+
+    @abstractmethod
+    def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """``data[j][:, indices] @ (f_j(indices) · coefficients)`` of every kernel."""
+
+    @abstractmethod
+    def _combine_stored(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` for r and c in `indices`."""
+
+    def _transform_products(
+        self, products: np.ndarray, columns: Positions, coefficients: np.ndarray
+    ) -> np.ndarray:
+        """Products with (*), in place, from those with ``f_j(c) data[j, r, c]``."""
+        if self._rows.factor is not None:
+            products *= self._rows.factor[:, :, None]
+        products *= self._scale[:, None, None]
+        if self._rows.offset is not None and self._cols.offset is not None:
+            products -= self._rows.offset[:, :, None] * coefficients.sum(axis=0)
+            products -= (self._cols.offset[:, columns] @ coefficients)[:, None]
+        return products
+
+    def _subtract_offsets(
+        self, block: np.ndarray, weights: np.ndarray, rows: Positions, columns: Positions
+    ) -> np.ndarray:
+        """Subtract the offsets of (*) from a weighted sum of kernels, in place."""
+        if self._rows.offset is not None and self._cols.offset is not None:
+            block -= (weights @ self._rows.offset[:, rows])[:, None]
+            block -= weights @ self._cols.offset[:, columns]
+        return block
+
+    # -- arguments -------------------------------------------------------------------------
 
     def _check_weights(self, weights: Any) -> np.ndarray:
         weights = np.asarray(weights, dtype=np.float64)
@@ -153,39 +308,15 @@ class TransformedKernels(ABC):
             )
         return array.astype(np.float64, copy=False)
 
-    # -- a few columns of kernels of training rows with themselves -------------------------
 
-    def apply_columns(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, rows, n_columns)."""
-        products = self._apply_stored(indices, coefficients)
-        if self._row_factor is not None:
-            products *= self._row_factor[:, :, None]
-        products *= self._scale[:, None, None]
-        if self._row_offset is not None and self._col_offset is not None:
-            products -= self._row_offset[:, :, None] * coefficients.sum(axis=0)
-            products -= (self._col_offset[:, indices] @ coefficients)[:, None]
-        return products
-
-    def combine_block(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """``Σ_j weights[j] K_j[indices, indices]``."""
-        block = self._combine_stored(weights * self._scale, indices)
-        if self._row_offset is not None and self._col_offset is not None:
-            block -= (weights @ self._row_offset[:, indices])[:, None]
-            block -= weights @ self._col_offset[:, indices]
-        return block
-
-    @abstractmethod
-    def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """``data[j][:, indices] @ (f_j(indices) · coefficients)`` of every kernel."""
-
-    @abstractmethod
-    def _combine_stored(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` for r and c in `indices`."""
+def take(array: np.ndarray | None, positions: Positions, axis: int) -> np.ndarray | None:
+    """Some entries of an array along an axis: a view for a slice, else a C-ordered copy."""
+    if array is None:
+        return None
+    if isinstance(positions, slice):
+        return array[(slice(None),) * axis + (positions,)]
+    return np.take(array, positions, axis=axis)
 
 
 def _times(array: np.ndarray | None, factor: np.ndarray) -> np.ndarray | None:
     return None if array is None else array * factor
-
-
-def _plus(array: np.ndarray | None, term: np.ndarray) -> np.ndarray:
-    return term if array is None else array + term

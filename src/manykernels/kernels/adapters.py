@@ -1,18 +1,20 @@
-"""Kernels made by others, behind the interface of this package."""
+"""as_kernel: everything that can stand where a kernel is expected, as a :class:`Kernel`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from .._sklearn import StrOptions, num_samples
 from .base import Kernel
 from .checks import check_symmetric
-from .standard import writable
+from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial, writable
 
 
 class PairwiseKernel(Kernel):
@@ -24,8 +26,7 @@ class PairwiseKernel(Kernel):
         A name that :func:`~sklearn.metrics.pairwise.pairwise_kernels` knows.
     params : dict, default=None
         Keyword arguments for the metric; None means its defaults.
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -66,8 +67,7 @@ class GaussianProcessKernel(Kernel):
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -113,8 +113,7 @@ class CallableKernel(Kernel):
     ----------
     function : callable
         Given two float64 tables, returns an array of shape (rows of X, rows of Y).
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -153,3 +152,67 @@ class CallableKernel(Kernel):
 
     def _function_name(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))
+
+
+# -- what stands for a kernel --------------------------------------------------------------
+
+# The defaults are those of sklearn.metrics.pairwise.pairwise_kernels.
+NAMED_KERNELS: dict[str, Callable[[], Kernel]] = {
+    "additive_chi2": partial(PairwiseKernel, "additive_chi2"),
+    "chi2": ChiSquare,
+    "cosine": Cosine,
+    "laplacian": partial(Laplacian, gamma="auto"),
+    "linear": Linear,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "rbf": partial(RBF, gamma="auto"),
+    "sigmoid": partial(PairwiseKernel, "sigmoid"),
+}
+
+_ACCEPTED = (
+    "a kernel is a manykernels Kernel instance, one of the names "
+    + ", ".join(repr(name) for name in NAMED_KERNELS)
+    + ", a kernel of sklearn.gaussian_process.kernels, or a function f(X, Y) that returns a "
+    "matrix"
+)
+
+
+@singledispatch
+def as_kernel(kernel: Any) -> Kernel:
+    """Turn anything that stands for a kernel into a :class:`Kernel`.
+
+    Other types can join with ``as_kernel.register``.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
+        A name means the kernel of that name, with the defaults, of
+        :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+
+    Returns
+    -------
+    kernel : Kernel
+        The very object if it is a :class:`Kernel` already.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import as_kernel
+    >>> as_kernel("rbf")
+    RBF(gamma='auto')
+    """
+    raise TypeError(f"{kernel!r} is not a kernel: {_ACCEPTED}.")
+
+
+@as_kernel.register
+def _named_kernel(kernel: str) -> Kernel:
+    if kernel not in NAMED_KERNELS:
+        raise ValueError(f"There is no kernel named {kernel!r}: {_ACCEPTED}.")
+    return NAMED_KERNELS[kernel]()
+
+
+as_kernel.register(Callable, CallableKernel)  # type: ignore[call-overload]
+as_kernel.register(gp.Kernel, GaussianProcessKernel)
+# These can be called as well, but not as f(X, Y).
+as_kernel.register(BaseEstimator, as_kernel.dispatch(object))
+as_kernel.register(type, as_kernel.dispatch(object))
+as_kernel.register(Kernel, lambda kernel: kernel)

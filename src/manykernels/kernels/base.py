@@ -12,12 +12,8 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_array
 
 from .._sklearn import Interval, check_sample_weight, num_samples
-from ._columns import column_positions, resolve_columns, select_columns
-from ._naming import naming
-from ._numbers import check_numbers
-from .checks import check_finite
-
-_BLOCK_ROWS = 256
+from .checks import TILE_ROWS, check_finite
+from .tables import check_numbers, naming, resolve_columns, select_columns
 
 
 class Kernel(BaseEstimator, ABC):
@@ -118,7 +114,7 @@ class Kernel(BaseEstimator, ABC):
         """Similarities of validated rows; `Y` is None for the rows of `X` themselves."""
 
     def _diagonal(self, X: Any) -> np.ndarray:
-        blocks = gen_batches(num_samples(X), _BLOCK_ROWS)
+        blocks = gen_batches(num_samples(X), TILE_ROWS)
         return np.concatenate([np.diagonal(self._evaluate(X[rows], None)) for rows in blocks])
 
     def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
@@ -177,16 +173,13 @@ class Kernel(BaseEstimator, ABC):
         if Y is not None and width != Y.shape[1]:
             raise ValueError(f"X has {width} columns to compare, but Y has {Y.shape[1]}.")
 
-    def _column_key(self, X: Any) -> tuple[int, ...]:
-        return tuple(column_positions(X, self._frozen_columns(X)))
-
     def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
         check_finite(K, type(self).__name__)
         return mirror_upper_triangle(K) if gram else K
 
     # -- algebra ---------------------------------------------------------------------------
 
-    # numpy scalars then leave the operators below to this class.
+    # Then ``numpy_scalar * kernel`` calls the operators below instead of making an array.
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Sum:
@@ -203,7 +196,7 @@ class Kernel(BaseEstimator, ABC):
 
 
 class _WholeTable(Kernel):
-    """A kernel that looks at no number of `X` itself, so any table will do."""
+    """A kernel that does not read the entries of `X` itself, so that any table will do."""
 
     def _validated(self, X: Any) -> Any:
         return X
@@ -218,8 +211,7 @@ class Constant(_WholeTable):
     Parameters
     ----------
     value : float, default=1.0
-    columns : default=None
-        Accepted as by every kernel; changes nothing here.
+    columns : ignored
 
     Examples
     --------
@@ -252,7 +244,14 @@ class Constant(_WholeTable):
 
 
 class _Pair(_WholeTable):
-    """Two kernels combined entry by entry; each validates the columns it compares itself."""
+    """Two kernels combined entry by entry; each validates the columns it compares itself.
+
+    Parameters
+    ----------
+    left, right : Kernel
+    columns : default=None
+        Columns that both are given.
+    """
 
     left: Kernel
     right: Kernel
@@ -292,13 +291,7 @@ class _Pair(_WholeTable):
 
 
 class Sum(_Pair):
-    """Sum of two kernels, written ``left + right``.
-
-    Parameters
-    ----------
-    left, right : Kernel
-    columns : default=None
-        Columns that both parts are given.
+    """Sum of the kernels `left` and `right`, written ``left + right``.
 
     Examples
     --------
@@ -315,13 +308,7 @@ class Sum(_Pair):
 
 
 class Product(_Pair):
-    """Product of two kernels, entry by entry, written ``left * right``.
-
-    Parameters
-    ----------
-    left, right : Kernel
-    columns : default=None
-        Columns that both parts are given.
+    """Product of the kernels `left` and `right`, entry by entry, written ``left * right``.
 
     Examples
     --------
@@ -341,8 +328,8 @@ def _combine(operation: type[_Pair], left: Any, right: Any) -> Any:
 
 
 def mirror_upper_triangle(K: np.ndarray) -> np.ndarray:
-    """Make `K` exactly symmetric in place: formulas are, their rounding is not always."""
-    for rows in gen_batches(len(K), _BLOCK_ROWS):
+    """Make `K` exactly symmetric, in place: formulas are symmetric, rounding errors may not be."""
+    for rows in gen_batches(len(K), TILE_ROWS):
         K[rows, : rows.start] = K[: rows.start, rows].T
         corner = K[rows, rows]
         corner[:] = np.triu(corner) + np.triu(corner, 1).T

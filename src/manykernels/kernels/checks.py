@@ -1,32 +1,37 @@
-"""What every kernel stack must satisfy before anything is learnt from it."""
+"""What kernel matrices must be before anything is learnt from them: finite, symmetric, PSD."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._memory import allocate
+from .._rounding import TINY
 from ._spectrum import (
     EXACT_ROWS,
     clipped,
     exact_extremes_if_negative,
     found_extremes_if_negative,
-    rounding_ratio,
 )
 
 if TYPE_CHECKING:
     from .stack import KernelStack
 
-SYMMETRY_TOLERANCE = 1e-8
-# Sums in single precision depend on their order by about this much.
-SINGLE_SYMMETRY_TOLERANCE = 1e-5
-# Rounding of entries is no excuse for more than this part of the spectrum.
+# Entries that should be equal may differ by this part of the largest one, since sums depend on
+# their order: the square root of the rounding error, the usual choice where none can be derived.
+SAME_ENTRY = 1e-8
+# The same in single precision, whose rounding error is 6e-8: sums of some hundred terms.
+SAME_SINGLE_ENTRY = 1e-5
+# Known rounding of entries (`rounding`) excuses negative eigenvalues up to this part of the
+# largest one; beyond it the matrix holds more noise than similarity.
 MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
-_BLOCK_ROWS = 256
+# Rows of a tile: 512 KiB of float64, two of which fit into a second-level cache.
+TILE_ROWS = 256
 
 
 class IndefiniteKernelError(ValueError):
@@ -39,8 +44,8 @@ def check_stack(
     """Return `stack` once its kernels are known to be finite, symmetric and PSD.
 
     A block between different samples (``stack.gram`` false) is checked for finite values
-    only. A stack that has been checked is returned at once; sub-stacks inherit the mark,
-    since a principal submatrix of a PSD matrix is PSD.
+    only. A stack that has been checked is returned at once; sub-stacks count as checked, since
+    a principal submatrix of a PSD matrix is PSD.
 
     Kernels are symmetric if their entries differ by no more than 1e-8 of the largest (1e-5 in
     single precision). Those that are not exactly so become ``(K + Kᵀ) / 2``, in a copy.
@@ -71,50 +76,69 @@ def check_stack(
         raise ValueError(f"psd must be one of {sorted(PSD_POLICIES)}, got {psd!r}.")
     if stack.checked:
         return stack
-    for j in range(stack.n_kernels):
-        _check_diagonals(stack, j)
+    _check_diagonals(stack)
     if not stack.gram:
         for matrix, name in zip(stack.data, stack.names, strict=True):
             check_finite(matrix, name)
-        return stack._changed(checked=True)
-    mended = _Mended(stack.data)
+        return stack._changed(guarantees=replace(stack.guarantees, checked=True))
+    corrected = _Corrected(stack.data)
     any_clipped = False
     for j, name in enumerate(stack.names):
-        largest = _checked_entries(mended, j, name)
-        matrix = mended.data[j]
+        difference, largest = check_symmetric(corrected.data[j], name)
+        if difference > 0.0:
+            symmetrize(corrected.writable()[j])
         if psd == "ignore":
             continue
-        quick = psd == "raise" and not rounding and len(matrix) > EXACT_ROWS
-        if quick:
-            extremes = found_extremes_if_negative(matrix, largest, centered=centered)
-        else:
-            given = matrix
-            matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
-            # Tolerated eigenvalues may be too much for what is learnt later: clipping leaves none.
-            tolerance = (rounding_ratio(given), 0.0) if psd == "clip" else ()
-            extremes = exact_extremes_if_negative(matrix, *tolerance)
-        if extremes is None:
-            continue
-        if psd != "clip":
-            _refuse_unless_explained(extremes, name, rounding * np.sqrt(len(matrix)))
-        # Only the difference: where the kernel was centred for the check, its means
-        # must stay, since test blocks have them too.
-        mended.writable()[j] += clipped(matrix) - matrix
-        symmetrize(mended.data[j])
-        any_clipped = True
+        change = _change_to_psd(
+            corrected.data[j], name, largest, psd=psd, centered=centered, rounding=rounding
+        )
+        if change is not None:
+            corrected.writable()[j] += change
+            symmetrize(corrected.data[j])
+            any_clipped = True
     definite = psd != "ignore"
     changes: dict[str, Any] = {
-        "checked": True,
-        "_bounded": definite and not centered,
-        "_bounded_if_centered": definite,
+        "guarantees": replace(
+            stack.guarantees,
+            checked=True,
+            psd=definite and not centered,
+            psd_if_centered=definite,
+        )
     }
     if any_clipped:
-        diagonal = np.einsum("jii->ji", mended.data).astype(np.float64)
-        changes.update(row_diag=diagonal, col_diag=diagonal)
-    return stack._like(mended.data, **changes)
+        diagonal = np.einsum("jii->ji", corrected.data).astype(np.float64)
+        changes["_rows"] = replace(stack._rows, diagonal=diagonal)
+        changes["_cols"] = replace(stack._cols, diagonal=diagonal)
+    return stack._with_data(corrected.data, **changes)
 
 
-class _Mended:
+def _change_to_psd(
+    matrix: np.ndarray, name: str, largest: float, *, psd: str, centered: bool, rounding: float
+) -> np.ndarray | None:
+    """What has to be added to make a symmetric matrix PSD; None if it is, or may count as such.
+
+    Raises
+    ------
+    IndefiniteKernelError
+        If negative eigenvalues are to be refused.
+    """
+    if psd == "raise" and not rounding and len(matrix) > EXACT_ROWS:
+        extremes = found_extremes_if_negative(matrix, largest, centered=centered)
+    else:
+        # Later computations may not tolerate what a check does: "clip" leaves nothing negative.
+        # Rounding of entries shifts an eigenvalue by no more than this part of the largest.
+        tolerance = (len(matrix) * np.finfo(matrix.dtype).eps, 0.0) if psd == "clip" else ()
+        matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
+        extremes = exact_extremes_if_negative(matrix, *tolerance)
+    if extremes is None:
+        return None
+    if psd != "clip":
+        _refuse_unless_explained(extremes, name, rounding * np.sqrt(len(matrix)))
+    # Where the kernel was centred for the check its means stay: test blocks have them too.
+    return clipped(matrix) - matrix
+
+
+class _Corrected:
     """Data that are copied when something has to be changed, and not before."""
 
     def __init__(self, given: np.ndarray) -> None:
@@ -127,30 +151,24 @@ class _Mended:
         return self.data
 
 
-def _checked_entries(mended: _Mended, j: int, name: str) -> float:
-    """Have kernel j finite and exactly symmetric; its largest entry in absolute value."""
-    difference, largest = check_symmetric(mended.data[j], name)
-    if difference > 0.0:
-        symmetrize(mended.writable()[j])
-    return largest
-
-
-def _check_diagonals(stack: KernelStack, j: int) -> None:
-    for what in ("row_diag", "col_diag"):
-        diagonals = getattr(stack, what)
-        if diagonals is not None and not np.isfinite(diagonals[j]).all():
-            if stack.gram:
-                check_finite(stack.data[j], stack.names[j])
-            sample = int(np.argmin(np.isfinite(diagonals[j])))
-            raise ValueError(
-                f"{what} of kernel {stack.names[j]!r} has a value that is not finite "
-                f"({diagonals[j, sample]}) at sample {sample}."
-            )
+def _check_diagonals(stack: KernelStack) -> None:
+    for what, diagonals in (("row_diag", stack.row_diag), ("col_diag", stack.col_diag)):
+        if diagonals is None or np.isfinite(diagonals).all():
+            continue
+        j, sample = np.argwhere(~np.isfinite(diagonals))[0]
+        if stack.gram:
+            # The matrix is what the user knows: name its row and column if they are not finite.
+            check_finite(stack.data[j], stack.names[j])
+        raise ValueError(
+            f"{what} of kernel {stack.names[j]!r} has a value that is not finite "
+            f"({diagonals[j, sample]}) at sample {sample}."
+        )
 
 
 def check_finite(matrix: np.ndarray, name: str) -> None:
-    for start in range(0, len(matrix), _BLOCK_ROWS):
-        bad = ~np.isfinite(matrix[start : start + _BLOCK_ROWS])
+    """Refuse NaN and infinite values, naming the first row and column that have one."""
+    for start in range(0, len(matrix), TILE_ROWS):
+        bad = ~np.isfinite(matrix[start : start + TILE_ROWS])
         if bad.any():
             row, col = np.argwhere(bad)[0]
             value = "NaN" if np.isnan(matrix[start + row, col]) else matrix[start + row, col]
@@ -163,8 +181,8 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
 def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
     """Largest difference ``|K_rc − K_cr|`` and largest entry of a matrix that may be a kernel.
 
-    One pass over pairs of tiles that mirror each other. Equal tiles hold no NaN, and infinite
-    values show in the largest.
+    One pass over pairs of mirrored tiles. Tiles with NaN are not equal, and infinite values show
+    in the largest entry, so that no further pass has to look for them.
     """
     difference = largest = 0.0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -176,16 +194,16 @@ def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
     if not np.isfinite(difference) or not np.isfinite(largest):
         check_finite(matrix, name)
     single = matrix.dtype == np.float32
-    tolerance = SINGLE_SYMMETRY_TOLERANCE if single else SYMMETRY_TOLERANCE
-    if difference > tolerance * max(largest, np.finfo(float).tiny):
+    tolerance = SAME_SINGLE_ENTRY if single else SAME_ENTRY
+    if difference > tolerance * max(largest, TINY):
         _refuse_asymmetric(matrix, name)
     return float(difference), float(largest)
 
 
 def _mirrored_tiles(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Tiles on and above the diagonal, with those at the mirrored place."""
-    starts = range(0, len(matrix), _BLOCK_ROWS)
-    parts = [slice(start, start + _BLOCK_ROWS) for start in starts]
+    """Tiles on and above the diagonal, each with the one below at the mirrored place."""
+    starts = range(0, len(matrix), TILE_ROWS)
+    parts = [slice(start, start + TILE_ROWS) for start in starts]
     for rows, cols in combinations_with_replacement(parts, 2):
         yield matrix[rows, cols], matrix[cols, rows]
 
@@ -193,25 +211,20 @@ def _mirrored_tiles(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray
 def symmetrize(matrix: np.ndarray) -> None:
     """``(K + Kᵀ) / 2`` in place."""
     for upper, lower in _mirrored_tiles(matrix):
-        # Halves first: the sum of two large numbers may be too large.
+        # Halved first, since the sum of two large numbers may overflow.
         mean = upper / 2 + lower.T / 2
         upper[...] = mean
         lower[...] = mean.T
 
 
 def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
-    worst, row, col = 0.0, 0, 0
-    for start in range(0, len(matrix), _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
-        differences = np.abs(matrix[rows] - matrix[:, rows].T)
-        if differences.max() > worst:
-            worst = float(differences.max())
-            row, col = map(int, np.unravel_index(differences.argmax(), differences.shape))
-            row += start
+    worst = [np.abs(row - col).max() for row, col in zip(matrix, matrix.T, strict=True)]
+    row = int(np.argmax(worst))
+    col = int(np.argmax(np.abs(matrix[row] - matrix[:, row])))
     raise ValueError(
         f"Kernel {name!r} is not symmetric: entries ({row}, {col}) and ({col}, {row}) differ by "
-        f"{worst:.3g}. A block between different samples is given with gram=False; otherwise pass "
-        "(K + K.T) / 2."
+        f"{worst[row]:.3g}. A block between different samples is given with gram=False; otherwise "
+        "pass (K + K.T) / 2."
     )
 
 

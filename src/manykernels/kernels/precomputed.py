@@ -1,7 +1,7 @@
-"""Kernels looked up in a matrix, for rows known by their number.
+"""Kernels looked up in a matrix.
 
-`X` is then one column of row numbers, so that whatever splits, shuffles or resamples the
-rows of `X` works unchanged on a ready-made matrix.
+`X` is one column of row numbers of the matrix, so that whatever splits, shuffles or resamples the
+rows of `X` works unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from .checks import check_symmetric
 
 
 class _Lookup(Kernel):
-    """A kernel whose rows of `X` are numbers of the rows of the matrix `_matrix_parameter`."""
+    """A kernel looked up in the matrix that is its parameter `_matrix_parameter`.
+
+    Cloning shares the matrix instead of copying it.
+    """
 
     _accepts_sparse = False
     _matrix_parameter: str
@@ -34,10 +37,6 @@ class _Lookup(Kernel):
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
         self.matrix_ = self._checked_matrix()
-        self._learn_from_rows(X[:, 0], weights)
-
-    def _learn_from_rows(self, rows: np.ndarray, weights: np.ndarray) -> None:
-        pass
 
     def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
         rows = X[:, 0]
@@ -90,7 +89,7 @@ class Precomputed(_Lookup):
     ----------
     gram : array-like of shape (n, n)
         Similarities of all rows that will ever be used, training and test.
-    columns : str, int, list, slice, boolean mask or callable, default=None
+    columns : str, int or callable, default=None
         The column of `X` that holds the row numbers; None when `X` has only that one.
 
     Attributes
@@ -128,8 +127,7 @@ class FromDistances(_Lookup):
         Distances of all rows that will ever be used, training and test.
     scale : float or "mean", default="mean"
         η, or how to take it from the training rows.
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The column of `X` that holds the row numbers; None when `X` has only that one.
+    columns : see :class:`Precomputed`
 
     Attributes
     ----------
@@ -160,9 +158,10 @@ class FromDistances(_Lookup):
         self.scale = scale
         self.columns = columns
 
-    def _learn_from_rows(self, rows: np.ndarray, weights: np.ndarray) -> None:
+    def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
+        super()._learn_scale(X, weights)
         if isinstance(self.scale, str):
-            counts = np.bincount(rows, weights, minlength=len(self.matrix_))
+            counts = np.bincount(X[:, 0], weights, minlength=len(self.matrix_))
             mean = counts @ self.matrix_ @ counts / counts.sum() ** 2
             self.eta_ = float(mean) or 1.0
         else:

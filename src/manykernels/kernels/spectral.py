@@ -11,177 +11,35 @@ on training samples and for a centred block K_t between new and training samples
 kernel: it is positive semi-definite and new samples have their place in it. Axes are cut where
 their eigenvalues hold a given share of the trace, the variance.
 
-* :class:`Denoise` keeps the leading axes only (section 3 of the paper), which supposes that the
-  others hold noise. How many is told, or found by folds.
+* :class:`Denoise` keeps the leading axes only (section 3 of the paper), on the assumption that
+  the others hold noise. How many is given, or chosen by a rule of ``VARIANCE_RULES``.
 * :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Weights learnt for these
-  weigh dimensions and kernels in one convex program. The paper (section 5) asks for an objective
-  that takes care of denoising by itself; this is one answer.
+  weigh axes and kernels in one convex program: an answer to the paper's wish (section 5) for an
+  objective that includes denoising.
 
-Sample weights, and how a variance is chosen: :mod:`manykernels.kernels._axes`.
+:mod:`manykernels.kernels.axes` has the formulas with sample weights.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
-from .._memory import require_memory
-from ._axes import VARIANCES, Axes, leading_axes, make_judge, n_leading, spectrum
+from .axes import Cut, Cutter, SpectralTransform, n_leading
 from .stack import KernelStack
-from .transforms import Center, StackTransform, centered_trace
 
-
-class Cut(NamedTuple):
-    """A range of axes that becomes a kernel; without `stop`, all that is left."""
-
-    name: str
-    start: int
-    stop: int | None
-
-
-# Of the position of a kernel, its centred matrix, eigenvalues and eigenvectors.
-Cutter = Callable[[int, np.ndarray, np.ndarray, np.ndarray], list[Cut]]
-
-
-class SpectralTransform(StackTransform):
-    """Base of the transforms that cut kernels along their axes; a subclass says where.
-
-    A stack that is not centred yet is centred first, and so are the blocks that follow. One that
-    is centred asks for blocks centred likewise.
-    """
-
-    @abstractmethod
-    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
-        """Check the parameters; what it returns cuts kernel j, given its spectrum."""
-
-    def most_kernels(self, n_kernels: int) -> int:
-        """How many kernels can come from `n_kernels`."""
-        return n_kernels
-
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
-        if not isinstance(stack, KernelStack):
-            raise ValueError(
-                f"{type(self).__name__} needs whole kernel matrices, but these are computed by "
-                "columns; use another solver."
-            )
-        cut = self._cutter(stack, weights, y)
-        require_memory(
-            (self.most_kernels(stack.n_kernels), len(stack), len(stack)),
-            f"The stack of kernels that {type(self).__name__} makes",
-        )
-        trace, rounding = centered_trace(stack, weights)
-        self.center_ = None if stack.centered else Center()
-        if self.center_ is not None:
-            stack = self.center_.fit_transform(stack, sample_weight=weights)
-        self.eigenvalues_ = np.zeros((stack.n_kernels, len(stack)))
-        self._axes: list[Axes] = []
-        self._cuts: list[Cut] = []
-        sources, diagonals = [], []
-        for j in range(stack.n_kernels):
-            K = stack.kernel(j)
-            if trace[j] <= rounding[j]:
-                K[:] = 0.0  # rounding has no axes
-            self.eigenvalues_[j], vectors = spectrum(K, weights, rounding[j])
-            cuts = cut(j, K, self.eigenvalues_[j], vectors)
-            n_axes = max(c.start if c.stop is None else c.stop for c in cuts)
-            axes = leading_axes(K, weights, self.eigenvalues_[j, :n_axes], vectors)
-            self._axes.append(axes)
-            self._cuts += cuts
-            sources += [j] * len(cuts)
-            shares = axes.right.T**2 * axes.values
-            diagonals += [_pieces(shares, K.diagonal(), c) for c in cuts]
-        self.sources_ = np.array(sources)
-        self._diagonals = np.array(diagonals)
-        self.n_components_ = self._count_components()
-        self.kernel_names_ = [c.name for c in self._cuts]
-
-    def _count_components(self) -> np.ndarray:
-        counts = []
-        for j, c in zip(self.sources_, self._cuts, strict=True):
-            values = self.eigenvalues_[j]
-            rank = np.count_nonzero(values > len(values) * np.finfo(float).eps * values[0])
-            counts.append((rank if c.stop is None else c.stop) - c.start)
-        return np.array(counts)
-
-    def _transform(self, stack: KernelStack) -> KernelStack:
-        if stack.n_kernels != len(self._axes):
-            raise ValueError(
-                f"The stack has {stack.n_kernels} kernels, but {type(self).__name__} was fitted "
-                f"on {len(self._axes)}."
-            )
-        if self.center_ is not None:
-            stack = self.center_.transform(stack)
-        elif not stack.centered:
-            raise ValueError(
-                f"{type(self).__name__} was fitted on centred kernels, and this stack is not: "
-                "transform it with the Center of the training stack first."
-            )
-        shape = (len(self._cuts), *stack.shape[:2])
-        require_memory(shape, f"The stack of kernels that {type(self).__name__} makes")
-        data = np.empty(shape)
-        row_diag = None if stack.row_diag is None else np.empty(shape[:2])
-        for j, axes in enumerate(self._axes):
-            K = stack.kernel(j)
-            scores = K @ axes.left
-            for i in np.flatnonzero(self.sources_ == j):
-                c = self._cuts[i]
-                if c.stop is None:
-                    np.subtract(K, scores @ axes.right, out=data[i])
-                else:
-                    np.matmul(scores[:, c.start : c.stop], axes.right[c.start : c.stop], data[i])
-                if row_diag is not None and stack.row_diag is not None:
-                    row_diag[i] = _pieces(scores**2 / axes.values, stack.row_diag[j], c)
-        if stack.gram:
-            row_diag = np.einsum("jii->ji", data).copy()
-        vectors = ("_row_factor", "_col_factor", "_row_offset", "_col_offset")
-        return stack._like(
-            data,
-            names=self.kernel_names_,
-            row_diag=row_diag,
-            col_diag=row_diag if stack.gram else self._diagonals,
-            centered=True,
-            _bounded=stack._bounded_if_centered,
-            _scale=np.ones(len(data)),
-            **dict.fromkeys(vectors),
-        )
-
-    def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the kernels of the input that these kernels are made from."""
-        return np.array(list(dict.fromkeys(self.sources_[kernels].tolist())), dtype=int)
-
-    def select(self, kernels: np.ndarray) -> Self:
-        """The fitted transform that returns only these kernels, with no axes but theirs."""
-        chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
-        needed = self.sources(chosen)
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        cuts = [self._cuts[i] for i in chosen]
-        new.sources_ = np.array([needed.tolist().index(j) for j in self.sources_[chosen]])
-        new._axes = []
-        for position, j in enumerate(needed):
-            mine = [i for i in range(len(cuts)) if new.sources_[i] == position]
-            whole = any(cuts[i].stop is None for i in mine)
-            first = 0 if whole else min(cuts[i].start for i in mine)
-            last = len(self._axes[j].values) if whole else max(cuts[i].stop or 0 for i in mine)
-            new._axes.append(self._axes[j].part(first, last))
-            for i in mine:
-                name, start, stop = cuts[i]
-                cuts[i] = Cut(name, start - first, None if stop is None else stop - first)
-        new._cuts = cuts
-        new._diagonals = self._diagonals[chosen]
-        new.n_components_ = self.n_components_[chosen]
-        new.kernel_names_ = [c.name for c in cuts]
-        new.eigenvalues_ = self.eigenvalues_[needed]
-        for name in self._per_kernel:
-            setattr(new, name, getattr(self, name)[needed])
-        if self.center_ is not None:
-            new.center_ = self.center_.select(needed)
-        return new
+#: The shares of the variance that a rule chooses from.
+VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+#: Error of a centred kernel (m, m) when it is cut at each of ``VARIANCES``; NaN if unknown.
+VarianceErrors = Callable[[np.ndarray], np.ndarray]
+#: Rules that choose the variance, by the names that ``Denoise(variance=…)`` takes: each is called
+#: with labels, sample weights and the parameters `reg` and `folds`. This package does no learning:
+#: "cv" is added by :mod:`manykernels.denoising`.
+VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
 
 
 class Denoise(SpectralTransform):
@@ -250,19 +108,19 @@ class Denoise(SpectralTransform):
     def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
         self.variance_ = np.ones(stack.n_kernels)
         self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
-        judge = None
-        if isinstance(self.variance, str) and self.variance == "cv":
-            judge = make_judge(y, weights, self.reg, self.folds)
+        errors_of = None
+        if isinstance(self.variance, str) and self.variance in VARIANCE_RULES:
+            errors_of = VARIANCE_RULES[self.variance](y, weights, self.reg, self.folds)
         else:
             self.variance_[:] = self._checked_variance(stack.n_kernels)
 
-        def cut(j: int, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+        def cut(j: int, K: np.ndarray, values: np.ndarray) -> list[Cut]:
             if values[0] <= 0.0:
                 return [Cut(stack.names[j], 0, 0)]
-            if judge is not None:
-                self.cv_errors_[j] = errors = judge.errors(K)
+            if errors_of is not None:
+                self.cv_errors_[j] = errors = errors_of(K)
                 if np.isfinite(errors).all():
-                    # From the end: of equals the largest variance.
+                    # From the end: of equally good variances the largest.
                     self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
             stop = n_leading(values, self.variance_[j])
             return [Cut(stack.names[j], 0, None if stop == len(values) else stop)]
@@ -356,7 +214,7 @@ class Bands(SpectralTransform):
         edges = self._checked_edges()
         ranges = _range_labels(edges)
 
-        def cut(j: int, K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Cut]:
+        def cut(j: int, K: np.ndarray, values: np.ndarray) -> list[Cut]:
             name = stack.names[j]
             if values[0] <= 0.0:
                 return [Cut(f"{name}[0-{edges[-1]:g}]", 0, 0)]
@@ -370,13 +228,6 @@ class Bands(SpectralTransform):
             return cuts
 
         return cut
-
-
-def _pieces(shares: np.ndarray, whole: np.ndarray, cut: Cut) -> np.ndarray:
-    """Self-similarities in a cut, from the shares of all axes and the self-similarities."""
-    if cut.stop is None:
-        return whole - shares.sum(axis=1)
-    return shares[:, cut.start : cut.stop].sum(axis=1)
 
 
 def _is_share(value: Any) -> bool:

@@ -1,41 +1,37 @@
 """KernelStack: several kernel matrices of the same samples, as one array-like object.
 
-A stack holds its matrices once, read-only, as ``data[j, r, c]`` and remembers what has been
-done to them since as vectors, so that no transform copies the data:
-
-    K_j(r, c) = scale_j · f_j(r) · f_j(c) · data[j, r, c] − o_j(r) − o_j(c)              (*)
-
-``f`` are sample factors (spherical normalisation), ``o`` offsets (centring), ``scale`` one
-number per kernel (trace and multiplicative normalisation). Sums over kernels and products
-with a few columns cost one pass over ``data`` whatever the transform.
+A stack holds its matrices once, read-only, as ``data[j, r, c]``. Transforms are kept beside them
+as vectors (:mod:`manykernels.kernels._transformed`), so that none copies the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from .._files import file_identity
 from .._memory import allocate
-from ._samples import check_samples, first_difference, same_samples
-from ._saving import VECTORS, SavedStack
-from ._storage import (
+from ._saving import read_stack, write_stack
+from ._stored import StoredArray, StoredKernels
+from ._transformed import Guarantees, Samples, take
+from .checks import check_stack
+from .matrices import (
     check_diagonal,
     check_names,
     chosen_kernels,
     positions,
     read_matrices,
     refuse_transposed,
-    take,
 )
-from .checks import check_stack
+from .samples import check_samples, first_difference, same_samples
 
 __all__ = ["KernelStack", "check_stack"]
 
 
-class KernelStack(SavedStack):
+class KernelStack(StoredKernels):
     """Named kernel matrices of the same rows and columns.
 
     Most users call :meth:`from_arrays` or get a stack from a
@@ -63,6 +59,8 @@ class KernelStack(SavedStack):
         A table that goes with the rows, see :meth:`with_features`.
     row_samples, col_samples : ndarray of str or None
         Names of the samples, see :meth:`with_samples`.
+    guarantees : Guarantees
+        What is known about the matrices, such as `gram` and `checked`.
 
     Examples
     --------
@@ -98,26 +96,17 @@ class KernelStack(SavedStack):
             raise ValueError(
                 f"A Gram stack has as many rows as columns, got {data.shape[1]} x {data.shape[2]}."
             )
-        self._set_data(data)
-        self.gram = bool(gram)
-        self.checked = bool(checked)
-        self.centered = False
-        # Diagonals bound the entries of PSD matrices; of some others once they are centred.
-        self._bounded = self._bounded_if_centered = self.gram and self.checked
         if gram and row_diag is None:
             row_diag = np.einsum("jii->ji", data).copy()
-        self.row_diag = check_diagonal(row_diag, data.shape[:2], "row_diag")
+        psd = bool(gram and checked)
+        self.guarantees = Guarantees(bool(gram), bool(checked), psd=psd, psd_if_centered=psd)
+        self.features: np.ndarray | None = None
+        self._stored = StoredArray(data)
+        self._scale = np.ones(len(data))
+        self._rows = Samples(check_diagonal(row_diag, data.shape[:2], "row_diag"))
         if gram and col_diag is None:
             col_diag = self.row_diag
-        self.col_diag = check_diagonal(col_diag, data.shape[::2], "col_diag")
-        self.features: np.ndarray | None = None
-        self.row_samples: np.ndarray | None = None
-        self.col_samples: np.ndarray | None = None
-        self._scale = np.ones(len(data))
-        self._row_factor: np.ndarray | None = None
-        self._col_factor: np.ndarray | None = None
-        self._row_offset: np.ndarray | None = None
-        self._col_offset: np.ndarray | None = None
+        self._cols = Samples(check_diagonal(col_diag, data.shape[::2], "col_diag"))
 
     # -- making one ------------------------------------------------------------------------
 
@@ -173,34 +162,25 @@ class KernelStack(SavedStack):
         stack = cls(data, names, gram=gram, row_diag=row_diag, col_diag=col_diag)
         return check_stack(stack.with_samples(rows, cols), psd=psd)
 
-    def _like(self, data: np.ndarray, **changes: Any) -> KernelStack:
-        """Copy of this stack around `data`, attributes replaced as told; nothing is checked."""
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__, **changes)
-        new._set_data(data)
-        return new
-
-    def _set_data(self, data: np.ndarray) -> None:
-        view = data.view()
-        view.flags.writeable = False
-        self.data = view
-        self._file = file_identity(view)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        # joblib hands a mapped array to other processes by the name of its file. Where another
-        # file has taken that name since, the values have to go along.
-        if self._file != file_identity(self.data):
-            state["data"] = np.array(self.data)
-        return state
-
     def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
         # Pickling does not keep arrays read-only.
-        self.__dict__.update({"row_samples": None, "col_samples": None} | state)
-        self._set_data(self.data)
-        for name in ("features", "row_samples", "col_samples"):
-            if state.get(name) is not None:
-                state[name].flags.writeable = False
+        for array in (self.features, self.row_samples, self.col_samples):
+            if array is not None:
+                array.flags.writeable = False
+
+    @property
+    def checked(self) -> bool:
+        """Whether :func:`check_stack` has nothing left to do."""
+        return self.guarantees.checked
+
+    @property
+    def row_samples(self) -> np.ndarray | None:
+        return self._rows.names
+
+    @property
+    def col_samples(self) -> np.ndarray | None:
+        return self._cols.names
 
     # -- what scikit-learn asks of an array ------------------------------------------------
 
@@ -233,20 +213,12 @@ class KernelStack(SavedStack):
         for source, target in zip(self.data, data, strict=True):
             # mode="clip" skips a bounds check that positions has made already.
             np.take(source.reshape(-1), flat, out=target.reshape(-1), mode="clip")
-        return self._like(
+        return self._with_data(
             data,
-            gram=self.gram and np.array_equal(rows, cols),
-            row_diag=take(self.row_diag, rows),
-            col_diag=take(self.col_diag, cols),
-            _row_factor=take(self._row_factor, rows),
-            _col_factor=take(self._col_factor, cols),
-            _row_offset=take(self._row_offset, rows),
-            _col_offset=take(self._col_offset, cols),
-            features=take(self.features, rows, axis=0),
-            row_samples=take(self.row_samples, rows, axis=0),
-            col_samples=take(self.col_samples, cols, axis=0),
-            # A sub-sample of centred rows is not centred any more.
-            centered=False,
+            guarantees=self.guarantees.of_part(gram=self.gram and np.array_equal(rows, cols)),
+            features=take(self.features, rows, 0),
+            _rows=self._rows.take(rows),
+            _cols=self._cols.take(cols),
         )
 
     def with_features(self, features: Any) -> KernelStack:
@@ -313,42 +285,75 @@ class KernelStack(SavedStack):
                     f"but their names differ: {first_difference(row_samples, col_samples)}. A "
                     "block between different samples is given with gram=False."
                 )
-        return self._changed(row_samples=row_samples, col_samples=col_samples)
+        return self._changed(
+            _rows=replace(self._rows, names=row_samples),
+            _cols=replace(self._cols, names=col_samples),
+        )
 
     # -- kernels and their sums ------------------------------------------------------------
 
     def kernel(self, which: int | str) -> np.ndarray:
         """One kernel matrix (rows, cols), by name or position, with all transforms applied."""
         j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
-        return self._matrix(j)
+        matrix = np.empty(self.data.shape[1:])
+        for rows in self._row_blocks():
+            matrix[rows] = self._values(j, rows)
+        return matrix
 
     def select(self, kernels: Any) -> KernelStack:
         """Stack of some of the kernels, given by names, positions, a slice or a mask."""
         chosen = chosen_kernels(kernels, self.names)
         if np.array_equal(chosen, np.arange(self.n_kernels)):
             return self
-        vectors = ("row_diag", "col_diag", "_scale", *VECTORS)
-        picked = {name: take(getattr(self, name), chosen, axis=0) for name in vectors}
-        return self._like(self.data[chosen], names=[self.names[j] for j in chosen], **picked)
+        return self._with_data(
+            self.data[chosen],
+            names=[self.names[j] for j in chosen],
+            _scale=self._scale[chosen],
+            _rows=self._rows.of_kernels(chosen),
+            _cols=self._cols.of_kernels(chosen),
+        )
 
     def rows(self, rows: slice, kernels: np.ndarray) -> KernelStack:
         """A block of rows of some of the kernels, copied only where kernels are left out."""
-        part = self._like(
+        part = self._with_data(
             self.data[:, rows],
-            gram=False,
-            centered=False,
-            row_diag=None if self.row_diag is None else self.row_diag[:, rows],
-            _row_factor=None if self._row_factor is None else self._row_factor[:, rows],
-            _row_offset=None if self._row_offset is None else self._row_offset[:, rows],
-            features=None if self.features is None else self.features[rows],
-            row_samples=None if self.row_samples is None else self.row_samples[rows],
+            guarantees=self.guarantees.of_part(gram=False),
+            features=take(self.features, rows, 0),
+            _rows=self._rows.take(rows),
         )
         return part.select(kernels)
 
-    # -- transforms, without copying -------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------
 
-    def _changed(self, **changes: Any) -> KernelStack:
-        return self._like(self.data, **changes)
+    def save(self, path: str | Path) -> None:
+        """Write names, values and diagonals to a .npz file, transforms applied.
 
-    def _without_offsets(self) -> KernelStack:
-        return self.materialized()
+        The file is replaced as by :meth:`materialized`. Values are written block by block: a
+        stack on disk is not copied into memory.
+        """
+        write_stack(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, psd: str | None = None) -> Self:
+        """Read a stack written by :meth:`save`.
+
+        What the file says of its kernels is not taken on trust: they are checked as by
+        :meth:`from_arrays`.
+
+        Parameters
+        ----------
+        path : path
+        psd : {"raise", "exact", "clip", "ignore"}, optional
+            What to do with significant negative eigenvalues, see :func:`check_stack`. By default
+            they are no error yet: the stack is returned unchecked, and a method that cannot take
+            them refuses it.
+
+        Raises
+        ------
+        ValueError
+            With the path, if the file is empty, damaged or not a saved stack, or a kernel is not
+            finite or not symmetric.
+        MemoryError
+            If the values do not fit into memory, before they are read.
+        """
+        return read_stack(cls, path, psd)

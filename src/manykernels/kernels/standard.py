@@ -1,4 +1,8 @@
-"""The standard kernels of tables of numbers."""
+"""The standard kernels of tables of numbers.
+
+All have the parameter `columns` of :class:`~manykernels.kernels.Kernel`. Those with a factor
+`gamma` have an attribute `gamma_` once they are fitted, the number in use.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,16 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from .._sklearn import Interval
 from ._scales import GammaKernel, gamma_options
 from .base import Kernel
+from .tables import column_positions
 
-# Entries of the three-dimensional temporary of Intersection: 32 MiB.
+# Entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
 
 
 def writable(X: Any) -> Any:
     """`X` or, if dense and read-only as joblib hands it to workers, a copy.
 
-    The compiled χ² loop of scikit-learn refuses read-only buffers, which it only reads.
+    The compiled χ² loop of scikit-learn refuses read-only buffers although it only reads them.
     """
     return X if sparse.issparse(X) else np.require(X, requirements="W")
 
@@ -38,11 +43,6 @@ def _inner_products(X: Any, Y: Any) -> np.ndarray:
 
 class Linear(Kernel):
     """Inner product ``⟨x, y⟩``.
-
-    Parameters
-    ----------
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
 
     Examples
     --------
@@ -70,13 +70,7 @@ class Polynomial(GammaKernel):
         "auto" is one over the number of columns, "scale" that over the variance of the
         training entries.
     coef0 : float, default=1.0
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
-
-    Attributes
-    ----------
-    gamma_ : float
-        The factor in use.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -123,11 +117,6 @@ class Polynomial(GammaKernel):
 class Cosine(Kernel):
     """Cosine of the angle between rows; a zero row is similar to nothing, itself included.
 
-    Parameters
-    ----------
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
-
     Examples
     --------
     >>> from manykernels.kernels import Cosine
@@ -146,9 +135,18 @@ class DistanceKernel(GammaKernel):
     """A kernel that falls exponentially with a distance.
 
     A subclass sets `_metric(X, Y)`, symmetric and exactly zero between a row and itself.
-    A :class:`~manykernels.KernelUnion` computes the distances of neighbours with the same
-    metric and columns once, through :meth:`distance` and :meth:`from_distance`.
+    For successive kernels with the same metric and columns a
+    :class:`~manykernels.KernelUnion` computes the distances once, through :meth:`distance` and
+    :meth:`from_distance`.
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": gamma_options("scale", "auto", "median"),
+    }
+
+    def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
+        self.gamma = gamma
+        self.columns = columns
 
     def distance(self, X: Any, Y: Any = None) -> np.ndarray:
         """Distances between the rows of `X` and `Y`, or of `X` with each other."""
@@ -172,7 +170,7 @@ class DistanceKernel(GammaKernel):
             return type(self)._metric(X, Y)
 
     def _distance_key(self, X: Any) -> Any:
-        return type(self)._metric, self._column_key(X)
+        return type(self)._metric, tuple(column_positions(X, self._frozen_columns(X)))
 
     def _decay(self) -> float:
         return self._frozen_gamma()
@@ -206,13 +204,7 @@ class RBF(DistanceKernel):
     width : float, default=1.0
         With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise relative to
         the bandwidth that `gamma` stands for.
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
-
-    Attributes
-    ----------
-    gamma_ : float
-        The factor in use.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -227,7 +219,7 @@ class RBF(DistanceKernel):
 
     _metric = staticmethod(_squared_euclidean)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": gamma_options("scale", "auto", "median"),
+        **DistanceKernel._parameter_constraints,
         "width": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -239,7 +231,7 @@ class RBF(DistanceKernel):
         self.columns = columns
 
     def _decay(self) -> float:
-        # Dividing twice: the square of an extreme width leaves the range of floats.
+        # Divided twice, since the square of an extreme width may overflow.
         return super()._decay() / self.width / self.width
 
 
@@ -250,13 +242,7 @@ class Laplacian(DistanceKernel):
     ----------
     gamma : float or {"scale", "auto", "median"}, default="scale"
         As for :class:`RBF`, "median" with the L1 distance.
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
-
-    Attributes
-    ----------
-    gamma_ : float
-        The factor in use.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -266,17 +252,10 @@ class Laplacian(DistanceKernel):
     """
 
     _metric = staticmethod(manhattan_distances)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": gamma_options("scale", "auto", "median"),
-    }
-
-    def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
-        self.gamma = gamma
-        self.columns = columns
 
 
 class _HistogramKernel(Kernel):
-    """A kernel of rows that are histograms: dense, and nowhere negative."""
+    """A kernel of histograms: rows of a dense table without negative entries."""
 
     _accepts_sparse = False
 
@@ -298,13 +277,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     ----------
     gamma : float or "median", default=1.0
         "median" is one over the median χ² distance of training rows.
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
-
-    Attributes
-    ----------
-    gamma_ : float
-        The factor in use.
+    columns : see :class:`Kernel`
 
     Examples
     --------
@@ -319,17 +292,11 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     }
 
     def __init__(self, gamma: float | str = 1.0, *, columns: Any = None) -> None:
-        self.gamma = gamma
-        self.columns = columns
+        super().__init__(gamma, columns=columns)
 
 
 class Intersection(_HistogramKernel):
     """Histogram intersection ``Σ min(x, y)``.
-
-    Parameters
-    ----------
-    columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
 
     Examples
     --------

@@ -3,38 +3,40 @@
 A stack of n kernels of m rows takes n·m² numbers: 30 GiB for 10 kernels of 20 000 rows. Methods
 that look at a few columns at a time (solvers with ``by_columns``) need no stack. Here every
 kernel is evaluated in small tiles that stay in the cache of the processor: the distances of a
-tile are shared by the kernels that are functions of them, and each tile is multiplied with what
-it is wanted for and dropped. Tiles go to as many threads as there are processors.
+tile are shared by the kernels that are functions of them, and each tile is used and dropped.
+Tiles are computed by several threads.
 
-What memory is granted keeps whole panels ``K_j[:, indices]``. A sweep asks for every panel once,
-so the panel used least recently is the next one asked for; throwing that one out would empty the
-cache just before each use. The panels that come first therefore stay.
+Whole panels ``K_j[:, indices]`` are kept as far as `cache_bytes` allow. A sweep asks for every
+panel once, so the panel used least recently is the next one asked for; a cache that dropped that
+one would never have the panel it needs. The first panels therefore stay.
 
-Transforms are those of a stack, kept as vectors; centring learns its means in one pass.
+Transforms are kept as vectors, as by a stack; centring learns its means in one pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
-import joblib  # type: ignore[import-untyped]
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .._memory import allocate
-from .._sklearn import num_samples, safe_indexing
-from ._naming import naming
-from ._storage import positions, take
-from ._transformed import TransformedKernels
+from .._sklearn import openmp_n_threads, safe_indexing
+from ._transformed import Guarantees, Samples, TransformedKernels, take
+from .matrices import positions
 from .stack import KernelStack
+from .tables import naming
 from .union import KernelUnion, SharedDistances
 
+# 2 GiB: the panels of one kernel of 16 000 rows.
 DEFAULT_CACHE_BYTES = 2**31
-# Entries of a tile: 1 MiB, about a second-level cache.
+# Entries of a tile: 1 MiB of float64, so that distances and kernel values of a tile stay in a
+# second-level cache.
 _TILE_ENTRIES = 2**17
-# Columns of a tile where the caller does not choose them.
+# Columns of a tile where all columns are visited; a tile then has 65 rows.
 _TILE_COLUMNS = 2000
 
 Work = Callable[[int, slice, np.ndarray], None]
@@ -72,32 +74,24 @@ class StreamedKernels(TransformedKernels):
            [-0.32,  0.45]])
     """
 
-    gram = True
-
     def __init__(
         self, union: KernelUnion, X: Any, *, cache_bytes: int = DEFAULT_CACHE_BYTES
     ) -> None:
         self.union = union
         self.names = union.names_
-        self.centered = False
-        self._bounded = self._bounded_if_centered = all(k.is_psd for _, k in union.kernels_)
-        self.row_diag = self.col_diag = union.diag(X)
+        psd = all(kernel.is_psd for _, kernel in union.kernels_)
+        self.guarantees = Guarantees(gram=True, psd=psd, psd_if_centered=psd)
+        self._X = X
+        self._diagonal = union.diag(X)
         self._scale = np.ones(len(self.names))
-        self._row_factor = self._col_factor = None
-        self._row_offset = self._col_offset = None
-        self._values = _Values(union, X, self.row_diag)
+        self._rows = self._cols = Samples(self._diagonal)
+        self._libraries = ThreadpoolController()
         self.cache = PanelCache(cache_bytes)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        n_kernels, n_rows = self._values.diagonal.shape
+        n_kernels, n_rows = self._diagonal.shape
         return n_rows, n_rows, n_kernels
-
-    def _changed(self, **changes: Any) -> StreamedKernels:
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new.__dict__.update(changes)
-        return new
 
     def _without_offsets(self) -> StreamedKernels:
         raise ValueError("Kernels by columns are rescaled sample by sample before centring only.")
@@ -116,7 +110,7 @@ class StreamedKernels(TransformedKernels):
         self, indices: np.ndarray, coefficients: np.ndarray, panels: dict[int, Panel]
     ) -> np.ndarray:
         products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
-        factor = take(self._col_factor, indices)
+        factor = take(self._cols.factor, indices, 1)
         columns = [
             coefficients if factor is None else factor[j, :, None] * coefficients
             for j in range(self.n_kernels)
@@ -133,7 +127,7 @@ class StreamedKernels(TransformedKernels):
             if j in panels:
                 panels[j].values[rows] = tile
 
-        self._values.visit(np.arange(len(self)), indices, missing, multiply)
+        self._visit(np.arange(len(self)), indices, missing, multiply)
         for panel in panels.values():
             panel.filled = True
         return products
@@ -147,40 +141,31 @@ class StreamedKernels(TransformedKernels):
 
         def add(j: int, part: slice, tile: np.ndarray) -> None:
             tile *= weights[j]
-            if self._row_factor is not None and self._col_factor is not None:
-                tile *= self._row_factor[j, rows[part], None]
-                tile *= self._col_factor[j, columns]
+            if self._rows.factor is not None and self._cols.factor is not None:
+                tile *= self._rows.factor[j, rows[part], None]
+                tile *= self._cols.factor[j, columns]
             total[part] += tile
 
-        self._values.visit(rows, columns, np.flatnonzero(weights).tolist(), add)
+        self._visit(rows, columns, np.flatnonzero(weights).tolist(), add)
         return total
 
     def _panel(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j[:, indices]``."""
         panel = self._combined(weights * self._scale, np.arange(len(self)), indices)
-        if self._row_offset is not None and self._col_offset is not None:
-            panel -= (weights @ self._row_offset)[:, None]
-            panel -= weights @ self._col_offset[:, indices]
-        return panel
+        return self._subtract_offsets(panel, weights, slice(None), indices)
 
-    # -- as a whole: what a loss of few rows may ask for -----------------------------------
+    # -- as a whole, for losses of few rows ------------------------------------------------
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns), in one pass."""
         columns = self._check_columns(columns)
         products = np.zeros((self.n_kernels, len(self), columns.shape[1]))
         for block in self._column_blocks():
-            stored = self._products(block, columns[block], {})
-            if self._row_factor is not None:
-                stored *= self._row_factor[:, :, None]
-            products += stored
-        products *= self._scale[:, None, None]
-        if self._row_offset is not None and self._col_offset is not None:
-            products -= self._row_offset[:, :, None] * columns.sum(axis=0)
-            products -= (self._col_offset @ columns)[:, None]
+            products += self._products(block, columns[block], {})
+        self._transform_products(products, slice(None), columns)
         if out is not None:
             out[...] = products
-        # Column by column in memory, as a stack returns them.
+        # Each column contiguous, as a stack returns them.
         return np.ascontiguousarray(products.mT).mT if out is None else out
 
     def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
@@ -199,44 +184,26 @@ class StreamedKernels(TransformedKernels):
         """Stack of some rows and columns, ``streamed[np.ix_(rows, cols)]``."""
         rows, columns = (positions(part, len(self)) for part in key)
         gram = np.array_equal(rows, columns)
-        stack = self._values.stack(rows, None if gram else columns)
-        return stack._like(
-            stack.data,
-            row_diag=take(self.row_diag, rows),
-            col_diag=take(self.col_diag, columns),
+        others = None if gram else safe_indexing(self._X, columns)
+        stack = self.union(safe_indexing(self._X, rows), others)
+        return stack._changed(
             _scale=self._scale,
-            _row_factor=take(self._row_factor, rows),
-            _col_factor=take(self._col_factor, columns),
-            _row_offset=take(self._row_offset, rows),
-            _col_offset=take(self._col_offset, columns),
+            _rows=replace(self._rows.take(rows), names=stack.row_samples),
+            _cols=replace(self._cols.take(columns), names=stack.col_samples),
         )
 
     def _column_blocks(self) -> Iterable[np.ndarray]:
         starts = range(0, len(self), _TILE_COLUMNS)
         return (np.arange(s, min(s + _TILE_COLUMNS, len(self))) for s in starts)
 
-
-class _Values:
-    """The kernels between rows of one table, tile by tile."""
-
-    def __init__(self, union: KernelUnion, X: Any, diagonal: np.ndarray) -> None:
-        self._union = union
-        self._X = X
-        self.diagonal = diagonal
-        self._libraries = ThreadpoolController()
-
-    def stack(self, rows: np.ndarray, columns: np.ndarray | None) -> KernelStack:
-        return self._union(
-            safe_indexing(self._X, rows),
-            None if columns is None else safe_indexing(self._X, columns),
-        )
-
-    def visit(self, rows: np.ndarray, columns: np.ndarray, kernels: list[int], work: Work) -> None:
+    def _visit(
+        self, rows: np.ndarray, columns: np.ndarray, kernels: list[int], work: Work
+    ) -> None:
         """Call ``work(j, part of rows, values)`` for every tile of some of the kernels."""
         if not kernels:
             return
         chosen = safe_indexing(self._X, columns)
-        position = np.full(num_samples(self._X), -1)
+        position = np.full(len(self), -1)
         position[columns] = np.arange(len(columns))
 
         def visit_rows(part: slice) -> None:
@@ -244,22 +211,22 @@ class _Values:
             column = position[rows[part]]
             same = np.flatnonzero(column >= 0)
             for j in kernels:
-                name, kernel = self._union.kernels_[j]
+                name, kernel = self.union.kernels_[j]
                 with naming(f"kernel {name!r}"):
                     tile = evaluate(kernel)
-                # A row with itself: formulas for two tables may miss it by rounding, or more
-                # where a kernel holds noise of single samples.
-                tile[same, column[same]] = self.diagonal[j, rows[part][same]]
+                # Self-similarities: formulas for two tables may differ from them by rounding
+                # error, or by more if a kernel adds noise to single samples (WhiteKernel).
+                tile[same, column[same]] = self._diagonal[j, rows[part][same]]
                 work(j, part, tile)
 
         height = max(1, _TILE_ENTRIES // len(columns))
         parts = [slice(s, min(s + height, len(rows))) for s in range(0, len(rows), height)]
-        n_threads = min(joblib.cpu_count(), len(parts))
+        n_threads = min(openmp_n_threads(only_physical_cores=False), len(parts))
         if n_threads == 1:
             for part in parts:
                 visit_rows(part)
             return
-        # One thread of the linear algebra each, or they would wait for one another.
+        # Each thread computes its matrix products alone, or they would wait for one another.
         limit = self._libraries.limit(limits=1, user_api="blas")
         with limit, ThreadPoolExecutor(n_threads) as threads:
             for _ in threads.map(visit_rows, parts):
@@ -293,7 +260,7 @@ class PanelCache:
         self._panels: dict[bytes, dict[int, Panel]] = {}
 
     def panels(self, indices: np.ndarray, n_kernels: int, n_rows: int) -> dict[int, Panel]:
-        """Panels of these columns that are kept or from now on will be, by kernel."""
+        """Panels of these columns that are kept, by kernel; new ones are not `filled` yet."""
         key = indices.tobytes()
         if key not in self._panels:
             size = 8 * n_rows * len(indices)

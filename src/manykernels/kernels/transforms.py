@@ -8,22 +8,27 @@ the training samples), ``select`` (the same transform for some of the kernels it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._rounding import ACCUMULATED
 from .._sklearn import check_sample_weight
 from .stack import KernelStack
 
 
 class StackTransform(BaseEstimator, ABC):
-    """Base of the transforms: what is learnt is one row per kernel in `_per_kernel` arrays."""
+    """Base of the transforms."""
 
-    _per_kernel: tuple[str, ...] = ()
-    #: Those of them that have one entry per training sample.
-    _per_column: tuple[str, ...] = ()
+    #: Learnt arrays with one row per kernel.
+    _per_kernel: ClassVar[tuple[str, ...]] = ()
+    #: Those of them with one column per training sample.
+    _per_column: ClassVar[tuple[str, ...]] = ()
+    #: Whether a normalisation moves the samples in feature space, so that centring comes after it.
+    moves_samples: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -41,7 +46,7 @@ class StackTransform(BaseEstimator, ABC):
     ) -> Self:
         """Learn constants from a stack whose rows and columns are the training samples.
 
-        The class labels `y` are for the transforms that choose something by them.
+        Class labels `y` are used by transforms that choose something by cross-validation.
         """
         if not stack.gram:
             raise ValueError(
@@ -87,16 +92,15 @@ class StackTransform(BaseEstimator, ABC):
 
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted transform that returns only these kernels."""
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
+        new = copy(self)
         for name in self._per_kernel:
             setattr(new, name, getattr(self, name)[kernels])
         return new
 
     def for_columns(self, columns: np.ndarray) -> Self:
         """The fitted transform of blocks that have only these training samples as columns."""
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__, n_samples_fit_=len(columns))
+        new = copy(self)
+        new.n_samples_fit_ = len(columns)
         for name in self._per_column:
             setattr(new, name, getattr(self, name)[:, columns])
         return new
@@ -136,7 +140,7 @@ class Center(StackTransform):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
-        """Learn from a training stack and return it centred, in one pass over it."""
+        # The row means are those of the columns: one pass over the stack instead of two.
         self.fit(stack, y, sample_weight)
         return self._shift(stack, self.means_)
 
@@ -151,7 +155,7 @@ class Center(StackTransform):
     def offsets_(self) -> np.ndarray:
         """o of every kernel and training sample: ``K_ij − o_i − o_j`` is centred.
 
-        Half of the grand mean on each side makes the offset one function of the sample.
+        With half of the grand mean each, rows and columns have the same offset.
         """
         return self.means_ - self.grand_means_[:, None] / 2
 
@@ -167,6 +171,7 @@ class Spherical(StackTransform):
     """
 
     _per_kernel = _per_column = ("col_factor_",)
+    moves_samples = True
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         self.col_factor_ = _inverse_roots(stack)
@@ -183,7 +188,7 @@ class Spherical(StackTransform):
 class UnitTrace(StackTransform):
     """Divide every kernel by the trace it has after centring.
 
-    A kernel without variance (constant) becomes zero: it tells nothing about the samples.
+    A constant kernel, which has no variance, becomes zero.
 
     Attributes
     ----------
@@ -195,11 +200,10 @@ class UnitTrace(StackTransform):
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         trace, rounding = centered_trace(stack, weights)
-        nothing = trace <= rounding
-        self.scale_ = np.where(nothing, 0.0, 1.0 / np.where(nothing, 1.0, trace))
+        constant = trace <= rounding
+        self.scale_ = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, trace))
 
     def erased(self) -> np.ndarray:
-        """Positions of the kernels without variance."""
         return np.flatnonzero(self.scale_ == 0.0)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -218,7 +222,7 @@ class Multiplicative(UnitTrace):
 
 
 class Chain(StackTransform):
-    """Several transforms, one after the other."""
+    """Several transforms, each learnt on what the one before it returns."""
 
     def __init__(self, steps: list[StackTransform]):
         self.steps = steps
@@ -226,7 +230,6 @@ class Chain(StackTransform):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
-        """Learn every step on what the steps before it return."""
         self.n_samples_fit_ = len(stack)
         for step in self.steps:
             stack = step.fit_transform(stack, y, sample_weight)
@@ -241,20 +244,17 @@ class Chain(StackTransform):
         return stack
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the kernels of the input that these kernels are made from."""
         for step in reversed(self.steps):
             kernels = step.sources(kernels)
         return kernels
 
     def erased(self) -> np.ndarray:
-        """Positions of the kernels of the input that one of the steps makes zero."""
         found = np.empty(0, dtype=np.intp)
         for step in reversed(self.steps):
             found = np.union1d(step.sources(found), step.erased())
         return found
 
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted chain that returns only these kernels."""
         new = super().select(kernels)
         new.steps = []
         for step in reversed(self.steps):
@@ -263,46 +263,50 @@ class Chain(StackTransform):
         return new
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """The fitted chain of blocks that have only these training samples as columns."""
         new = super().for_columns(columns)
         new.steps = [step.for_columns(columns) for step in self.steps]
         return new
 
 
-# Spherical normalisation moves the samples, so it comes before centring; the others only
-# scale what centring leaves (Yan 2012, section 3; Yan 2010).
-_PREPARATIONS = {
-    None: (Center,),
-    "spherical": (Spherical, Center),
-    "multiplicative": (Center, Multiplicative),
-    "trace": (Center, UnitTrace),
+#: The normalisations, by the name that `normalize` takes.
+NORMALIZATIONS: dict[str, type[StackTransform]] = {
+    "multiplicative": Multiplicative,
+    "spherical": Spherical,
+    "trace": UnitTrace,
 }
 
 
-NORMALIZATIONS = tuple(name for name in _PREPARATIONS if name is not None)
-
-
 def preparation(normalize: str | None, *, center: bool = True) -> Chain:
-    """Centring and the normalisation of this name, in the order the papers apply them.
+    """Centring and one of ``NORMALIZATIONS``, in the order of Yan 2012, section 3.
 
-    Machines with a bias are the same on centred kernels and others; they do without.
+    Spherical normalisation moves the samples, so it comes before centring; the others only scale
+    what centring leaves. With ``center=False`` kernels are not centred: machines with a bias learn
+    the same from both.
     """
-    if normalize not in _PREPARATIONS:
-        raise ValueError(
-            f'normalize must be "multiplicative", "spherical", "trace" or None, got {normalize!r}.'
-        )
-    steps = _PREPARATIONS[normalize]
-    return Chain([step() for step in steps if center or step is not Center])
+    steps: list[StackTransform] = [Center()] if center else []
+    if normalize is None:
+        return Chain(steps)
+    if normalize not in NORMALIZATIONS:
+        names = ", ".join(f'"{name}"' for name in NORMALIZATIONS)
+        raise ValueError(f"normalize must be {names} or None, got {normalize!r}.")
+    normalization = NORMALIZATIONS[normalize]()
+    steps.insert(0 if normalization.moves_samples else len(steps), normalization)
+    return Chain(steps)
 
 
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted trace of each kernel after centring, and how much of it may be rounding."""
+    """Weighted trace of each kernel after centring, and its rounding error.
+
+    The error is relative to the trace before centring. A trace that is no larger is zero:
+    dividing by it would amplify rounding errors.
+    """
     centered = stack if stack.centered else Center().fit_transform(stack, sample_weight=weights)
-    # A trace at the level of rounding is none: dividing by it would blow noise up.
+    assert stack.row_diag is not None
+    assert centered.row_diag is not None
     uncentered = stack.row_diag @ weights
-    if stack._row_offset is not None:
-        uncentered = uncentered + 2 * stack._row_offset @ weights
-    return centered.row_diag @ weights, 1e-12 * np.abs(uncentered)
+    if stack._rows.offset is not None:
+        uncentered = uncentered + 2 * stack._rows.offset @ weights
+    return centered.row_diag @ weights, ACCUMULATED * np.abs(uncentered)
 
 
 def _inverse_roots(stack: KernelStack) -> np.ndarray:

@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._memory import storage
 from .._sklearn import BaseComposition, VisualBlock, num_samples
-from ._columns import column_positions
-from ._naming import naming
-from ._samples import row_names
+from .adapters import as_kernel
 from .base import Kernel
-from .convert import as_kernel
+from .samples import row_names
 from .stack import KernelStack, check_stack
 from .standard import RBF
+from .tables import column_positions, naming
 
 
 class KernelUnion(BaseComposition):
@@ -51,9 +50,9 @@ class KernelUnion(BaseComposition):
     def __init__(self, kernels: list[tuple[str, Any]] | Mapping[str, Any]) -> None:
         self.kernels = kernels
 
-    # Pairs of names and kernels, in whatever form `kernels` was given.
     @property
     def _pairs(self) -> Any:
+        """Pairs of names and kernels, in whatever form `kernels` was given."""
         return list(self.kernels.items()) if isinstance(self.kernels, Mapping) else self.kernels
 
     @_pairs.setter
@@ -61,18 +60,7 @@ class KernelUnion(BaseComposition):
         self.kernels = dict(pairs) if isinstance(self.kernels, Mapping) else pairs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a clone of every kernel on the rows of `X`.
-
-        Parameters
-        ----------
-        X : {array-like, dataframe, sparse matrix} of shape (rows, features)
-        y : ignored
-        sample_weight : array-like of shape (rows,), optional
-
-        Returns
-        -------
-        self : KernelUnion
-        """
+        """Fit a clone of every kernel; the arguments are those of :meth:`Kernel.fit`."""
         fitted = []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
@@ -108,12 +96,12 @@ class KernelUnion(BaseComposition):
             for matrix, (name, kernel) in zip(space.data, self.kernels_, strict=True):
                 with naming(f"kernel {name!r}"):
                     matrix[...] = evaluate(kernel)
-            # Before the file takes its place.
+            # Checked before the file takes the place of an older one.
             stack = check_stack(
                 KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
             )
         samples = row_names(X), row_names(X if gram else Y)
-        return stack._like(space.data).with_samples(*samples)
+        return stack._with_data(space.data).with_samples(*samples)
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves, (n_kernels, rows)."""
@@ -168,7 +156,7 @@ class KernelUnion(BaseComposition):
 
 
 class SharedDistances:
-    """Evaluates kernels on `X` and `Y`, keeping the last distance matrix for the next one."""
+    """Evaluates kernels on `X` and `Y`; successive kernels of the same distances share them."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         self._X, self._Y = X, Y
@@ -180,7 +168,7 @@ class SharedDistances:
         if key is None:
             return kernel(self._X, self._Y)
         if key != self._key:
-            # Dropped first: two distance matrices need not fit into memory.
+            # Dropped first, so that no two distance matrices are in memory.
             self._key = self._distances = None
             self._distances = kernel.distance(self._X, self._Y)
             self._key = key
@@ -280,7 +268,7 @@ def _named_parts(view: str, recipe: Any) -> list[tuple[str, Kernel]]:
 
 
 def _placed(kernel: Kernel, table: Any, start: int, width: int) -> Kernel:
-    """`kernel` of a view, moved to where the view stands in the joined table."""
+    """`kernel` of a view, on the columns that the view has in the joined table."""
     if kernel.columns is None:
         return kernel.on(slice(start, start + width))
     return kernel.on([start + column for column in column_positions(table, kernel.columns)])

@@ -214,9 +214,6 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
     _ascents: list[Ascent] = field(repr=False)
     _lease: Lease | None = field(repr=False, compare=False)
 
-    def reassessed(self) -> BoxEvaluation:
-        return self
-
     def _refill(self) -> Lease:
         # The ascents refer to the matrix of the workspace.
         return self._loss.refill(self.weights)

@@ -29,6 +29,7 @@ minimises it over the same span.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from scipy import linalg
@@ -243,7 +244,7 @@ class InexactEvaluation(SquareEvaluation):
         """Of the gains, and of P, which has another U."""
         return np.maximum(super().gain_errors, self._loss.form_errors(self.swept))
 
-    def reassessed(self) -> InexactEvaluation:
+    def reassessed(self) -> Self:
         """With products of one more pass over the kernels, without the rounding of updates."""
         loss, targets = self._loss, self._loss.rotated_targets
         width = targets.shape[1]

@@ -219,9 +219,6 @@ class KimEvaluation(WorkspaceEvaluation):
     def gain_errors(self) -> Array:
         return self._loss.kernels.form_errors(self.dual, self.dual) / self._loss.reg
 
-    def reassessed(self) -> KimEvaluation:
-        return self
-
     @property
     def ratio(self) -> float:
         """F₁*, also the distance between the class means of the outputs."""

@@ -58,9 +58,6 @@ class SquareEvaluation(WorkspaceEvaluation):
     def gain_errors(self) -> Array:
         return self._loss.form_errors(self._solution)
 
-    def reassessed(self) -> SquareEvaluation:
-        return self
-
     @property
     def outputs(self) -> Array:
         """U in the columns of the targets, (m, c)."""

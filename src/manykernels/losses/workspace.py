@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy import linalg
@@ -108,6 +109,10 @@ class WorkspaceEvaluation(ABC):
         factorisation.
         """
         return self._lease is None or self._lease.ended
+
+    def reassessed(self) -> Self:
+        """Itself: the products are newly computed at every point."""
+        return self
 
     def release(self) -> None:
         """Give the workspace up; to be called before its contents are overwritten."""

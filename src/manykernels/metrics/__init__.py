@@ -1,7 +1,7 @@
-"""Measures that the papers report and scikit-learn has no ready name for.
+"""Measures that the papers report and scikit-learn does not have under one name.
 
 All of them are means over classes, so that a rare class counts as much as a frequent one. Each
-is a function of labels, or of labels and scores, and a scorer for ``scoring=``:
+is a function of labels, or of labels and scores, and also a scorer for ``scoring=``:
 
 >>> from sklearn.datasets import load_iris
 >>> from sklearn.model_selection import cross_val_score

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import average_precision_score, make_scorer, recall_score
+from sklearn.metrics import (
+    average_precision_score,
+    make_scorer,
+    matthews_corrcoef,
+    recall_score,
+)
 from sklearn.utils.multiclass import type_of_target, unique_labels
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
@@ -15,7 +20,7 @@ from .._sklearn import check_sample_weight, check_y
 
 
 def mean_class_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """Mean over classes of the part of their samples that is recognised.
+    """Mean over classes of the share of their samples that are classified correctly.
 
     The measure of the Caltech101 experiments (Yan 2012, section 3.4). The same number as
     :func:`sklearn.metrics.balanced_accuracy_score`, without its warnings about classes that
@@ -54,9 +59,8 @@ def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
 
     Parameters
     ----------
-    y_true, y_pred : array-like of shape (n_samples,)
-        True and predicted classes, of any kind.
-    sample_weight : array-like of shape (n_samples,), optional
+    y_true, y_pred, sample_weight
+        As in :func:`mean_class_accuracy`.
 
     Returns
     -------
@@ -79,18 +83,14 @@ def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
     '19.5 %'
     """
     y_true, y_pred, weights = _checked_labels(y_true, y_pred, sample_weight)
-    return float(
-        np.mean([_matthews(y_true == k, y_pred == k, weights) for k in np.unique(y_true)])
-    )
-
-
-def _matthews(actual: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> float:
-    """Correlation of two indicators; sums of parts, for what is empty to be exactly zero."""
-    shares = weights / weights.sum()
-    hit, miss = shares[actual & predicted].sum(), shares[actual & ~predicted].sum()
-    alarm, rest = shares[~actual & predicted].sum(), shares[~actual & ~predicted].sum()
-    variances = (hit + miss) * (alarm + rest) * (hit + alarm) * (miss + rest)
-    return (hit * rest - miss * alarm) / np.sqrt(variances) if variances else 0.0
+    if len(unique_labels(y_true, y_pred)) == 1:
+        return 0.0  # of which matthews_corrcoef warns
+    shares = weights / weights.sum()  # squares of large weights would overflow
+    each = [
+        matthews_corrcoef(y_true == k, y_pred == k, sample_weight=shares)
+        for k in np.unique(y_true)
+    ]
+    return float(np.mean(each))
 
 
 def mean_average_precision(
@@ -108,12 +108,12 @@ def mean_average_precision(
     y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
         Classes, or an indicator of the classes of each sample, which may be several.
     y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Scores or probabilities, a column per class. For two classes one column will do, and of
-        two only the second is taken: what is returned is the average precision of the second
-        class, as for each of the classes of VOC, which are binary problems.
+        Scores or probabilities, one column per class. For two classes, the average precision of
+        the second is returned: scores of that class suffice, and of two columns the second is
+        used.
     labels : array-like of shape (n_classes,), optional
-        The classes that the columns belong to. By default those of `y_true`, sorted; to be
-        given where not all of them occur there. Not for indicators.
+        The classes that the columns belong to, by default those of `y_true`, sorted. Needed where
+        not all of them occur there; not for indicators.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
@@ -134,17 +134,11 @@ def mean_average_precision(
     members, scores = _members_and_scores(y_true, scores, labels)
     weights = check_sample_weight(sample_weight, scores, ensure_non_negative=True)
     members, scores, weights = (part[weights > 0] for part in (members, scores, weights))
-    occurring = np.flatnonzero(members.any(axis=0))
-    if not len(occurring):
+    occurring = members.any(axis=0)
+    if not occurring.any():
         raise ValueError("No sample belongs to a class that has scores: there is no precision.")
-    return float(
-        np.mean(
-            [
-                average_precision_score(members[:, k], scores[:, k], sample_weight=weights)
-                for k in occurring
-            ]
-        )
-    )
+    members, scores = members[:, occurring], scores[:, occurring]
+    return float(average_precision_score(members, scores, sample_weight=weights))
 
 
 def _members_and_scores(
@@ -176,7 +170,7 @@ def _members_and_scores(
         raise ValueError(f"y_true has classes that are not among the labels: {unknown}.")
     n_columns = scores.shape[1]
     if len(classes) == 2 and n_columns <= 2:
-        # The scores of the second class alone: those of the first are their mirror image.
+        # Scores of the second class alone: those of the first are the same, negated.
         return (y_true == classes[1])[:, None], scores[:, -1:]
     if n_columns != len(classes):
         raise ValueError(
@@ -194,7 +188,7 @@ def mean_average_precision_scorer(
 ) -> float:
     """:func:`mean_average_precision` of a fitted classifier, for ``scoring=``.
 
-    Knows the classes of the classifier, so that samples of some of them may be missing in y.
+    Takes the classes from the classifier, so that not all of them need occur in y.
 
     Parameters
     ----------
@@ -208,8 +202,8 @@ def mean_average_precision_scorer(
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
     >>> from manykernels.metrics import mean_average_precision_scorer
-    >>> X, y = load_iris(return_X_y=True)
-    >>> mean_average_precision_scorer(MKFDA().fit(X, y), X, y) > 0.95
+    >>> flowers = load_iris(return_X_y=True)
+    >>> mean_average_precision_scorer(MKFDA().fit(*flowers), *flowers) > 0.95
     True
     """
     scores = _scores(estimator, X)
@@ -222,7 +216,7 @@ def _scores(estimator: Any, X: Any) -> Any:
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
     probabilities = estimator.predict_proba(X)
-    if isinstance(probabilities, list):  # one classifier for each of several outputs
+    if isinstance(probabilities, list):  # one array per output, of classifiers with several
         return np.column_stack([part[:, -1] for part in probabilities])
     return probabilities
 
@@ -241,7 +235,7 @@ SCORERS: dict[str, Callable[..., float]] = {
 def _checked_labels(
     y_true: Any, y_pred: Any, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels and weights of the samples that count."""
+    """Labels and weights of the samples whose weight is not zero."""
     check_consistent_length(y_true, y_pred, sample_weight)
     y_true, y_pred = check_y(y_true), check_y(y_pred)
     for name, labels in (("y_true", y_true), ("y_pred", y_pred)):

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .._sklearn import num_samples
 
+# The name of the test; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5
 _FOLDS = 2
 
@@ -55,14 +56,13 @@ def combined_f_test(differences: Any) -> CombinedFTest:
     Parameters
     ----------
     differences : array-like of shape (5, 2)
-        Differences of scores, or of errors: the sign plays no part.
+        Differences of scores, or of errors: the test does not depend on the sign.
 
     Returns
     -------
     result : CombinedFTest
-        Differences that are all zero give statistic 0 and p-value 1: nothing speaks for a
-        difference. If they are not zero but equal on both folds of every replication, the
-        statistic is infinite and the p-value 0.
+        Differences that are all zero give statistic 0 and p-value 1. If they are not zero but
+        equal on both folds of every replication, the statistic is infinite and the p-value 0.
 
     References
     ----------
@@ -90,7 +90,7 @@ def combined_f_test(differences: Any) -> CombinedFTest:
     largest = np.abs(table).max()
     if largest == 0.0:
         return CombinedFTest(0.0, 1.0, table)
-    relative = table / largest  # squares of tiny differences would be lost
+    relative = table / largest  # squares of tiny differences would underflow
     variances = (relative[:, 0] - relative[:, 1]) ** 2 / 2
     with np.errstate(divide="ignore"):
         statistic = float(np.sum(relative**2) / (2 * np.sum(variances)))
@@ -118,7 +118,7 @@ def five_by_two_cv_f_test(
         Such as a :class:`~manykernels.KernelStack` for ``MKFDA("precomputed")``.
     y : array-like of shape (n_samples,)
     scoring : str, callable or None, default=None
-        What is compared, as in scikit-learn; None takes the ``score`` of each estimator.
+        The score to compare, as in scikit-learn; None for the ``score`` of each estimator.
     random_state : int, RandomState or None, default=None
         Seed of the splits.
 
@@ -144,7 +144,7 @@ def five_by_two_cv_f_test(
     stratified = is_classifier(estimator1) and type_of_target(y) in ("binary", "multiclass")
     kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
     folds = kind(n_splits=_FOLDS, n_repeats=_REPLICATIONS, random_state=random_state)
-    # Drawn once: a random state that is consumed would give each method splits of its own.
+    # Drawn once: a RandomState instance would give the second method other splits.
     splits = list(folds.split(np.zeros(num_samples(X)), y))
     scores = [
         cross_val_score(estimator, X, y, scoring=scoring, cv=splits, error_score="raise")

@@ -1,7 +1,7 @@
 """Support vector machines on one kernel matrix, by sequential minimal optimisation.
 
-What the losses of :mod:`manykernels.losses` solve at every point of weight space. Compiled code
-is loaded by the first solution, not by the import.
+The losses of :mod:`manykernels.losses` solve one at every point of weight space. Compiled code is
+loaded when the first is solved, not by the import.
 """
 
 from .box import solve_box

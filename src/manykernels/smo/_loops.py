@@ -1,7 +1,7 @@
 """The compiled loops of sequential minimal optimisation; :mod:`manykernels.smo.box` has the maths.
 
-Slopes of variables that may not move are `±BLOCKED` instead of infinite, so that the compiler may
-reorder sums and comparisons and use the vector units.
+Slopes of variables that a bound stops are `±BLOCKED` instead of infinite: the compiler may then
+assume finite numbers, reorder sums and comparisons, and use vector instructions.
 """
 
 from __future__ import annotations
@@ -12,44 +12,63 @@ import numpy as np
 
 from .._compiled import compiled
 
+# Larger than any slope, and the difference of two of them is still a finite number.
 BLOCKED = 1e300
-_HALF_BLOCKED = 0.5 * BLOCKED
+# Entries searched at once for the largest: many vector registers long, and short enough that the
+# second search, of one block entry by entry, costs little.
 _BLOCK = 256
+# All but `ninf`: the increase of a pair may overflow to infinity.
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
 @compiled(inline="always")
-def _rising(slope: float, v: float, upper: float, width: float) -> float:
-    """Slope of the objective where a variable grows."""
+def rising(slope: float, v: float, upper: float, width: float) -> float:
+    """Slope of ``D`` to the right of v, with that of ``−width |v|`` in it."""
     if v >= upper:
         return -BLOCKED
     return slope - width if v >= 0.0 else slope + width
 
 
 @compiled(inline="always")
-def _falling(slope: float, v: float, lower: float, width: float) -> float:
-    """Slope of the objective where a variable grows, seen from below."""
+def falling(slope: float, v: float, lower: float, width: float) -> float:
+    """Slope of ``D`` to the left of v, with that of ``−width |v|`` in it."""
     if v <= lower:
         return BLOCKED
     return slope - width if v > 0.0 else slope + width
+
+
+@compiled(inline="always")
+def end_above(v: float, upper: float, width: float) -> float:
+    """Where a variable that grows has to stop: its bound, or the kink of ``width |v|`` at zero.
+
+    For a variable that falls, the negative of ``end_above(-v, -lower, width)``.
+    """
+    return 0.0 if width > 0.0 and v < 0.0 else upper
+
+
+@compiled(inline="always")
+def moved_up(v: float, step: float, upper: float, width: float) -> float:
+    """``v + step``, or exactly the bound or kink that the step reaches."""
+    end = end_above(v, upper, width)
+    return v + step if step < end - v else end
 
 
 @compiled()
 def set_slopes(
     slopes: Any, v: Any, lower: Any, upper: Any, width: float, up: Any, down: Any
 ) -> None:
-    """Slopes to both sides of every variable."""
+    """Slopes to the right and to the left of every variable, into `up` and `down`."""
     for k in range(len(v)):
-        up[k] = _rising(slopes[k], v[k], upper[k], width)
-        down[k] = _falling(slopes[k], v[k], lower[k], width)
+        up[k] = rising(slopes[k], v[k], upper[k], width)
+        down[k] = falling(slopes[k], v[k], lower[k], width)
 
 
 @compiled()
-def plain_slopes(up: Any, down: Any, v: Any, width: float) -> Any:
-    """The slopes that `set_slopes` made `up` and `down` of."""
+def plain_slopes(up: Any, down: Any, v: Any, upper: Any, width: float) -> Any:
+    """The slopes that :func:`set_slopes` has made `up` and `down` of."""
     slopes = np.empty(len(v))
     for k in range(len(v)):
-        if up[k] > -_HALF_BLOCKED:
+        if v[k] < upper[k]:
             slopes[k] = up[k] + width if v[k] >= 0.0 else up[k] - width
         else:
             slopes[k] = down[k] + width if v[k] > 0.0 else down[k] - width
@@ -57,8 +76,12 @@ def plain_slopes(up: Any, down: Any, v: Any, width: float) -> Any:
 
 
 @compiled(fastmath=_FAST)
-def _position_of_largest(values: Any) -> int:
-    """First position of the largest value, block by block: `max` alone uses vector units."""
+def position_of_largest(values: Any) -> int:
+    """First position of the largest value.
+
+    The largest of each block first: a loop with `max` alone compiles to vector instructions, one
+    that keeps the position does not.
+    """
     n = len(values)
     best, best_start = -np.inf, 0
     for start in range(0, n, _BLOCK):
@@ -74,22 +97,23 @@ def _position_of_largest(values: Any) -> int:
 
 
 @compiled(fastmath=_FAST)
-def _partner(
-    K: Any, diagonal: Any, down: Any, i: int, top: float, least: float, gains: Any
+def partner(
+    row: Any, diagonal: Any, down: Any, i: int, top: float, min_curvature: float, increase: Any
 ) -> int:
-    """The variable that gains most when it falls as much as i rises (second order)."""
-    row = K[i]
+    """The variable that raises D most, to second order, if it falls as much as i rises.
+
+    `row` is that of i in K, `top` its slope up; twice the increase of D goes into `increase`.
+    """
     own = diagonal[i]
-    n = len(down)
-    for k in range(n):
+    for k in range(len(down)):
         excess = max(top - down[k], 0.0)
-        curvature = max(own + diagonal[k] - 2.0 * row[k], least)
-        gains[k] = excess * excess / curvature
-    return _position_of_largest(gains)
+        curvature = max(own + diagonal[k] - 2.0 * row[k], min_curvature)
+        increase[k] = excess * excess / curvature
+    return position_of_largest(increase)
 
 
 @compiled(fastmath=_FAST)
-def _least(values: Any) -> Any:
+def smallest(values: Any) -> Any:
     least = values[0]
     for k in range(len(values)):
         least = min(least, values[k])
@@ -111,7 +135,7 @@ def ascend(
     lower: Any,
     upper: Any,
     width: float,
-    least: float,
+    min_curvature: float,
     v: Any,
     up: Any,
     down: Any,
@@ -120,51 +144,42 @@ def ascend(
 ) -> Any:
     """Pair steps until the largest violation is within `tol`; steps taken, and the violation.
 
-    `diagonal` is that of ``K + diag(ridge)``, `least` a curvature that is more than rounding.
+    `diagonal` is that of ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
+    rounding error. Changes `v`, `up` and `down`.
     """
-    gains = np.empty(len(v))
+    increase = np.empty(len(v))
     violation = np.inf
     for taken in range(n_steps + 1):
-        i = _position_of_largest(up)
+        i = position_of_largest(up)
         top = up[i]
-        violation = top - _least(down)
+        violation = top - smallest(down)
         if violation <= tol or taken == n_steps:
             return taken, violation
-        j = _partner(K, diagonal, down, i, top, least, gains)
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], least)
-        excess = top - down[j]
+        j = partner(K[i], diagonal, down, i, top, min_curvature, increase)
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], min_curvature)
         slope_i = top + width if v[i] >= 0.0 else top - width
         slope_j = down[j] + width if v[j] > 0.0 else down[j] - width
-        # No further than the next bound or kink of either.
-        room_i = -v[i] if width > 0.0 and v[i] < 0.0 else upper[i] - v[i]
-        room_j = v[j] if width > 0.0 and v[j] > 0.0 else v[j] - lower[j]
-        step = min(excess / curvature, room_i, room_j)
-        v[i] = _moved(v[i], step, room_i, upper[i], width)
-        v[j] = -_moved(-v[j], step, room_j, -lower[j], width)
+        room_i = end_above(v[i], upper[i], width) - v[i]
+        room_j = end_above(-v[j], -lower[j], width) + v[j]
+        step = min((top - down[j]) / curvature, room_i, room_j)
+        v[i] = moved_up(v[i], step, upper[i], width)
+        v[j] = -moved_up(-v[j], step, -lower[j], width)
         _update(up, down, K[i], K[j], step)
         slope_i -= step * (diagonal[i] - K[i, j])
         slope_j += step * (diagonal[j] - K[i, j])
-        up[i] = _rising(slope_i, v[i], upper[i], width)
-        down[i] = _falling(slope_i, v[i], lower[i], width)
-        up[j] = _rising(slope_j, v[j], upper[j], width)
-        down[j] = _falling(slope_j, v[j], lower[j], width)
+        up[i] = rising(slope_i, v[i], upper[i], width)
+        down[i] = falling(slope_i, v[i], lower[i], width)
+        up[j] = rising(slope_j, v[j], upper[j], width)
+        down[j] = falling(slope_j, v[j], lower[j], width)
     return n_steps, violation
 
 
-@compiled(inline="always")
-def _moved(v: float, step: float, room: float, upper: float, width: float) -> float:
-    """``v + step``, exactly at the bound or kink where the step ends there."""
-    if step < room:
-        return v + step
-    return 0.0 if width > 0.0 and v < 0.0 else upper
-
-
 @compiled()
-def best_shift(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
-    """The multiplier b that minimises the upper bound; see :mod:`manykernels.smo.box`.
+def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
+    """The multiplier b that minimises :func:`upper_bound`.
 
-    The bound is convex in b with slope ``total − Σ v'(b)``: bisection down to neighbouring
-    numbers.
+    The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`: bisection
+    down to neighbouring floating-point numbers, for which 200 halvings suffice unless b is zero.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):
@@ -177,10 +192,10 @@ def best_shift(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, to
         b = 0.5 * (low + high)
         if b <= low or b >= high:
             break
-        moved = 0.0
+        response = 0.0
         for k in range(len(slopes)):
-            moved += best_response(slopes[k] - b, ridge[k], lower[k], upper[k], width)
-        if moved > total:
+            response += best_response(slopes[k] - b, ridge[k], lower[k], upper[k], width)
+        if response > total:
             low = b
         else:
             high = b
@@ -224,7 +239,7 @@ def gather(K: Any, rows: Any) -> Any:
 
 @compiled(fastmath=_FAST)
 def add_product(K: Any, change: Any, out: Any) -> None:
-    """``out += K @ change`` for symmetric K and few entries of `change` that are not zero."""
+    """``out += K @ change`` for a symmetric K; rows where `change` is zero are not read."""
     for k in range(len(change)):
         if change[k] != 0.0:
             row, factor = K[k], change[k]

@@ -1,4 +1,4 @@
-"""The compiled loop of SMO-MKL; :mod:`manykernels.solvers.smo_mkl` has the maths."""
+"""The compiled loop of SMO-MKL; :mod:`manykernels.solvers.papers.smo_mkl` has the maths."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from typing import Any
 import numpy as np
 
 from .._compiled import compiled
-from ._loops import _falling, _moved, _position_of_largest, _rising
+from ._loops import end_above, moved_up, partner, position_of_largest, set_slopes, smallest
 
-_MOST_TRIALS = 60
+# Slope at which a line search ends, relative to that at its start: on a parabola such a step has
+# all but 1e-4 of the increase of the best one.
 _PRECISION = 1e-2
+# Halvings after which nothing is left of an interval in double precision.
+_MOST_TRIALS = 60
 
 
 @compiled()
 def norm_and_weights(strengths: Any, q: float, weights: Any) -> float:
-    """``S = ‖s‖_q``, and ``(s_j/S)^(q−1)`` into `weights`; scaled, so that nothing overflows."""
+    """``S = ‖s‖_q``, and ``(s_j/S)^(q−1)`` into `weights`.
+
+    Powers are of s relative to its largest entry, so that none overflows.
+    """
     top = 0.0
     for j in range(len(strengths)):
         top = max(top, strengths[j])
@@ -46,9 +52,10 @@ def _slope(
     moved: Any,
     weights: Any,
 ) -> Any:
-    """First and second derivative of the objective after a step t; s there into `moved`.
+    """Slope of the objective after a step t along a pair, and minus its second derivative.
 
-    `pull` is the slope of the quartic at t = 0, which `excess` has in it already.
+    Along the pair ``s_j(t) = strengths_j + 2t cross_j + t² bend_j``, which goes into `moved`.
+    `excess` is the slope at t = 0, with `pull`, that of ``‖s‖_q²/8μ``, taken off already.
     """
     for j in range(len(strengths)):
         moved[j] = strengths[j] + t * (2.0 * cross[j] + t * bend[j])
@@ -67,25 +74,15 @@ def _slope(
 
 
 @compiled()
-def _best_step(
-    room: float,
-    excess: float,
-    ridge: float,
-    strengths: Any,
-    cross: Any,
-    bend: Any,
-    pull: float,
-    q: float,
-    mu: float,
-    moved: Any,
-    weights: Any,
-) -> float:
-    """Where the slope vanishes on (0, room], nearly: Newton's method between two ends."""
+def _best_step(room: float, *line: Any) -> float:
+    """Nearly the zero of the slope on (0, room]: Newton's method, safeguarded by bisection.
+
+    `line` are the arguments of :func:`_slope` after t.
+    """
+    excess = line[0]
     low, high = 0.0, room
     t = 0.0
-    slope, curvature = _slope(
-        t, excess, ridge, strengths, cross, bend, pull, q, mu, moved, weights
-    )
+    slope, curvature = _slope(t, *line)
     for _ in range(_MOST_TRIALS):
         following = t + slope / curvature if curvature > 0.0 else high
         if not low < following < high:
@@ -96,9 +93,7 @@ def _best_step(
             else:
                 following = 2.0 * t + excess
         t = following
-        slope, curvature = _slope(
-            t, excess, ridge, strengths, cross, bend, pull, q, mu, moved, weights
-        )
+        slope, curvature = _slope(t, *line)
         if abs(slope) <= _PRECISION * excess or (t == room and slope >= 0.0):
             break
         if slope > 0.0:
@@ -106,7 +101,7 @@ def _best_step(
         else:
             high = t
     if slope < -_PRECISION * excess and low > 0.0:
-        # Never beyond the best step, where the objective falls again.
+        # Beyond the best step the objective falls again.
         t = low
     return t
 
@@ -122,7 +117,7 @@ def ascend_mkl(
     width: float,
     q: float,
     mu: float,
-    least: float,
+    min_curvature: float,
     v: Any,
     products: Any,
     strengths: Any,
@@ -131,32 +126,30 @@ def ascend_mkl(
 ) -> Any:
     """Pair steps on one output at fixed μ; steps taken, and the last violation.
 
-    `products` (n, m) are the ``K_j v`` of this output, `strengths` are s, summed over outputs.
+    `products` (n, m) are the ``K_j v`` of this output, `strengths` are s, summed over outputs. A
+    curvature below `min_curvature` is taken for rounding error.
     """
     n, m = products.shape
     weights, moved, cross, bend = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     trial = np.empty(n)
-    up, down, gains = np.empty(m), np.empty(m), np.empty(m)
-    combined, row, diagonal = np.empty(m), np.empty(m), np.empty(m)
+    up, down, increase = np.empty(m), np.empty(m), np.empty(m)
+    slopes, row, diagonal = np.empty(m), np.empty(m), np.empty(m)
     violation = np.inf
     for taken in range(n_steps + 1):
         norm = norm_and_weights(strengths, q, weights)
-        combined[:] = 0.0
-        diagonal[:] = 0.0
+        slopes[:] = 0.0
+        diagonal[:] = ridge
         for j in range(n):
             weights[j] *= norm / (2.0 * mu)
             if weights[j] > 0.0:
                 for k in range(m):
-                    combined[k] += weights[j] * products[j, k]
+                    slopes[k] += weights[j] * products[j, k]
                     diagonal[k] += weights[j] * diagonals[j, k]
-        bottom = np.inf
         for k in range(m):
-            slope = linear[k] - combined[k] - ridge[k] * v[k]
-            up[k] = _rising(slope, v[k], upper[k], width)
-            down[k] = _falling(slope, v[k], lower[k], width)
-            bottom = min(bottom, down[k])
-        i = _position_of_largest(up)
-        violation = up[i] - bottom
+            slopes[k] = linear[k] - slopes[k] - ridge[k] * v[k]
+        set_slopes(slopes, v, lower, upper, width, up, down)
+        i = position_of_largest(up)
+        violation = up[i] - smallest(down)
         if violation <= tol or taken == n_steps:
             return taken, violation
         row[:] = 0.0
@@ -164,28 +157,21 @@ def ascend_mkl(
             if weights[j] > 0.0:
                 for k in range(m):
                     row[k] += weights[j] * kernels[j, i, k]
-        for k in range(m):
-            over = max(up[i] - down[k], 0.0)
-            curvature = diagonal[i] + diagonal[k] - 2.0 * row[k] + ridge[i] + ridge[k]
-            gains[k] = over * over / max(curvature, least)
-        gains[i] = 0.0
-        h = _position_of_largest(gains)
-        if gains[h] <= 0.0:
-            return taken, violation
+        h = partner(row, diagonal, down, i, up[i], min_curvature, increase)
         excess = up[i] - down[h]
+        if excess <= 0.0:
+            return taken, violation
         pull = 0.0
         for j in range(n):
             cross[j] = products[j, i] - products[j, h]
             bend[j] = max(diagonals[j, i] + diagonals[j, h] - 2.0 * kernels[j, i, h], 0.0)
             pull += weights[j] * cross[j]
-        room_i = -v[i] if width > 0.0 and v[i] < 0.0 else upper[i] - v[i]
-        room_h = v[h] if width > 0.0 and v[h] > 0.0 else v[h] - lower[h]
-        room = min(room_i, room_h)
-        step = _best_step(
-            room, excess, ridge[i] + ridge[h], strengths, cross, bend, pull, q, mu, moved, trial
-        )
-        v[i] = _moved(v[i], step, room_i, upper[i], width)
-        v[h] = -_moved(-v[h], step, room_h, -lower[h], width)
+        room_i = end_above(v[i], upper[i], width) - v[i]
+        room_h = end_above(-v[h], -lower[h], width) + v[h]
+        line = (excess, ridge[i] + ridge[h], strengths, cross, bend, pull, q, mu, moved, trial)
+        step = _best_step(min(room_i, room_h), *line)
+        v[i] = moved_up(v[i], step, upper[i], width)
+        v[h] = -moved_up(-v[h], step, -lower[h], width)
         for j in range(n):
             strengths[j] = max(strengths[j] + step * (2.0 * cross[j] + step * bend[j]), 0.0)
             for k in range(m):

@@ -1,11 +1,12 @@
 """The compiled loops of the multiclass SVM; :mod:`manykernels.smo.multiclass` has the maths.
 
-Classes are nodes. Going from class a to class b by sample i means raising α_i^b if ``y_i = a``,
-or lowering α_i^a if ``y_i = b``; either way ``d_i`` changes by ``e_a − e_b``, so a step t along a
-closed cycle of such arcs keeps every ``Σ_i d_il``. The *cost* of an arc is the slope of −D.
+Classes are nodes. Sample i carries flow from class a to class b if α_i^b is raised where
+``y_i = a``, or α_i^a is lowered where ``y_i = b``: either way ``d_i`` changes by ``e_a − e_b``, so
+flow t along a closed cycle of such arcs keeps every ``Σ_i d_il``. The *cost* of an arc is the
+slope of −D along it.
 
-Samples come sorted by class, those of class a from ``first[a]`` to ``first[a + 1]``, and F and α
-have one row per class, so that the loops run over memory in order.
+Samples are sorted by class, those of class a from ``first[a]`` to ``first[a + 1]``, and F and α
+have one row per class, so that the loops read memory in order.
 """
 
 from __future__ import annotations
@@ -16,72 +17,69 @@ import numpy as np
 
 from .._compiled import compiled
 
-# Two classes are preferred to longer cycles that are not worse than this.
-_PREFERENCE = 0.7
-_MAX_AGE = 20
+# Cycles of two classes are cheap to find and have a second-order choice of samples: they are taken
+# if their mean cost is at least this share of that of the best cycle, which is found again when
+# the best pair falls below it, and after so many steps in any case.
+_PAIR_SHARE = 0.7
+_STEPS_PER_SEARCH = 20
 
 
-@compiled()
-def cheapest_arc(F: Any, alpha: Any, C: Any, first: Any, a: int, b: int) -> Any:
-    """Cost and sample of the cheapest arc a → b."""
-    best, sample = np.inf, -1
-    for i in range(first[a], first[a + 1]):
-        cost = F[a, i] - F[b, i] - 2.0
-        if cost < best and alpha[b, i] < C[i]:
-            best, sample = cost, i
-    for i in range(first[b], first[b + 1]):
-        cost = F[a, i] - F[b, i] + 2.0
-        if cost < best and alpha[a, i] > 0.0:
-            best, sample = cost, i
-    return best, sample
+@compiled(inline="always")
+def _arc_cost(F: Any, alpha: Any, C: Any, leaves: bool, i: int, a: int, b: int) -> float:
+    """Cost of the arc a → b by sample i of class a (if it `leaves` its class) or b.
+
+    Infinite if a bound forbids it.
+    """
+    if leaves:
+        return F[a, i] - F[b, i] - 2.0 if alpha[b, i] < C[i] else np.inf
+    return F[a, i] - F[b, i] + 2.0 if alpha[a, i] > 0.0 else np.inf
 
 
 @compiled()
 def cheapest_arcs(
     F: Any, alpha: Any, C: Any, first: Any, touched: Any, costs: Any, samples: Any
 ) -> None:
-    """All cheapest arcs; those between classes that are not touched have not changed."""
+    """Cost and sample of the cheapest arc between any two classes, one of which is `touched`."""
     for a in range(len(F)):
         for b in range(len(F)):
-            if a != b and (touched[a] or touched[b]):
-                costs[a, b], samples[a, b] = cheapest_arc(F, alpha, C, first, a, b)
+            if a == b or not (touched[a] or touched[b]):
+                continue
+            best, sample = np.inf, -1
+            for leaves, own in ((True, a), (False, b)):
+                for i in range(first[own], first[own + 1]):
+                    cost = _arc_cost(F, alpha, C, leaves, i, a, b)
+                    if cost < best:
+                        best, sample = cost, i
+            costs[a, b], samples[a, b] = best, sample
 
 
 @compiled()
-def best_partner(
+def _second_order_arc(
     K: Any,
     F: Any,
     alpha: Any,
     C: Any,
     first: Any,
-    floor: float,
-    costs: Any,
-    samples: Any,
+    min_curvature: float,
+    i: int,
+    cost: float,
     a: int,
     b: int,
 ) -> Any:
-    """Cost and sample of the arc b → a that gains most together with the cheapest arc a → b."""
-    i = samples[a, b]
-    gain, partner, partner_cost = 0.0, -1, 0.0
-    for side, start, stop in ((0, first[b], first[b + 1]), (1, first[a], first[a + 1])):
-        for j in range(start, stop):
-            if side == 0:
-                if alpha[a, j] >= C[j]:
-                    continue
-                other = F[b, j] - F[a, j] - 2.0
-            else:
-                if alpha[b, j] <= 0.0:
-                    continue
-                other = F[b, j] - F[a, j] + 2.0
-            slope = costs[a, b] + other
-            curvature = max(K[i, i] + K[j, j] - 2.0 * K[i, j], floor)
-            if slope < 0.0 and slope * slope > gain * curvature:
-                gain, partner, partner_cost = slope * slope / curvature, j, other
+    """Cost and sample of the arc b → a that raises D most together with a → b by sample i."""
+    increase, partner, partner_cost = 0.0, -1, 0.0
+    for leaves, own in ((True, b), (False, a)):
+        for j in range(first[own], first[own + 1]):
+            other = _arc_cost(F, alpha, C, leaves, j, b, a)
+            slope = cost + other
+            curvature = max(K[i, i] + K[j, j] - 2.0 * K[i, j], min_curvature)
+            if slope < 0.0 and slope * slope > increase * curvature:
+                increase, partner, partner_cost = slope * slope / curvature, j, other
     return partner_cost, partner
 
 
 @compiled()
-def best_pair(costs: Any) -> Any:
+def _cheapest_pair(costs: Any) -> Any:
     """The two classes whose cycle a → b → a is cheapest, and its mean cost."""
     best, first, second = np.inf, 0, 0
     for a in range(len(costs)):
@@ -93,8 +91,8 @@ def best_pair(costs: Any) -> Any:
 
 
 @compiled()
-def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
-    """The cycle of least mean cost (Karp 1978); returns its mean and its length.
+def cheapest_cycle(costs: Any) -> Any:
+    """The cycle of least mean cost (Karp 1978): that mean, its classes, and a potential.
 
     ``walks[n, v]`` is the cheapest walk of n arcs that ends in v. With λ the least mean (zero if
     no cycle is negative), ``potential[v] = min_n walks[n, v] − nλ`` leaves every arc with
@@ -120,39 +118,32 @@ def cheapest_cycle(costs: Any, cycle: Any, potential: Any) -> Any:
                     largest = max(largest, (walks[k, v] - walks[n, v]) / (k - n))
             if largest < mean:
                 mean, end = largest, v
+    potential = np.zeros(k)
     for v in range(k):
-        potential[v] = 0.0
         for n in range(1, k):
             potential[v] = min(potential[v], walks[n, v] - n * min(mean, 0.0))
+    walk = np.empty(k + 1, np.int64)
     if end < 0:
-        return np.inf, 0
-    # The walk that attains the least mean is made of cycles, one of which does. A cycle is taken
-    # out once it is seen, so that the next is simple: it must not use a variable twice.
-    walk = np.full(k + 1, end)
-    for n in range(k, 0, -1):
-        walk[n - 1] = parent[n, walk[n]]
-    path = np.zeros(k + 1, np.int64)
-    top, length = 0, 0
-    mean = np.inf
-    for n in range(k + 1):
-        path[top] = walk[n]
-        for start in range(top):
-            if path[start] == walk[n]:
-                total = 0.0
-                for r in range(start, top):
-                    total += costs[path[r], path[r + 1]]
-                if total / (top - start) < mean:
-                    length = top - start
-                    mean = total / length
-                    cycle[:length] = path[start:top]
-                top = start
-                break
-        top += 1
-    return mean, length
+        return np.inf, walk[:0], potential
+    # Every cycle on the cheapest walk of k arcs to `end` has the least mean (Chaturvedi and
+    # McConnell 2017). Back from its end, the first class that comes again closes a simple one.
+    position = np.full(k, -1)
+    n = k
+    while position[end] < 0:
+        walk[n] = end
+        position[end] = n
+        end = parent[n, end]
+        n -= 1
+    walk[n] = end
+    length = position[end] - n
+    total = 0.0
+    for r in range(n, n + length):
+        total += costs[walk[r], walk[r + 1]]
+    return total / length, walk[n : n + length], potential
 
 
 @compiled(fastmath={"contract"})
-def shift(row: Any, other: Any, kernel_row: Any, t: float) -> None:
+def _add_flow(row: Any, other: Any, kernel_row: Any, t: float) -> None:
     """Add a step t to the outputs of two classes."""
     for j in range(len(kernel_row)):
         row[j] += t * kernel_row[j]
@@ -160,10 +151,10 @@ def shift(row: Any, other: Any, kernel_row: Any, t: float) -> None:
 
 
 @compiled()
-def step(
+def _step(
     K: Any, F: Any, alpha: Any, C: Any, first: Any, costs: Any, samples: Any, cycle: Any
 ) -> bool:
-    """Exact line search along a cycle; False if it does not lead upwards."""
+    """Exact line search along a cycle; False if D does not rise along it."""
     length = len(cycle)
     slope, curvature, room = 0.0, 0.0, np.inf
     for r in range(length):
@@ -174,7 +165,7 @@ def step(
         curvature += 2.0 * K[i, i]
         for s in range(r):
             p, q = cycle[s], cycle[(s + 1) % length]
-            # (e_a − e_b)·(e_p − e_q); no class is left or entered twice.
+            # −(e_a − e_b)·(e_p − e_q), as no class is left or entered twice.
             shared = (a == q) + (b == p)
             if shared:
                 curvature -= 2.0 * shared * K[i, samples[p, q]]
@@ -184,48 +175,45 @@ def step(
     for r in range(length):
         a, b = cycle[r], cycle[(r + 1) % length]
         i = samples[a, b]
-        # Bounds are met exactly: a variable at its bound is told by equality.
+        # Exactly to a bound that is reached: variables at their bounds are found by equality.
         if first[a] <= i < first[a + 1]:
             alpha[b, i] = C[i] if C[i] - alpha[b, i] <= t else alpha[b, i] + t
         else:
             alpha[a, i] = 0.0 if alpha[a, i] <= t else alpha[a, i] - t
-        shift(F[a], F[b], K[i], t)
+        _add_flow(F[a], F[b], K[i], t)
     return True
 
 
 @compiled()
 def ascend(
-    K: Any, F: Any, alpha: Any, C: Any, first: Any, floor: float, eps: float, max_iter: int
+    K: Any, F: Any, alpha: Any, C: Any, first: Any, min_curvature: float, eps: float, max_iter: int
 ) -> int:
     """Step until no cycle has a mean cost below −eps; changes F and α, returns the steps."""
     k = len(F)
     costs = np.full((k, k), np.inf)
     samples = np.full((k, k), -1)
-    cycle = np.zeros(k, np.int64)
-    potential = np.zeros(k)
+    pair = np.zeros(2, np.int64)
     touched = np.ones(k, np.bool_)
     mean, age = -np.inf, 0
     for iteration in range(max_iter):
         cheapest_arcs(F, alpha, C, first, touched, costs, samples)
-        # Cycles of two classes are cheap to find and have a second-order choice. All cycles are
-        # looked at when these fall behind, and every now and then.
-        pair_mean, a, b = best_pair(costs)
-        length = 2
+        pair_mean, a, b = _cheapest_pair(costs)
+        pair[0], pair[1] = a, b
+        cycle = pair
         age += 1
-        if pair_mean > _PREFERENCE * mean or age > _MAX_AGE:
-            mean, length = cheapest_cycle(costs, cycle, potential)
+        if pair_mean > _PAIR_SHARE * mean or age > _STEPS_PER_SEARCH:
+            mean, best, _ = cheapest_cycle(costs)
             age = 0
             if mean > -eps:
                 return iteration
-            if pair_mean <= _PREFERENCE * mean:
-                length = 2
-        if length == 2:
-            cycle[0], cycle[1] = a, b
-            costs[b, a], samples[b, a] = best_partner(
-                K, F, alpha, C, first, floor, costs, samples, a, b
+            if len(best) > 2 and pair_mean > _PAIR_SHARE * mean:
+                cycle = best
+        if len(cycle) == 2:
+            costs[b, a], samples[b, a] = _second_order_arc(
+                K, F, alpha, C, first, min_curvature, samples[a, b], costs[a, b], a, b
             )
-        if not step(K, F, alpha, C, first, costs, samples, cycle[:length]):
+        if not _step(K, F, alpha, C, first, costs, samples, cycle):
             return iteration
         touched[:] = False
-        touched[cycle[:length]] = True
+        touched[cycle] = True
     return max_iter

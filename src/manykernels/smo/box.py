@@ -11,56 +11,73 @@ In signed dual variables v (``y∘α`` for two classes, ``α⁺ − α⁻`` for 
     ε-insensitive     t   ε   0     −C, C                   0
     one-class         0   0   0     0, 1                    ν m
 
-Moving v_i up by t and v_j down by t keeps the equality. With ``G = c − Kv − r∘v`` the objective
-rises at first with ``t (up_i − down_j)``, where up and down are G less e times the slope of |v| to
-the right and to the left of v, and −∞ or +∞ where a bound stops it. At the solution no up is above
-any down. Each step takes the largest up and the partner of the largest gain to second order
-(Fan, Chen and Lin 2005), and goes to the best t, or the first bound, or the kink of |v| at zero.
+Moving v_i up by t and v_j down by t keeps the equality. With ``G = c − Kv − r∘v`` the slope of D
+along that step is ``up_i − down_j``, where up and down are G minus e times the slope of |v| to the
+right and to the left of v, and −∞ or +∞ where a bound forbids the move. At the maximum no up is
+above any down; the largest ``up_i − down_j`` is the *violation*. Each step takes the i of the
+largest up and the j that raises D most to second order (Fan, Chen and Lin 2005), and goes to the
+best t, or to the first bound, or to the kink of |v| at zero.
 
-A variable that is stopped on both sides, ``up_i < min down`` and ``down_i > max up``, cannot be
-chosen for now. Where these are many, the rest goes on in a smaller matrix of its own (shrinking);
-what was left out is looked at again before the end.
+Variables with ``up_i < min down`` and ``down_i > max up`` can be neither i nor j. Where there are
+many, the steps go on in a smaller matrix without them (shrinking, Joachims 1999); they are checked
+again before the end.
 
 The bias b is the multiplier of the equality. With ``f = Kv₀``, ``½vᵀKv ≥ v·f − ½v₀·f``, so that
 
     max D ≤ P(v₀, b) = ½ v₀·f + b s + Σ_i max_{l ≤ v ≤ u} {(c_i − f_i − b) v − e|v| − ½ r_i v²}
 
-which is the primal objective of the machine v₀ with bias b; ``P − D`` at the best b is the true
-duality gap, whatever the way v₀ was found.
+which is the primal objective of the machine v₀ with bias b: ``P − D`` is a duality gap, however v₀
+was found.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from .face import Array, Face, Indices
+from .._rounding import ACCUMULATED, TINY
+from .face import Array, Face, Indices, min_curvature, step_within
 from .interior_point import interior_path
 from .program import BoxProblem, BoxSolution, rounding
 
-# LIBSVM's tolerance on violations, and when it looks for variables to leave out.
+# LIBSVM's tolerance on violations.
 DEFAULT_TOL = 1e-3
-_LOOK_EVERY = 1000
-_FIRST_LOOK = 100
+# Steps between attempts to shrink, as in LIBSVM, and the first of them from a warm start, where
+# most variables are at the right bound from the beginning.
+_SHRINK_EVERY = 1000
+_FIRST_SHRINKING = 100
+# Share of the variables below which copying their part of K is cheaper than steps over all rows.
 _WORTH_SHRINKING = 0.7
+# The first time, variables that shrinking has left out are checked at this multiple of the
+# tolerance, as in LIBSVM: many have been left out too early.
 _ROUGH = 10.0
+# Kv is recovered from the slopes, rather than multiplied again, after at most this many steps per
+# variable, whose rounding errors add up, and if it is not this much smaller than c, from which it
+# is subtracted.
 _STEPS_TO_TRUST = 2
 _NOT_CANCELLED = 0.1
+# Most pair steps per variable: hundreds of times what most programs need.
 _STEPS_PER_SAMPLE = 10_000
-_LEAST_STEPS_PER_SAMPLE = 50
-_LEAST_CURVATURE = 1e-12
-_LEAST_TOL = 1e-12
+# Largest system of free variables that is factorised: about a second and 128 MiB.
 _MOST_POLISHED = 4000
+# Bounds that one polish may run into before pair steps take over again.
 _POLISHING_ROUNDS = 6
+# Pair steps per variable, at most, between two polishes.
 _STEPS_BETWEEN_POLISHES = 30
+# A polish is worth its time for so few free variables, or if the cube of their number is below
+# this multiple of steps times variables: a step reads two rows of K and four vectors.
+_FEW_FREE = 100
+_POLISH_COST = 5.0
+# An interior-point method is tried after this many steps per variable and m²/2 steps more, which
+# take about as long as its factorisations: some m³ operations each.
+_STEPS_BEFORE_JUMP = 50
+# Stiffness, relative to the largest diagonal entry, above which a variable counts as held at its
+# bound, and the most variables that may count as nearly free.
 _RIGID = 0.1
 _MOST_SOFT = 500
-_SMALL = 100
-_POLISH_COST = 5.0
-_TINY = 1e-300
-_CERTAINLY = 1e-3
+# Relative distance above its largest possible value at which D proves K indefinite.
+_CLEARLY_ABOVE = 1e-3
 
 
 def solve_box(
@@ -79,9 +96,9 @@ def solve_box(
         Symmetric, positive semi-definite, C-ordered.
     problem : BoxProblem
     start : ndarray of shape (m,), optional
-        Where to start; it is made feasible if it is not.
+        Where to start; a nearby feasible point if it is not feasible.
     tol : float, default=1e-3
-        Of the slopes, as in LIBSVM.
+        Largest violation, as in LIBSVM.
     max_steps : int, optional
         Most pair steps.
     """
@@ -91,7 +108,10 @@ def solve_box(
 
 
 class Ascent:
-    """Pair steps on one program, to be continued as often as it takes."""
+    """Pair steps on one program, which may be continued to another tolerance.
+
+    Parameters are those of :func:`solve_box`. ``v`` is feasible at any time, ``f = Kv``.
+    """
 
     def __init__(self, K: Array, problem: BoxProblem, start: Array | None = None) -> None:
         self.K = K
@@ -99,50 +119,63 @@ class Ascent:
         self.v = problem.feasible(np.zeros(len(K)) if start is None else start)
         self.f = self._product(self.v)
         self._diagonal = np.diag(K) + problem.ridge
-        largest = float(self._diagonal.max(initial=0.0))
-        self._least_curvature = max(_LEAST_CURVATURE * largest, np.finfo(float).tiny)
+        self._min_curvature = min_curvature(self._diagonal)
         self.n_steps = 0
         self.violation = np.inf
-        # From a start that is nearly right most variables can be left out soon.
-        self._look = _LOOK_EVERY if start is None else _FIRST_LOOK
+        self._shrink_after = _SHRINK_EVERY if start is None else _FIRST_SHRINKING
         self._face: tuple[Indices, Face | None] | None = None
 
     def run(self, tol: float, max_steps: int | None = None) -> None:
         """Step until no violation is above `tol`."""
-        from ._loops import ascend
-
         left = _STEPS_PER_SAMPLE * len(self.v) if max_steps is None else max_steps
-        part = _Part.whole(self)
-        # Variables are left out for good reasons only near the end; look there twice.
+        active, v = self._all_active(), self.v.copy()
         rough = True
         while left > 0:
-            goal = tol if part.is_whole or not rough else _ROUGH * tol
-            n_steps = min(left, self._look, 2 * len(part.v))
-            self._look = min(2 * self._look, _LOOK_EVERY)
-            taken, self.violation = ascend(*part.arguments(goal, n_steps))
+            goal = _ROUGH * tol if rough and active.is_part_of(v) else tol
+            n_steps = min(left, self._shrink_after, 2 * len(active.v))
+            self._shrink_after = min(2 * self._shrink_after, _SHRINK_EVERY)
+            taken, self.violation = active.ascend(
+                self.problem.width, self._min_curvature, goal, n_steps
+            )
+            v[active.rows] = active.v
             left -= taken
             self.n_steps += taken
-            part.n_steps += taken
             if self.violation > goal and left > 0:
-                part = part.shrunk()
-            elif part.is_whole:
-                break
-            else:
+                active = active.shrunk()
+            elif active.is_part_of(v):
                 rough = False
-                self._write_back(part)
-                part = _Part.whole(self)
-        self._write_back(part)
+                self._arrive(v, active)
+                active, v = self._all_active(), self.v.copy()
+            else:
+                break
+        self._arrive(v, active)
+
+    def _all_active(self) -> _ActiveSet:
+        problem = self.problem
+        up, down = problem.slopes(self.v, self.f)
+        rows = np.arange(len(self.v))
+        bounds = problem.lower, problem.upper
+        return _ActiveSet(self.K, rows, self._diagonal, *bounds, self.v.copy(), up, down)
+
+    def _arrive(self, v: Array, active: _ActiveSet) -> None:
+        """Set v to the result of steps, made feasible, and f with it."""
+        problem = self.problem
+        self.v = problem.snapped(problem.feasible(v))
+        few_steps = active.n_steps <= _STEPS_TO_TRUST * len(v)
+        if few_steps and self.v is v and not active.is_part_of(v):
+            self.f = problem.linear - active.slopes(problem.width) - problem.ridge * v
+            if np.abs(self.f).max() >= _NOT_CANCELLED * np.abs(problem.linear).max():
+                return
+        self.f = self._product(self.v)
 
     def run_to_gap(self, rel_gap: float) -> None:
         """Step, and solve for the free variables, until the gap is within ``rel_gap · |D|``."""
-        problem = self.problem
-        scale = max(float(np.abs(problem.linear).max()), float(np.abs(self.f).max()))
+        scale = max(float(np.abs(self.problem.linear).max()), float(np.abs(self.f).max()))
         tol = DEFAULT_TOL * (scale or 1.0)
-        least = _LEAST_TOL * tol
-        most = self._steps_worth_a_jump()
+        least = ACCUMULATED * tol
+        most = self._steps_before_jump()
         while tol > least and self.n_steps < 2 * most:
-            # Where many steps do not do, solving for the free variables may.
-            end = most if self.n_steps < most else 2 * most
+            end = most if self.n_steps < most else 2 * most  # the jump comes after `most` steps
             self.run(tol, min(_STEPS_BETWEEN_POLISHES * len(self.v), end - self.n_steps))
             if self._polish_is_cheap():
                 self.polish()
@@ -155,18 +188,17 @@ class Ascent:
             if self.violation <= tol:
                 tol *= 0.1
 
-    def _steps_worth_a_jump(self) -> int:
-        """Pair steps that take as long as an interior-point method: some m³ against m each."""
+    def _steps_before_jump(self) -> int:
         m = len(self.v)
         if m > _MOST_POLISHED:
             return _STEPS_PER_SAMPLE * m // 2
-        return _LEAST_STEPS_PER_SAMPLE * m + m**2 // 2
+        return _STEPS_BEFORE_JUMP * m + m**2 // 2
 
     def jump(self, rel_gap: float) -> None:
-        """Go to the best point on the way of an interior-point method, if that is better.
+        """Go to the best point on the path of an interior-point method, if that is better.
 
-        The method knows which variables are at their bounds before it has the others exactly;
-        these are one linear system away.
+        Long before the end of the path it is known which variables are at their bounds; a polish
+        then gives the others exactly.
         """
         best = self.gap, self.v, self.f
         for v in interior_path(self.K, self.problem):
@@ -174,37 +206,26 @@ class Ascent:
             self.polish()
             best = min(best, (self.gap, self.v, self.f), key=lambda found: found[0])
             if best[0] <= rel_gap * abs(self.problem.value(*best[1:])):
-                # A gap that is rounding does not end it: the next point may do better.
+                # Rounding error of the gap is no reason to stop: the next point may do better.
                 break
         _, self.v, self.f = best
 
     def _polish_is_cheap(self) -> bool:
-        """Whether it takes no longer than the steps so far."""
+        """Whether a polish takes no longer than the steps so far."""
         n_free = int(self.problem.free(self.v).sum())
-        return n_free <= _SMALL or n_free**3 <= _POLISH_COST * self.n_steps * len(self.v)
+        return n_free <= _FEW_FREE or n_free**3 <= _POLISH_COST * self.n_steps * len(self.v)
 
     def _within(self, rel_gap: float) -> bool:
         dual = self.problem.value(self.v, self.f)
-        if not dual <= self.problem.ceiling * (1.0 + _CERTAINLY):
+        if not dual <= self.problem.ceiling * (1.0 + _CLEARLY_ABOVE):
             raise ValueError(
                 f"The dual objective {dual:.3g} is above {self.problem.ceiling:.3g}, which no "
                 "positive semi-definite kernel allows: the combined kernel has negative "
                 "eigenvalues, of its own or by rounding. Build the stack with "
                 'KernelStack.from_arrays(..., psd="clip"), or lower C.'
             )
-        nothing = rounding(self.v, float(self._diagonal.max()))
-        return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), nothing)
-
-    def _write_back(self, part: _Part) -> None:
-        v = part.all_variables()
-        self.v = self.problem.snapped(self.problem.feasible(v))
-        linear = self.problem.linear
-        if part.is_whole and part.n_steps <= _STEPS_TO_TRUST * len(v) and self.v is v:
-            self.f = linear - part.slopes() - self.problem.ridge * v
-            if np.abs(self.f).max() >= _NOT_CANCELLED * np.abs(linear).max():
-                return
-        # Afresh, without the rounding of where it all began.
-        self.f = self._product(self.v)
+        error = rounding(self.v, float(self._diagonal.max()))
+        return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), error)
 
     def _product(self, v: Array) -> Array:
         from ._loops import add_product
@@ -214,36 +235,38 @@ class Ascent:
         return f
 
     def polish(self) -> bool:
-        """Solve for the free variables at once, as long as that moves them; False if it cannot.
+        """Maximise D over the free variables, within their bounds; False if that fails.
 
-        On the face of the free variables D is a quadratic, and its maximum one linear system
-        away. A step that leaves the box ends at the first bound, and the rest is tried again.
+        On the face of the free variables D is a quadratic, whose maximum solves a linear system. A
+        step that leaves the box ends at the first bound, and the variables still free go on.
         """
+        problem = self.problem
         for _ in range(_POLISHING_ROUNDS):
             free, face = self.face()
             if face is None:
                 return False
             slopes = self._face_slopes(free)
-            step = face.solve(slopes[:, None])[:, 0]
-            length, stopped = self._longest(free, step)
+            start = self.v[free]
+            lower, upper = problem.lower[free], problem.upper[free]
+            if problem.width > 0.0:
+                lower = np.where(start > 0.0, 0.0, lower)
+                upper = np.where(start < 0.0, 0.0, upper)
             v = self.v.copy()
-            v[free] += length * step
-            if stopped is not None:
-                v[free[stopped]] = self._stop(free[stopped], step[stopped])
-            v = self.problem.snapped(self.problem.feasible(v))
+            v[free], length = step_within(start, face.solve(slopes[:, None])[:, 0], lower, upper)
+            v = problem.snapped(problem.feasible(v))
             change = v - self.v
             product = self._product(change)
-            bend = change @ product + self.problem.ridge @ change**2
-            if not slopes @ change[free] >= 0.5 * bend:
-                # The system is so nearly singular that its solution is rounding.
+            curvature = change @ product + problem.ridge @ change**2
+            if not slopes @ change[free] >= 0.5 * curvature:
+                # D would fall: the system is so ill-conditioned that its solution is all error.
                 return False
             self.v, self.f = v, self.f + product
-            if stopped is None:
+            if length == 1.0:
                 return True
         return True
 
     def face(self) -> tuple[Indices, Face | None]:
-        """The free variables and the factorised system of them, if there is any."""
+        """The free variables, and their factorised system if there is one."""
         free = np.flatnonzero(self.problem.free(self.v))
         if self._face is None or not np.array_equal(free, self._face[0]):
             sizable = 2 <= len(free) <= _MOST_POLISHED
@@ -251,10 +274,11 @@ class Ascent:
         return self._face
 
     def soft_face(self, barrier: float) -> tuple[Indices, Face | None]:
-        """As :meth:`face`, with variables that little force holds at their bounds.
+        """As :meth:`face`, with the variables that a small force holds at their bounds.
 
-        See :meth:`manykernels.losses.box.BoxEvaluation.model_hessian`. `barrier` is shared among
-        the variables by the range they have, so that one that stands for two is as soft as both.
+        A logarithmic barrier μ on the bounds gives a variable that is held by the force λ the
+        stiffness λ²/μ. `barrier` is shared among the variables by the range they have, so that a
+        sample of weight two is as soft as two equal samples.
         """
         problem = self.problem
         up, down = problem.slopes(self.v, self.f)
@@ -262,124 +286,81 @@ class Ascent:
         force = np.minimum(np.maximum(b - up, 0.0), np.maximum(down - b, 0.0))
         force[problem.free(self.v)] = 0.0
         ranges = problem.upper - problem.lower
-        ranges = np.where(np.isfinite(ranges), ranges, 1.0 / np.maximum(problem.ridge, _TINY))
+        ranges = np.where(np.isfinite(ranges), ranges, 1.0 / np.maximum(problem.ridge, TINY))
         with np.errstate(over="ignore"):
             stiffness = force * (force / barrier)
-        nearly = np.flatnonzero(stiffness < _RIGID * self._diagonal.max())
+        soft = np.flatnonzero(stiffness < _RIGID * self._diagonal.max())
         most = max(_MOST_SOFT, int((force == 0.0).sum()))
-        if len(nearly) > most:
-            # Far from the solution all are; a model of the softest is good enough there.
-            nearly = np.sort(nearly[np.argsort(stiffness[nearly], kind="stable")[:most]])
-        if not 2 <= len(nearly) <= _MOST_POLISHED:
+        if len(soft) > most:
+            # Far from the maximum all are soft; the softest make a model that is good enough.
+            soft = np.sort(soft[np.argsort(stiffness[soft], kind="stable")[:most]])
+        if not 2 <= len(soft) <= _MOST_POLISHED:
             return self.face()
-        stiffness[nearly] *= ranges.sum() / ranges[nearly]
-        return nearly, Face.of(self.K, problem.ridge + stiffness, nearly)
+        stiffness[soft] *= ranges.sum() / ranges[soft]
+        return soft, Face.of(self.K, problem.ridge + stiffness, soft)
 
     def _face_slopes(self, free: Indices) -> Array:
-        """Slopes of D on the face, less their mean, which the equality takes up."""
+        """Slopes of D on the face minus their mean, which the equality takes up."""
         v = self.v[free]
         slopes = self.problem.linear[free] - self.f[free] - self.problem.ridge[free] * v
         slopes -= self.problem.width * np.sign(v)
         slopes -= slopes.mean()
         return slopes
 
-    def _longest(self, free: Indices, step: Array) -> tuple[float, int | None]:
-        """How much of the step fits into the box, and which variable stops it."""
-        v = self.v[free]
-        kink = self.problem.width > 0.0
-        high = np.where(kink & (v < 0.0), 0.0, self.problem.upper[free])
-        low = np.where(kink & (v > 0.0), 0.0, self.problem.lower[free])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lengths = np.where(step > 0, (high - v) / step, (low - v) / step)
-        lengths = np.where(step == 0.0, np.inf, lengths)
-        first = int(lengths.argmin())
-        return (1.0, None) if lengths[first] >= 1.0 else (float(lengths[first]), first)
-
-    def _stop(self, i: int, direction: float) -> float:
-        """The bound or kink on the way of variable i."""
-        v = self.v[i]
-        if self.problem.width > 0.0 and v * direction < 0.0:
-            return 0.0
-        return float(self.problem.upper[i] if direction > 0 else self.problem.lower[i])
-
     @property
     def gap(self) -> float:
-        """``P − D`` here."""
+        """``P − D`` at v."""
         return self.problem.bound(self.v, self.f) - self.problem.value(self.v, self.f)
 
     def solution(self) -> BoxSolution:
-        """Where the ascent is now."""
+        """v with its machine and bounds."""
         return self.problem.solution(self.v, self.f, self.n_steps)
 
 
 @dataclass
-class _Part:
-    """The variables in play, with their own copy of what the loop needs.
+class _ActiveSet:
+    """The variables that steps may choose, with the part of the program that belongs to them."""
 
-    `everywhere` holds all variables, those in play as they were when they came into it.
-    """
-
-    ascent: Ascent
-    everywhere: Array
-    rows: Indices
     K: Array
+    rows: Indices
+    diagonal: Array
+    lower: Array
+    upper: Array
     v: Array
     up: Array
     down: Array
-    n_steps: int = 0
+    n_steps: int = field(default=0, init=False)
 
-    @classmethod
-    def whole(cls, ascent: Ascent) -> _Part:
-        up, down = ascent.problem.slopes(ascent.v, ascent.f)
-        v = ascent.v
-        return cls(ascent, v, np.arange(len(v)), ascent.K, v.copy(), up, down)
+    def is_part_of(self, v: Array) -> bool:
+        """Whether some variables have been left out."""
+        return len(self.rows) < len(v)
 
-    def all_variables(self) -> Array:
-        v = self.everywhere.copy()
-        v[self.rows] = self.v
-        return v
+    def ascend(
+        self, width: float, min_curvature: float, tol: float, n_steps: int
+    ) -> tuple[int, float]:
+        """Steps until the violation is within `tol`; their number, and the violation."""
+        from ._loops import ascend
 
-    @property
-    def is_whole(self) -> bool:
-        return len(self.rows) == len(self.ascent.v)
+        matrices = self.K, self.diagonal, self.lower, self.upper
+        state = self.v, self.up, self.down
+        taken, violation = ascend(*matrices, width, min_curvature, *state, tol, n_steps)
+        self.n_steps += taken
+        return taken, violation
 
-    def arguments(self, tol: float, n_steps: int) -> tuple[Any, ...]:
-        """What the loop wants."""
-        problem, rows = self.ascent.problem, self.rows
-        return (
-            self.K,
-            self.ascent._diagonal[rows],
-            problem.lower[rows],
-            problem.upper[rows],
-            problem.width,
-            self.ascent._least_curvature,
-            self.v,
-            self.up,
-            self.down,
-            tol,
-            n_steps,
-        )
-
-    def slopes(self) -> Array:
-        """``c − Kv − r∘v`` of the variables in play, as the steps have kept it."""
+    def slopes(self, width: float) -> Array:
+        """``c − Kv − r∘v``, as the steps have kept it."""
         from ._loops import plain_slopes
 
-        return np.asarray(plain_slopes(self.up, self.down, self.v, self.ascent.problem.width))
+        return np.asarray(plain_slopes(self.up, self.down, self.v, self.upper, width))
 
-    def shrunk(self) -> _Part:
-        """Without the variables that are stopped on both sides, if they are many."""
+    def shrunk(self) -> _ActiveSet:
+        """Without the variables that cannot be chosen, if they are many."""
         from ._loops import gather
 
         stopped = (self.up < self.down.min()) & (self.down > self.up.max())
         kept = np.flatnonzero(~stopped)
         if len(kept) > _WORTH_SHRINKING * len(self.rows):
             return self
-        return _Part(
-            self.ascent,
-            self.all_variables(),
-            self.rows[kept],
-            gather(self.K, kept),
-            self.v[kept],
-            self.up[kept],
-            self.down[kept],
-        )
+        vectors = self.diagonal, self.lower, self.upper, self.v, self.up, self.down
+        parts = (vector[kept] for vector in vectors)
+        return _ActiveSet(gather(self.K, kept), self.rows[kept], *parts)

@@ -1,4 +1,4 @@
-"""The face of the box on which some variables are free, the others held.
+"""The face of the box on which some variables are free and the others stay at their bounds.
 
 There the objective of :mod:`manykernels.smo.box` is a quadratic with ``A = (K + diag r)_SS``, and
 its maximum under the equality solves ``A x + b 1 = right, 1·x = 0``.
@@ -10,49 +10,100 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from .._rounding import ACCUMULATED, TINY
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_JITTER = 1e-13
-_MAX_JITTERS = 8
+# Powers of ten, relative to the mean diagonal, that are added to the diagonal of a matrix one by
+# one until it has a Cholesky factor. The first is above the rounding error of the factorisation;
+# a matrix that needs more than the last is not positive semi-definite.
+_JITTERS = 10.0 ** np.arange(-13, -5)
+
+
+def cholesky(matrix: Array, scale: float) -> Array | None:
+    """Upper Cholesky factor of a symmetric matrix and a little more on its diagonal.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        C-ordered; its diagonal is changed.
+    scale : float
+        What additions to the diagonal are relative to.
+
+    Returns
+    -------
+    factor : ndarray of shape (n, n) or None
+        For :func:`solve_factored`; None if the matrix is not even nearly positive semi-definite.
+    """
+    diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
+    for jitter in _JITTERS:
+        diagonal += jitter * scale
+        factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
+        if not failed:
+            return np.asarray(factor)
+    return None
+
+
+def solve_factored(factor: Array, right: Array) -> Array:
+    """Solution of the system whose matrix has that Cholesky factor."""
+    solution, _ = linalg.lapack.dpotrs(factor, right, lower=0)
+    return np.asarray(solution)
+
+
+def min_curvature(diagonal: Array) -> float:
+    """Curvature of a pair of variables below which it is rounding error.
+
+    `diagonal` is that of the matrix, of which the curvature ``A_ii + A_jj − 2A_ij`` is computed.
+    """
+    return max(ACCUMULATED * float(diagonal.max(initial=0.0)), TINY)
+
+
+def step_within(
+    v: Array, step: Array, lower: Array, upper: Array, longest: float = 1.0
+) -> tuple[Array, float]:
+    """``v + t·step`` for the largest ``t ≤ longest`` within the bounds, and t.
+
+    The variable that stops a shorter step is exactly at its bound.
+    """
+    ends = np.where(step > 0.0, upper, lower)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        lengths = np.where(step == 0.0, np.inf, (ends - v) / step)
+    first = int(lengths.argmin())
+    length = min(longest, float(lengths[first]))
+    moved = np.clip(v + length * step, lower, upper)
+    if length < longest:
+        moved[first] = ends[first]
+    return moved, length
 
 
 class Face:
-    """The system of free variables, factorised."""
+    """The system of the free variables, factorised."""
 
-    def __init__(self, factor: Array, ones: Array) -> None:
+    def __init__(self, factor: Array) -> None:
         self._factor = factor
-        self._ones = ones
+        self._ones = solve_factored(factor, np.ones((len(factor), 1)))
 
     @classmethod
     def of(cls, K: Array, ridge: Array, free: Indices) -> Face | None:
-        """None if A is not even nearly positive definite."""
+        """The face of the variables `free`; None if A is not positive semi-definite."""
         from ._loops import gather
 
         matrix = gather(K, free)
         diagonal = matrix.reshape(-1)[:: len(free) + 1]
         diagonal += ridge[free]
-        # Any multiple of 11ᵀ leaves x as it is. This one makes up for kernels that are centred,
-        # or less than that: positive semi-definite only where 1·x = 0.
+        # As 1·x = 0, any multiple of 11ᵀ may be added. This one makes kernels positive definite
+        # that are so only where 1·x = 0, such as centred ones.
         matrix += max(float(diagonal.mean()) / len(free), -2.0 * float(matrix.mean()))
-        jitter = _JITTER * float(diagonal.mean())
-        for _ in range(_MAX_JITTERS):
-            diagonal += jitter
-            factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
-            if not failed:
-                break
-            jitter *= 10.0
-        else:
-            return None
-        ones, _ = linalg.lapack.dpotrs(factor, np.ones((len(free), 1)), lower=0)
-        return cls(factor, ones)
+        factor = cholesky(matrix, float(diagonal.mean()))
+        return None if factor is None else cls(factor)
 
     def solve(self, right: Array) -> Array:
         """x of ``A x + b 1 = right, 1·x = 0``, column by column."""
-        # b takes up any constant; where A is nearly singular, what it would add to x and have
-        # taken away again is all rounding.
+        # b takes up the mean of `right`. Where A is nearly singular, the part of x that belongs to
+        # it would be large and cancel only up to rounding error: it is left out from the start.
         centred = np.asfortranarray(right - right.mean(axis=0))
-        plain, _ = linalg.lapack.dpotrs(self._factor, centred, lower=0)
+        plain = solve_factored(self._factor, centred)
         solution: Array = plain - self._ones * (plain.sum(axis=0) / self._ones.sum())
         solution -= solution.mean(axis=0)
         return solution

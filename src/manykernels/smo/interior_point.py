@@ -1,8 +1,8 @@
-"""The program of :mod:`manykernels.smo.box` by an interior-point method, where pair steps crawl.
+"""Interior-point method for the program of :mod:`manykernels.smo.box`, where pair steps are slow.
 
-Pair steps are quick where few variables interact. On a kernel of low rank with bounds far away
-(a large C) they need a number of steps that grows with C; an interior-point method needs some
-twenty factorisations of an m×m matrix, whatever the rank and the bounds.
+On a kernel of low rank with bounds far away (a large C) the number of pair steps grows with C. An
+interior-point method needs some twenty factorisations of an m×m matrix, whatever the rank and the
+bounds.
 
 Each variable has one or two non-negative parts, ``v = o + Σ ±x`` with ``0 ≤ x ≤ w``: its distance
 from a bound, or where ``e|v|`` has a kink ``v = a − b`` with a and b of cost e. For the minimum of
@@ -14,8 +14,8 @@ with multipliers b of the equality, z of ``x ≥ 0`` and t of ``x ≤ w`` the co
     ±((K + diag r)v − c + b) + e = z − t ,   x∘z = μ ,   (w − x)∘t = μ
 
 as μ → 0. A Newton step on them has ``dx = θ⁻¹(ρ ∓ ((K + diag r)dv + db))`` for each part, where
-``θ = z/x + t/(w − x)`` and ρ is what is left of the first condition with z and t eliminated. With
-``1/Θ = Σ 1/θ`` over the parts of a variable, what remains is
+``θ = z/x + t/(w − x)`` and ρ is the residual of the first condition with z and t eliminated. With
+``1/Θ = Σ 1/θ`` over the parts of a variable, the system that remains is
 
     (K + diag(r + Θ)) dv + db 1 = Θ Σ ±ρ/θ ,   1·dv = s − Σ v_i
 
@@ -29,22 +29,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
-from .face import Array, Indices
+from .face import Array, Indices, cholesky, solve_factored
 from .program import BoxProblem
 
+# Three times what programs of support vector machines usually need.
 _MOST_ITERATIONS = 60
-# Share of the way to the next bound that a step may go.
-_SHORT_OF_BOUND = 0.995
-_JITTER = 1e-15
-_MOST_JITTERS = 12
-# A step shorter than this is the end: rounding leaves no direction.
-_LEAST_STEP = 1e-6
+# Share of the way to the nearest bound that a step may go (usual values are 0.99 to 0.9995).
+_SHARE_OF_WAY = 0.995
+# A step whose share is less than this is the end: rounding error has spoilt the direction.
+_MIN_STEP = 1e-6
 
 
 def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
-    """Feasible v, closer and closer to the maximum, variables at their bounds exactly there.
+    """Feasible v, ever closer to the maximum, with variables near a bound put exactly there.
 
     Parameters
     ----------
@@ -53,7 +51,7 @@ def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
     """
     interior = _Interior(K, problem)
     for _ in range(_MOST_ITERATIONS):
-        if interior.advance() < _LEAST_STEP:
+        if interior.advance() < _MIN_STEP:
             return
         yield interior.settled()
 
@@ -70,7 +68,7 @@ class _Parts:
 
     @classmethod
     def of(cls, problem: BoxProblem) -> tuple[_Parts, Array]:
-        """The parts of a program that can move, and o."""
+        """The parts of a program whose width is not zero, and o."""
         m = len(problem.linear)
         rows: Indices = np.arange(m)
         if problem.width > 0.0:
@@ -102,10 +100,10 @@ class _Interior:
         self.parts, self.origin = _Parts.of(problem)
         stiffness = float((np.diag(K) + problem.ridge).mean()) or 1.0
         force = float(np.abs(problem.linear).max()) + problem.width
-        # What one variable alone would come to, or an equal share of the sum.
+        # Size of v: that of a single variable without the others, or an equal share of the sum.
         size = max(force / stiffness, abs(problem.total) / len(self.origin)) or 1.0
         force = max(force, size * stiffness)
-        # As close to v = 0 as bounds at that distance allow.
+        # The point nearest to v = 0 that is at least so far from all bounds.
         width = self.parts.width
         margin = np.minimum(0.5 * width, size)
         self.x = np.clip(np.abs(self.origin[self.parts.owner]), margin, width - margin)
@@ -121,11 +119,11 @@ class _Interior:
         return self.origin + self.parts.gathered(self.parts.sign * self.x)
 
     def advance(self) -> float:
-        """One predictor–corrector step; the share of it that was taken."""
+        """One predictor–corrector step; the share of it that bounds allowed, 0 if it failed."""
         parts, problem = self.parts, self.problem
         v = self.v
         slopes = self.K @ v + problem.ridge * v - problem.linear + self.bias
-        # z and t are left out of ρ: a Newton step sets them anew.
+        # ρ, without z and t: a Newton step replaces them.
         rest = -(parts.sign * slopes[parts.owner] + parts.cost)
         missing = problem.total - float(v.sum())
         system = _System.of(self.K, problem.ridge, parts, self.z / self.x + self.t / self.room)
@@ -144,7 +142,7 @@ class _Interior:
         length = self._length(dx, dz, dt)
         before = self.x, self.room, self.z, self.t
         self.x = self.x + length * dx
-        # Kept apart: next to a bound that is far from zero, w − x would be rounding.
+        # Kept besides x: next to a bound that is far from zero, w − x would be rounding error.
         self.room = np.where(self._bounded, self.room - length * dx, np.inf)
         self.z = self.z + length * dz
         self.t = self.t + length * dt
@@ -162,9 +160,9 @@ class _Interior:
         return low - self.z - self.z / self.x * dx, dt
 
     def _length(self, dx: Array, dz: Array, dt: Array) -> float:
-        """How much of a step keeps everything positive."""
+        """The share of a step that keeps x, w − x, z and t positive."""
         pairs = ((self.x, dx), (self.room, -dx), (self.z, dz), (self.t, dt))
-        return min(1.0, _SHORT_OF_BOUND * min(_share(*pair) for pair in pairs))
+        return min(1.0, _SHARE_OF_WAY * min(_share(*pair) for pair in pairs))
 
     def _mean_product(self, dx: Array | float, dz: Array | float, dt: Array | float) -> float:
         """Mean of ``x z`` and ``(w − x) t`` after a step."""
@@ -173,10 +171,10 @@ class _Interior:
         return float(low.sum() + high.sum()) / (len(low) + len(high))
 
     def settled(self) -> Array:
-        """v with the parts at a bound that are on the way to it.
+        """v with the parts that converge to a bound put there.
 
-        Of the distance from a bound and its multiplier one goes to zero and the other does not:
-        the one that the last step has shrunk by more (El-Bakry, Tapia and Zhang 1994).
+        Of the distance from a bound and its multiplier one converges to zero: the one that the
+        last step has shrunk by more (El-Bakry, Tapia and Zhang 1994).
         """
         x, room, z, t = self._shrinkage
         v_parts = np.where(x < z, 0.0, self.x)
@@ -186,24 +184,24 @@ class _Interior:
 
 
 def _share(values: Array, step: Array) -> float:
-    """The length at which the first of the values is zero."""
+    """The length of step at which the first of the values becomes zero."""
     falling = step < 0.0
     return float((-values[falling] / step[falling]).min(initial=np.inf))
 
 
 class _System:
-    """The system of dv and db, factorised; variables without parts stay where they are."""
+    """The system of dv and db, factorised, of the variables that have parts."""
 
     def __init__(self, factor: Array, moving: Indices, parts: _Parts, theta: Array) -> None:
         self._factor = factor
         self._moving = moving
         self._parts = parts
         self._theta = theta
-        self._ones = self._solve(np.ones(len(moving)))
+        self._ones = solve_factored(factor, np.ones(len(moving)))
 
     @classmethod
     def of(cls, K: Array, ridge: Array, parts: _Parts, theta: Array) -> _System | None:
-        """None if no factor can be had."""
+        """None if the matrix cannot be factorised."""
         from ._loops import gather
 
         softness = parts.gathered(1.0 / theta)
@@ -211,28 +209,19 @@ class _System:
         matrix = gather(K, moving)
         diagonal = matrix.reshape(-1)[:: len(moving) + 1]
         diagonal += ridge[moving]
-        jitter = _JITTER * float(diagonal.mean())
+        scale = float(diagonal.mean())
         diagonal += 1.0 / softness[moving]
-        for _ in range(_MOST_JITTERS):
-            factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
-            if not failed:
-                return cls(factor, moving, parts, theta)
-            diagonal += jitter
-            jitter *= 10.0
-        return None
-
-    def _solve(self, right: Array) -> Array:
-        solution, _ = linalg.lapack.dpotrs(self._factor, right, lower=0)
-        return np.asarray(solution)
+        factor = cholesky(matrix, scale)
+        return None if factor is None else cls(factor, moving, parts, theta)
 
     def solve(self, rest: Array, missing: float) -> tuple[Array, float]:
-        """dx and db for what is left of the conditions, ρ and ``s − Σ v_i``."""
+        """dx and db for the residuals ρ and ``s − Σ v_i``."""
         parts, moving = self._parts, self._moving
         stiffness = 1.0 / parts.gathered(1.0 / self._theta)[moving]
         pulled = parts.gathered(parts.sign * rest / self._theta)[moving]
-        plain = self._solve(stiffness * pulled)
+        plain = solve_factored(self._factor, stiffness * pulled)
         db = (float(plain.sum()) - missing) / float(self._ones.sum())
         forces = np.zeros(parts.n_variables)
-        # (K + diag r)dv + db, by way of the springs: the parts of dv add up to it exactly.
+        # (K + diag r)dv + db = Θ(Σ ±ρ/θ − dv): in this form the dx add up to dv exactly.
         forces[moving] = stiffness * (pulled - plain + db * self._ones)
         return (rest - parts.sign * forces[parts.owner]) / self._theta, db

@@ -18,20 +18,19 @@ two classes the cheapest arc is kept; a point is optimal when no cycle of arcs h
 cost, and the cycle of least mean cost −ε is the one to step along. Most are cycles a → b → a:
 the steps of a binary SVM between the two classes.
 
-**Biases.** Shortest paths in the same graph are the b^l: with them no margin contradicts its
-multiplier by more than ε.
+**Biases.** The b^l are lengths of shortest paths in the same graph: with them no margin violates
+its optimality condition by more than ε.
 
 **Certificate.** For every α the predictor (d, b), and any multiple t of it, is a point of the
-primal, so
+primal, so the duality gap
 
     gap = min_t P(t·w, t·b) − D(α) ≥ 0
 
-bounds how far D is below the optimum. The multiple costs nothing and matters when C is large: a
-margin of 2 − ε then costs Cε, but growing all margins by ε/2 costs a share ε of P.
+bounds how far D is below the optimum. The multiple matters where C is large: margins of 2 − ε then
+cost Cε each, while scaling all of them to 2 costs a share ε of P.
 
-**Polish.** Steps along cycles find which α are free; D restricted to these has its maximum at
-the solution of one linear system, which is tried when it is small. If bounds stop it, the steps
-go on from there.
+**Polish.** Steps along cycles find out which α are free. On these D is a quadratic, whose maximum
+solves a linear system; it is solved while it is small. If a bound stops it, the steps go on.
 """
 
 from __future__ import annotations
@@ -40,26 +39,30 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 
-Array = NDArray[np.float64]
+from .._rounding import ACCUMULATED, ROUNDING
+from .face import Array, cholesky, min_curvature, solve_factored, step_within
+
 Labels = NDArray[np.int64]
 
-# A round of ascent divides ε by at most the first and at least the second.
+# A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
+# is computed once per round, and is roughly proportional to ε.
 _ROUND = (50.0, 3.0)
-# It ends after this many steps per sample in any case.
+# Steps per sample after which a round ends in any case.
 _ROUND_STEPS = 50
-# The linear system of the free variables: its largest size, the ε below which these are likely
-# to be the right ones, and what a polish may cost (steps times size³).
+# A polish solves systems of at most so many free variables, when ε is so small that these are
+# probably the right ones; bounds may stop it until the cubes of their numbers add up to the cost,
+# about a tenth of a second.
 _POLISH_ROWS = 1500
 _POLISH_EPS = 2e-2
 _POLISH_COST = 5e8
-_ROUNDING = 2e-13
+# Relative rounding error of sums over samples that thousands of steps have changed.
+_STEP_ERROR = 20.0 * ROUNDING
 
 
 @dataclass
 class MulticlassSolution:
-    """Solution of the multiclass SVM; see the module for the letters.
+    """Solution of the multiclass SVM, in the letters of this module.
 
     Attributes
     ----------
@@ -70,7 +73,7 @@ class MulticlassSolution:
     bias : ndarray of shape (k,)
         b^l, with sum zero.
     primal, dual : float
-        Bounds of the optimal value from above and from below.
+        Upper and lower bound on the optimal value.
     gap : float
         ``primal − dual``.
     n_iter : int
@@ -112,12 +115,12 @@ def solve_multiclass(
     n_classes : int
         k; classes may be empty.
     start : array-like of shape (m, k), optional
-        Multipliers to start from, such as the solution for a kernel close to this one. They need
-        not be feasible.
+        Multipliers to start from, such as the solution for a similar kernel; a nearby feasible
+        point if they are not feasible.
     tol : float, default=1e-4
         Stop when ``gap ≤ tol · primal``.
     max_iter : int, default=1_000_000
-        Stop after so many steps.
+        Most steps.
 
     Returns
     -------
@@ -145,41 +148,40 @@ def solve_multiclass(
     if not np.all((upper >= 0.0) & np.isfinite(upper)):
         raise ValueError("C must be finite and not negative.")
 
-    # The loops want samples sorted by class.
+    # The compiled loops need samples sorted by class.
     order = np.argsort(y, kind="stable")
     if np.any(order[1:] < order[:-1]):
         kernel = kernel.take(order, axis=0).take(order, axis=1)
     problem = _Problem(kernel, y[order], np.ascontiguousarray(upper[order]), k)
     first = np.searchsorted(problem.y, np.arange(k + 1))
-    floor = max(1e-12 * kernel.diagonal().max(initial=0.0), 1e-200)
+    floor = min_curvature(kernel.diagonal())
 
     alpha = np.zeros((k, m))
     if start is not None:
-        alpha = _feasible(np.asarray(start, dtype=np.float64)[order].T, problem)
+        alpha = problem.feasible(np.asarray(start, dtype=np.float64)[order].T)
     costs, arcs, everything = np.full((k, k), np.inf), np.full((k, k), -1), np.ones(k, bool)
-    cycle, bias = np.zeros(k, np.int64), np.zeros(k)
     n_iter, slow = 0, False
     while True:
         d = problem.signed(alpha)
         F = d @ kernel
         loops.cheapest_arcs(F, alpha, problem.C, first, everything, costs, arcs)
-        eps = max(-loops.cheapest_cycle(costs, cycle, bias)[0], 0.0)
+        mean, _, bias = loops.cheapest_cycle(costs)
+        eps = max(-mean, 0.0)
         energy = float(np.vdot(d, F))
         dual = float(2.0 * alpha.sum() - 0.5 * energy)
         primal = problem.primal(F + bias[:, None], energy)
         gap = max(primal - dual, 0.0)
-        least = _ROUNDING * max(2.0, float(np.abs(F).max(initial=0.0)))
-        if gap <= tol * primal or eps <= least or n_iter >= max_iter:
+        eps_error = _STEP_ERROR * max(2.0, float(np.abs(F).max(initial=0.0)))
+        if gap <= tol * primal or eps <= eps_error or n_iter >= max_iter:
             break
         target = eps * np.clip(0.5 * tol * primal / gap, 1.0 / _ROUND[0], 1.0 / _ROUND[1])
+        target = max(target, 0.5 * eps_error)
         polished = (slow or eps <= _POLISH_EPS) and _polish(problem, F, alpha)
         allowed = min(_ROUND_STEPS * m, max_iter - n_iter)
-        steps = loops.ascend(
-            kernel, F, alpha, problem.C, first, floor, max(target, 0.5 * least), allowed
-        )
+        steps = loops.ascend(kernel, F, alpha, problem.C, first, floor, target, allowed)
         slow = steps == allowed
         if not (steps or polished):
-            break  # rounding hides what is left to gain
+            break  # what is left to gain is below the rounding error
         n_iter += steps
 
     back = np.argsort(order)
@@ -205,12 +207,15 @@ class _Problem:
     k: int
 
     def __post_init__(self) -> None:
-        self.samples = np.arange(len(self.y))
+        self.own = self.y, np.arange(len(self.y))
+        # Margins of all samples, one for each class but their own.
+        self.is_margin = np.arange(self.k)[:, None] != self.y
+        self.margin_costs = np.broadcast_to(self.C, self.is_margin.shape)[self.is_margin]
 
     def signed(self, alpha: Array) -> Array:
         """``d_il = δ(y_i = l) A_i − α_i^l``."""
         d: Array = -alpha
-        d[self.y, self.samples] = alpha.sum(axis=0)
+        d[self.own] = alpha.sum(axis=0)
         return d
 
     def primal(self, f: Array, energy: float) -> float:
@@ -219,75 +224,50 @@ class _Problem:
         The hinge of a margin q is open while ``t < 2/q`` (always, if q ≤ 0), so the derivative
         ``t·energy − Σ_open C q`` is piecewise linear in t and grows.
         """
-        margins = f[self.y, self.samples] - f
-        margins[self.y, self.samples] = np.inf  # not a margin: its hinge is never open
-        forces = np.where(np.isfinite(margins), margins, 0.0) * self.C
+        margins, costs = (f[self.own] - f)[self.is_margin], self.margin_costs
         scale = 1.0
         if energy > 0.0:
-            closing = (margins > 0.0) & np.isfinite(margins)
+            # Hinges that close, in the order in which they do so as t grows.
+            closing = np.flatnonzero(margins > 0.0)
+            closing = closing[np.argsort(-margins[closing])]
+            closed = np.cumsum((costs * margins)[closing])
+            force = costs @ margins - np.append(0.0, closed)
             with np.errstate(over="ignore"):
-                ends = 2.0 / margins[closing]
-            order = np.argsort(ends)
-            ends = np.concatenate([[0.0], ends[order], [np.inf]])
-            force = forces.sum() - np.cumsum(np.append(0.0, forces[closing][order]))
+                ends = np.concatenate([[0.0], 2.0 / margins[closing], [np.inf]])
             piece = int(np.argmax(energy * ends[1:] >= force))
             scale = float(np.clip(force[piece] / energy, ends[piece], ends[piece + 1]))
-        with np.errstate(invalid="ignore"):  # 0·∞ at scale zero
-            hinges = np.fmax(2.0 - scale * margins, 0.0)
-        hinges[self.y, self.samples] = 0.0
-        return float(0.5 * scale**2 * energy + hinges.sum(axis=0) @ self.C)
+        hinges = np.maximum(2.0 - scale * margins, 0.0)
+        return float(0.5 * scale**2 * energy + costs @ hinges)
 
-
-def _feasible(start: Array, problem: _Problem) -> Array:
-    """A feasible point near any: clip to the box, then take away the flow that has no return."""
-    alpha: Array = np.ascontiguousarray(np.clip(start, 0.0, problem.C))
-    alpha[problem.y, problem.samples] = 0.0
-    flow = np.zeros((problem.k, problem.k))
-    np.add.at(flow, problem.y, alpha.T)
-    kept = _circulation(flow)
-    share = np.divide(kept, flow, out=np.ones_like(flow), where=flow > 0.0)
-    if np.any(share < 1.0):
-        alpha *= share[problem.y].T
-    # A start of a much smaller kernel costs more to undo than to shrink.
-    d = problem.signed(alpha)
-    energy = float(np.vdot(d, d @ problem.K))
-    if 4.0 * alpha.sum() < energy:
-        alpha *= 2.0 * alpha.sum() / energy
-    return alpha
+    def feasible(self, start: Array) -> Array:
+        """A feasible point near `start`: within the box, and a circulation."""
+        alpha: Array = np.ascontiguousarray(np.clip(start, 0.0, self.C))
+        alpha[self.own] = 0.0
+        flow = np.zeros((self.k, self.k))
+        np.add.at(flow, self.y, alpha.T)
+        kept = _circulation(flow)
+        if kept is not flow:
+            alpha *= np.divide(kept, flow, out=np.ones_like(flow), where=flow > 0.0)[self.y].T
+        # D is below zero if the start belongs to a much smaller kernel; then its best multiple.
+        d = self.signed(alpha)
+        energy = float(np.vdot(d, d @ self.K))
+        if 4.0 * alpha.sum() < energy:
+            alpha *= 2.0 * alpha.sum() / energy
+        return alpha
 
 
 def _circulation(flow: Array) -> Array:
-    """A circulation below `flow`, which is left alone if it is one up to rounding.
+    """`flow` itself if it is a circulation up to rounding error, as that of any solution is.
 
-    While more leaves class a than enters it, the surplus runs along arcs with flow to a class
-    where more enters than leaves. Every path taken away uses up an arc, a surplus or a deficit.
+    Otherwise the part of it that is matched by flow between the same two classes back.
     """
-    flow = flow.copy()
-    k = len(flow)
-    rounding = 1e-13 * max(flow.sum(), 1e-300)
-    while True:
-        surplus = flow.sum(axis=1) - flow.sum(axis=0)
-        source = int(surplus.argmax()) if k else 0
-        if k == 0 or surplus[source] <= rounding:
-            return flow
-        parent, queue = {source: source}, [source]
-        for a in queue:
-            for b in np.flatnonzero(flow[a] > 0.0).tolist():
-                if b not in parent:
-                    parent[b] = a
-                    queue.append(b)
-        sink = min(queue, key=lambda node: float(surplus[node]))
-        path = [sink]
-        while path[-1] != source:
-            path.append(parent[path[-1]])
-        arcs = (np.array(path[1:]), np.array(path[:-1]))
-        if surplus[sink] >= 0.0:
-            return np.zeros_like(flow)  # rounding has broken the balance: start afresh
-        flow[arcs] -= min(surplus[source], -surplus[sink], flow[arcs].min())
+    surplus = flow.sum(axis=1) - flow.sum(axis=0)
+    balanced = np.abs(surplus).max(initial=0.0) <= ACCUMULATED * float(flow.sum())
+    return flow if balanced else np.minimum(flow, flow.T)
 
 
 def _polish(problem: _Problem, F: Array, alpha: Array) -> bool:
-    """Maximise D over the free variables, bounds permitting; changes F and α if it can."""
+    """Maximise D over the free variables within their bounds; whether F and α have changed."""
     moved, cost = False, 0.0
     while cost < _POLISH_COST:
         cost += float(((alpha > 0.0) & (alpha < problem.C)).sum()) ** 3
@@ -299,7 +279,7 @@ def _polish(problem: _Problem, F: Array, alpha: Array) -> bool:
 
 
 def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
-    """One step towards the maximum over the free variables: the share of it that was taken.
+    """A step to the maximum over the free variables; the share of it that the bounds allowed.
 
     A change δ of the free variables, each with its ``v = e_{y_i} − e_l``, has to solve
     ``Qδ + Vλ = −g, Vᵀδ = 0`` where ``Q = K_ij ⟨v, v'⟩`` and g is the slope of −D.
@@ -312,20 +292,20 @@ def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
     V[np.arange(n), problem.y[rows]] = 1.0
     V[np.arange(n), classes] = -1.0
     Q = problem.K[np.ix_(rows, rows)] * (V @ V.T)
-    # Equal samples make Q singular; the least ridge keeps δ an ascent direction.
-    Q.flat[:: n + 1] += 1e-11 * Q.diagonal().mean() + 1e-200
-    slopes = F[problem.y[rows], rows] - F[classes, rows] - 2.0
-    try:
-        factor = linalg.cho_factor(Q, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    scale = float(Q.diagonal().mean())
+    # Equal samples and kernels of low rank make Q singular. With a hundredth of this the direction
+    # is so inaccurate that hard problems need several times the steps (measured).
+    Q.flat[:: n + 1] += 10.0 * ACCUMULATED * scale
+    factor = cholesky(Q, scale)
+    if factor is None:
         return 0.0
-    solved = linalg.cho_solve(factor, np.column_stack([slopes, V]), check_finite=False)
-    multipliers = np.linalg.lstsq(V.T @ solved[:, 1:], V.T @ solved[:, 0], rcond=1e-12)[0]
+    slopes = F[problem.y[rows], rows] - F[classes, rows] - 2.0
+    solved = solve_factored(factor, np.column_stack([slopes, V]))
+    # By least squares, as VᵀQ⁻¹V is singular: the columns of V add up to zero.
+    multipliers = np.linalg.lstsq(V.T @ solved[:, 1:], V.T @ solved[:, 0], rcond=ACCUMULATED)[0]
     change = solved[:, 1:] @ multipliers - solved[:, 0]
-    # Rounding of an ill-conditioned Q must not disturb the balance.
-    inverse = np.linalg.pinv(V.T @ V, rcond=1e-10, hermitian=True)
-    for _ in range(2):
-        change -= V @ (inverse @ (V.T @ change))
+    # Where Q is ill-conditioned, Vᵀδ = 0 holds only after a projection.
+    change -= V @ np.linalg.lstsq(V, change)[0]
 
     direction = np.zeros((len(problem.y), problem.k))
     np.add.at(direction, rows, change[:, None] * V)
@@ -333,19 +313,12 @@ def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
     slope, curvature = float(slopes @ change), float(np.vdot(direction.T, outputs))
     if not slope < 0.0:
         return 0.0
-    # One in exact arithmetic, or less of a direction that has lost its digits.
-    whole = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
-    now, upper = alpha[classes, rows], problem.C[rows]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        room = np.where(change > 0.0, (upper - now) / change, -now / change)
-    room[change == 0.0] = np.inf
-    nearest = int(room.argmin())
-    taken = min(whole, float(room[nearest]))
-    moved = np.clip(now + taken * change, 0.0, upper)
-    if taken < whole:
-        moved[nearest] = upper[nearest] if change[nearest] > 0.0 else 0.0
-    if np.abs(V.T @ (moved - now)).max() > _ROUNDING * alpha.sum():
+    # The best step is 1 in exact arithmetic, and less for an inaccurate direction.
+    best = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
+    now = alpha[classes, rows]
+    moved, taken = step_within(now, change, np.zeros(n), problem.C[rows], best)
+    if np.abs(V.T @ (moved - now)).max() > _STEP_ERROR * alpha.sum():
         return 0.0
     alpha[classes, rows] = moved
     F += taken * outputs
-    return taken / whole
+    return taken / best

@@ -1,6 +1,6 @@
-"""The program of a support vector machine, all but its kernel, and what a point of it proves.
+"""The program of a support vector machine without its kernel, and the bounds that a point gives.
 
-:mod:`manykernels.smo.box` has the maths.
+:mod:`manykernels.smo.box` has the mathematics and its letters.
 """
 
 from __future__ import annotations
@@ -11,31 +11,34 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .._rounding import EPS, ROUNDING
 from .face import Array, Indices
 
-_SHORT = 0.1
-_SNAP = 1e-13
-_ROUNDING = 1e-15
-_EQUAL = 1e-13
-# What is spread is rounded, by as much as v itself where little of v is left: it is spread again.
-_PASSES = 3
-# Share of a gap, and of an objective, by which a machine may be worse than the best known.
-_CLEARLY = 0.1
-_SAME = 1e-10
+# Relative rounding error of a variable that hundreds of steps have changed, or of their sum.
+_STEP_ERROR = 10.0 * ROUNDING
+# Corrections of the sum. Where nearly all of v cancels, one leaves a rounding error as large as
+# what remains, and the next removes that.
+_MOST_CORRECTIONS = 3
+# Largest shortfall of margins, relative to c, for which scaling the machine is worth trying: P
+# grows by the square of the scale.
+_MOST_SHORTFALL = 0.1
+# How much worse than the best known a machine with the usual bias may be: as a share of the gap,
+# and of P for gaps that are rounding error.
+_SHARE_OF_GAP, _SHARE_OF_VALUE = 0.1, 1e-10
 
 
 @dataclass(frozen=True)
 class BoxProblem:
-    """All of the program but K; see the module.
+    """All of the program but K, in the letters of :mod:`manykernels.smo.box`.
 
     Parameters
     ----------
     linear : ndarray of shape (m,)
         c.
     lower, upper : ndarray of shape (m,)
-        ``l ≤ 0 ≤ u``, infinite where r is positive only.
-    ridge : ndarray of shape (m,), optional
-        r ≥ 0, by default zero.
+        ``l ≤ 0 ≤ u``; infinite only where r is positive.
+    ridge : ndarray of shape (m,)
+        r ≥ 0.
     width : float, default=0.0
         e.
     total : float, default=0.0
@@ -50,35 +53,37 @@ class BoxProblem:
     total: float = 0.0
 
     def feasible(self, v: Array) -> Array:
-        """A feasible point that is `v` where that is one, and close to it where it is not."""
+        """`v` itself if it is feasible up to rounding error, or else a feasible point near it."""
         if (v < self.lower).any() or (v > self.upper).any():
             v = np.clip(v, self.lower, self.upper)
-        for _ in range(_PASSES):
+        for _ in range(_MOST_CORRECTIONS):
             missing = self.total - float(v.sum())
-            if abs(missing) <= _EQUAL * max(abs(self.total), float(np.abs(v).sum())):
-                # Rounding; moving a variable off its bound for it would be worse.
+            if abs(missing) <= _STEP_ERROR * max(abs(self.total), float(np.abs(v).sum())):
+                # Moving a variable off its bound for a rounding error would be worse.
                 break
             v = self._spread(v, missing)
         return v
 
     def _spread(self, v: Array, missing: float) -> Array:
-        """`v` with as much more in all as is missing, up to rounding of that."""
-        # Spread over the variables with room, in their order, those at a bound last.
+        """`v` with a sum that is larger by `missing`, within the bounds.
+
+        Variables with room take it up one after the other, those at a bound last.
+        """
         end, side = (self.upper, 1.0) if missing > 0 else (self.lower, -1.0)
         room = side * (end - v)
         order = np.argsort((v <= self.lower) | (v >= self.upper), kind="stable")
         share = np.empty(len(v))
         before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
         share[order] = np.clip(abs(missing) - before, 0.0, room[order])
-        # Rounding must not carry a variable beyond its bound, nor leave it just short of it.
+        # A variable that uses up its room is put exactly at its bound.
         return np.where(share < room, np.clip(v + side * share, self.lower, self.upper), end)
 
     def snapped(self, v: Array) -> Array:
-        """`v` with the variables that are off a bound, or off the kink, by rounding put there.
+        """`v` with variables within rounding error of a bound, or of the kink, exactly there.
 
-        A variable that can move both ways has a say in the bias, whatever the room it has.
+        Otherwise they would count as free, and free variables determine the bias.
         """
-        reach = _SNAP * np.minimum(self.upper - self.lower, np.abs(v).max(initial=0.0))
+        reach = _STEP_ERROR * np.minimum(self.upper - self.lower, np.abs(v).max(initial=0.0))
         snapped = np.where(np.abs(v - self.upper) <= reach, self.upper, v)
         snapped = np.where(np.abs(v - self.lower) <= reach, self.lower, snapped)
         if self.width > 0.0:
@@ -88,7 +93,7 @@ class BoxProblem:
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
         """The program of some of the variables, the others held where they are in `v`.
 
-        `slopes` are ``c − K v`` at those rows without what they add to themselves.
+        `slopes` are the c of that program: ``c − K v`` at `rows`, where v is that of the others.
         """
         return replace(
             self,
@@ -96,7 +101,7 @@ class BoxProblem:
             lower=self.lower[rows],
             upper=self.upper[rows],
             ridge=self.ridge[rows],
-            # Not s less the others, whose rounding would be taken for something to move.
+            # Not s less the sum of the others, which has the rounding error of all variables.
             total=float(v[rows].sum()),
         )
 
@@ -106,53 +111,57 @@ class BoxProblem:
         return linear - 0.5 * float(v @ f) - 0.5 * float(self.ridge @ (v * v))
 
     def bound(self, v: Array, f: Array) -> float:
-        """P of the machine that v stands for."""
+        """P of :meth:`machine`."""
         return self.machine(v, f, *self.slopes(v, f))[0]
 
     def machine(self, v: Array, f: Array, up: Array, down: Array) -> tuple[float, float, float]:
-        """P, t and b of the machine ``t v`` that v stands for.
+        """P, t and b of the machine with coefficients ``t v`` and bias b that belongs to v.
 
-        That is v itself with the bias on which its free variables agree, unless its P is clearly
-        above what the best b or a multiple of v attain; `up` and `down` are its slopes.
+        That is t = 1 with :meth:`bias`, unless its P is clearly above that of the best b or of a
+        multiple of v. `up` and `down` are the slopes at v.
         """
         found = self._best_machines(v, f, up, down)
-        least = min(found)[0]
-        allowed = least + _CLEARLY * max(least - self.value(v, f), 0.0) + _SAME * abs(least)
-        own = self._machine(v, f, 1.0, self.bias(v, up, down))
-        return next(machine for machine in (own, *found) if machine[0] <= allowed)
+        best = min(found)[0]
+        allowed = best + _SHARE_OF_GAP * max(best - self.value(v, f), 0.0)
+        allowed += _SHARE_OF_VALUE * abs(best)
+        usual = self._machine(v, f, 1.0, self.bias(v, up, down))
+        return next(machine for machine in (usual, *found) if machine[0] <= allowed)
 
     def _best_machines(
         self, v: Array, f: Array, up: Array, down: Array
     ) -> list[tuple[float, float, float]]:
-        """P, t and the best b of v and of the multiple that lacks no margin.
+        """P, t and the best b for t = 1, and for the t with which no margin falls short.
 
-        A margin that is ε short costs Cε, but growing all of them by that share costs only as
-        much of ``½v·f``: a great difference where C is large.
+        A margin that falls short by ε costs Cε, while scaling all of them by 1 + ε costs the share
+        2ε of ``½v·f``, which is much less where C is large.
         """
-        from ._loops import best_shift
+        from ._loops import best_bias
 
         size = float(np.abs(self.linear).max(initial=0.0))
-        short = float(up.max() - down.min()) / size if size else 0.0
-        multiples = [1.0, 1.0 + short] if 0.0 < short < _SHORT else [1.0]
-        rest = (self.ridge, self.lower, self.upper, self.width, self.total)
+        shortfall = float(up.max() - down.min()) / size if size else 0.0
+        multiples = [1.0, 1.0 + shortfall] if 0.0 < shortfall < _MOST_SHORTFALL else [1.0]
         return [
-            self._machine(v, f, t, float(best_shift(self.linear - t * f, *rest)))
+            self._machine(v, f, t, float(best_bias(self.linear - t * f, *self._loss_terms)))
             for t in multiples
         ]
 
     def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
-        """P of the machine ``t v`` with bias b, then t and b."""
+        """P of the coefficients ``t v`` with bias b, then t and b."""
         from ._loops import upper_bound
 
-        rest = (self.ridge, self.lower, self.upper, self.width, self.total)
-        loss = float(upper_bound(self.linear - t * f, *rest, b))
+        loss = float(upper_bound(self.linear - t * f, *self._loss_terms, b))
         return loss + 0.5 * t**2 * float(v @ f), t, b
+
+    @property
+    def _loss_terms(self) -> tuple[Array, Array, Array, float, float]:
+        """What the losses in P depend on besides outputs and bias."""
+        return self.ridge, self.lower, self.upper, self.width, self.total
 
     @cached_property
     def ceiling(self) -> float:
-        """What D of variables without bounds cannot be above if K is PSD, or else it has none.
+        """Upper bound on D for every positive semi-definite K: P of v = 0 with bias zero.
 
-        P of the machine zero without bias; infinite where bounds keep D finite.
+        Infinite where all bounds are finite: they keep D finite whatever K is.
         """
         zeros = np.zeros(len(self.linear))
         if np.isfinite(self.upper - self.lower).all():
@@ -160,15 +169,15 @@ class BoxProblem:
         return self._machine(zeros, zeros, 1.0, 0.0)[0]
 
     def reach(self, v: Array) -> Array:
-        """What an error of ``f_i`` costs at most: the slope of the loss beside its kink.
+        """Error of P per error of ``f_i``, at most: the slope of the loss of sample i near f_i.
 
-        That is the bound of a variable that is not zero, and the variable where it has none.
+        It is the bound of a variable that is not zero, or the variable where it has no bound.
         """
         ends = np.maximum(-self.lower, self.upper)
         return np.where(v != 0.0, np.where(np.isfinite(ends), ends, np.abs(v)), 0.0)
 
     def slopes(self, v: Array, f: Array) -> tuple[Array, Array]:
-        """up and down."""
+        """up and down: the slopes of D to the right and to the left of every variable."""
         from ._loops import set_slopes
 
         up, down = np.empty(len(v)), np.empty(len(v))
@@ -177,7 +186,7 @@ class BoxProblem:
         return up, down
 
     def solution(self, v: Array, f: Array, n_steps: int = 0) -> BoxSolution:
-        """What v is worth, with ``f = Kv``."""
+        """v with its machine and bounds, where ``f = Kv``."""
         up, down = self.slopes(v, f)
         primal, scale, bias = self.machine(v, f, up, down)
         reach = self.reach(v)
@@ -192,30 +201,30 @@ class BoxProblem:
             violation=float(up.max() - down.min()),
             n_steps=n_steps,
             reach=reach,
-            rounding=float(np.finfo(float).eps * (reach @ terms)),
+            rounding=float(EPS * (reach @ terms)),
             scaled=bool(self.linear.any()),
         )
 
     def bias(self, v: Array, up: Array, down: Array) -> float:
-        """b: where all free variables agree, or the middle of what the others allow."""
+        """b: mean over the free variables, or the middle of what the others allow."""
         from ._loops import BLOCKED
 
         free = self.free(v)
         if free.any():
             return float(0.5 * (up[free] + down[free]).mean())
         low, high = float(up.max()), float(down.min())
-        known = [end for end in (low, high) if abs(end) < 0.5 * BLOCKED]
+        known = [end for end in (low, high) if abs(end) < BLOCKED]
         return sum(known) / len(known) if known else 0.0
 
     def free(self, v: Array) -> NDArray[np.bool_]:
-        """Variables that can move both ways at one slope."""
+        """Variables strictly between their bounds and, where ``|v|`` has a cost, not at zero."""
         inside = (v > self.lower) & (v < self.upper)
         return inside & (v != 0.0) if self.width else inside
 
 
 @dataclass(frozen=True)
 class BoxSolution:
-    """A feasible v, the bias, and the proof.
+    """A feasible v, its machine, and bounds on the maximum.
 
     Attributes
     ----------
@@ -224,19 +233,19 @@ class BoxSolution:
         Kv.
     bias : float
     scale : float
-        t: the machine has the coefficients ``t v``.
+        t; the coefficients of the machine are ``t v``.
     primal, dual : float
-        Upper and lower bound on the maximum: P of the machine, and D of v.
+        Upper and lower bound on the maximum of D: P of the machine, and D of v.
     violation : float
-        Largest up less smallest down.
+        Largest up minus smallest down; not positive at the maximum.
     n_steps : int
         Pair steps taken.
     reach : ndarray of shape (m,)
-        What errors of ``f_i`` cost at most.
+        See :meth:`BoxProblem.reach`.
     rounding : float
-        Rounding error of the sums over samples.
+        Rounding error of P from its sums over samples.
     scaled : bool
-        Whether c is not zero.
+        Whether c is not zero; otherwise v is the same for every multiple of K.
     """
 
     v: Array
@@ -258,5 +267,5 @@ class BoxSolution:
 
 
 def rounding(v: Array, largest: float) -> float:
-    """What ``½vᵀKv`` cannot tell from zero, for entries of K up to `largest`."""
-    return _ROUNDING * largest * float(np.abs(v).sum()) ** 2
+    """Rounding error of ``½vᵀKv``, for entries of K up to `largest`."""
+    return 4.0 * EPS * largest * float(np.abs(v).sum()) ** 2

@@ -1,19 +1,22 @@
-"""What solvers ask of a problem: each answers what is missing, or None.
+"""What solvers ask of a problem: each function answers what is missing, or None.
 
 An answer completes the sentence "solver 'x' …", see :func:`~manykernels.solvers.refuse_unfit`.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import dataclass
+
 import numpy as np
 
 from .._memory import available_memory
 from ..domains import Box, LpBall, Simplex
-from ..losses import BoxLoss, SquareLoss
+from ..losses import BoxLoss, Outline, SquareLoss
 from .base import Problem, Solver
 
-_GIB = 2**30
-_PATIENCE = 10.0  # minutes
+# Minutes that a user is supposed to wait without being asked.
+_MOST_MINUTES = 10.0
 
 
 def square_loss(solver: Solver, problem: Problem) -> str | None:
@@ -52,16 +55,33 @@ def smooth_norm(solver: Solver, problem: Problem) -> str | None:
     return None if isinstance(problem.domain, LpBall | Box) else "works for p > 1 only"
 
 
-def affordable(solver: Solver, problem: Problem, n_bytes: float, minutes: float) -> str | None:
-    """The estimates of memory and time are bearable, or the solver is told not to mind."""
-    if getattr(solver, "force", False):
-        return None
-    available = available_memory() or np.inf
-    if n_bytes <= available and minutes <= _PATIENCE:
-        return None
+@dataclass(frozen=True)
+class Expensive(Solver):
+    """A solver whose memory and time are estimated before it starts.
+
+    Parameters
+    ----------
+    force : bool, default=False
+        Start whatever the estimates of memory and time.
+    """
+
+    force: bool = False
+
+    @abstractmethod
+    def cost(self, outline: Outline) -> tuple[float, float]:
+        """Estimated bytes and minutes for a loss of this size."""
+
+
+def affordable(solver: Solver, problem: Problem) -> str | None:
+    """The estimates are within available memory and ten minutes, or the solver is forced."""
+    assert isinstance(solver, Expensive)
     outline = problem.outline
+    n_bytes, minutes = solver.cost(outline)
+    within = n_bytes <= (available_memory() or np.inf) and minutes <= _MOST_MINUTES
+    if solver.force or within:
+        return None
     return (
-        f"would take about {n_bytes / _GIB:.1f} GiB and {minutes:.0f} minutes for "
+        f"would take about {n_bytes / 2**30:.1f} GiB and {minutes:.0f} minutes for "
         f"{outline.n_samples} samples, {outline.n_kernels} kernels and {outline.n_outputs} "
         f"outputs ({type(solver).__name__}(force=True) tries all the same)"
     )

@@ -1,166 +1,77 @@
-"""What a solver is and what it returns; the one duality gap of the package.
+"""What a solver is: the contract between solvers and those who use them.
 
 A solver names what it needs of a problem. A problem that does not fit is refused before any
-work, in one sentence that says which solvers take it: :func:`refuse_unfit`.
+work, in one sentence that says which solvers take it: :func:`refuse_unfit`. What a solver reports
+while it iterates, and what it returns, is in :mod:`~manykernels.solvers.run`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..domains import Array, Domain
-from ..losses.base import Certificate, Evaluation, Loss, Outline
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One outer iteration, as shown to observers and kept in the history."""
-
-    iteration: int
-    n_inner_solves: int
-    certificate: Certificate
-
-    def __str__(self) -> str:
-        c = self.certificate
-        return (
-            f"iteration {self.iteration:3d}  inner solves {self.n_inner_solves:3d}  "
-            f"objective {c.primal:.10g}  relative gap {c.rel_gap:.2e}"
-        )
-
-
-#: Called once an iteration; a true answer asks the solver to stop where it is.
-Observer = Callable[[Progress], bool | None]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Weights, and the proof of how good they are.
-
-    `status` is what a solver has to say about its end beyond the certificate, or empty.
-    """
-
-    weights: Array
-    certificate: Certificate
-    evaluation: Evaluation = field(repr=False)
-    n_iter: int
-    n_inner_solves: int
-    history: list[Progress] = field(repr=False)
-    status: str = ""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A lower bound on the minimum, and the dual variables that prove it, where they are known."""
-
-    value: float = float("-inf")
-    dual: Array | None = field(default=None, repr=False)
-
-    def __lt__(self, other: Bound) -> bool:
-        return self.value < other.value
-
-
-NO_BOUND = Bound()
-
-
-def certify(
-    evaluation: Evaluation, domain: Domain, tol: float, bound: Bound = NO_BOUND
-) -> Certificate:
-    """Certificate of the weights of `evaluation`.
-
-    ``F(β) − min_B F ≤ σ_B(g) − β·g``, because F is convex with gradient −g: no b in B lowers
-    F by more than ``(b − β)·g``. At the inner optimum this is the true primal–dual gap. An
-    evaluation that is not exact adds its own `slack`. `bound` is what other weights have proved
-    about the minimum before.
-
-    Gains off by ε_j move the bound by no more than ``σ_B(ε)``.
-    """
-    gap = domain.support(evaluation.gains) - float(evaluation.weights @ evaluation.gains)
-    own = Bound(evaluation.value - gap - evaluation.slack, evaluation.dual)
-    best = max(own, bound)
-    rounding = evaluation.rounding + domain.support(evaluation.gain_errors)
-    gap = evaluation.value - best.value
-    return Certificate(evaluation.value, best.value, gap, tol, rounding, best.dual)
-
-
-def refuse_indefinite(
-    solution: Solution, domain: Domain, loss: HasKernels, names: list[str]
-) -> None:
-    """Raise ValueError if a kernel cannot be positive semi-definite, as the problem supposes.
-
-    A quadratic form below zero proves it: the loss would rise with the weight of that kernel. So
-    does a value below what has been proved of the minimum. Neither matters within the tolerance.
-    """
-    certificate, evaluation = solution.certificate, solution.evaluation
-    allowed = certificate.tol * abs(certificate.primal)
-    gains = loss.kernel_weights(evaluation.gains)
-    lowest = gains + loss.kernel_weights(evaluation.gain_errors)
-    rises = [domain.support(row) for row in np.diag(np.maximum(-lowest, 0.0))]
-    worst = int(np.argmax(rises))
-    proved = rises[worst] > allowed
-    if not proved and certificate.gap < -allowed - certificate.rounding:
-        kernels = [loss.kernel(len(evaluation.gains) - len(names) + j) for j in range(len(names))]
-        worst = int(np.argmin([np.linalg.eigvalsh(kernel)[0] for kernel in kernels]))
-        proved = True
-    if proved:
-        raise ValueError(
-            f"Kernel {names[worst]!r} is not positive semi-definite: its part in the objective is "
-            f"{gains[worst]:.3g}, where none is below zero, and the relative gap "
-            f"{certificate.rel_gap:.2g} proves nothing. Build the stack with "
-            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, raise reg, or '
-            "leave the kernel out."
-        )
-
-
-class HasKernels(Protocol):
-    """What is asked of a loss to name a kernel."""
-
-    def kernel_weights(self, weights: Array) -> Array:
-        """Those of the weights that belong to kernels."""
-        ...
-
-    def kernel(self, which: int) -> Array:
-        """The matrix that a weight belongs to."""
-        ...
+from ..losses.base import Loss, Outline
+from .run import Observer, Run, Solution
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What solvers may ask before they take a problem."""
+    """What solvers may ask before they take a problem: enough to refuse it without any work."""
 
     outline: Outline
     domain: Domain
     tol: float
 
 
-#: Each says what is missing, as in "works at p=1 only", or None.
+#: Says what a problem lacks for a solver, as in "works at p=1 only", or None if it fits.
 Need = Callable[["Solver", Problem], str | None]
 
-#: The one to name first.
+#: The solver that estimators use unless told otherwise, named first where another one refuses.
 DEFAULT_SOLVER = "newton"
 
-#: By the name users give: all solvers of the package.
+#: All solvers of the package, by the name that users give.
 SOLVERS: dict[str, type[Solver]] = {}
 
 
 class Solver(ABC):
-    """Walks from some weights to the minimiser of a loss over a domain."""
+    """Minimises a loss over a weight domain.
 
-    name: ClassVar[str]
+    A subclass gives its name as a class keyword, which enters it in :data:`SOLVERS`, and
+    implements :meth:`_minimize`. Its options are fields with defaults, so that ``SOLVERS[name]()``
+    makes one. Estimators read the attributes below and call :meth:`solve`, nothing else.
+
+    Attributes
+    ----------
+    name : str
+        What users call it.
+    needs : tuple of callables
+        Conditions on the problem, see :mod:`manykernels.solvers._needs`.
+    default_max_iter : int
+        Outer iterations that are enough, unless a problem is hard.
+    by_columns : bool
+        Whether a few columns of the kernels at a time are enough, so that estimators need not
+        store kernel matrices.
+    cache_bytes : int
+        For such a solver: memory for kernel columns that are kept between iterations.
+    """
+
+    name: str
     needs: ClassVar[tuple[Need, ...]] = ()
-    #: Outer iterations that are enough, unless a problem is hard.
-    default_max_iter: ClassVar[int] = 50
-    #: Whether a few columns of the kernels at a time are enough, so that none need be stored.
-    by_columns: ClassVar[bool] = False
+    # Newton steps; most problems take fewer than ten.
+    default_max_iter: int = 50
+    by_columns: bool = False
+    cache_bytes: int = 0
 
-    def __init_subclass__(cls, name: str, **kwargs: object) -> None:
+    def __init_subclass__(cls, name: str | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        cls.name = name
-        SOLVERS[name] = cls
+        if name is not None:
+            cls.name = name
+            SOLVERS[name] = cls
 
     def solve(
         self,
@@ -181,20 +92,76 @@ class Solver(ABC):
         tol : float, default=1e-6
             Relative gap at which to stop.
         max_iter : int, optional
-            Most outer iterations; by default what the solver usually needs.
+            Most outer iterations; by default `default_max_iter`.
         start : ndarray of shape (n_kernels,), optional
             Weights to start from, for solvers that can.
         observer : callable, optional
-            Sees the progress of every outer iteration; a true answer ends the walk.
+            Sees the progress of every outer iteration; a true answer ends the run. See
+            :mod:`manykernels.solvers.run`.
+
+        Returns
+        -------
+        Solution
+
+        Raises
+        ------
+        ValueError
+            If the problem does not meet the needs of the solver.
         """
         refuse_unfit(self, Problem(loss.outline, domain, tol))
-        walk = Walk(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
-        status = self._walk(loss, domain, walk, start)
-        return walk.solution(loss, status or "")
+        run = Run(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
+        status = self._minimize(loss, domain, run, start)
+        return run.solution(loss, status or "")
 
     @abstractmethod
-    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
-        """Take the steps, telling `walk` of every point; return what is to be said of the end."""
+    def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
+        """Iterate until ``run.record`` says stop; return what is to be said about the end.
+
+        Every outer iterate is recorded, at least one.
+        """
+
+
+def as_solver(given: Any) -> Solver:
+    """The solver that a user names or hands over.
+
+    Any object with a method ``solve`` will do, which is called with `loss`, `domain`, `tol`,
+    `max_iter` and `observer`. Attributes of :class:`Solver` that it lacks get their defaults.
+
+    Examples
+    --------
+    >>> from manykernels.solvers import SIP, as_solver
+    >>> as_solver("newton"), as_solver(SIP(eps=1e-4))
+    (Newton(coarse_tol=0.001), SIP(eps=0.0001))
+    """
+    if isinstance(given, Solver):
+        return given
+    if isinstance(given, str) and given in SOLVERS:
+        return SOLVERS[given]()
+    if isinstance(given, type) or not hasattr(given, "solve"):
+        raise ValueError(
+            f"solver must be one of {sorted(SOLVERS)} or an object with a method solve, "
+            f"got {given!r}."
+        )
+    return _Foreign(given)
+
+
+class _Foreign(Solver):
+    """An object with a method ``solve`` that is no :class:`Solver`."""
+
+    def __init__(self, given: Any) -> None:
+        self.name = getattr(given, "name", type(given).__name__.lower())
+        self.default_max_iter = getattr(given, "default_max_iter", Solver.default_max_iter)
+        self.by_columns = getattr(given, "by_columns", Solver.by_columns)
+        self.cache_bytes = getattr(given, "cache_bytes", Solver.cache_bytes)
+        self.solve = given.solve  # type: ignore[method-assign]
+
+    def _minimize(self, *_: object) -> str:
+        raise NotImplementedError("solve is that of the object given")
+
+
+def start_or_uniform(start: Array | None, loss: Loss, domain: Domain) -> Array:
+    """The given start, or the point of the domain that treats all kernels alike."""
+    return domain.start(loss.n_kernels) if start is None else start
 
 
 def complaint(solver: Solver, problem: Problem) -> str | None:
@@ -209,70 +176,33 @@ def refuse_unfit(solver: Solver, problem: Problem) -> None:
     if missing is None:
         return
     able = [name for name, other in SOLVERS.items() if complaint(other(), problem) is None]
-    able.sort(key=lambda name: name != DEFAULT_SOLVER)
+    able.sort(key=lambda name: (name != DEFAULT_SOLVER, name))
     ways = " or ".join(f"solver={name!r}" for name in able) or "no other solver"
     raise ValueError(f"solver={solver.name!r} {missing}; {ways} takes this problem.")
 
 
-class Walk:
-    """The way of a solver: its history, the best weights seen and the best bound proved."""
+def refuse_indefinite(solution: Solution, domain: Domain, loss: Loss, names: list[str]) -> None:
+    """Raise ValueError if a kernel cannot be positive semi-definite, as the problem supposes.
 
-    def __init__(
-        self, domain: Domain, tol: float, max_iter: int, observer: Observer | None
-    ) -> None:
-        self.domain = domain
-        self.tol = tol
-        self.max_iter = max_iter
-        self.observer = observer
-        self.history: list[Progress] = []
-        self.n_inner_solves = 0
-        self._best: Evaluation | None = None
-        self._bound = NO_BOUND
-
-    def arrive(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
-        """Note a point and what it cost; True if the walk is to end here.
-
-        `bound` is a lower bound on the minimum that the solver knows of.
-        """
-        self.n_inner_solves += n_inner_solves
-        if self._best is None or point.value <= self._best.value:
-            self._best = point
-        proved = certify(point, self.domain, self.tol, max(self._bound, bound))
-        self._bound = Bound(proved.dual, proved.dual_point)
-        certificate = self.certificate
-        progress = Progress(len(self.history), self.n_inner_solves, certificate)
-        self.history.append(progress)
-        stop = self.observer is not None and self.observer(progress)
-        return bool(stop) or certificate.exhausted or progress.iteration >= self.max_iter
-
-    @property
-    def best(self) -> Evaluation:
-        """The point with the least loss so far."""
-        assert self._best is not None, "a walk has at least one point"
-        return self._best
-
-    @property
-    def certificate(self) -> Certificate:
-        """Of the best weights, with the best bound."""
-        return certify(self.best, self.domain, self.tol, self._bound)
-
-    def solution(self, loss: Loss, status: str) -> Solution:
-        """The best weights and what a look at the kernels, not the way here, proves of them."""
-        found = self.best.reassessed()
-        certificate = certify(found, self.domain, self.tol)
-        bound = self._bound
-        if bound.value > certificate.dual:
-            # Dual variables of other weights, or a mixture of them, prove more.
-            if bound.dual is not None:
-                bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
-            certificate = certify(found, self.domain, self.tol, bound)
-        self.history[-1] = replace(self.history[-1], certificate=certificate)
-        return Solution(
-            weights=found.weights,
-            certificate=certificate,
-            evaluation=found,
-            n_iter=len(self.history),
-            n_inner_solves=self.n_inner_solves,
-            history=self.history,
-            status=status,
+    A negative gain proves it: the loss would rise with the weight of that kernel. So does a value
+    of the loss below a lower bound on its minimum. Neither matters within the tolerance.
+    """
+    certificate, evaluation = solution.certificate, solution.evaluation
+    allowed = certificate.tol * abs(certificate.primal)
+    gains = loss.kernel_weights(evaluation.gains)
+    lowest = gains + loss.kernel_weights(evaluation.gain_errors)
+    rises = [domain.support(row) for row in np.diag(np.maximum(-lowest, 0.0))]
+    worst = int(np.argmax(rises))
+    proved = rises[worst] > allowed
+    if not proved and certificate.gap < -allowed - certificate.rounding:
+        kernels = [loss.kernel(len(evaluation.gains) - len(names) + j) for j in range(len(names))]
+        worst = int(np.argmin([np.linalg.eigvalsh(kernel)[0] for kernel in kernels]))
+        proved = True
+    if proved:
+        raise ValueError(
+            f"Kernel {names[worst]!r} is not positive semi-definite: its part in the objective is "
+            f"{gains[worst]:.3g}, where none is below zero, and the relative gap "
+            f"{certificate.rel_gap:.2g} proves nothing. Build the stack with "
+            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, raise reg, or '
+            "leave the kernel out."
         )

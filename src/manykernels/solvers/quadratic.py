@@ -1,7 +1,7 @@
 """Small convex quadratic programs over a weight domain: Clarabel, then Newton steps.
 
-With many kernels on few samples a Hessian has a rank r far below n, and a solver that is handed
-its n² entries works with n³ of them. As ``Q = WᵀW + diag d`` (:class:`LowRank`) the same program,
+With many kernels on few samples a Hessian has a rank r far below n, and a solver that is given its
+n² entries takes a time of order n³. As ``Q = WᵀW + diag d`` (:class:`LowRank`) the same program,
 
     min_{x, z}  linear·x + ½ z·z + ½ Σ_j d_j x_j²   s.t.  z = Wx,  x ∈ B
 
@@ -19,20 +19,36 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from .._rounding import ACCUMULATED
 from ..domains import Array, ConicForm, Domain
 
 # A stalled interior-point method still gives a useful point; the certificate of the outer
 # problem, not the status here, decides what is accepted.
-_USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+# Tolerance of Clarabel, whose own default is 1e-8: the outer method converges quadratically only
+# if its steps are exact. At 1e-12 Clarabel stalls more often.
 _TOLERANCE = 1e-10
+# Most Newton steps that polish a solution. They converge quadratically from the square root of the
+# tolerance: three are usually enough, more are needed where weights leave one by one.
 _POLISHING_STEPS = 8
-_EDGE_ZERO = 1e-8
-# From so many kernels, and up to this part of their number, a rank is worth looking for.
+# Longest relative step of a weight in the polishing. Its expansion in log x is good for small
+# steps only, and a weight that would fall by more is on its way to zero.
+_LONGEST_STEP = 0.5
+# Weights within this part of their lower bounds are held there in the polishing: more than the
+# error that the interior-point method leaves in x.
+_AT_BOUND = 1e-3
+# Weights that it leaves below this part of the largest one are zero: far above its tolerance, far
+# below weights that matter to a tolerance of the outer problem.
+_ZERO = 1e-8
+# From so many kernels on, and for a rank up to this part of their number, the sparse form of low
+# rank has fewer entries and pays for its factorisation.
 _MANY = 100
 _LOW = 0.5
-# Diagonal entries below n times this part of the largest are rounding, or the 1e-12 of the trace
-# that losses add to keep a Hessian positive semi-definite.
-_RANK_TOL = 3e-12
+# Diagonal entries below n times this part of the largest are rounding, or the ridge of ACCUMULATED
+# times the trace that losses add to keep a Hessian positive semi-definite.
+_RANK_TOL = 3.0 * ACCUMULATED
+# Singular values below this part of the largest belong to equal kernels, see `_solve`.
+_SINGULAR = 0.1 * ACCUMULATED
 
 
 def minimize_quadratic(
@@ -48,42 +64,38 @@ def minimize_quadratic(
         return None
     linear, quadratic = linear / size, quadratic / size
     low_rank = LowRank.of(quadratic)
-    found, _ = _interior_point(linear, quadratic, low_rank, domain, lower, None)
+    found, _ = _interior_point(_Program.of(linear, quadratic, low_rank, domain, lower), low_rank)
     if found is None:
         return None
     x = np.maximum(domain.settle(found, -(linear + quadratic @ found)), lower)
     if not x.any():
         return None
-    free = (x > 0.0) & (x > 1.001 * lower)
+    free = (x > 0.0) & (x > (1.0 + _AT_BOUND) * lower)
     return _polish(linear, quadratic, low_rank, domain.onto_boundary(x), free, domain)
 
 
 def minimize_above_planes(
-    linear: Array,
-    quadratic: Array,
-    domain: Domain,
-    lower: Array,
-    planes: tuple[Array, Array],
+    linear: Array, quadratic: Array, domain: Domain, lower: Array, planes: tuple[Array, Array]
 ) -> tuple[Array, Array] | None:
     """``argmin_x linear·x + ½ xᵀ quadratic x + max_r (constants_r − slopes_r·x)`` over the same.
 
-    With the share of each plane in the maximum at the solution; None if the solver fails.
+    With the multiplier of each plane at the solution; None if the solver fails.
     """
     constants, slopes = planes
     steepness = np.abs(slopes).max(axis=1)
     size = max(float(np.abs(linear).max()), float(steepness.min()))
     if not np.isfinite(size) or size == 0.0:
         return None
-    # A plane from where F is huge is steep; in units of its slope all others would be nothing.
-    units = np.maximum(steepness, size)
-    scaled = (constants / units, slopes / units[:, None], size / units)
     quadratic = quadratic / size
-    found, multipliers = _interior_point(
-        linear / size, quadratic, LowRank.of(quadratic), domain, lower, scaled
-    )
+    low_rank = LowRank.of(quadratic)
+    program = _Program.of(linear / size, quadratic, low_rank, domain, lower)
+    # Planes at points where F is huge are steep; in units of their slope all others would vanish.
+    units = np.maximum(steepness, size)
+    program.add_planes(constants / units, slopes / units[:, None], size / units)
+    found, multipliers = _interior_point(program, low_rank)
     if found is None:
         return None
-    x = np.maximum(np.where(found < _EDGE_ZERO * found.max(), 0.0, found), lower)
+    x = np.maximum(np.where(found < _ZERO * found.max(), 0.0, found), lower)
     shares = multipliers[: len(constants)] * (size / units)
     return (domain.onto_boundary(x), shares) if x.any() else None
 
@@ -107,8 +119,8 @@ class LowRank:
     def of(cls, quadratic: Array) -> LowRank | None:
         """A positive semi-definite matrix in this form; None if its rank is not low.
 
-        By a Cholesky factorisation that takes the largest diagonal entry left each time and stops
-        where all are rounding: entries off the diagonal that it has not reached are no larger.
+        By a Cholesky factorisation with pivoting that stops where all remaining diagonal entries
+        are rounding: the entries off the diagonal that it has not reached are no larger.
         """
         n = len(quadratic)
         if n < _MANY:
@@ -130,27 +142,26 @@ class LowRank:
         """
         diagonal = diagonal + self.rest[rows] * scale**2
         factor = self.factor[:, rows] * scale
-        softened = factor / diagonal
-        inner = softened @ factor.T
+        scaled = factor / diagonal
+        inner = scaled @ factor.T
         inner.flat[:: len(inner) + 1] += 1.0
         plain = (right.T / diagonal).T
-        solution: Array = plain - softened.T @ np.linalg.solve(inner, factor @ plain)
+        solution: Array = plain - scaled.T @ np.linalg.solve(inner, factor @ plain)
         return solution
 
 
 @dataclass(frozen=True)
-class _Program:
-    """All of a conic program over a domain but its numbers; making it takes as long as solving."""
+class _Template:
+    """What conic programs over one domain share; making it takes as long as solving one."""
 
     form: ConicForm
     objective: sparse.csc_matrix
     triangle: tuple[NDArray[np.intp], NDArray[np.intp]]
     cones: list[Any]
-    settings: Any
 
 
-@lru_cache(maxsize=32)
-def _program(domain: Domain, n: int) -> _Program:
+@lru_cache(maxsize=32)  # the norms of a path, several numbers of kernels
+def _template(domain: Domain, n: int) -> _Template:
     form = domain.conic_form(n)
     n_extra = form.matrix.shape[1] - n
     # Upper triangle column by column; the extra variables have no quadratic part.
@@ -162,88 +173,98 @@ def _program(domain: Domain, n: int) -> _Program:
     )
     cones = [clarabel.NonnegativeConeT(form.n_nonnegative)]
     cones += [clarabel.PowerConeT(exponent) for exponent in form.power_exponents]
+    return _Template(form, objective, (rows, cols), cones)
+
+
+@dataclass
+class _Program:
+    """``min ½ xᵀ objective x + linear·x  s.t.  bound − matrix @ x ∈ cones``; x first."""
+
+    n: int
+    objective: Any
+    linear: Array
+    matrix: Any
+    bound: Array
+    cones: list[Any]
+
+    @classmethod
+    def of(
+        cls,
+        linear: Array,
+        quadratic: Array,
+        low_rank: LowRank | None,
+        domain: Domain,
+        lower: Array,
+    ) -> _Program:
+        """With the whole of `quadratic`, or only the diagonal part if its rank is low."""
+        n = len(linear)
+        template = _template(domain, n)
+        form = template.form
+        bound = form.bound.copy()
+        bound[form.first_sign_row : form.first_sign_row + n] -= lower
+        none = np.zeros(form.matrix.shape[1] - n)
+        if low_rank is None:
+            rows, cols = template.triangle
+            objective = template.objective.copy()
+            objective.data[:] = quadratic[rows, cols]
+        else:
+            objective = sparse.diags_array(np.append(low_rank.rest, none), format="csc")
+        return cls(n, objective, np.append(linear, none), form.matrix, bound, template.cones)
+
+    def add_planes(self, constants: Array, slopes: Array, units: Array) -> None:
+        """One more variable t, added to the cost, such that ``unit_r t`` is above plane r."""
+        n_planes, (n_rows, n_variables) = len(constants), self.matrix.shape
+        rows = np.zeros((n_planes, n_variables + 1))
+        rows[:, : self.n] = -slopes
+        rows[:, -1] = -units
+        others = sparse.hstack([self.matrix, sparse.csc_matrix((n_rows, 1))])
+        # The rows of planes come first, so that the cones stay in order.
+        self.matrix = sparse.vstack([sparse.csc_matrix(rows), others], format="csc")
+        self.bound = np.concatenate([-constants, self.bound])
+        self.objective = sparse.block_diag(
+            [self.objective, sparse.csc_matrix((1, 1))], format="csc"
+        )
+        self.linear = np.append(self.linear, 1.0)
+        self.cones = [clarabel.NonnegativeConeT(n_planes), *self.cones]
+
+    def add_products(self, factor: Array) -> None:
+        """Variables ``z = Wx``, ½ z·z added to the cost."""
+        rank, (n_rows, n_variables) = len(factor), self.matrix.shape
+        eye = sparse.eye(rank, format="csc")
+        between = sparse.csc_matrix((rank, n_variables - self.n))
+        rows = sparse.hstack([sparse.csc_matrix(factor), between, -eye])
+        others = sparse.hstack([self.matrix, sparse.csc_matrix((n_rows, rank))])
+        self.matrix = sparse.vstack([others, rows], format="csc")
+        self.bound = np.append(self.bound, np.zeros(rank))
+        self.objective = sparse.block_diag([self.objective, eye], format="csc")
+        self.linear = np.append(self.linear, np.zeros(rank))
+        self.cones = [*self.cones, clarabel.ZeroConeT(rank)]
+
+
+def _interior_point(program: _Program, low_rank: LowRank | None) -> tuple[Array | None, Array]:
+    """The solution, or None if there is none, and the multipliers of the constraints."""
+    if low_rank is not None:
+        program.add_products(low_rank.factor)
+    result = clarabel.DefaultSolver(
+        program.objective,
+        program.linear,
+        program.matrix,
+        program.bound,
+        program.cones,
+        clarabel_settings(_TOLERANCE),
+    ).solve()
+    if result.status not in USABLE:
+        return None, np.empty(0)
+    return np.maximum(np.asarray(result.x)[: program.n], 0.0), np.asarray(result.z)
+
+
+def clarabel_settings(tolerance: float | None = None) -> Any:
+    """Silent settings of Clarabel with one tolerance for all its tests, or its own ones."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
-    return _Program(form, objective, (rows, cols), cones, settings)
-
-
-def _interior_point(
-    linear: Array,
-    quadratic: Array,
-    low_rank: LowRank | None,
-    domain: Domain,
-    lower: Array,
-    planes: tuple[Array, Array, Array] | None,
-) -> tuple[Array | None, Array]:
-    """The solution, if there is any, and the multipliers of the constraints."""
-    n = len(linear)
-    program = _program(domain, n)
-    form = program.form
-    bound = form.bound.copy()
-    bound[form.first_sign_row : form.first_sign_row + n] -= lower
-    full_linear = np.concatenate([linear, np.zeros(form.matrix.shape[1] - n)])
-    matrix, cones = form.matrix, program.cones
-    if low_rank is None:
-        rows, cols = program.triangle
-        objective = program.objective.copy()
-        objective.data[:] = quadratic[rows, cols]
-    else:
-        n_extra = form.matrix.shape[1] - n
-        objective = sparse.diags_array(np.append(low_rank.rest, np.zeros(n_extra)), format="csc")
-    if planes is not None:
-        objective, full_linear, matrix, bound, cones = _under_planes(
-            objective, full_linear, matrix, bound, cones, planes
-        )
-    if low_rank is not None:
-        objective, full_linear, matrix, bound, cones = _with_products(
-            objective, full_linear, matrix, bound, cones, low_rank.factor
-        )
-    solver = clarabel.DefaultSolver(objective, full_linear, matrix, bound, cones, program.settings)
-    result = solver.solve()
-    if result.status not in _USABLE:
-        return None, np.empty(0)
-    return np.maximum(np.asarray(result.x)[:n], 0.0), np.asarray(result.z)
-
-
-def _under_planes(
-    objective: Any,
-    linear: Array,
-    matrix: Any,
-    bound: Array,
-    cones: list[Any],
-    planes: tuple[Array, Array, Array],
-) -> tuple[Any, Array, Any, Array, list[Any]]:
-    """The program with one more variable t, added to its cost: ``unit_r t`` is above plane r."""
-    constants, slopes, units = planes
-    n_planes, n = slopes.shape
-    n_variables = matrix.shape[1]
-    rows = np.zeros((n_planes, n_variables + 1))
-    rows[:, :n] = -slopes
-    rows[:, -1] = -units
-    above = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], 1))])
-    # The rows of planes come first, so that the cones stay in order.
-    matrix = sparse.vstack([sparse.csc_matrix(rows), above], format="csc")
-    bound = np.concatenate([-constants, bound])
-    objective = sparse.block_diag([objective, sparse.csc_matrix((1, 1))], format="csc")
-    cones = [clarabel.NonnegativeConeT(n_planes), *cones]
-    return objective, np.append(linear, 1.0), matrix, bound, cones
-
-
-def _with_products(
-    objective: Any, linear: Array, matrix: Any, bound: Array, cones: list[Any], factor: Array
-) -> tuple[Any, Array, Any, Array, list[Any]]:
-    """The program with variables ``z = Wx``, ½ z·z added to its cost."""
-    rank, n = factor.shape
-    n_between = matrix.shape[1] - n
-    eye = sparse.eye(rank, format="csc")
-    gap = sparse.csc_matrix((rank, n_between))
-    rows = sparse.hstack([sparse.csc_matrix(factor), gap, -eye])
-    above = sparse.hstack([matrix, sparse.csc_matrix((matrix.shape[0], rank))])
-    matrix = sparse.vstack([above, rows], format="csc")
-    objective = sparse.block_diag([objective, eye], format="csc")
-    linear, bound = np.append(linear, np.zeros(rank)), np.append(bound, np.zeros(rank))
-    return objective, linear, matrix, bound, [*cones, clarabel.ZeroConeT(rank)]
+    if tolerance is not None:
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    return settings
 
 
 def _polish(
@@ -258,9 +279,9 @@ def _polish(
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``. Steps
     are taken in ``log x``, where weights of very different size are equally well scaled, and
-    kept while they shrink what is left of the conditions. An interior-point method alone
-    leaves the square root of its tolerance in x, and with it visibly different weights for
-    the same problem stated in another order.
+    kept while the residual of the conditions shrinks. An interior-point method alone leaves an
+    error of the square root of its tolerance in x, and with it visibly different weights for the
+    same problem stated in another order.
     """
     best, least = x, np.inf
     for _ in range(_POLISHING_STEPS):
@@ -277,24 +298,14 @@ def _polish(
             break
         best, least = x, size
         bend, border = multiplier * curvature[free] * y**2, gradient[free] * y
-        if low_rank is None or not bend.all():
-            n_free = len(y)
-            system = np.zeros((n_free + 1, n_free + 1))
-            system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
-            system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
-            system[-1, :-1] = system[:-1, -1] = border
-            step = _solve(system, residual)[:-1]
-        else:
-            both = np.column_stack([residual[:-1], border])
-            plain, own = low_rank.solve(bend, y, free, both).T
-            step = plain - own * ((border @ plain - residual[-1]) / (border @ own))
+        step = _step(quadratic, low_rank, y, free, bend, border, residual)
         x = x.copy()
-        leaving = step <= -0.5
+        leaving = step <= -_LONGEST_STEP
         if leaving.any() and not curvature.any():
-            # On a flat boundary weights can be zero, and these want to be.
+            # On a flat boundary weights can be zero at the minimum, and these are.
             x[np.flatnonzero(free)[leaving]] = 0.0
             free, least = free & (x > 0.0), np.inf
-        elif np.all(np.abs(step) < 0.5):
+        elif np.all(np.abs(step) < _LONGEST_STEP):
             x[free] = y * (1.0 + step)
         else:
             break
@@ -304,6 +315,31 @@ def _polish(
     return best
 
 
+def _step(
+    quadratic: Array,
+    low_rank: LowRank | None,
+    y: Array,
+    free: NDArray[np.bool_],
+    bend: Array,
+    border: Array,
+    residual: Array,
+) -> Array:
+    """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered."""
+    if low_rank is not None and bend.all():
+        try:
+            plain, own = low_rank.solve(bend, y, free, np.column_stack([residual[:-1], border])).T
+            step: Array = plain - own * ((border @ plain - residual[-1]) / (border @ own))
+            return step
+        except np.linalg.LinAlgError:
+            pass  # bend, of order y^p, is too close to zero for the small system
+    n_free = len(y)
+    system = np.zeros((n_free + 1, n_free + 1))
+    system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
+    system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
+    system[-1, :-1] = system[:-1, -1] = border
+    return _solve(system, residual)[:-1]
+
+
 def _solve(system: Array, residual: Array) -> Array:
     """Solution of a symmetric system; the smallest one if it is (nearly) singular.
 
@@ -311,9 +347,9 @@ def _solve(system: Array, residual: Array) -> Array:
     """
     try:
         solution = np.linalg.solve(system, residual)
-        if np.abs(solution[:-1]).max() < 0.5:
+        if np.abs(solution[:-1]).max() < _LONGEST_STEP:
             return solution.astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         pass
-    smallest = np.linalg.lstsq(system, residual, rcond=1e-13)[0]
+    smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0]
     return smallest.astype(np.float64, copy=False)

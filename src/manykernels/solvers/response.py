@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from .._rounding import EPS
 from ..domains import Array, Domain
 from ..losses.square_evaluation import SquareEvaluation
 
-# Added to the curvature, relative to it: equal kernels, between which the division of a weight is
-# neither determined nor of any effect, would make it singular.
+# Added to the curvature, relative to it: between equal kernels the division of a weight is neither
+# determined nor of any effect, and would make it singular. It changes the response by the same
+# part, far less than the terms of second order that are left out.
 _RIDGE = 1e-10
 
 
@@ -22,9 +24,11 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
         (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
 
     and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
-    zero. None where the minimiser does not depend on the targets, as for p = ∞, where there are
-    too many samples for a factorisation, and where the curvature is lost in rounding errors, as
-    the certificate then says.
+    zero.
+
+    None where the minimiser does not depend on the targets, as for p = ∞; where there are too many
+    samples for a factorisation; and where the curvature is all rounding error, which the
+    certificate reports.
     """
     boundary = domain.level_set(evaluation.weights)
     positive = np.flatnonzero(evaluation.weights > 0.0)
@@ -36,17 +40,17 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     slopes, hessian = evaluation.sensitivity(positive)
     multiplier = (gains @ weights) / (gradient @ weights)
     hessian[np.diag_indices(len(positive))] += multiplier * curvature
-    # In units in which the curvature of every weight is one. Kernels whose curvature is nothing
-    # but rounding change nothing.
+    # In units in which the curvature of every weight is one. Curvatures are squares of quantities
+    # with relative errors of EPS: below EPS² they are rounding, and these weights do not change.
     sizes = np.diagonal(hessian)
-    least = float(np.abs(sizes).max()) * np.finfo(float).eps ** 2
+    least = float(np.abs(sizes).max()) * EPS**2
     unit = np.where(sizes > least, 1.0 / np.sqrt(np.where(sizes > least, sizes, 1.0)), 0.0)
     if not (gradient * unit).any():
         return None
     scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
     normal = (gradient * unit)[:, None]
     normal /= np.linalg.norm(normal)
-    plane = linalg.null_space(normal.T) if len(unit) > 1 else np.zeros((1, 0))
+    plane = linalg.null_space(normal.T)
     # P = plane (planeᵀ scaled plane)⁻¹ planeᵀ in these units, and M Mᵀ = 2 B P Bᵀ.
     try:
         root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)

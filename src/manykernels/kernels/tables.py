@@ -1,15 +1,22 @@
-"""What is a real number and what only looks like one, refused before it is converted.
+"""Tables of numbers: which of their columns a kernel compares, and whether they are numbers.
 
-NumPy would drop imaginary parts and masks, and count days, without an error.
+Complex numbers, masked entries and dates are refused before the table is converted: NumPy would
+drop imaginary parts and masks, and count days, without an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ._samples import is_frame
+from .._sklearn import get_column_indices, safe_indexing
+
+# How many column names an error message lists.
+_NAMES_SHOWN = 20
 
 _NOT_REAL = {
     # As scikit-learn begins it.
@@ -17,6 +24,85 @@ _NOT_REAL = {
     "M": "{what} holds dates ({dtype}), not real numbers: subtract one and divide by a unit.",
     "m": "{what} holds differences of times ({dtype}), not real numbers: divide by a unit.",
 }
+
+
+@contextmanager
+def naming(culprit: str) -> Iterator[None]:
+    """Put `culprit` in front of the message of any error raised inside.
+
+    The same error is raised again, so that its type and traceback stay.
+    """
+    try:
+        yield
+    except Exception as error:
+        error.args = (f"{culprit}: {error}", *error.args[1:])
+        raise
+
+
+def is_frame(table: Any) -> bool:
+    """Whether `table` is a data frame, of whichever library."""
+    return hasattr(table, "columns") and hasattr(table, "dtypes")
+
+
+# -- columns -------------------------------------------------------------------------------
+
+
+def resolve_columns(columns: Any, X: Any) -> Any:
+    """Columns chosen by a callable such as `make_column_selector`; others as they are."""
+    return columns(X) if callable(columns) else columns
+
+
+def column_positions(X: Any, columns: Any) -> list[int]:
+    """Positions in `X` of `columns`: names, integers, a slice or a mask (None: all).
+
+    Raises
+    ------
+    ValueError
+        Naming the columns asked for and those that exist.
+    """
+    X = _as_table(X)
+    columns = resolve_columns(columns, X)
+    if columns is None:
+        columns = slice(None)
+    if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
+        return list(range(X.shape[1])[columns])
+    try:
+        return get_column_indices(X, columns)
+    except (ValueError, IndexError) as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(
+            f"columns={columns!r} cannot be selected: {reason}. X has {_existing_columns(X)}."
+        ) from error
+
+
+def select_columns(X: Any, columns: Any) -> Any:
+    """The columns of `X` asked for, in two dimensions and in the container `X` came in."""
+    if columns is None:
+        return X
+    X = _as_table(X)
+    return safe_indexing(X, column_positions(X, columns), axis=1)
+
+
+def _as_table(X: Any) -> Any:
+    if sparse.issparse(X):
+        return X.tocsr()
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    if len(table.shape) != 2:
+        raise ValueError(
+            f"columns are selected from a two-dimensional X, got shape {tuple(table.shape)}."
+        )
+    return table
+
+
+def _existing_columns(X: Any) -> str:
+    names = getattr(X, "columns", None)
+    if names is None:
+        return f"columns 0 to {X.shape[1] - 1} and no column names"
+    shown = ", ".join(repr(name) for name in names[:_NAMES_SHOWN])
+    return f"the columns {shown}" + (", …" if len(names) > _NAMES_SHOWN else "")
+
+
+# -- numbers -------------------------------------------------------------------------------
 
 
 def check_numbers(table: Any, what: str, way_out: str = "") -> None:

@@ -1,7 +1,7 @@
-"""Names of the samples of a stack: what tells a test block from its transpose.
+"""Names of samples, and whether the columns of a test block are the training samples.
 
-A block between as many test samples as training samples looks the same either way round. Where
-rows and columns have names, as those of a data frame do, nothing is left to guess.
+A square block between test and training samples cannot be told from its transpose by its shape.
+Names of rows and columns, as data frames have them, tell it, and so may self-similarities.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .tables import is_frame
+
 if TYPE_CHECKING:
     from .stack import KernelStack
 
-# Self-similarities that differ by more than this part of the largest are not the same samples'.
+# Self-similarities that differ by more than this part of the largest belong to different
+# samples: ten times the rounding error of single precision, in which blocks may be given.
 _SAME = 1e-6
 
 
-def is_frame(table: Any) -> bool:
-    """Whether `table` is a data frame, of whichever library."""
-    return hasattr(table, "columns") and hasattr(table, "dtypes")
-
-
 def row_names(table: Any) -> np.ndarray | None:
-    """Names of the rows of a data frame; None for anything else, and if it only counts them."""
+    """Names of the rows of a data frame; None if they are only numbered, or for other tables."""
     return _names(getattr(table, "index", None)) if is_frame(table) else None
 
 
@@ -58,7 +56,7 @@ def same_samples(left: np.ndarray | None, right: np.ndarray | None) -> bool:
 
 
 def first_difference(left: np.ndarray | None, right: np.ndarray | None) -> str:
-    """Where two lists of names part, in words."""
+    """The first difference between two arrays of names, for an error message."""
     assert left is not None
     assert right is not None
     if len(left) != len(right):
@@ -87,7 +85,7 @@ class TrainingSamples:
 
     @classmethod
     def of(cls, stack: KernelStack) -> TrainingSamples:
-        """Of a Gram stack of the training samples."""
+        """What a Gram stack tells about the training samples."""
         for j, diagonal in enumerate(stack.row_diag if stack.row_diag is not None else []):
             if not _equal(diagonal, diagonal[:1]):
                 return cls(stack.col_samples, j, diagonal.copy())
@@ -132,7 +130,8 @@ class TrainingSamples:
 
 
 def _equal(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether self-similarities are equal up to rounding error; `right` may be one number."""
     if left.shape != right.shape and right.shape != (1,):
         return False
-    with np.errstate(invalid="ignore"):  # infinite values are refused with their place later
+    with np.errstate(invalid="ignore"):  # infinite values are refused later
         return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))

@@ -1,18 +1,20 @@
-"""What a kernel stack is made from: names, matrices, diagonals and positions, checked."""
+"""What a kernel stack is made from and indexed by, in every accepted form, checked."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._memory import allocate
-from ._numbers import real_array
-from ._samples import column_names, first_difference, is_frame, row_names
+from .samples import column_names, first_difference, row_names, same_samples
+from .tables import is_frame, real_array
 
 
 def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
+    """`names` as a list: one string per kernel, all different."""
     names = list(names)
     if n_kernels == 0:
         raise ValueError("A kernel stack needs at least one kernel.")
@@ -21,13 +23,14 @@ def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"Kernel names must be strings, got {name!r}.")
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(f"Kernel names must differ; repeated: {', '.join(repeated)}.")
     return names
 
 
 def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarray | None:
+    """`diagonal` as an array of this shape; `what` names it in the error message."""
     if diagonal is None:
         return None
     diagonal = np.asarray(diagonal, dtype=np.float64)
@@ -37,6 +40,7 @@ def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarr
 
 
 def refuse_transposed(arrays: Any) -> None:
+    """Refuse an array that must have the kernels along its last axis."""
     shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
     if len(shape) == 3 and 1 < shape[0] == shape[1] != shape[2]:
         raise ValueError(
@@ -46,16 +50,7 @@ def refuse_transposed(arrays: Any) -> None:
         )
 
 
-def holds_floats(array: Any, shape: tuple[int, ...] | None = None) -> bool:
-    return (
-        isinstance(array, np.ndarray)
-        and array.dtype == np.float64
-        and array.flags.c_contiguous
-        and shape in (None, array.shape)
-    )
-
-
-# Arrays that are nothing but numbers; a masked one is not.
+# Types of arrays that may be used as they are; subclasses, such as masked arrays, may not.
 _PLAIN = (np.ndarray, np.memmap)
 
 
@@ -91,22 +86,32 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
     matrices = list(arrays)
     if not matrices:
         raise ValueError("A kernel stack needs at least one kernel.")
-    data, samples = None, _CommonSamples()
+    data = None
+    samples: dict[str, np.ndarray | None] = {"rows": None, "columns": None}
     for j, given in enumerate(matrices):
         label = labels[j] if j < len(labels) else f"kernel{j}"
         matrix = real_array(given, f"Kernel {label!r}")
         if matrix.ndim != 2:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
         if data is None:
-            data = allocate((len(matrices), *matrix.shape), _common_type(matrices))
+            single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
+            dtype = np.float32 if single else np.float64
+            data = allocate((len(matrices), *matrix.shape), dtype)
         if matrix.shape != data.shape[1:]:
             raise ValueError(
                 f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
             )
-        samples.join(given, label)
+        for side, names_of in (("rows", row_names), ("columns", column_names)):
+            found, known = names_of(given), samples[side]
+            if not same_samples(found, known):
+                raise ValueError(
+                    f"The {side} of kernel {label!r} have other names than those of the kernels "
+                    f"before it: {first_difference(found, known)}."
+                )
+            samples[side] = known if found is None else found
         data[j] = matrix
     assert data is not None
-    return Matrices(data, labels, samples.rows, samples.cols)
+    return Matrices(data, labels, samples["rows"], samples["columns"])
 
 
 def _is_storage(arrays: Any) -> bool:
@@ -118,30 +123,6 @@ def _is_storage(arrays: Any) -> bool:
         and arrays.dtype.isnative
         and arrays.flags.c_contiguous
     )
-
-
-def _common_type(matrices: list[Any]) -> Any:
-    single = all(getattr(matrix, "dtype", None) == np.float32 for matrix in matrices)
-    return np.float32 if single else np.float64
-
-
-class _CommonSamples:
-    """Names of rows and columns that several data frames agree on."""
-
-    def __init__(self) -> None:
-        self.rows: np.ndarray | None = None
-        self.cols: np.ndarray | None = None
-
-    def join(self, matrix: Any, label: str) -> None:
-        for what, names in (("rows", row_names(matrix)), ("cols", column_names(matrix))):
-            known = getattr(self, what)
-            if names is not None and known is not None and not np.array_equal(names, known):
-                side = "rows" if what == "rows" else "columns"
-                raise ValueError(
-                    f"The {side} of kernel {label!r} have other names than those of the kernels "
-                    f"before it: {first_difference(names, known)}."
-                )
-            setattr(self, what, known if names is None else names)
 
 
 def positions(key: Any, size: int) -> np.ndarray:
@@ -179,7 +160,3 @@ def chosen_kernels(key: Any, names: list[str]) -> np.ndarray:
     if chosen.ndim != 1 or not len(chosen):
         raise ValueError(f"{key!r} chooses no kernel of {', '.join(names)}.")
     return chosen
-
-
-def take(array: np.ndarray | None, positions: np.ndarray, axis: int = 1) -> np.ndarray | None:
-    return None if array is None else np.take(array, positions, axis=axis)

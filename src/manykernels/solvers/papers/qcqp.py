@@ -13,9 +13,9 @@ of the constraints. With ``M_j = L_jL_jᵀ`` each is a second-order cone,
 
     ‖(t − 1, 2 r_j^{-½} L_jᵀv)‖ ≤ t + 1
 
-and the multiplier is the sum of the first two entries of the cone's dual variable. In units in
-which the objective is 1 at equal weights and c has unit length (or without c, s a length of about
-one) the tolerances of the solver mean something.
+and the multiplier is the sum of the first two entries of the cone's dual variable. The program is
+scaled so that the objective is 1 at equal weights and c has unit length (or without c, s a length
+of about one): the tolerances of the solver are absolute.
 """
 
 from __future__ import annotations
@@ -27,65 +27,60 @@ import clarabel
 import numpy as np
 from scipy import linalg, sparse
 
-from ..domains import Array, Domain, Simplex
-from ..losses.base import Loss
-from ..losses.program import DualProgram, HasDualProgram
-from ._needs import affordable, dual_program, on_a_simplex
-from .base import NO_BOUND, Bound, Need, Problem, Solver, Walk
+from ..._rounding import ACCUMULATED, ROUNDING
+from ...domains import Array, Domain, Simplex
+from ...losses.base import Loss, Outline
+from ...losses.program import DualProgram, HasDualProgram
+from .._needs import Expensive, affordable, dual_program, on_a_simplex
+from ..base import Need, start_or_uniform
+from ..certificate import NO_BOUND, Bound
+from ..quadratic import clarabel_settings
+from ..run import Run
 
+# Tolerance of Clarabel, whose own default is 1e-8: weights have the square root of its errors.
 _TOLERANCE = 1e-9
-_RANK_TOLERANCE = 1e-14
-_NOTHING = 1e-12
 # Measured: memory and time of Clarabel, per entry of the constraints and per unit of n m³ k.
 _BYTES_PER_ENTRY = 60.0
 _MINUTES_PER_UNIT = 7e-10
 
 
-def _program_size(solver: Solver, problem: Problem) -> str | None:
-    outline = problem.outline
-    m, n, k = outline.n_samples, outline.n_kernels, outline.n_outputs
-    entries = float(n * k * m**2)
-    return affordable(solver, problem, _BYTES_PER_ENTRY * entries, _MINUTES_PER_UNIT * entries * m)
-
-
 @dataclass(frozen=True)
-class QCQP(Solver, name="qcqp"):
+class QCQP(Expensive, name="qcqp"):
     """Quadratically constrained program of Lanckriet 2004 and Ye 2008, p = 1.
 
-    Parameters
-    ----------
-    force : bool, default=False
-        Start whatever the estimates of memory and time.
+    Large problems are refused unless ``force=True``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from manykernels import MKFDA
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((60, 3)); y = X[:, 0] > 0
-    >>> model = MKFDA(p=1, solver="qcqp").fit(X, y)
-    >>> model.certificate_.converged
-    True
+    >>> from manykernels import MKFDA, MKSVC
+    >>> from sklearn import datasets
+    >>> X, y = datasets.load_iris(return_X_y=True)
+    >>> for estimator in (MKFDA(p=1, solver="qcqp"), MKSVC(p=1, solver="qcqp", tol=1e-4)):
+    ...     assert estimator.fit(X[::3], y[::3]).certificate_.converged
     """
 
-    force: bool = False
-
-    needs: ClassVar[tuple[Need, ...]] = (dual_program, on_a_simplex, _program_size)
+    needs: ClassVar[tuple[Need, ...]] = (dual_program, on_a_simplex, affordable)
+    # The default of Clarabel, whose iterations these are.
     default_max_iter = 200
 
-    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str:
+    def cost(self, outline: Outline) -> tuple[float, float]:
+        m, n, k = outline.n_samples, outline.n_kernels, outline.n_outputs
+        entries = float(n * k * m**2)
+        return _BYTES_PER_ENTRY * entries, _MINUTES_PER_UNIT * entries * m
+
+    def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, HasDualProgram)
         assert isinstance(domain, Simplex)
-        point = loss.evaluate(domain.start(loss.n_kernels) if start is None else start)
-        if walk.arrive(point):
+        point = loss.evaluate(start_or_uniform(start, loss, domain))
+        if run.record(point):
             return ""
-        weights, v, status = _solve(loss, domain, point.value, walk.max_iter)
+        weights, v, status = _solve(loss, domain, point.value, run.max_iter)
         if weights is not None:
             point = loss.evaluate(weights)
             settled = domain.settle(weights, point.gains)
-            walk.arrive(point, bound=_bound(loss, domain, v))
+            run.record(point, bound=_bound(loss, domain, v))
             if settled.any() and not np.array_equal(settled, weights):
-                walk.arrive(loss.evaluate(domain.onto_boundary(settled)))
+                run.record(loss.evaluate(domain.onto_boundary(settled)))
         return f"Clarabel ended as {status}"
 
 
@@ -102,11 +97,11 @@ class _Scaled:
         """In the units of the module, for an objective that is `value` at equal weights."""
         linear = program.linear
         if program.totals is not None:
-            # Where Σv is given, what c has in common is a constant.
+            # Where Σv is given, the mean of c adds a constant to the objective.
             linear = linear - linear.mean(axis=0)
         value = abs(value) or 1.0
         size = float(np.linalg.norm(linear))
-        if size > _NOTHING * float(np.abs(program.linear).max(initial=0.0)):
+        if size > ACCUMULATED * float(np.abs(program.linear).max(initial=0.0)):
             length = value / size
         else:
             totals = np.zeros(1) if program.totals is None else program.totals
@@ -152,11 +147,9 @@ def _solve(
         rows = sparse.vstack([sides, constraints.wide(body)])
         bound = np.concatenate([[1.0, -1.0], np.zeros(body.shape[0])])
         starts.append(constraints.add(rows, bound, clarabel.SecondOrderConeT))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
+    settings = clarabel_settings(_TOLERANCE)
     settings.max_iter = max_iter
     settings.direct_solve_method = "qdldl"  # faster than the others on these programs
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     result = clarabel.DefaultSolver(
         sparse.diags(curvature, format="csc"),
         cost,
@@ -174,7 +167,7 @@ def _solve(
 
 
 class _Constraints:
-    """Rows of ``bound − row @ x ∈ cone``, as they come."""
+    """Rows of ``bound − row @ x ∈ cone``, cone after cone."""
 
     def __init__(self, n_variables: int) -> None:
         self.n_variables = n_variables
@@ -183,7 +176,7 @@ class _Constraints:
         self.cones: list[Any] = []
 
     def add(self, rows: Any, bound: Array, cone: Any) -> int:
-        """Take in rows of one cone, and tell where they start."""
+        """Add the rows of one cone; returns the number of rows before them."""
         start = sum(map(len, self.bounds))
         if len(bound):
             self.rows.append(self.wide(rows))
@@ -224,6 +217,6 @@ def _bound(loss: HasDualProgram, domain: Simplex, v: Array) -> Bound:
 def _factor(matrix: Array) -> Array:
     """L with ``matrix = LLᵀ`` up to rounding, as few columns as it takes."""
     values, vectors = linalg.eigh(matrix)
-    kept = values > _RANK_TOLERANCE * max(values[-1], 0.0)
+    kept = values > ROUNDING * max(values[-1], 0.0)
     factor: Array = vectors[:, kept] * np.sqrt(values[kept])
     return factor

@@ -19,16 +19,16 @@ along the same direction without ν,
 
     D_ν = 0,   D_µ = −Σ_{j≠µ} D_j
 
-to the next share that vanishes, until F falls no more: kernels leave at the price of a value
-of F each. (It also ends where µ itself has vanished. The sum of D stays zero; algorithm 1 is to
-be read in this sense.) A golden section search between the last two places ends the iteration.
+to the next share that vanishes, until F falls no more: each kernel that leaves costs one value
+of F. (It also ends where µ itself has vanished. The sum of D stays zero; algorithm 1 is to
+be read in this sense.) A golden section search between the last two points ends the iteration.
 
 Here a value of F comes with its gradient, and F is convex, which the paper makes less use of. The
-line search ends where the slope has become small, or where all that F could still fall by is
-rounding, and no step is tried along which F rises at once. And where values cannot be told
-apart, a slope that still points down shows that F falls: without that, a tiny share bars the
-way, as F does not change visibly until it has vanished. So no share needs to be cut off at a
-threshold.
+line search ends where the slope has become small, or where F could fall by no more than rounding
+error, and no step is tried along which F rises at once. And where values differ by rounding error
+only, a negative slope at the end shows that F falls: without that a tiny share would stop the
+method, as F does not change visibly until it has vanished. So no share needs to be set to zero
+below a threshold.
 
 The method is one of steepest descent. It finds the kernels that matter soon and the last digits
 of their weights slowly.
@@ -41,16 +41,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..domains import Array, Domain, Simplex
-from ..losses.base import Evaluation, Loss
-from ._needs import on_a_simplex
-from .base import Need, Solver, Walk
+from ..._rounding import ACCUMULATED, EPS
+from ...domains import Array, Domain, Simplex
+from ...losses.base import Evaluation, Loss
+from .._needs import on_a_simplex
+from ..base import Need, Solver, start_or_uniform
+from ..run import Run
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+# Most evaluations of one line search; the interval has shrunk by 0.618^60 = 3e-13 then.
 _MOST_TRIALS = 60
-# Changes of F below this fraction may be rounding.
-_INDISTINGUISHABLE = 1e-12
-_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,10 @@ class ReducedGradient(Solver, name="reduced-gradient"):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from manykernels import MKFDA
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((60, 3)); y = X[:, 0] > 0
-    >>> model = MKFDA(p=1, solver="reduced-gradient").fit(X, y)
-    >>> model.certificate_.converged
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKFDA, rbf_grid
+    >>> model = MKFDA(rbf_grid([0.5, 2, 8]), p=1, solver="reduced-gradient", tol=1e-4)
+    >>> model.fit(*load_iris(return_X_y=True)).certificate_.converged
     True
     """
 
@@ -80,28 +78,27 @@ class ReducedGradient(Solver, name="reduced-gradient"):
     # As in the code of the authors, who ask for a relative gap of 1e-2.
     default_max_iter = 500
 
-    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> str | None:
+    def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
         assert isinstance(domain, Simplex)
-        place = _Shares(loss, domain.prices(loss.n_kernels))
-        weights = domain.start(loss.n_kernels) if start is None else start
-        point = place(weights * place.prices)
-        while not walk.arrive(point.evaluation, place.count()):
-            following = self._descend(place, point)
+        evaluate = _LossOfShares(loss, domain.prices(loss.n_kernels))
+        point = evaluate(start_or_uniform(start, loss, domain) * evaluate.prices)
+        while not run.record(point.evaluation, evaluate.count()):
+            following = self._descend(evaluate, point)
             if following is point:
-                walk.n_inner_solves += place.count()
+                run.n_inner_solves += evaluate.count()
                 return "no step along the reduced gradient lowers the loss any more"
             point = following
         return None
 
-    def _descend(self, place: _Shares, point: _Point) -> _Point:
+    def _descend(self, evaluate: _LossOfShares, point: _Point) -> _Point:
         """A point with a lower F, or `point` if none is found."""
         reference = int(np.argmax(point.shares))
         direction = _direction(point, reference)
         while point.slope(direction) < 0.0:
             step, vanishing = _longest_step(point.shares, direction)
-            corner = place(_moved(point.shares, direction, step, vanishing))
+            corner = evaluate(_moved(point.shares, direction, step, vanishing))
             if not _falls(point, corner, direction):
-                return self._golden_section(place, point, direction, step)
+                return self._golden_section(evaluate, point, direction, step)
             point = corner
             if vanishing == reference:
                 break
@@ -111,22 +108,22 @@ class ReducedGradient(Solver, name="reduced-gradient"):
         return point
 
     def _golden_section(
-        self, place: _Shares, point: _Point, direction: Array, longest: float
+        self, evaluate: _LossOfShares, point: _Point, direction: Array, longest: float
     ) -> _Point:
-        """A point close to the lowest one on the way, or `point` if none is lower."""
+        """A point close to the lowest one up to `longest`, or `point` if none is lower."""
         slope = point.slope(direction)
         low, high = 0.0, longest
         left = right = None
         best = point
         for _ in range(_MOST_TRIALS):
             # F falls by no more than this between here and its minimum.
-            if -slope * high <= _ROUNDING * abs(point.value):
+            if -slope * high <= EPS * abs(point.value):
                 break
             width = _GOLDEN * (high - low)
             if left is None:
-                left = trial = place(_moved(point.shares, direction, high - width))
+                left = trial = evaluate(_moved(point.shares, direction, high - width))
             else:
-                right = trial = place(_moved(point.shares, direction, low + width))
+                right = trial = evaluate(_moved(point.shares, direction, low + width))
             if trial.value < best.value:
                 best = trial
             if left is not None and right is not None:
@@ -145,18 +142,15 @@ class _Point:
     """F at some shares, and its gradient there."""
 
     shares: Array
-    evaluation: Evaluation
+    value: float
     gradient: Array
-
-    @property
-    def value(self) -> float:
-        return self.evaluation.value
+    evaluation: Evaluation
 
     def slope(self, direction: Array) -> float:
         return float(self.gradient @ direction)
 
 
-class _Shares:
+class _LossOfShares:
     """A loss as a function of the shares; counts its evaluations."""
 
     def __init__(self, loss: Loss, prices: Array) -> None:
@@ -166,10 +160,10 @@ class _Shares:
 
     def __call__(self, shares: Array) -> _Point:
         self._count += 1
-        # Rounding must not add up over many steps.
+        # Rounding errors would add up over many steps.
         shares = shares / shares.sum()
         evaluation = self.loss.evaluate(shares / self.prices)
-        return _Point(shares, evaluation, -evaluation.gains / self.prices)
+        return _Point(shares, evaluation.value, -evaluation.gains / self.prices, evaluation)
 
     def count(self) -> int:
         """Evaluations since this was last asked."""
@@ -199,7 +193,7 @@ def _longest_step(shares: Array, direction: Array) -> tuple[float, int]:
 
 
 def _moved(shares: Array, direction: Array, step: float, vanishing: int | None = None) -> Array:
-    """The shares after a step, of which one is exactly zero if it is said to vanish."""
+    """The shares after a step; the one that vanishes, if any, is exactly zero."""
     shares = np.maximum(shares + step * direction, 0.0)
     if vanishing is not None:
         shares[vanishing] = 0.0
@@ -210,5 +204,5 @@ def _falls(point: _Point, corner: _Point, direction: Array) -> bool:
     """Whether F falls from `point` to `corner`, which lies in that direction."""
     if corner.value < point.value:
         return True
-    equal = corner.value <= point.value + _INDISTINGUISHABLE * abs(point.value)
+    equal = corner.value <= point.value + ACCUMULATED * abs(point.value)
     return equal and corner.slope(direction) <= 0.0

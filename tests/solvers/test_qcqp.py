@@ -146,7 +146,7 @@ def test_the_scale_of_labels_and_kernels_does_not_matter(scale):
 
 
 class Failing:
-    """A conic solver that ends as told, with what solution it is given."""
+    """A conic solver that returns a given status and solution."""
 
     status = clarabel.SolverStatus.DualInfeasible
     fill = np.nan

@@ -17,9 +17,9 @@ is ρ times the solution in the unit ball for λ/ρ, and the solution in the uni
 Tikhonov for ``μ = ‖g‖_q/2λ``, see :func:`tikhonov_strength`.
 
 The Hessian in α is close to ``−½A(β)``, as badly conditioned as the kernels. One Cholesky
-factorisation A = RᵀR at the current weights and the variable ``z = Rα`` make it the identity
-near the solution. After some steps of L-BFGS, each a product with every kernel, the weights are
-read off, F is evaluated there, which also gives the next factor, and the true gap decides.
+factorisation A = RᵀR at the current weights and the variable ``z = Rα`` make it the identity near
+the solution. After some steps of L-BFGS, each a product with every kernel, F is evaluated at the
+weights of α, which also gives the next factor, and the true gap decides.
 """
 
 from __future__ import annotations
@@ -31,14 +31,20 @@ from typing import ClassVar
 import numpy as np
 from scipy import optimize
 
-from ..domains import Array, Domain, lp_domain
-from ..losses.base import Certificate, Loss
-from ..losses.square import SquareLoss
-from ..losses.square_evaluation import SquareEvaluation
-from ._needs import fixed_regularization, smooth_norm, square_loss
-from .base import NO_BOUND, Bound, Need, Problem, Solver, Walk, refuse_unfit
+from ...domains import Array, Domain, lp_domain
+from ...losses.base import Certificate, Loss
+from ...losses.square import SquareLoss
+from ...losses.square_evaluation import SquareEvaluation
+from .._needs import fixed_regularization, smooth_norm, square_loss
+from ..base import Need, Problem, Solver, refuse_unfit, start_or_uniform
+from ..certificate import NO_BOUND, Bound
+from ..run import Run
 
-#: From σ_B(s) to what is paid for it, and the derivative.
+# L-BFGS stops where a step gains less than this part of the gap asked for. Measured on 24 small
+# problems: 1 takes a third more factorisations, 1e-4 no fewer.
+_PART_OF_TOL = 1e-2
+
+#: From σ_B(s) to its term in the dual objective, and the derivative.
 Price = Callable[[float], tuple[float, float]]
 
 
@@ -53,26 +59,24 @@ class Dual(Solver, name="dual"):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((60, 3)); y = X[:, 0] > 0
-    >>> model = MKFDA(p=1.5, solver="dual").fit(X, y)
-    >>> model.certificate_.converged
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MKFDA(p=1.5, solver="dual").fit(X, y).n_factorizations_ < 10
     True
     """
 
     n_steps: int = 50
 
     needs: ClassVar[tuple[Need, ...]] = (square_loss, fixed_regularization, smooth_norm)
+    # Factorisations; a few are enough where rounding does not interfere.
     default_max_iter = 200
 
-    def _walk(self, loss: Loss, domain: Domain, walk: Walk, start: Array | None) -> None:
+    def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
         assert isinstance(loss, SquareLoss)
-        weights = domain.start(loss.n_kernels) if start is None else start
-        bound = NO_BOUND
-        while not walk.arrive(point := loss.evaluate(weights), bound=bound):
-            weights, bound = _ascend(loss, domain, point, _unit_ball, self.n_steps, walk.tol)
+        weights, bound = start_or_uniform(start, loss, domain), NO_BOUND
+        while not run.record(point := loss.evaluate(weights), bound=bound):
+            weights, bound = _ascend(loss, domain, point, _unit_ball, self.n_steps, run.tol)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def tikhonov(
     max_iter: int = 200,
     n_steps: int = 50,
 ) -> TikhonovSolution:
-    """Kernel weights with a price on their norm instead of a ball, Yan 2012 (25) and (26).
+    """Kernel weights with a penalty on their norm instead of a ball, Yan 2012 (25) and (26).
 
     Parameters
     ----------
@@ -113,13 +117,25 @@ def tikhonov(
     p : float > 1
         Norm of the weights.
     mu : float > 0
-        Price of the squared norm, μ.
+        Penalty of the squared norm, μ.
     tol : float, default=1e-6
         Relative gap at which to stop.
     max_iter : int, default=200
         Most factorisations.
     n_steps : int, default=50
         Steps of L-BFGS between two factorisations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import KernelStack
+    >>> from manykernels.losses import SquareLoss
+    >>> from manykernels.solvers import tikhonov
+    >>> stack = KernelStack.from_arrays([np.diag([1.0, 0, 0]), np.diag([0, 1.0, 1.0])])
+    >>> loss = SquareLoss(stack, np.array([[2.0], [-1], [-1]]), 1.0)
+    >>> found = tikhonov(loss, p=2, mu=0.1)
+    >>> found.certificate.converged, bool(found.weights[0] > found.weights[1])
+    (True, True)
     """
     if not 0.0 < mu < np.inf:
         raise ValueError(f"mu must be positive and finite, got {mu!r}.")
@@ -148,21 +164,10 @@ def tikhonov(
 def tikhonov_strength(evaluation: SquareEvaluation, domain: Domain, reg: float) -> float:
     """The μ for which the minimiser over the unit ball is that of the Tikhonov form.
 
-    Of the optimality conditions ``g/2λ = μ ‖β‖_p ∇‖β‖_p``, at ``‖β‖_p = 1``, only the size is
-    left: ``μ = σ_B(g)/2λ``.
+    The optimality conditions are ``g/2λ = μ ‖β‖_p ∇‖β‖_p``. At ``‖β‖_p = 1`` the dual norm of both
+    sides gives ``μ = σ_B(g)/2λ``.
     """
     return domain.support(evaluation.gains) / (2.0 * reg)
-
-
-def dual_bound(loss: SquareLoss, domain: Domain, alpha: Array) -> float:
-    """Lower bound on the minimum of `loss` over `domain` that any α proves, scaled at its best.
-
-    `alpha` (m, k) is in the basis of ``loss.rotated_targets``.
-    """
-    strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
-    linear = float(np.sum(loss.rotated_targets * alpha))
-    quadratic = loss.fixed_ridge * float(np.sum(alpha**2)) + domain.support(strengths)
-    return linear**2 / quadratic if quadratic > 0.0 else -np.inf
 
 
 def _unit_ball(support: float) -> tuple[float, float]:
@@ -177,7 +182,7 @@ def _ascend(
     n_steps: int,
     tol: float,
 ) -> tuple[Array, Bound]:
-    """Weights, dual value and α after some steps of L-BFGS from the inner solution at `point`."""
+    """Weights and bound of α after some steps of L-BFGS from the inner solution at `point`."""
     targets = loss.rotated_targets
     size = float(np.sum(targets**2))
 
@@ -199,7 +204,7 @@ def _ascend(
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": n_steps, "ftol": 1e-2 * tol * point.value / size, "gtol": 0.0},
+        options={"maxiter": n_steps, "ftol": _PART_OF_TOL * tol * point.value / size, "gtol": 0.0},
     )
     alpha = point.unwhiten(found.x.reshape(targets.shape))
     strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)

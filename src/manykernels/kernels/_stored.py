@@ -1,36 +1,66 @@
-"""Sums and products of the kernels of a stack, in one pass over its data.
+"""Kernels whose values are stored: their sums and products, in one pass over the data.
 
-The notation is that of :mod:`manykernels.kernels.stack`:
-
-    K_j(r, c) = scale_j · f_j(r) · f_j(c) · data[j, r, c] − o_j(r) − o_j(c)              (*)
+Equation (*) is that of :mod:`manykernels.kernels._transformed`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, Self, cast
 
 import numpy as np
 
 from .._blas import add_scaled, matmul, product, weighted_sums
-from ._storage import holds_floats
+from .._files import file_identity
+from .._memory import storage
 from ._transformed import TransformedKernels
 
-# Entries handled at once: 2 MiB, about a second-level cache.
+# Entries of a block of one kernel: 2 MiB of float64, so that a block of the sum stays in a
+# second-level cache while the kernels are added to it.
 _BLOCK_ENTRIES = 2**18
-# Entries of all kernels from which several sums are made at once: 16 MiB.
+# Entries of a block of all kernels that several sums are made from: 16 MiB of float64, so that
+# it stays in a third-level cache and a matrix product has rows to work on.
 _SHARED_ENTRIES = 2**21
 
 
-class KernelArithmetic(TransformedKernels):
-    """What can be computed from the numbers of (*) alone; base of ``KernelStack``."""
+class StoredArray:
+    """A read-only view of an array, which may be mapped from a file."""
 
-    data: np.ndarray
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.view()
+        self.array.flags.writeable = False
+        self._file = file_identity(self.array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # joblib hands a mapped array to other processes by the name of its file. Where another
+        # file has taken that name since, the values have to go along.
+        replaced = self._file != file_identity(self.array)
+        return StoredArray, (np.array(self.array) if replaced else self.array,)
+
+
+class StoredKernels(TransformedKernels):
+    """Kernels with stored values; base of ``KernelStack``."""
+
+    _stored: StoredArray
+
+    @property
+    def data(self) -> np.ndarray:
+        """Stored values (n_kernels, rows, cols), read-only and without transforms."""
+        return self._stored.array
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.data.dtype
 
     @property
     def shape(self) -> tuple[int, int, int]:
         n_kernels, rows, cols = self.data.shape
         return rows, cols, n_kernels
+
+    def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
+        """A copy around other values, with some attributes replaced; nothing is checked."""
+        return self._changed(_stored=StoredArray(data), **changes)
 
     def _row_blocks(self) -> Iterator[slice]:
         n_rows, n_cols, _ = self.shape
@@ -40,26 +70,52 @@ class KernelArithmetic(TransformedKernels):
     def _factored(self, j: int, rows: slice) -> np.ndarray:
         """Rows of data times sample factors: (*) without scale and offsets."""
         block = self.data[j, rows]
-        if self._row_factor is None or self._col_factor is None:
+        if self._rows.factor is None or self._cols.factor is None:
             return block
-        # The factors first: what is symmetric is then so to the last digit.
-        product = self._row_factor[j, rows, None] * self._col_factor[j]
+        # The product of factors first: it is exactly symmetric, and so is the result.
+        product = self._rows.factor[j, rows, None] * self._cols.factor[j]
         product *= block
         return product
 
     def _values(self, j: int, rows: slice) -> np.ndarray:
         """Rows of the transformed kernel j, all of (*)."""
         block = self._factored(j, rows) * self._scale[j]
-        if self._row_offset is not None and self._col_offset is not None:
-            block -= self._row_offset[j, rows, None] + self._col_offset[j]
+        if self._rows.offset is not None and self._cols.offset is not None:
+            block -= self._rows.offset[j, rows, None] + self._cols.offset[j]
         return block
 
-    def _matrix(self, j: int) -> np.ndarray:
-        """The transformed kernel j."""
-        matrix = np.empty(self.data.shape[1:])
-        for rows in self._row_blocks():
-            matrix[rows] = self._values(j, rows)
-        return matrix
+    @property
+    def _plain_dtype(self) -> np.dtype:
+        """The type of the transformed values: float64, unless there is no transform."""
+        vectors = (self._rows.factor, self._rows.offset, self._cols.factor, self._cols.offset)
+        plain = all(vector is None for vector in vectors) and np.all(self._scale == 1.0)
+        return self.dtype if plain else np.dtype(np.float64)
+
+    def _blocks(self) -> Iterator[tuple[int, slice, np.ndarray]]:
+        """All transformed kernels, block by block: kernel, rows and values."""
+        dtype = self._plain_dtype
+        for j in range(self.n_kernels):
+            for rows in self._row_blocks():
+                yield j, rows, self._values(j, rows).astype(dtype, copy=False)
+
+    def _without_offsets(self) -> Self:
+        return self.materialized()
+
+    def materialized(self, memmap: str | Path | None = None) -> Self:
+        """Copy with all transforms written into the data, in memory or in the file `memmap`.
+
+        The file appears, or takes the place of an older one, when all of it is written. A stack
+        that is mapped from the older one keeps its values.
+        """
+        with storage(self.data.shape, memmap, self._plain_dtype) as space:
+            for j, rows, block in self._blocks():
+                space.data[j, rows] = block
+        return self._with_data(
+            space.data,
+            _scale=np.ones(self.n_kernels),
+            _rows=self._rows.plain(),
+            _cols=self._cols.plain(),
+        )
 
     def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Weighted sum of the kernels, ``Σ_j weights[j] K_j``; zero weights cost nothing.
@@ -73,18 +129,22 @@ class KernelArithmetic(TransformedKernels):
         weights = self._check_weights(weights)
         if out is None:
             out = np.empty(self.data.shape[1:])
-        elif not holds_floats(out, self.data.shape[1:]):
+        elif (
+            not isinstance(out, np.ndarray)
+            or (out.dtype, out.shape) != (np.float64, self.data.shape[1:])
+            or not out.flags.c_contiguous
+        ):
             raise ValueError(
                 f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
             )
         active = self.contributing(weights).tolist()
-        # What is left out is left out with its offsets, or these would stand alone.
+        # A kernel that is left out is left out with its offsets.
         kept = np.zeros_like(weights)
         kept[active] = weights[active]
         offsets = None
-        if self._row_offset is not None and self._col_offset is not None:
-            row_offset = matmul(self._row_offset.T, kept)
-            offsets = -row_offset[:, None], -matmul(self._col_offset.T, kept)
+        if self._rows.offset is not None and self._cols.offset is not None:
+            row_offset = matmul(self._rows.offset.T, kept)
+            offsets = -row_offset[:, None], -matmul(self._cols.offset.T, kept)
         scaled = kept * self._scale
         for rows in self._row_blocks():
             # The block of the sum stays in the cache while the kernels stream past it.
@@ -103,7 +163,7 @@ class KernelArithmetic(TransformedKernels):
 
     def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
         """Several weighted sums in one pass over the data, row r of `weights` into ``outs[r]``."""
-        if self._row_factor is not None or len(weights) == 1:
+        if self._rows.factor is not None or len(weights) == 1:
             for row, out in zip(weights, outs, strict=True):
                 self.combine(row, out)
             return
@@ -115,9 +175,7 @@ class KernelArithmetic(TransformedKernels):
             sums = weighted_sums(weights * self._scale, block)
             for row, total, out in zip(weights, sums, outs, strict=True):
                 out[rows] = total.reshape(-1, n_cols)
-                if self._row_offset is not None and self._col_offset is not None:
-                    out[rows] -= (row @ self._row_offset[:, rows])[:, None]
-                    out[rows] -= row @ self._col_offset
+                self._subtract_offsets(out[rows], row, rows, slice(None))
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
@@ -130,20 +188,20 @@ class KernelArithmetic(TransformedKernels):
         """
         columns = self._check_columns(columns)
         n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
-        if n_columns == 1 and self._col_factor is None:
+        if n_columns == 1 and self._cols.factor is None:
             # One column against all kernels at once: a single pass over contiguous memory.
             flat = product(self.data.reshape(-1, self.shape[1]), columns)
             products = flat.reshape(n_kernels, 1, n_rows)
         else:
-            # Stored column by column, as LAPACK wants them next.
+            # Each column of a product is contiguous, as LAPACK wants it.
             products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
             for j in range(n_kernels):
                 products[j] = self._factored_product(j, columns).T
         if np.any(self._scale != 1.0):
             products *= self._scale[:, None, None]
-        if self._row_offset is not None and self._col_offset is not None:
-            products -= self._row_offset[:, None] * columns.sum(axis=0)[:, None]
-            products -= matmul(self._col_offset, columns)[:, :, None]
+        if self._rows.offset is not None and self._cols.offset is not None:
+            products -= self._rows.offset[:, None] * columns.sum(axis=0)[:, None]
+            products -= matmul(self._cols.offset, columns)[:, :, None]
         return products.transpose(0, 2, 1)
 
     def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
@@ -153,17 +211,17 @@ class KernelArithmetic(TransformedKernels):
         total = np.zeros((len(self), columns.shape[1]))
         for j in np.flatnonzero(weights).tolist():
             total += weights[j] * self._scale[j] * self._factored_product(j, columns)
-        if self._row_offset is not None and self._col_offset is not None:
-            total -= np.outer(weights @ self._row_offset, columns.sum(axis=0))
-            total -= (weights @ self._col_offset) @ columns
+        if self._rows.offset is not None and self._cols.offset is not None:
+            total -= np.outer(weights @ self._rows.offset, columns.sum(axis=0))
+            total -= (weights @ self._cols.offset) @ columns
         return total
 
     def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
         """``(*) @ columns`` without scale and offsets, Fortran-ordered."""
-        if self._row_factor is None or self._col_factor is None:
+        if self._rows.factor is None or self._cols.factor is None:
             return product(self.data[j], columns)
-        result = product(self.data[j], columns * self._col_factor[j, :, None])
-        result *= self._row_factor[j, :, None]
+        result = product(self.data[j], columns * self._cols.factor[j, :, None])
+        result *= self._rows.factor[j, :, None]
         return result
 
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -171,7 +229,7 @@ class KernelArithmetic(TransformedKernels):
         for j in range(self.n_kernels):
             # Rows are contiguous, and those of a Gram matrix are its columns.
             panel = self.data[j, indices].T if self.gram else self.data[j][:, indices]
-            factor = 1.0 if self._col_factor is None else self._col_factor[j, indices, None]
+            factor = 1.0 if self._cols.factor is None else self._cols.factor[j, indices, None]
             products[j] = panel @ (factor * coefficients)
         return products
 
@@ -179,8 +237,8 @@ class KernelArithmetic(TransformedKernels):
         block = np.zeros((len(indices), len(indices)))
         for j in np.flatnonzero(weights).tolist():
             part = weights[j] * self.data[j][np.ix_(indices, indices)]
-            if self._row_factor is not None and self._col_factor is not None:
-                part *= self._row_factor[j, indices, None] * self._col_factor[j, indices]
+            if self._rows.factor is not None and self._cols.factor is not None:
+                part *= self._rows.factor[j, indices, None] * self._cols.factor[j, indices]
             block += part
         return block
 

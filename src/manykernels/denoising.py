@@ -1,0 +1,111 @@
+"""How much of the variance of a kernel to keep, chosen by cross-validation: ``Denoise("cv")``.
+
+Ridge regression of the Fisher targets on the leading r principal axes, scaled to unit variance, is
+judged by folds whose axes are found without them: one decomposition per fold serves all r and λ.
+
+Leaving samples out in closed form would be cheaper, but the axes would have seen the samples.
+Where the spectrum is flat, as of texts, single samples determine axes, and few axes would look
+better than they are.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from ._folds import folds_of_equal_classes
+from .discriminant import fisher_targets
+from .kernels import Center, KernelStack
+from .kernels.axes import n_leading, spectrum
+from .kernels.spectral import VARIANCE_RULES, VARIANCES
+from .kernels.transforms import centered_trace
+
+#: Regularisations λ of kernels of unit variance, the best of which counts unless one is given:
+#: two decades on each side of the λ at which penalty and loss have equal weight.
+REGS = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+class CrossValidatedErrors:
+    """Errors on held-out samples of single-kernel discriminants on leading axes.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Class labels.
+    weights : ndarray of shape (m,)
+        Sample weights.
+    reg : float or None
+        λ of the discriminants; by default for every variance the best of ``REGS``.
+    folds : int
+        Number of folds.
+    """
+
+    def __init__(self, y: Any, weights: np.ndarray, reg: Any, folds: Any) -> None:
+        if reg is not None and (not isinstance(reg, Real) or not 0.0 < float(reg) < np.inf):
+            raise ValueError(f"reg must be a positive number or None, got {reg!r}.")
+        if not isinstance(folds, Integral) or folds < 2:
+            raise ValueError(f"folds must be an integer of at least 2, got {folds!r}.")
+        if y is None:
+            raise ValueError('Denoise(variance="cv") needs class labels: fit(stack, y).')
+        check_classification_targets(y)
+        y = column_or_1d(y)
+        if len(y) != len(weights):
+            raise ValueError(f"There are {len(y)} labels, but {len(weights)} training samples.")
+        self.present = np.flatnonzero(weights > 0)
+        classes = np.unique(y[self.present])
+        if len(classes) < 2:
+            raise ValueError(f"At least 2 classes are needed, got {classes.tolist()}.")
+        self.labels = (y[:, None] == classes).argmax(axis=1)
+        masses = np.bincount(self.labels, weights=weights)
+        self.targets = fisher_targets(self.labels, masses)
+        self.weights = weights
+        self.regs = REGS if reg is None else (float(reg),)
+        self.n_folds = int(folds)
+
+    def __call__(self, K: np.ndarray) -> np.ndarray:
+        """Squared error at each of ``VARIANCES`` and its best λ, relative to that of the mean.
+
+        NaN where samples are too alike to be divided into folds.
+        """
+        labels, position = self.labels[self.present], K.diagonal()[self.present]
+        folds = folds_of_equal_classes(labels, position, self.n_folds)
+        if len(folds) < 2:
+            return np.full(len(VARIANCES), np.nan)
+        stack = KernelStack(K[None], ["kernel"], gram=True, checked=True)
+        errors = np.sum([self._fold_errors(stack, self.present[fold]) for fold in folds], axis=0)
+        judged = self.present[np.concatenate(folds)]
+        whole = self.weights[judged] @ np.sum(self.targets[judged] ** 2, axis=1)
+        return errors.min(axis=1) / whole
+
+    def _fold_errors(self, stack: KernelStack, fold: np.ndarray) -> np.ndarray:
+        """Weighted squared errors in one fold, (len(VARIANCES), len(regs))."""
+        kept = np.setdiff1d(self.present, fold)
+        total = self.weights[kept].sum()
+        weights = self.weights[kept] / total
+        center = Center()
+        train = center.fit_transform(stack[np.ix_(kept, kept)], sample_weight=weights)
+        block = center.transform(stack[np.ix_(fold, kept)]).kernel(0)
+        # A kernel that is constant outside of the fold has no axes: the mean is predicted.
+        _, rounding = centered_trace(train, weights)
+        values, vectors = spectrum(train.kernel(0), weights, rounding[0])
+        roots = np.sqrt(weights)[:, None]
+        mean = weights @ self.targets[kept]
+        coordinates = vectors.T @ (roots * (self.targets[kept] - mean))
+        scores = block @ (roots * vectors)
+        errors = np.empty((len(VARIANCES), len(self.regs)))
+        for i, share in enumerate(VARIANCES):
+            stop = n_leading(values, share) if values[0] > 0.0 else 0
+            held = values[:stop]
+            for k, reg in enumerate(self.regs):
+                inverse = 1.0 / (held + reg * held.sum() / total)
+                output = scores[:, :stop] @ (inverse[:, None] * coordinates[:stop])
+                residuals = self.targets[fold] - mean - output
+                errors[i, k] = self.weights[fold] @ np.sum(residuals**2, axis=1)
+        return errors
+
+
+VARIANCE_RULES["cv"] = CrossValidatedErrors

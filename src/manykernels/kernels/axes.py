@@ -1,0 +1,247 @@
+"""Principal axes of kernels with sample weights, and transforms that cut kernels along them.
+
+Sample weights w count as repetitions. With ``S = diag(√w)`` and the weighted mean subtracted,
+the covariance is ``ΦᵀS²Φ``, so that the axes are ``v_k = ΦᵀS u_k/√δ_k`` with the eigenvectors of
+``SKS = UΔUᵀ``. From ``z_k(x) = k(x, ·) S u_k/√δ_k`` follow
+
+    K_b = K S U_b Δ_b⁻¹ U_bᵀ S K,      K_t ↦ K_t (S U_b) (Δ_b⁻¹ U_bᵀ S K)
+
+and ``Δ_b⁻¹ U_bᵀ S K = U_bᵀ S⁻¹`` in the columns of samples with positive weight, which avoids a
+division by small eigenvalues. A range of axes that ends with the last one is computed as what
+the axes before it leave, ``K_t − K_t (S U_b)(U_bᵀ S⁻¹)``: no small eigenvalue enters there either.
+
+All eigenvalues are computed, even if few axes are kept: most of the cost is the reduction to
+tridiagonal form, and a tenth of the axes takes half the time of all of them, by LAPACK as by
+Lanczos.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import linalg
+
+from .._memory import require_memory
+from .._rounding import ACCUMULATED, EPS
+from ._transformed import Samples
+from .stack import KernelStack
+from .transforms import Center, StackTransform, centered_trace
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Leading principal axes of one kernel; ``(K_t @ left) @ right`` projects a block on them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_axes,)
+        Eigenvalues Δ_b, in descending order.
+    left : ndarray of shape (m, n_axes)
+        ``S U_b``.
+    right : ndarray of shape (n_axes, m)
+        ``Δ_b⁻¹ U_bᵀ S K``.
+    """
+
+    values: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+    def part(self, start: int, stop: int) -> Axes:
+        """Some of the axes."""
+        cut = slice(start, stop)
+        return Axes(self.values[cut], self.left[:, cut], self.right[cut])
+
+
+def spectrum(K: np.ndarray, weights: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of SKS in descending order, none negative, and eigenvectors in columns.
+
+    The smallest ones are set to zero while their sum is no more than `rounding`: scaled to unit
+    variance they would be noise.
+    """
+    roots = np.sqrt(weights)
+    values, vectors = linalg.eigh(K * roots * roots[:, None], driver="evd", check_finite=False)
+    values = np.maximum(values, 0.0)
+    values[np.cumsum(values) <= rounding] = 0.0
+    return values[::-1], vectors[:, ::-1]
+
+
+def leading_axes(
+    K: np.ndarray, weights: np.ndarray, values: np.ndarray, vectors: np.ndarray
+) -> Axes:
+    """The axes that belong to `values`, the first of the spectrum."""
+    leading = np.ascontiguousarray(vectors[:, : len(values)])
+    if np.all(weights == 1.0):
+        return Axes(values, leading, leading.T)
+    roots = np.sqrt(weights)[:, None]
+    left = roots * leading
+    without = weights == 0.0
+    right = (leading / np.where(without[:, None], 1.0, roots)).T
+    right[:, without] = (left.T @ K[:, without]) / values[:, None]
+    return Axes(values, left, right)
+
+
+def n_leading(values: np.ndarray, share: float) -> int:
+    """How many of the values, in descending order, hold a share of their sum.
+
+    All of them, if the rest of the sum is no more than rounding error.
+    """
+    held = np.cumsum(values)
+    number = 1 + int(np.searchsorted(held, (share - ACCUMULATED) * held[-1]))
+    return len(values) if held[number - 1] >= (1.0 - ACCUMULATED) * held[-1] else number
+
+
+class Cut(NamedTuple):
+    """A range of axes that becomes a kernel; without `stop`, all axes from `start` on."""
+
+    name: str
+    start: int
+    stop: int | None
+
+
+# From the position of a kernel, its centred matrix and its eigenvalues to the cuts.
+Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
+
+
+class SpectralTransform(StackTransform):
+    """Base of the transforms that cut kernels along their axes; a subclass says where.
+
+    A stack that is not centred is centred first, and so are blocks transformed later. If the
+    stack was centred, such blocks have to be centred too.
+    """
+
+    @abstractmethod
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+        """Check the parameters, and return the function that cuts one kernel."""
+
+    def most_kernels(self, n_kernels: int) -> int:
+        """How many kernels can come from `n_kernels`."""
+        return n_kernels
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        if not isinstance(stack, KernelStack):
+            raise ValueError(
+                f"{type(self).__name__} needs whole kernel matrices, but these are computed by "
+                "columns; use another solver."
+            )
+        cut = self._cutter(stack, weights, y)
+        require_memory(
+            (self.most_kernels(stack.n_kernels), len(stack), len(stack)),
+            f"The stack of kernels that {type(self).__name__} makes",
+        )
+        trace, rounding = centered_trace(stack, weights)
+        self.center_ = None if stack.centered else Center()
+        if self.center_ is not None:
+            stack = self.center_.fit_transform(stack, sample_weight=weights)
+        self.eigenvalues_ = np.zeros((stack.n_kernels, len(stack)))
+        self._axes: list[Axes] = []
+        self._cuts: list[Cut] = []
+        sources, diagonals = [], []
+        for j in range(stack.n_kernels):
+            K = stack.kernel(j)
+            if trace[j] <= rounding[j]:
+                K[:] = 0.0  # a constant kernel, up to rounding error
+            self.eigenvalues_[j], vectors = spectrum(K, weights, rounding[j])
+            cuts = cut(j, K, self.eigenvalues_[j])
+            n_axes = max(c.start if c.stop is None else c.stop for c in cuts)
+            axes = leading_axes(K, weights, self.eigenvalues_[j, :n_axes], vectors)
+            self._axes.append(axes)
+            self._cuts += cuts
+            sources += [j] * len(cuts)
+            shares = axes.right.T**2 * axes.values
+            diagonals += [_pieces(shares, K.diagonal(), c) for c in cuts]
+        self.sources_ = np.array(sources)
+        self._diagonals = np.array(diagonals)
+        self.n_components_ = self._count_components()
+        self.kernel_names_ = [c.name for c in self._cuts]
+
+    def _count_components(self) -> np.ndarray:
+        counts = []
+        for j, c in zip(self.sources_, self._cuts, strict=True):
+            values = self.eigenvalues_[j]
+            # As numpy.linalg.matrix_rank counts.
+            rank = np.count_nonzero(values > len(values) * EPS * values[0])
+            counts.append((rank if c.stop is None else c.stop) - c.start)
+        return np.array(counts)
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        if stack.n_kernels != len(self._axes):
+            raise ValueError(
+                f"The stack has {stack.n_kernels} kernels, but {type(self).__name__} was fitted "
+                f"on {len(self._axes)}."
+            )
+        if self.center_ is not None:
+            stack = self.center_.transform(stack)
+        elif not stack.centered:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on centred kernels, and this stack is not: "
+                "transform it with the Center of the training stack first."
+            )
+        shape = (len(self._cuts), *stack.shape[:2])
+        require_memory(shape, f"The stack of kernels that {type(self).__name__} makes")
+        data = np.empty(shape)
+        row_diag = None if stack.row_diag is None else np.empty(shape[:2])
+        for j, axes in enumerate(self._axes):
+            K = stack.kernel(j)
+            scores = K @ axes.left
+            for i in np.flatnonzero(self.sources_ == j):
+                c = self._cuts[i]
+                if c.stop is None:
+                    np.subtract(K, scores @ axes.right, out=data[i])
+                else:
+                    np.matmul(scores[:, c.start : c.stop], axes.right[c.start : c.stop], data[i])
+                if row_diag is not None and stack.row_diag is not None:
+                    row_diag[i] = _pieces(scores**2 / axes.values, stack.row_diag[j], c)
+        if stack.gram:
+            row_diag = np.einsum("jii->ji", data).copy()
+        col_diag = row_diag if stack.gram else self._diagonals
+        return stack._with_data(
+            data,
+            names=self.kernel_names_,
+            guarantees=stack.guarantees.of_centered(),
+            _scale=np.ones(len(data)),
+            _rows=Samples(row_diag, names=stack.row_samples),
+            _cols=Samples(col_diag, names=stack.col_samples),
+        )
+
+    def sources(self, kernels: np.ndarray) -> np.ndarray:
+        return np.array(list(dict.fromkeys(self.sources_[kernels].tolist())), dtype=int)
+
+    def select(self, kernels: np.ndarray) -> Self:
+        # With no axes but those that the chosen kernels need.
+        chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
+        needed = self.sources(chosen)
+        new = copy(self)
+        cuts = [self._cuts[i] for i in chosen]
+        new.sources_ = np.array([needed.tolist().index(j) for j in self.sources_[chosen]])
+        new._axes = []
+        for position, j in enumerate(needed):
+            mine = [i for i in range(len(cuts)) if new.sources_[i] == position]
+            whole = any(cuts[i].stop is None for i in mine)
+            first = 0 if whole else min(cuts[i].start for i in mine)
+            last = len(self._axes[j].values) if whole else max(cuts[i].stop or 0 for i in mine)
+            new._axes.append(self._axes[j].part(first, last))
+            for i in mine:
+                name, start, stop = cuts[i]
+                cuts[i] = Cut(name, start - first, None if stop is None else stop - first)
+        new._cuts = cuts
+        new._diagonals = self._diagonals[chosen]
+        new.n_components_ = self.n_components_[chosen]
+        new.kernel_names_ = [c.name for c in cuts]
+        new.eigenvalues_ = self.eigenvalues_[needed]
+        for name in self._per_kernel:
+            setattr(new, name, getattr(self, name)[needed])
+        if self.center_ is not None:
+            new.center_ = self.center_.select(needed)
+        return new
+
+
+def _pieces(shares: np.ndarray, whole: np.ndarray, cut: Cut) -> np.ndarray:
+    """Self-similarities in a cut, from those along each axis and those of the whole kernel."""
+    if cut.stop is None:
+        return whole - shares.sum(axis=1)
+    return shares[:, cut.start : cut.stop].sum(axis=1)
