@@ -31,6 +31,8 @@ class Entry:
         What it learns: three or two classes, numbers, nothing, or an indicator matrix.
     options : dict
         Parameters of the variant, and those that keep tests fast.
+    variant : str
+        What tells it from the first entry of its kind, which has none.
     """
 
     kind: type
@@ -81,26 +83,12 @@ class Entry:
     def parameters(self):
         return set(inspect.signature(self.kind).parameters)
 
-    @property
-    def localized(self):
-        return "gating" in self.parameters
-
-    @property
-    def discriminant(self):
-        return "FDA" in self.name
-
-    @property
-    def has_support(self):
-        """Whether it keeps support vectors."""
-        return self.localized or not self.discriminant
-
-    @property
-    def has_p(self):
-        return "p" in self.parameters
-
-    @property
-    def has_solver(self):
-        return "solver" in self.parameters
+    localized = property(lambda self: "gating" in self.parameters)
+    discriminant = property(lambda self: "FDA" in self.name)
+    has_p = property(lambda self: "p" in self.parameters)
+    has_solver = property(lambda self: "solver" in self.parameters)
+    # Whether it keeps support vectors.
+    has_support = property(lambda self: self.localized or not self.discriminant)
 
 
 GRID = {"ps": [1, 2], "regs": [0.1, 1.0]}
