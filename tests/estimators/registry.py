@@ -91,7 +91,7 @@ class Entry:
     has_support = property(lambda self: self.localized or not self.discriminant)
 
 
-GRID = {"ps": [1, 2], "regs": [0.1, 1.0]}
+GRID = {"ps": [1, 2], "regs": [1.0]}
 # Gates have random starts; few steps are enough for what all estimators have in common.
 GATED = {"random_state": 0, "tol": 1e-2}
 
@@ -120,12 +120,20 @@ ENTRIES = [
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
 
-def those(condition=lambda entry: True, among=ENTRIES):
-    """Parametrize a test over the entries for which something holds."""
-    return pytest.mark.parametrize("entry", [e for e in among if condition(e)], ids=str)
+def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
+    """Parametrize a test over the entries for which something holds.
+
+    Models of several labels take long: they wait for `make test-slow` if not `all_now`.
+    """
+    marks = {"labels": [] if all_now else [pytest.mark.slow]}
+    found = [entry for entry in among if condition(entry)]
+    return pytest.mark.parametrize(
+        "entry", [pytest.param(e, marks=marks.get(e.target, []), id=str(e)) for e in found]
+    )
 
 
 every_variant = those()
+every_variant_now = those(all_now=True)
 every_estimator = those(among=ONE_OF_EACH)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
