@@ -1,20 +1,16 @@
-"""KimFDA: scikit-learn's checks, known answers, and the laws that the criterion obeys."""
+"""KimFDA: known answers, and the laws that its criterion obeys."""
 
 from __future__ import annotations
-
-import pickle
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
 from manykernels import MKFDA, KernelStack, KernelUnion, rbf_grid
 from manykernels.baselines import KimFDA
 from manykernels.kernels import RBF, Linear
-from tests.problems import scikit_learn_checks
 
 CV = StratifiedKFold(3)
 KERNELS = [("narrow", RBF(10.0)), ("middle", RBF(1.0)), ("wide", RBF(0.1)), ("flat", Linear())]
@@ -33,28 +29,19 @@ UNION = KernelUnion(KERNELS).fit(X)
 STACK, TEST_STACK = UNION(X), UNION(X_TEST, X)
 
 
-# Its λ = 1e-8 is next to the rounding of kernels of few features.
-@pytest.mark.filterwarnings("ignore:KimFDA is limited by rounding")
-@pytest.mark.parametrize("estimator", [KimFDA(), KimFDA("precomputed")], ids=["table", "stack"])
-def test_scikit_learn_checks(estimator):
-    broken, n_passed = scikit_learn_checks(estimator)
-    assert not broken, "\n".join(broken)
-    assert n_passed > 40
-
-
 def test_it_learns_what_a_linear_discriminant_cannot():
     model = KimFDA(KERNELS).fit(X, y)
     assert model.score(X_TEST, Y_TEST) > 0.78
     assert KimFDA("linear").fit(X, y).score(X_TEST, Y_TEST) < 0.75
     assert model.certificate_.converged
     assert model.certificate_.primal < 0
-    assert model.n_factorizations_ <= 8
+    assert model.n_inner_solves_ <= 8
     assert_allclose(model.weights_.sum(), 1.0)
     assert model.reg_ == 1e-8
 
 
 @pytest.mark.parametrize("data", [STACK, np.asarray(STACK)], ids=["stack", "array"])
-def test_table_and_stack_predict_alike(data):
+def test_table_and_stack_predict_alike_with_hardly_any_regularisation(data):
     new = TEST_STACK if data is STACK else np.asarray(TEST_STACK)
     expected = KimFDA(KERNELS).fit(X, y)
     model = KimFDA("precomputed").fit(data, y)
@@ -74,26 +61,6 @@ def test_grid_search_and_cross_validation():
     assert_allclose(
         cross_val_predict(KimFDA("precomputed"), stack, y, **params), on_table, rtol=1e-4
     )
-
-
-@pytest.mark.parametrize("names", [["cat", "dog"], [False, True], [7, 3]], ids=str)
-def test_labels_of_any_kind(names):
-    expected = KimFDA(KERNELS).fit(X, y == "ring")
-    labels = np.where(y == "ring", max(names), min(names))
-    model = KimFDA(KERNELS).fit(X, labels)
-    assert_array_equal(model.classes_, sorted(names))
-    assert_array_equal(model.decision_function(X_TEST), expected.decision_function(X_TEST))
-    decision = model.decision_function(X_TEST)
-    assert_array_equal(model.predict(X_TEST), np.where(decision > 0, max(names), min(names)))
-    assert_allclose(model.predict_proba(X_TEST)[:, 1], expit(decision))
-
-
-def test_copies_and_clones():
-    model = KimFDA(KERNELS, p=1.5, reg=1e-3, normalize="trace").fit(X, y)
-    twin = pickle.loads(pickle.dumps(model))
-    assert_array_equal(twin.decision_function(X_TEST), model.decision_function(X_TEST))
-    assert clone(model).get_params()["normalize"] == "trace"
-    assert model.set_output(transform="pandas").transform(X_TEST).columns.tolist() == ["kimfda0"]
 
 
 # -- known answers ---------------------------------------------------------------------------
@@ -225,14 +192,7 @@ def test_the_weight_of_a_class_moves_the_threshold_only():
 def test_the_plain_sum():
     model = KimFDA(KERNELS, p=np.inf).fit(X, y)
     assert_array_equal(model.weights_, 1.0)
-    assert model.n_factorizations_ == 1
-
-
-def test_verbose_prints_a_line_per_iteration(capsys):
-    model = KimFDA(KERNELS, verbose=True).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == model.n_iter_ > 1
-    assert all(line.startswith("[KimFDA]") for line in lines)
+    assert model.n_inner_solves_ == 1
 
 
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
@@ -254,35 +214,6 @@ def test_three_classes_are_for_mkfda():
         KimFDA().fit(X, labels, sample_weight=np.ones(60))
     two = KimFDA().fit(X, labels, sample_weight=labels != 2)
     assert_array_equal(two.classes_, [0, 1])
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"reg": 0.0}, "reg"),
-        ({"reg": "joint"}, "reg"),
-        ({"p": 0.5}, "'p' parameter"),
-        ({"normalize": "unit"}, "normalize"),
-        ({"solver": "simplex"}, "solver must be one of"),
-        ({"priors": [0.2, 0.2, 0.6]}, "priors must be 2 probabilities"),
-    ],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        KimFDA(**params).fit(X, y)
-
-
-def test_bad_data():
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        KimFDA().fit(X, np.zeros(60))
-    with pytest.raises(ValueError, match="y to be passed"):
-        KimFDA().fit(X, None)
-    with pytest.raises(ValueError, match="contains NaN"):
-        KimFDA().fit(np.where(X > 1, np.nan, X), y)
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        KimFDA("precomputed").fit(-(X @ X.T), y)
-    with pytest.raises(ValueError, match="X has 7 features, but KimFDA is expecting 60"):
-        KimFDA("precomputed").fit(STACK, y).predict(np.ones((4, 7, 4)))
 
 
 def test_a_regularisation_lost_in_rounding_is_refused():

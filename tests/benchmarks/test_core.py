@@ -46,7 +46,7 @@ def test_tables_and_verdicts(problem, monkeypatch):
 
 
 def test_a_missed_bound_is_reported_as_missed(problem):
-    cells = {(1.0, 1.0): core.Cell(rel_gap=1e-5, n_factorizations=9, ratio=11.0)}
+    cells = {(1.0, 1.0): core.Cell(rel_gap=1e-5, n_inner_solves=9, ratio=11.0)}
     line = core.summary(core.Result(problem, cells, peak_matrices=20.0, single_seconds=1.0))
     assert line.count("MISSED") == 5
     assert "held" not in line

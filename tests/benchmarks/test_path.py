@@ -19,7 +19,7 @@ def test_costs_and_choices_of_a_small_problem():
     assert closed.worst_gap <= TOL
     for cost in costs:
         assert cost.n_points == 6
-        assert cost.n_factorizations >= 6
+        assert cost.n_inner_solves >= 6
         assert cost.fits > 0
     choices = compare_choices(problem, ps, regs)
     assert [choice.p in ps for choice in choices] == [True, True, True]

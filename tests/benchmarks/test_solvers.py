@@ -6,22 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks import _command, solvers
-from benchmarks._problems import Problem
-from manykernels import KernelStack
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
-from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import SquareLoss
 from manykernels.solvers import SIP, SOLVERS, Analytic, Newton
-
-
-@pytest.fixture
-def problem():
-    rng = np.random.default_rng(0)
-    labels = np.arange(40) % 2
-    X = rng.standard_normal((40, 3)) + np.outer(labels, [1.0, 1.2, 0.8])
-    stack = KernelStack.from_arrays([np.outer(column, column) for column in X.T])
-    return Problem("small", "a small problem", stack, labels)
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ import pytest
 from sklearn.svm import SVC
 
 from benchmarks import _command, _svm_outer, _svm_sets, _svm_single, svm
-from benchmarks._problems import Problem
-from manykernels import KernelStack
 from manykernels.solvers import SILP, SOLVERS, Analytic, Newton
 
 
@@ -24,15 +22,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(_svm_single, "_LEAST_SECONDS", 0.0)
     monkeypatch.setattr(_svm_outer, "LEAST_BUDGET", 0.2)
     monkeypatch.setattr(_svm_outer, "PATIENCE", 1.0)
-
-
-@pytest.fixture
-def problem():
-    rng = np.random.default_rng(0)
-    labels = np.arange(40) % 2
-    X = rng.standard_normal((40, 3)) + np.outer(labels, [1.0, 1.2, 0.8])
-    stack = KernelStack.from_arrays([np.outer(column, column) for column in X.T])
-    return Problem("small", "a small problem", stack, labels)
 
 
 def row(solver="newton", *, C=1.0, p=1.0, n_solves=5, seconds=1.0, gap=1e-5):

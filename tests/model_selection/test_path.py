@@ -31,7 +31,7 @@ def test_defaults_are_the_grid_of_the_papers():
     path = lp_path(stack, np.arange(24) % 3)
     assert path.weights.shape == (12, 10, 3)
     assert path.rel_gaps.max() <= 1e-5
-    assert path.n_factorizations.sum() <= 300
+    assert path.n_inner_solves.sum() <= 300
 
 
 def test_sample_weights_are_repeated_samples():

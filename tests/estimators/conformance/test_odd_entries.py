@@ -1,66 +1,21 @@
-"""What is no number, or no target, is refused before NumPy makes one of it, and named."""
+"""What is no number is refused before NumPy makes one of it, and named."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
 from sklearn.compose import make_column_selector
 
-from manykernels import (
-    MKFDA,
-    MKFDACV,
-    MKSVC,
-    MKSVR,
-    LocalizedFDA,
-    LocalizedOneClassSVM,
-    LocalizedSVC,
-    LocalizedSVR,
-    MKOneClassSVM,
-)
-from manykernels.baselines import KimFDA
+from manykernels import MKSVC
 from manykernels.gating import GatingFeatures
 from manykernels.kernels import RBF, Linear
+from tests.estimators.registry import every_estimator, refused
 
 M = 20
 rng = np.random.default_rng(0)
 X = rng.normal(size=(M, 3))
 Y = (X[:, 0] > 0).astype(int)
-T = X[:, 0] ** 2
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
-SEEDED = {"random_state": 0}
-CLASSIFIERS = [
-    MKFDA(),
-    MKFDACV(ps=[2], regs=[1.0]),
-    KimFDA(reg=0.1),
-    MKSVC(),
-    LocalizedFDA(**SEEDED),
-    LocalizedSVC(**SEEDED),
-]
-REGRESSORS = [MKSVR(), LocalizedSVR(**SEEDED)]
-ESTIMATORS = [*CLASSIFIERS, *REGRESSORS, MKOneClassSVM(), LocalizedOneClassSVM(**SEEDED)]
-
-
-def name_of(estimator):
-    return type(estimator).__name__
-
-
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
-every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name_of)
-every_regressor = pytest.mark.parametrize("estimator", REGRESSORS, ids=name_of)
-every_target = pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
-
-
-def target_of(estimator):
-    return T if name_of(estimator).endswith("SVR") else Y
-
-
-def fit(estimator, X, y=None):
-    return clone(estimator).fit(X, target_of(estimator) if y is None else y)
-
-
-def refused(message, error=ValueError):
-    return pytest.raises(error, match=message)
 
 
 # -- tables ----------------------------------------------------------------------------------
@@ -81,11 +36,11 @@ ODD_TABLES = {
 
 @every_estimator
 @pytest.mark.parametrize("kind", ODD_TABLES)
-def test_tables_of_what_is_no_number(estimator, kind):
+def test_tables_of_what_is_no_number(entry, kind):
     table, message = ODD_TABLES[kind]
     with refused(message):
-        fit(estimator, table)
-    model = fit(estimator, X)
+        entry.make().fit(table, Y)
+    model = entry.make().fit(X, Y)
     with refused(message):
         model.predict(table)
 
@@ -116,17 +71,17 @@ WAY_OUT = r".* Choose the columns to compare, as in \w+\(\)\.on\(\['a', 'b'\]\),
 
 @every_estimator
 @pytest.mark.parametrize("kind", ODD_COLUMNS)
-def test_a_frame_with_a_column_that_holds_no_numbers(estimator, kind):
+def test_a_frame_with_a_column_that_holds_no_numbers(entry, kind):
     column, message = ODD_COLUMNS[kind]
     frame = FRAME.assign(odd=column)
-    localized = hasattr(estimator, "gating_features")
+    localized = entry.localized
     where = "gating_features: .*" if localized else "kernel 'linear': Linear: .*"
     way_out = r".* Choose other columns, as in gating_features=" if localized else WAY_OUT
     with refused(where + message + way_out):
-        fit(estimator, frame)
+        entry.make().fit(frame, Y)
     numeric = [("wide", RBF().on(make_column_selector(dtype_include=np.float64)))]
     params = {"gating_features": ["a", "b", "c"]} if localized else {}
-    model = clone(estimator).set_params(kernels=numeric, **params).fit(frame, target_of(estimator))
+    model = entry.make(numeric, **params).fit(frame, Y)
     assert len(model.predict(frame)) == M
 
 
@@ -165,53 +120,3 @@ def test_numeric_categories_and_flags_are_numbers():
 def test_features_of_a_gate():
     with refused("gating_features: Complex data not supported: X holds complex"):
         GatingFeatures().fit(X + 1j)
-
-
-# -- targets ---------------------------------------------------------------------------------
-
-MISSING = [None, np.nan, float("nan"), pd.NA, pd.NaT]
-
-
-@every_target
-@pytest.mark.parametrize("value", MISSING, ids=repr)
-@pytest.mark.parametrize("container", [np.asarray, list, pd.Series])
-def test_a_target_that_is_missing(estimator, value, container):
-    y = target_of(estimator).astype(object)
-    y[3] = value
-    with refused("Input y contains NaN"):
-        fit(estimator, X, container(y))
-
-
-@every_classifier
-def test_a_name_that_is_missing(estimator):
-    y = np.array(WORDS, dtype=object)
-    y[5] = None
-    with refused("y is None at row 5. Leave this sample out, or give it a target"):
-        fit(estimator, X, y)
-
-
-@every_target
-def test_targets_that_are_masked_or_complex(estimator):
-    y = target_of(estimator)
-    with refused("y has a masked entry at 2"):
-        fit(estimator, X, np.ma.masked_array(y, np.arange(M) == 2))
-    with refused(r"^Complex data not supported: y holds complex numbers \(complex128\), not .*$"):
-        fit(estimator, X, y + 1j)
-
-
-@every_regressor
-def test_dates_and_words_are_no_targets_of_a_regression(estimator):
-    with refused("y holds dates"):
-        fit(estimator, X, DAYS[:, 0])
-    with refused("y holds differences of times"):
-        fit(estimator, X, DAYS[:, 0] - DAYS[0, 0])
-    with refused("y does not hold numbers only: .*'u'.*, at 0"):
-        fit(estimator, X, WORDS)
-
-
-@every_classifier
-def test_dates_may_be_classes(estimator):
-    days = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")
-    model = fit(estimator, X, days[Y])
-    np.testing.assert_array_equal(model.classes_, days)
-    assert set(model.predict(X)) <= set(days)

@@ -14,21 +14,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import manykernels
-from manykernels import (
-    MKFDA,
-    MKFDACV,
-    MKSVC,
-    MKSVR,
-    KernelUnion,
-    LocalizedFDA,
-    LocalizedOneClassSVM,
-    LocalizedSVC,
-    LocalizedSVR,
-    MKOneClassSVM,
-)
-from manykernels.baselines import KimFDA
+from manykernels import KernelUnion
 from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
+from tests.estimators.registry import answers, changed, every_estimator, every_variant, those
 
 M = 24
 rng = np.random.default_rng(0)
@@ -50,48 +39,7 @@ def product(X, Y):
 
 KERNELS = [("function", product), ("wide", RBF(0.5)), ("line", Linear())]
 
-TWO, LABELS = (lambda X: (X[:, 0] > X[:, 1]).astype(int)), (lambda X: (X[:, :2] > 0).astype(int))
-
-
-def three(X):
-    return np.digitize(X[:, 0], [-0.4, 0.4])
-
-
-def number(X):
-    return X[:, 0] ** 2
-
-
-def nothing(X):
-    return None
-
-
-GRID = {"ps": [1, 2], "regs": [0.1, 1.0]}
-SEEDED = {"random_state": 0}
-MODELS = {
-    "MKFDA": (MKFDA(KERNELS, p=1.5), three),
-    "MKFDACV": (MKFDACV(KERNELS, **GRID), three),
-    "MKFDACV with folds": (MKFDACV(KERNELS, cv=2, **GRID), TWO),
-    "MKFDACV with labels": (MKFDACV(KERNELS, **GRID), LABELS),
-    "KimFDA": (KimFDA(KERNELS, p=1.5, reg=0.1), TWO),
-    "MKSVC": (MKSVC(KERNELS, p=1.5), TWO),
-    "MKSVC, separate": (MKSVC(KERNELS, p=1.5, multi_class="separate"), three),
-    "MKSVR": (MKSVR(KERNELS, p=1.5), number),
-    "MKOneClassSVM": (MKOneClassSVM(KERNELS, p=1.5), nothing),
-    "LocalizedFDA": (LocalizedFDA(KERNELS, **SEEDED), three),
-    "LocalizedSVC": (LocalizedSVC(KERNELS, **SEEDED), three),
-    "LocalizedSVR": (LocalizedSVR(KERNELS, **SEEDED), number),
-    "LocalizedOneClassSVM": (LocalizedOneClassSVM(KERNELS, **SEEDED), nothing),
-}
-LEARNS_WEIGHTS = [name for name in MODELS if not name.startswith("Localized")]
-HAS_SOLVER = [name for name in LEARNS_WEIGHTS if not name.startswith("MKFDACV")]
-HAS_CALLBACKS = [name for name in LEARNS_WEIGHTS if name != "MKFDACV with labels"]
-every_model = pytest.mark.parametrize("name", MODELS)
 also_first = pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
-
-
-def answers(model):
-    methods = ("predict", "decision_function", "predict_proba", "transform", "gate")
-    return [getattr(model, method)(NEW) for method in methods if hasattr(model, method)]
 
 
 def state(model):
@@ -102,7 +50,7 @@ def state(model):
 def left_as_it_was(model, error, match=None):
     """Inside, a fit fails with `error`; afterwards the model is what it was."""
     before = state(model)
-    known = answers(model) if fitted(model) else None
+    known = answers(model, NEW) if fitted(model) else None
     with pytest.raises(error, match=match):
         yield
     assert state(model) == before
@@ -111,7 +59,7 @@ def left_as_it_was(model, error, match=None):
         with pytest.raises(NotFittedError):
             model.predict(NEW)
     else:
-        for new, old in zip(answers(model), known, strict=True):
+        for new, old in zip(answers(model, NEW), known, strict=True):
             assert_array_equal(new, old)
 
 
@@ -123,20 +71,19 @@ def fitted(model):
     return True
 
 
-def model_of(name, fitted, **params):
-    model, target = MODELS[name]
-    model = clone(model)
+def model_of(entry, fitted, **params):
+    # Several iterations, so that there is something to interrupt.
+    model = entry.make(KERNELS, **({"p": 1.5} if entry.has_p else {}))
     if fitted:
-        model.fit(X, target(X))
+        model.fit(X, entry.y_of(X))
     # Parameters of the fit that fails, and none of the model that stays.
-    return model.set_params(**params), target
+    return model.set_params(**params)
 
 
-@every_model
+@every_variant
 @also_first
-def test_bad_targets_or_weights(name, fitted):
-    model, target = model_of(name, fitted)
-    y = target(OTHER)
+def test_bad_targets_or_weights(entry, fitted):
+    model, y = model_of(entry, fitted), entry.y_of(OTHER)
     with left_as_it_was(model, ValueError, "inconsistent|sample_weight"):
         if y is None:
             model.fit(OTHER, sample_weight=-np.ones(len(OTHER)))
@@ -147,26 +94,24 @@ def test_bad_targets_or_weights(name, fitted):
             model.fit(OTHER, np.full(len(OTHER), np.nan))
 
 
-@every_model
+@every_variant
 @also_first
-def test_bad_tables(name, fitted):
-    model, target = model_of(name, fitted)
-    broken = OTHER.copy()
-    broken[3, 1] = np.nan
+def test_bad_tables(entry, fitted):
+    model = model_of(entry, fitted)
     with left_as_it_was(model, ValueError, "contains NaN"):
-        model.fit(broken, target(OTHER))
+        model.fit(changed(OTHER, (3, 1), np.nan), entry.y_of(OTHER))
 
 
-@every_model
+@every_variant
 @also_first
 @pytest.mark.parametrize("k", [1, 2])
-def test_a_kernel_that_is_interrupted(name, fitted, k, monkeypatch):
+def test_a_kernel_that_is_interrupted(entry, fitted, k, monkeypatch):
     """Localized models, too: they keep the best gate so far only once there is one."""
-    model, target = model_of(name, fitted, kernels=[*KERNELS, ("again", product)])
+    model = model_of(entry, fitted, kernels=[*KERNELS, ("again", product)])
     with left_as_it_was(model, KeyboardInterrupt):
         monkeypatch.setattr(Evaluations, "count", 0)
         monkeypatch.setattr(Evaluations, "stop", k)
-        model.fit(OTHER, target(OTHER))
+        model.fit(OTHER, entry.y_of(OTHER))
 
 
 class FailsHalfWay:
@@ -180,53 +125,63 @@ class FailsHalfWay:
         return Newton().solve(loss, domain, **{**options, "observer": observer, "tol": 1e-14})
 
 
-@pytest.mark.parametrize("name", HAS_SOLVER)
+@those(lambda entry: entry.has_solver)
 @also_first
-def test_a_solver_that_fails_half_way(name, fitted):
-    model, target = model_of(name, fitted, solver=FailsHalfWay())
+def test_a_solver_that_fails_half_way(entry, fitted):
+    model = model_of(entry, fitted, solver=FailsHalfWay())
     with left_as_it_was(model, FloatingPointError, "half-way"):
-        model.fit(OTHER, target(OTHER))
-
-
-class RaisingCallback:
-    """Raises Ctrl-C where it is asked to, and only in the second fit."""
-
-    def __init__(self, where):
-        self.where, self.armed = where, False
-
-    def _reach(self, place):
-        if self.armed and place == self.where:
-            raise KeyboardInterrupt
-
-    def setup(self, estimator, context):
-        self._reach("setup")
-
-    def teardown(self, estimator, context):
-        self._reach("teardown")
-
-    def on_fit_task_begin(self, estimator, context, **given):
-        self._reach(f"begin {context.task_name}")
-
-    def on_fit_task_end(self, estimator, context, **given):
-        self._reach(f"end {context.task_name}")
-
-
-@pytest.mark.parametrize("name", HAS_CALLBACKS)
-@also_first
-@pytest.mark.parametrize(
-    "where", ["setup", "begin fit", "begin iteration 0", "end iteration 0", "end fit", "teardown"]
-)
-def test_a_callback_that_raises(name, fitted, where):
-    callback = RaisingCallback(where)
-    model, target = model_of(name, fitted)
-    model.set_callbacks(callback)
-    callback.armed = True
-    with left_as_it_was(model, KeyboardInterrupt):
-        model.fit(OTHER, target(OTHER))
+        model.fit(OTHER, entry.y_of(OTHER))
 
 
 class Interruption(BaseException):
     """Unlike KeyboardInterrupt, localized machines do not take it for a wish to stop here."""
+
+
+class Told:
+    """How often the callback below was told something, when it raises an error, and which.
+
+    Not in the callback, which is part of the state of an estimator.
+    """
+
+    count, stop, error = 0, None, None
+
+
+class RaisingCallback:
+    def _told(self):
+        Told.count += 1
+        if Told.count == Told.stop:
+            raise Told.error
+
+    def setup(self, estimator, context):
+        self._told()
+
+    def teardown(self, estimator, context):
+        self._told()
+
+    def on_fit_task_begin(self, estimator, context, **given):
+        self._told()
+
+    def on_fit_task_end(self, estimator, context, **given):
+        self._told()
+
+
+@those(lambda entry: hasattr(entry.kind, "set_callbacks") and entry.target != "labels")
+@also_first
+def test_a_callback_that_raises(entry, fitted, monkeypatch):
+    monkeypatch.setattr(Told, "count", 0)
+    model_of(entry, False).set_callbacks(RaisingCallback()).fit(OTHER, entry.y_of(OTHER))
+    n_told = Told.count
+    assert n_told >= 6
+    model = model_of(entry, fitted).set_callbacks(RaisingCallback())
+    error = Interruption if entry.localized else KeyboardInterrupt
+    monkeypatch.setattr(Told, "error", error)
+    # At setup; at the begin of the fit and of its first part, and the end of that; at the end
+    # of the fit and at teardown.
+    for stop in (1, 2, 3, 4, n_told - 1, n_told):
+        monkeypatch.setattr(Told, "count", 0)
+        monkeypatch.setattr(Told, "stop", stop)
+        with left_as_it_was(model, error):
+            model.fit(OTHER, entry.y_of(OTHER))
 
 
 class CallsOfThePackage:
@@ -258,42 +213,41 @@ class CallsOfThePackage:
         sys.setprofile(self._outer)
 
 
-@every_model
+@every_variant
 @pytest.mark.parametrize(
     "fitted", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["refit", "first fit"]
 )
-def test_an_interruption_anywhere(name, fitted):
-    model, target = model_of(name, fitted)
+def test_an_interruption_anywhere(entry, fitted):
+    model, y = model_of(entry, fitted), entry.y_of(OTHER)
     # What is computed once and kept, such as the form of a domain, is there from now on.
-    clone(model).fit(OTHER, target(OTHER))
+    clone(model).fit(OTHER, y)
     another = clone(model)
     with CallsOfThePackage() as calls:
-        another.fit(OTHER, target(OTHER))
+        another.fit(OTHER, y)
     # From the first call, which is the decorator's; the last ones set attributes.
     spread = np.linspace(2, calls.count, 5).astype(int)
     last = np.arange(max(2, calls.count - 3), calls.count)
     for stop in np.union1d(spread, last):
         with left_as_it_was(model, Interruption), CallsOfThePackage(stop):
-            model.fit(OTHER, target(OTHER))
+            model.fit(OTHER, y)
 
 
 @pytest.mark.slow
-@every_model
-def test_a_fit_after_one_that_failed(name):
-    model, target = model_of(name, fitted=True)
-    expected = clone(model).fit(X, target(X))
+@every_variant
+def test_a_fit_after_one_that_failed(entry):
+    model = model_of(entry, fitted=True)
+    expected = clone(model).fit(X, entry.y_of(X))
     with CallsOfThePackage(300), pytest.raises(Interruption):
-        model.fit(OTHER, target(OTHER))
-    model.fit(X, target(X))
-    for new, old in zip(answers(model), answers(expected), strict=True):
+        model.fit(OTHER, entry.y_of(OTHER))
+    model.fit(X, entry.y_of(X))
+    for new, old in zip(answers(model, NEW), answers(expected, NEW), strict=True):
         assert_array_equal(new, old)
 
 
-@pytest.mark.parametrize("name", ["MKFDA", "MKSVC", "LocalizedSVC"])
-def test_kernels_given_by_the_user_stay_unfitted(name):
-    model, target = model_of(name, fitted=False)
+@every_estimator
+def test_kernels_given_by_the_user_stay_unfitted(entry):
     union = KernelUnion([("line", Linear()), ("wide", RBF())])
-    model.set_params(kernels=union)
+    model = model_of(entry, fitted=False, kernels=union)
     with CallsOfThePackage(300), pytest.raises(Interruption):
-        model.fit(OTHER, target(OTHER))
+        model.fit(OTHER, entry.y_of(OTHER))
     assert not hasattr(union, "kernels_")

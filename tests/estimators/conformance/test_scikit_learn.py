@@ -1,0 +1,372 @@
+"""Every estimator inside scikit-learn: its checks, searches, pipelines, copies."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    MKSVR,
+    Bands,
+    Denoise,
+    KernelUnion,
+    LocalizedFDA,
+    LocalizedSVC,
+    LocalizedSVR,
+)
+from manykernels.gating import Gaussian
+from manykernels.kernels import RBF, Linear
+from tests.estimators.registry import (
+    ARRAY,
+    GATED,
+    N_TEST,
+    PAIRS,
+    ROW_NUMBERS,
+    SHARED_TARGETS,
+    STACK,
+    STACKED,
+    TABLE,
+    TEST_STACK,
+    X_TEST,
+    Y_TEST,
+    X,
+    Y,
+    answers,
+    every_classifier,
+    every_estimator,
+    every_variant,
+    those,
+)
+from tests.problems import scikit_learn_checks, slow
+
+CV = KFold(3)
+VALUES = SHARED_TARGETS["values"]
+
+# -- scikit-learn's own checks ---------------------------------------------------------------
+
+FEW = [("line", Linear()), ("wide", RBF())]
+
+
+def candidate(entry, kernels=None):
+    """The estimator as it is by default, with less to do where a fit takes long."""
+    options = {"ps": [2], "regs": [1.0]} if entry.kind is MKFDACV else {}
+    if entry.localized and kernels == "precomputed":
+        options |= ARRAY.params(entry)
+    if kernels is None and (entry.localized or entry.kind is MKFDACV):
+        kernels = FEW
+    return entry.kind(kernels, **options)
+
+
+# With its λ of 1e-8 KimFDA meets the rounding of kernels of few features.
+@pytest.mark.filterwarnings("ignore:KimFDA is limited by rounding")
+@every_estimator
+def test_scikit_learn_checks(entry):
+    broken, n_passed = scikit_learn_checks(candidate(entry))
+    assert not broken, "\n".join(broken)
+    assert n_passed > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MKFDA(denoise=Denoise()),
+        MKFDA(denoise=Denoise("cv")),
+        MKFDA(denoise=Bands()),
+        MKSVC(multi_class="separate"),
+        MKSVC(loss="squared_hinge", C="joint"),
+        LocalizedSVC(),
+        LocalizedSVC(FEW, multi_class="single"),
+        LocalizedSVC(FEW, multi_class="separate", gating="sigmoid", tol=1e-2),
+    ],
+    ids=str,
+)
+def test_scikit_learn_checks_of_variants(estimator):
+    broken, n_passed = scikit_learn_checks(estimator)
+    assert not broken, "\n".join(broken)
+    assert n_passed > 40
+
+
+# Of centred data the origin lies among the samples, and the objective is zero but for rounding.
+@pytest.mark.filterwarnings("ignore:(MKOneClassSVM|KimFDA) is limited by rounding")
+@every_estimator
+def test_scikit_learn_checks_on_kernels(entry):
+    """Without those that scikit-learn's own machine does not pass, and a matrix that is no kernel.
+
+    One check subtracts a constant from a kernel, which matters without a bias or with a gate.
+    """
+    broken, n_passed = scikit_learn_checks(candidate(entry, "precomputed"))
+    expected = set()
+    if entry.target == "none":
+        theirs, _ = scikit_learn_checks(OneClassSVM(kernel="precomputed"))
+        expected |= {line.split(":")[0] for line in theirs}
+        assert expected == {"check_outliers_fit_predict", "check_outliers_train"}
+    if entry.target == "none" or entry.localized:
+        expected.add("check_positive_only_tag_during_fit")
+    assert {line.split(":")[0] for line in broken} == expected
+    for line in broken:
+        assert "positive_only" in line or "X should be a square kernel matrix" in line
+    assert n_passed > 40
+
+
+# -- searches --------------------------------------------------------------------------------
+
+P_AND_REG = {"p": [1, 2, np.inf], "reg": [0.1, 10.0]}
+P_AND_C = {"p": [1, np.inf], "C": [0.01, 10.0]}
+C_AND_EPSILON = {"C": [0.01, 10.0], "epsilon": [0.0, 1.0]}
+GAMMAS = {"kernels__shape__gamma": [0.01, 0.3, 30.0]}
+LOCALIZED_FDA = LocalizedFDA(
+    "precomputed", gating_features="kernel0", normalize="multiplicative", **GATED
+)
+SEARCHES = {
+    "MKFDA, table": (MKFDA(), P_AND_REG, X, Y),
+    "MKFDA, union": (MKFDA(KernelUnion(PAIRS)), GAMMAS, X, Y),
+    "MKFDA, pairs": (MKFDA(PAIRS), GAMMAS, X, Y),
+    "MKFDA, stack": (MKFDA("precomputed"), P_AND_REG, STACK, Y),
+    "MKFDA, array": (MKFDA("precomputed"), P_AND_REG, ARRAY.data, Y),
+    "MKSVC, table": (MKSVC(PAIRS), P_AND_C, X, Y),
+    "MKSVC, union": (MKSVC(KernelUnion(PAIRS)), GAMMAS, X, Y),
+    "MKSVC, pairs": (MKSVC(PAIRS, multi_class="separate"), GAMMAS, X, Y),
+    "MKSVC, stack": (MKSVC("precomputed"), P_AND_C, STACK, Y),
+    "MKSVC, array": (MKSVC("precomputed"), P_AND_C, ARRAY.data, Y),
+    "MKSVR, stack": (MKSVR("precomputed"), C_AND_EPSILON, STACK, VALUES),
+    "MKSVR, pairs": (MKSVR(PAIRS), GAMMAS, X, VALUES),
+    "LocalizedSVC, table": (LocalizedSVC(PAIRS, **GATED), {**GAMMAS, "C": [0.01, 1.0]}, X, Y),
+    "LocalizedSVC, features": (
+        LocalizedSVC("precomputed", **GATED),
+        {"C": [0.01, 1.0]},
+        STACK,
+        Y,
+    ),
+    "LocalizedSVC, kernel map": (
+        LocalizedSVC("precomputed", multi_class="single", **GATED),
+        {"gating_features": ["shape", "noise"], "C": [0.01, 1.0]},
+        STACK,
+        Y,
+    ),
+    "LocalizedFDA, array": (LOCALIZED_FDA, {"reg": [1e-3, 10.0]}, ARRAY.data, Y),
+    "LocalizedSVR, transformer": (
+        LocalizedSVR(PAIRS, gating_features=PCA(1), **GATED),
+        {"gating_features__n_components": [1, 3], "epsilon": [0.1, 1.0]},
+        X,
+        VALUES,
+    ),
+    "LocalizedSVC, gates": (
+        LocalizedSVC(PAIRS, **GATED),
+        {"gating": ["softmax", "sigmoid", Gaussian(width=2.0)], "gating_features": [[0], 2]},
+        X,
+        Y,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ["LocalizedSVC, features", *slow(*SEARCHES)])
+def test_grid_search_scores_as_a_loop_over_folds_with_any_number_of_jobs(case):
+    estimator, grid, data, y = SEARCHES[case]
+    searches = [GridSearchCV(estimator, grid, cv=CV, n_jobs=n).fit(data, y) for n in (1, 2)]
+    found = [search.cv_results_["mean_test_score"] for search in searches]
+    assert_array_equal(found[0], found[1])
+    assert searches[0].best_params_ == searches[1].best_params_
+    assert np.ptp(found[0]) > 0, "a grid of equal scores tests nothing"
+    pairwise = estimator.kernels == "precomputed"
+    by_hand = []
+    for params in searches[0].cv_results_["params"]:
+        folds = []
+        for train, test in CV.split(y):
+            columns = (train,) if pairwise else ()
+            model = clone(estimator).set_params(**params)
+            model.fit(data[np.ix_(train, *columns)], y[train])
+            folds.append(model.score(data[np.ix_(test, *columns)], y[test]))
+        by_hand.append(np.mean(folds))
+    assert_allclose(found[0], by_hand, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [MKFDA, MKSVC])
+def test_search_leaves_the_kernels_it_was_given_alone(kind):
+    GridSearchCV(kind(PAIRS), GAMMAS, cv=CV).fit(X, Y)
+    assert PAIRS[0][1].gamma == 0.3
+    assert not hasattr(PAIRS[0][1], "n_features_in_")
+
+
+def test_stack_and_array_search_alike():
+    stack, array = (
+        GridSearchCV(MKFDA("precomputed"), P_AND_REG, cv=CV).fit(data, Y).cv_results_
+        for data in (STACK, ARRAY.data)
+    )
+    assert_array_equal(stack["mean_test_score"], array["mean_test_score"])
+
+
+def test_nested_search():
+    grid = {"C": [0.01, 10.0]}
+    on_table, on_stack = (
+        cross_val_score(GridSearchCV(MKSVC(form.kernels), grid, cv=2), form.data, Y, cv=CV)
+        for form in (TABLE, STACKED)
+    )
+    assert_array_equal(on_stack, on_table)
+    assert on_stack.mean() > 0.5
+
+
+UNITS = np.array([1, 10, 100, 1000, 1e4])
+
+
+@every_estimator
+def test_pipeline_scales_as_by_hand(entry):
+    scaler = StandardScaler().fit(X * UNITS)
+    model = make_pipeline(StandardScaler(), entry.make(PAIRS)).fit(X * UNITS, entry.y)
+    expected = entry.make(PAIRS).fit(scaler.transform(X * UNITS), entry.y)
+    scaled = scaler.transform(X_TEST * UNITS)
+    assert_array_equal(entry.scores(model, X_TEST * UNITS), entry.scores(expected, scaled))
+    if entry.localized:
+        assert_array_equal(model[-1].gate(scaled), expected.gate(scaled))
+
+
+@pytest.mark.parametrize(("kind", "ps"), [(MKFDA, [1, 2]), (MKSVC, [1])])
+def test_search_through_a_pipeline(kind, ps):
+    search = GridSearchCV(
+        Pipeline([("scale", StandardScaler()), ("model", kind(PAIRS))]),
+        {"model__kernels__shape__gamma": [0.1, 10.0], "model__p": ps},
+        cv=CV,
+    ).fit(X * UNITS, Y)
+    assert search.best_score_ > 0.5
+
+
+METHODS = ["predict", "predict_proba", "decision_function"]
+
+
+@those(lambda entry: entry.target != "labels")
+@pytest.mark.parametrize("normalize", ["multiplicative", "spherical"])
+def test_cross_val_predict_on_table_and_stack(entry, normalize):
+    """Spherical normalisation must survive the cuts of cross-validation."""
+    params = {"normalize": normalize} | ({"ps": [2]} if entry.kind is MKFDACV else {})
+    folds = list(CV.split(X))
+    models = [entry.make(PAIRS, **params).fit(X[train], entry.y_at(train)) for train, _ in folds]
+    methods = [method for method in METHODS if hasattr(models[0], method)]
+    assert entry.method in methods
+    for method in methods:
+        by_hand = np.concatenate(
+            [
+                getattr(model, method)(X[test])
+                for model, (_, test) in zip(models, folds, strict=True)
+            ]
+        )
+        for form, rtol, atol in ((TABLE, 1e-12, 0), (STACKED, 1e-6, 1e-8)):
+            model = entry.make(form.kernels, **params)
+            found = cross_val_predict(model, form.data, entry.y, cv=CV, method=method)
+            assert_allclose(found, by_hand, rtol=rtol, atol=atol)
+
+
+@those(lambda entry: entry.target in ("two", "three") and not entry.localized)
+def test_calibration_on_table_and_stack(entry):
+    settings = {"cv": CV, "ensemble": False}
+    on_table = CalibratedClassifierCV(entry.make(PAIRS), **settings).fit(X, entry.y)
+    on_stack = CalibratedClassifierCV(entry.make("precomputed"), **settings).fit(STACK, entry.y)
+    probabilities = on_table.predict_proba(X_TEST)
+    assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.ptp(probabilities[:, 0]) > 0.3
+    truth = Y_TEST if entry.target == "three" else Y_TEST == 0
+    assert on_table.score(X_TEST, truth) > 0.5
+    assert_allclose(on_stack.predict_proba(TEST_STACK), probabilities, atol=1e-5)
+
+
+def test_calibrated_ensemble_on_table_and_row_numbers():
+    # Members of an ensemble are given rows only, which no stack can be cut into.
+    on_table = CalibratedClassifierCV(MKFDA(PAIRS), cv=CV).fit(X, Y)
+    on_rows = CalibratedClassifierCV(MKFDA(ROW_NUMBERS.kernels), cv=CV).fit(ROW_NUMBERS.data, Y)
+    probabilities = on_table.predict_proba(X_TEST)
+    assert on_table.score(X_TEST, Y_TEST) > 0.5
+    assert_allclose(on_rows.predict_proba(ROW_NUMBERS.new), probabilities, atol=1e-5)
+
+
+# -- copies ----------------------------------------------------------------------------------
+
+
+def through_joblib(model, folder):
+    joblib.dump(model, folder / "model")
+    return joblib.load(folder / "model")
+
+
+@every_variant
+@pytest.mark.parametrize("form", [TABLE, STACKED], ids=["table", "stack"])
+def test_copies_answer_the_same(entry, form, tmp_path):
+    model = entry.fit(form)
+    twins = [
+        copy.deepcopy(model),
+        pickle.loads(pickle.dumps(model)),
+        through_joblib(model, tmp_path),
+    ]
+    expected = answers(model, form.new)
+    assert len(expected) >= 1
+    for twin in twins:
+        assert twin is not model
+        assert twin.certificate_ == model.certificate_
+        for found, known in zip(answers(twin, form.new), expected, strict=True):
+            assert_array_equal(found, known)
+
+
+@those(lambda entry: entry.target != "labels")
+def test_clone_has_the_parameters_and_is_not_fitted(entry):
+    params = {"normalize": "trace", "tol": 1e-3}
+    if entry.has_p:
+        params |= {"p": 1.5, "max_iter": 50}
+    if entry.localized:
+        params |= {"gating": Gaussian(0.1), "gating_features": [0, 1], "gate_tol": 0.01}
+    model = entry.fit(**params)
+    twin = clone(model)
+    names = [name for name in model.get_params(deep=False) if name != "kernels"]
+    assert [getattr(twin, name) for name in names] == [getattr(model, name) for name in names]
+    assert params.items() <= twin.get_params(deep=False).items()
+    assert repr(twin.kernels) == repr(model.kernels)
+    assert [pair[1] for pair in twin.kernels] != [pair[1] for pair in model.kernels]
+    assert not [name for name in vars(twin) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        twin.predict(X)
+    again = twin.fit(X, entry.y)
+    assert_array_equal(entry.scores(again, X_TEST), entry.scores(model, X_TEST))
+
+
+@every_variant
+def test_fitting_again_forgets_the_first_fit(entry):
+    model = entry.fit()
+    again = entry.make(PAIRS).fit(X_TEST, entry.y_of(X_TEST)).fit(X, entry.y)
+    for found, expected in zip(answers(again, X_TEST), answers(model, X_TEST), strict=True):
+        assert_array_equal(found, expected)
+    assert vars(again).keys() == vars(model).keys()
+    if entry.has_support:
+        assert_array_equal(again.support_, model.support_)
+
+
+# -- output ----------------------------------------------------------------------------------
+
+
+@every_classifier
+def test_predictions_are_classes(entry):
+    model = entry.fit()
+    assert set(model.predict(X_TEST)) <= set(model.classes_)
+    assert model.score(X, entry.y) > 0.8
+
+
+@those(lambda entry: hasattr(entry.kind, "transform") and entry.target != "labels")
+def test_transform_as_a_dataframe(entry):
+    """At most one direction less than there are classes."""
+    model = entry.make(PAIRS).set_output(transform="pandas").fit(X, entry.y)
+    frame = model.transform(X_TEST)
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.shape == (N_TEST, len(model.classes_) - 1)
+    names = [f"{entry.name.lower()}{k}" for k in range(frame.shape[1])]
+    assert list(frame.columns) == list(model.get_feature_names_out()) == names
+    assert_array_equal(frame.to_numpy(), entry.fit().transform(X_TEST))

@@ -1,0 +1,299 @@
+"""Every estimator and its variants, for the tests that hold of all of them.
+
+A new estimator joins the suite by one line in `ENTRIES`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+import manykernels as mk
+from manykernels.baselines import KimFDA
+from manykernels.kernels import RBF, Kernel, Linear, Precomputed
+
+# -- entries ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An estimator and the parameters that make it this variant.
+
+    Attributes
+    ----------
+    kind : type
+    target : {"three", "two", "values", "none", "labels"}
+        What it learns: three or two classes, numbers, nothing, or an indicator matrix.
+    options : dict
+        Parameters of the variant, and those that keep tests fast.
+    variant : str
+        What tells it from the first entry of its kind, which has none.
+    """
+
+    kind: type
+    target: str
+    options: dict[str, Any] = field(default_factory=dict)
+    variant: str = ""
+
+    @property
+    def name(self):
+        return self.kind.__name__
+
+    def __str__(self):
+        return f"{self.name}, {self.variant}" if self.variant else self.name
+
+    def make(self, kernels=None, **params):
+        return self.kind(kernels, **{**self.options, **params})
+
+    def fit(self, form=None, sample_weight=None, **params):
+        """A model of the shared samples, by default of their table."""
+        form = form or TABLE
+        model = self.make(form.kernels, **{**form.params(self), **params})
+        return model.fit(form.data, self.y, sample_weight)
+
+    @property
+    def y(self):
+        """Targets of the shared training samples."""
+        return SHARED_TARGETS[self.target]
+
+    def y_of(self, table):
+        """Targets of the rows of any table of at least two columns."""
+        return TARGETS_OF[self.target](table)
+
+    def y_at(self, rows):
+        """Targets of some of the shared training samples."""
+        return None if self.y is None else self.y[rows]
+
+    @property
+    def method(self):
+        """The method whose answers are numbers."""
+        return "predict" if self.target == "values" else "decision_function"
+
+    def scores(self, model, data):
+        return getattr(model, self.method)(data)
+
+    # What it supports.
+
+    @property
+    def parameters(self):
+        return set(inspect.signature(self.kind).parameters)
+
+    localized = property(lambda self: "gating" in self.parameters)
+    discriminant = property(lambda self: "FDA" in self.name)
+    has_p = property(lambda self: "p" in self.parameters)
+    has_solver = property(lambda self: "solver" in self.parameters)
+    # Whether it keeps support vectors.
+    has_support = property(lambda self: self.localized or not self.discriminant)
+
+
+GRID = {"ps": [1, 2], "regs": [0.1, 1.0]}
+# Gates have random starts; few steps are enough for what all estimators have in common.
+GATED = {"random_state": 0, "tol": 1e-2}
+
+ENTRIES = [
+    Entry(mk.MKFDA, "three"),
+    Entry(mk.MKFDA, "two", {"p": 1}, "p=1"),
+    Entry(mk.MKFDA, "three", {"p": 1, "reg": "joint"}, "joint"),
+    Entry(mk.MKFDACV, "three", GRID),
+    Entry(mk.MKFDACV, "two", {**GRID, "cv": 2}, "folds"),
+    Entry(mk.MKFDACV, "labels", GRID, "labels"),
+    Entry(KimFDA, "two", {"reg": 0.1}),
+    Entry(mk.MKSVC, "three"),
+    Entry(mk.MKSVC, "two", {}, "binary"),
+    Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
+    Entry(mk.MKSVC, "three", {"loss": "squared_hinge", "C": "joint"}, "joint"),
+    Entry(mk.MKSVR, "values"),
+    Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
+    Entry(mk.LocalizedSVC, "three", GATED),
+    Entry(mk.LocalizedSVC, "two", GATED, "binary"),
+    Entry(mk.LocalizedSVC, "three", {**GATED, "multi_class": "separate"}, "separate"),
+    Entry(mk.LocalizedSVC, "three", {**GATED, "multi_class": "single"}, "single"),
+    Entry(mk.LocalizedSVR, "values", GATED),
+    Entry(mk.LocalizedOneClassSVM, "none", {**GATED, "nu": 0.3}),
+    Entry(mk.LocalizedFDA, "three", GATED),
+]
+ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
+
+
+def those(condition=lambda entry: True, among=ENTRIES):
+    """Parametrize a test over the entries for which something holds."""
+    return pytest.mark.parametrize("entry", [e for e in among if condition(e)], ids=str)
+
+
+every_variant = those()
+every_estimator = those(among=ONE_OF_EACH)
+every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
+every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
+every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)
+every_localized = those(lambda entry: entry.localized)
+
+# -- shared samples --------------------------------------------------------------------------
+
+N_TRAIN, N_TEST = 48, 17
+_rng = np.random.default_rng(0)
+LABELS = np.arange(N_TRAIN + N_TEST) % 3
+# Blobs that overlap; the last two columns are noise.
+EVERYTHING = _rng.normal(size=(N_TRAIN + N_TEST, 5))
+EVERYTHING[:, :3] += 1.2 * np.eye(3)[LABELS]
+X, X_TEST = EVERYTHING[:N_TRAIN], EVERYTHING[N_TRAIN:]
+Y, Y_TEST = LABELS[:N_TRAIN], LABELS[N_TRAIN:]
+PAIRS = [("shape", RBF(0.3).on(slice(0, 3))), ("flat", Linear()), ("noise", RBF(1.0).on([3, 4]))]
+UNION = mk.KernelUnion(PAIRS).fit(X)
+# A gate looks at the features; other estimators do not.
+STACK = UNION(X).with_features(X)
+TEST_STACK = UNION(X_TEST, X).with_features(X_TEST)
+SHARED_TARGETS = {
+    "three": Y,
+    "two": Y == 0,
+    "values": X[:, 0] + np.sin(X[:, 1]),
+    "none": None,
+    "labels": (X[:, :2] > 0.5).astype(int),
+}
+TARGETS_OF = {
+    "three": lambda X: np.digitize(X[:, 0], [-0.4, 0.4]),
+    "two": lambda X: (X[:, 0] > X[:, 1]).astype(int),
+    "values": lambda X: X[:, 0] ** 2,
+    "none": lambda X: None,
+    "labels": lambda X: (X[:, :2] > 0).astype(int),
+}
+
+# -- forms of X ------------------------------------------------------------------------------
+
+
+class Form(NamedTuple):
+    """One way to give the kernels and the shared samples."""
+
+    name: str
+    kernels: Any
+    data: Any
+    new: Any
+
+    @property
+    def pairwise(self):
+        return isinstance(self.kernels, str)
+
+    def params(self, entry):
+        """An array has neither features for a gate nor self-similarities of new samples."""
+        if entry.localized and self.name == "array":
+            return {"gating_features": "kernel0", "normalize": "multiplicative"}
+        return {}
+
+    def rows(self, rows, columns=None):
+        """Some training samples; of a stack against some others, by default the same."""
+        columns = rows if columns is None else columns
+        return self.data[np.ix_(rows, columns)] if self.pairwise else self.data[rows]
+
+    def new_rows(self, columns):
+        """The test samples against some of the training samples."""
+        return self.new[np.ix_(np.arange(N_TEST), columns)] if self.pairwise else self.new
+
+
+TABLE = Form("table", PAIRS, X, X_TEST)
+STACKED = Form("stack", "precomputed", STACK, TEST_STACK)
+ARRAY = Form("array", "precomputed", np.array(STACK), np.array(TEST_STACK))
+_whole = UNION(EVERYTHING)
+_numbers = np.arange(N_TRAIN + N_TEST)[:, None]
+ROW_NUMBERS = Form(
+    "row numbers",
+    [(name, Precomputed(_whole.kernel(name))) for name in _whole.names],
+    _numbers[:N_TRAIN],
+    _numbers[N_TRAIN:],
+)
+FORMS = [TABLE, STACKED, ARRAY]
+every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+
+# How many entries of a test block are held at once.
+BLOCK_ENTRIES = "manykernels.estimators._kernels._BLOCK_ENTRIES"
+
+# -- looking on ------------------------------------------------------------------------------
+
+COMPARED = []
+
+
+class Noted(Kernel):
+    """A Gaussian kernel that notes how many rows it compares with how many."""
+
+    def __init__(self, gamma, *, columns=None):
+        self.gamma = gamma
+        self.columns = columns
+
+    def _evaluate(self, X, Y):
+        COMPARED.append((self.gamma, len(X), len(X if Y is None else Y)))
+        return rbf_kernel(X, Y, gamma=self.gamma)
+
+    def _diagonal(self, X):
+        return np.ones(len(X))
+
+
+class Nothing(Noted):
+    """A kernel that is zero."""
+
+    def _evaluate(self, X, Y):
+        return 0.0 * super()._evaluate(X, Y)
+
+    def _diagonal(self, X):
+        return np.zeros(len(X))
+
+
+class Recorder:
+    """A callback that notes the tasks it is told of, and may ask to stop after some."""
+
+    def __init__(self, stop_after=None):
+        self.begun, self.ended, self.calls = [], [], []
+        self.stop_after = stop_after
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, **given):
+        self.begun.append(context)
+
+    def on_fit_task_end(self, estimator, context, **given):
+        self.ended.append(context)
+        return self.stop_after is not None and len(self.ended) >= self.stop_after
+
+    def parts_of(self, task):
+        """Parts of a task that have ended."""
+        return [ended for ended in self.ended if ended.parent is task]
+
+
+# -- bad input -------------------------------------------------------------------------------
+
+
+def refused(message, error=ValueError):
+    return pytest.raises(error, match=message)
+
+
+def changed(array, index, value):
+    """A copy with one entry (or several) replaced."""
+    array = np.array(array, dtype=float)
+    array[index] = value
+    return array
+
+
+# -- answers ---------------------------------------------------------------------------------
+
+METHODS = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+    "transform",
+    "score_samples",
+    "gate",
+    "active_kernels",
+    "evaluations",
+)
+
+
+def answers(model, data):
+    """What every method says of new samples."""
+    return [getattr(model, method)(data) for method in METHODS if hasattr(model, method)]
