@@ -1,4 +1,4 @@
-"""Learning the gates of an estimator: all machines, all starts, and what is said about them."""
+"""How an estimator learns its gates: all machines, all starts, the fitted attributes, warnings."""
 
 from __future__ import annotations
 
@@ -21,19 +21,7 @@ from .restarts import MAX_REDRAWN, Restarts, restarted
 
 @dataclass(frozen=True)
 class GateLearning:
-    """How an estimator learns gates.
-
-    Attributes
-    ----------
-    estimator : str
-        Its name, for messages.
-    gate : Gate
-    n_init : int
-        Random starts.
-    rng : RandomState or Generator
-        Of the starts.
-    options : DescentOptions
-    """
+    """How an estimator of this name learns gates: from `n_init` random starts drawn by `rng`."""
 
     estimator: str
     gate: Gate
@@ -53,7 +41,7 @@ class GateLearning:
         )
 
     def max_progress(self, n_machines: int) -> int:
-        """How often at most an observer of :meth:`learn` is called."""
+        """How often at most :meth:`learn` calls its observer."""
         return n_machines * (self.n_init * (self.options.max_iter + 1) + MAX_REDRAWN)
 
     def learn(
@@ -65,16 +53,9 @@ class GateLearning:
     ) -> LearntGates:
         """Learn a gate for every machine, one after the other.
 
-        Parameters
-        ----------
-        kernels : list of ndarray of shape (m, m)
-            C-ordered.
-        features : ndarray of shape (m, d)
-            Gating features of the training rows.
-        machines : sequence of Machine
-        observer : callable, optional
-            Sees every point of every descent. A true answer ends all of them, as Ctrl-C does:
-            gates that are not learnt yet stay at one random start.
+        `kernels` (m × m) are C-ordered, `features` those of the training rows. The observer is
+        called at every point of every descent. If it returns a true value, or Ctrl-C is pressed,
+        all of them end: each gate that has not been learnt yet stays at a random start.
         """
         n_init, options, found = self.n_init, self.options, []
         for machine in machines:
@@ -88,10 +69,7 @@ class GateLearning:
 
 @dataclass(frozen=True)
 class LearntGates:
-    """Gates of independent machines, and what is to be said about them together.
-
-    `restarts` has one entry for each machine.
-    """
+    """Gates of independent machines; `restarts` has one entry for each machine."""
 
     learning: GateLearning
     restarts: list[Restarts]
@@ -108,27 +86,28 @@ class LearntGates:
 
     @property
     def biases(self) -> Array:
-        """Of all outputs, (n_outputs,)."""
+        """Biases of all outputs, (n_outputs,)."""
         return np.concatenate([point.trained.biases for point in self.points])
 
     @property
     def certificate(self) -> StationarityCertificate:
-        """Of all gates together."""
+        """The certificate of all gates together."""
         return StationarityCertificate.joined([found.best.certificate for found in self.restarts])
 
     @property
     def history(self) -> dict[str, list[Any]]:
         """The points of the best descent of each gate, one gate after the other.
 
-        ``n_inner_solves`` counts the machines trained until then for all gates and starts.
+        ``n_inner_solves`` counts all machines trained until then, of other gates and starts too.
         """
-        # Machines trained on earlier gates.
-        before = np.cumsum([0, *(found.n_inner_solves for found in self.restarts)]).tolist()
+        of_earlier_gates = np.cumsum([0, *(found.n_inner_solves for found in self.restarts)])
         steps = [(k, step) for k, found in enumerate(self.restarts) for step in found.best.history]
         history: dict[str, list[Any]] = {
             "objective": [step.certificate.objective for _, step in steps],
             "gradient_norm": [step.certificate.gradient_norm for _, step in steps],
-            "n_inner_solves": [before[k] + step.n_inner_solves for k, step in steps],
+            "n_inner_solves": [
+                int(of_earlier_gates[k]) + step.n_inner_solves for k, step in steps
+            ],
         }
         if len(self.restarts) > 1:
             history["machine"] = [k for k, _ in steps]
@@ -136,7 +115,7 @@ class LearntGates:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps for its users."""
+        """Fitted attributes of an estimator."""
         certificate = self.certificate
         coefficients = [point.coefficients for point in self.points]
         objectives = [found.objectives for found in self.restarts]
@@ -155,8 +134,7 @@ class LearntGates:
     def warn(self) -> None:
         """Warn of gates that are saturated, unfinished or have not converged."""
         name, certificate = self.learning.estimator, self.certificate
-        n_redrawn = sum(found.n_redrawn for found in self.restarts)
-        if n_redrawn:
+        if n_redrawn := sum(found.n_redrawn for found in self.restarts):
             warn_caller(
                 f"{name}: the gate was saturated everywhere in {n_redrawn} of the starts, which "
                 "were made again. Lower the scale of the gate, or use another one.",
@@ -167,10 +145,12 @@ class LearntGates:
         elif certificate.converged:
             return
         else:
-            way_out = "Raise max_iter or tol."
-            cause = "; ".join(dict.fromkeys(filter(None, (r.best.status for r in self.restarts))))
             if self._ended(STOPPED):
                 cause, way_out = STOPPED, "A callback asked for it."
+            else:
+                # Each status once; those of gates that have converged are empty.
+                causes = dict.fromkeys(found.best.status for found in self.restarts)
+                cause, way_out = "; ".join(filter(None, causes)), "Raise max_iter or tol."
             message = (
                 f"{name} stopped while the objective still changed by {certificate.change:.1e} > "
                 f"tol={certificate.tol:g} per step ({cause}). {way_out}"

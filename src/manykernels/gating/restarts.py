@@ -1,34 +1,25 @@
-"""Several descents from random starts, of which the lowest counts: J has many local minima."""
+"""Several descents from random starts, of which the lowest is kept: J has many local minima."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .descent import INTERRUPTED, Descent, DescentOptions, Observer, descend
+from .descent import INTERRUPTED, STOPPED, Descent, DescentOptions, Observer, descend
 from .gates import Rng
 from .objective import GatedObjective
 
-#: Most starts of one gate that are drawn again because the gate is saturated. With the default
-#: scale none is; with a scale so large that three are, the next would be too.
+#: Most starts of one gate that are replaced because the gate is saturated there. Starts of the
+#: default scale never are; if three of a larger scale are, another one would most likely be too.
 MAX_REDRAWN = 3
 
 
 @dataclass
 class Restarts:
-    """What several starts came to.
+    """The `best` of several descents, and `objectives`, J at the end of each.
 
-    Attributes
-    ----------
-    best : Descent
-        The one of lowest J.
-    objectives : list of float
-        J at the end of each.
-    n_redrawn : int
-        Further starts, drawn again because the gate was saturated.
-    n_inner_solves : int
-        Machines trained in all.
-    status : str
-        Why no other start was made ("interrupted", "stopped by an observer"), or empty.
+    `n_redrawn` counts starts that were replaced because the gate was saturated there,
+    `n_inner_solves` the machines trained in all. `status` says why starts were left out
+    ("interrupted", "stopped by an observer"); it is empty if none was.
     """
 
     best: Descent
@@ -64,9 +55,9 @@ def restarted(
             break
         if best is None or descent.point.value < best.point.value:
             best = descent
-        if descent.ended_from_outside:
+        if descent.status in (INTERRUPTED, STOPPED):
             status = descent.status
-        elif n_redrawn < MAX_REDRAWN and _never_moved(objective, descent):
+        elif n_redrawn < MAX_REDRAWN and _saturated_at_start(objective, descent):
             n_redrawn += 1
             continue
         objectives.append(descent.point.value)
@@ -74,11 +65,11 @@ def restarted(
     return Restarts(best, objectives, n_redrawn, objective.n_inner_solves, status)
 
 
-def _never_moved(objective: GatedObjective, descent: Descent) -> bool:
-    """Whether the gate was saturated at its start, and so without a gradient.
+def _saturated_at_start(objective: GatedObjective, descent: Descent) -> bool:
+    """Whether the gate was saturated at its start, so that no gradient led away from it.
 
-    A descent may well end at a saturated gate: one kernel for all samples is an answer like
-    others. So is a single kernel, whose softmax is 1 everywhere.
+    A gate that becomes saturated during a descent is a valid result: one kernel may be the best
+    for all samples. So is the softmax of a single kernel, which is 1 everywhere.
     """
     several = len(objective.kernels) > 1
     return several and descent.n_iter == 0 and objective.gate.saturated(descent.point.outputs)
