@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.gating import Sigmoid, Softmax
 from manykernels.gating.descent import DescentOptions, descend
-from manykernels.gating.restarts import restarted
+from manykernels.gating.learning import restarted
 from tests.gating.gated_problems import KERNELS, M, X, interrupted_objective, objective_of
 
 QUASI_NEWTON = DescentOptions(tol=1e-4, quasi_newton=True)

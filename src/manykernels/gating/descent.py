@@ -64,12 +64,9 @@ class DescentProgress:
     certificate: StationarityCertificate
 
     def __str__(self) -> str:
-        certificate = self.certificate
-        return (
-            f"step {self.iteration:3d}  inner solves {self.n_inner_solves:3d}  "
-            f"objective {certificate.objective:.10g}  "
-            f"gradient norm {certificate.gradient_norm:.2e}"
-        )
+        counts = f"step {self.iteration:3d}  inner solves {self.n_inner_solves:3d}"
+        J, gradient = self.certificate.objective, self.certificate.gradient_norm
+        return f"{counts}  objective {J:.10g}  gradient norm {gradient:.2e}"
 
 
 #: Called at every point; if it returns a true value, the descent stops there.

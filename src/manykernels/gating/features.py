@@ -16,7 +16,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
@@ -30,9 +29,7 @@ from ..kernels import Kernel, KernelStack, as_kernel
 from ..kernels._columns import column_positions, resolve_columns, select_columns
 from ..kernels._naming import naming
 from ..kernels._numbers import check_numbers
-from .gates import LARGEST
-
-Array = NDArray[np.float64]
+from .gates import LARGEST, Array
 
 
 class GatingFeatures(TransformerMixin, BaseEstimator):

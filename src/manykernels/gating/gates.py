@@ -35,7 +35,6 @@ With E of a support vector machine, these are the gradients in section 2.3 of th
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,10 +59,11 @@ _SATURATED = EPS**0.5
 
 
 @dataclass(frozen=True)
-class Gate(ABC):
+class Gate:
     """The formula of a gate: it holds no data and no parameters θ.
 
-    A new gate defines ``_outputs`` and ``_pull_back`` in terms of V, and is added to `GATES`.
+    The two steps from features to outputs are those of the softmax gate. A new gate overrides one
+    or both of them together with its gradient, and is added to `GATES`.
 
     Parameters
     ----------
@@ -83,8 +83,6 @@ class Gate(ABC):
         if not 0.0 <= self.scale < math.inf:
             raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
 
-    # -- what an optimiser calls -----------------------------------------------------------
-
     def start(self, features: Array, n_kernels: int, rng: Rng) -> Array:
         """Random θ to start from (step 1 of Algorithm 1), (n_kernels * (D + 1),).
 
@@ -92,14 +90,17 @@ class Gate(ABC):
         """
         features = _checked_features(features)
         if n_kernels < 1 or not len(features):
-            raise ValueError(f"No gate for {n_kernels} kernels and {len(features)} rows.")
+            raise ValueError(
+                "A gate needs at least one kernel and one training row, got "
+                f"{n_kernels} kernels and {len(features)} rows."
+            )
         return self._start(features, n_kernels, rng).ravel()
 
     def outputs(self, theta: ArrayLike, features: Array) -> Array:
         """η (m × P) of the rows of `features`; P follows from the length of `theta`."""
         features = _checked_features(features)
         V = self._clipped(_matrix(theta, features.shape[1]))
-        return self._outputs(V, features)
+        return self._link(self._scores(V, features))
 
     def pull_back(
         self, theta: ArrayLike, features: Array, outputs: Array, gradient: Array
@@ -117,32 +118,39 @@ class Gate(ABC):
                 f"{outputs.shape} and {gradient.shape}."
             )
         V = self._clipped(given)
+        V_gradient = self._scores_gradient(V, features, self._link_gradient(outputs, gradient))
         # Where a parameter was clipped, the outputs no longer depend on it.
-        return np.where(given == V, self._pull_back(V, features, outputs, gradient), 0.0).ravel()
+        return np.where(given == V, V_gradient, 0.0).ravel()
 
     def saturated(self, outputs: Array) -> bool:
-        """Whether all `outputs` are 0 or 1 up to rounding error, so that every gradient vanishes.
+        """Whether all `outputs` are so near 0 or 1 that every gradient vanishes.
 
-        Samples need not have the same kernel then.
+        Different samples may use different kernels then.
         """
         return bool((outputs * (1.0 - outputs) <= _SATURATED).all())
-
-    # -- what a user reads -----------------------------------------------------------------
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
         """The parameters by name, one row for each kernel."""
         V = self._clipped(_matrix(theta, n_features))
         return dict(zip(self.parts, (V[:, :-1], V[:, -1]), strict=True))
 
-    # -- what a gate defines ---------------------------------------------------------------
+    # -- what a gate may override: the two steps, their gradients, start and bounds ------------
 
-    @abstractmethod
-    def _outputs(self, V: Array, x: Array) -> Array:
-        """η (m × P)."""
+    def _scores(self, V: Array, x: Array) -> Array:
+        """A (m × P), here linear in the features."""
+        return np.asarray(x @ V[:, :-1].T + V[:, -1])
 
-    @abstractmethod
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        """∂J/∂V, in the shape of V."""
+    def _scores_gradient(self, V: Array, x: Array, R: Array) -> Array:
+        """∂J/∂V (P × (D+1)) from R = ∂J/∂A."""
+        return np.column_stack([R.T @ x, R.sum(axis=0)])
+
+    def _link(self, scores: Array) -> Array:
+        """η (m × P) of the scores A, here of competing kernels."""
+        return np.asarray(softmax(scores, axis=1))
+
+    def _link_gradient(self, eta: Array, E: Array) -> Array:
+        """R = ∂J/∂A from E = ∂J/∂η."""
+        return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, x.shape[1] + 1))
@@ -177,12 +185,6 @@ class Softmax(Gate):
 
     name: ClassVar[str] = "softmax"
 
-    def _outputs(self, V: Array, x: Array) -> Array:
-        return _competing(_linear(V, x))
-
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        return _linear_gradient(x, _competing_gradient(eta, E))
-
 
 @dataclass(frozen=True)
 class Sigmoid(Gate):
@@ -205,11 +207,11 @@ class Sigmoid(Gate):
 
     name: ClassVar[str] = "sigmoid"
 
-    def _outputs(self, V: Array, x: Array) -> Array:
-        return np.asarray(expit(_linear(V, x)))
+    def _link(self, scores: Array) -> Array:
+        return np.asarray(expit(scores))
 
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        return _linear_gradient(x, eta * (1.0 - eta) * E)
+    def _link_gradient(self, eta: Array, E: Array) -> Array:
+        return eta * (1.0 - eta) * E
 
 
 @dataclass(frozen=True)
@@ -255,14 +257,13 @@ class Gaussian(Gate):
         centres, log_widths = super().coefficients(theta, n_features).values()
         return {"centres": centres, "widths": np.exp(log_widths)}
 
-    def _outputs(self, V: Array, x: Array) -> Array:
-        return _competing(-_squared_ratios(V, x))
+    def _scores(self, V: Array, x: Array) -> Array:
+        return np.asarray(-cdist(x, V[:, :-1], "sqeuclidean") * np.exp(-2.0 * V[:, -1]))
 
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        R = _competing_gradient(eta, E)
+    def _scores_gradient(self, V: Array, x: Array, R: Array) -> Array:
         weighted_differences = R.T @ x - R.sum(axis=0)[:, None] * V[:, :-1]
         centres = 2.0 * np.exp(-2.0 * V[:, -1:]) * weighted_differences
-        log_widths = 2.0 * (R * _squared_ratios(V, x)).sum(axis=0)
+        log_widths = -2.0 * (R * self._scores(V, x)).sum(axis=0)
         return np.column_stack([centres, log_widths])
 
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
@@ -301,30 +302,6 @@ def as_gate(gate: str | Gate) -> Gate:
     if gate not in GATES:
         raise ValueError(f"There is no gate named {gate!r}: {accepted}.")
     return GATES[gate]()
-
-
-# -- the two steps of the module docstring, and their gradients --------------------------------
-
-
-def _linear(V: Array, x: Array) -> Array:
-    return np.asarray(x @ V[:, :-1].T + V[:, -1])
-
-
-def _linear_gradient(x: Array, R: Array) -> Array:
-    return np.column_stack([R.T @ x, R.sum(axis=0)])
-
-
-def _squared_ratios(V: Array, x: Array) -> Array:
-    """``‖x_i − μ_p‖² / σ_p²``."""
-    return np.asarray(cdist(x, V[:, :-1], "sqeuclidean") * np.exp(-2.0 * V[:, -1]))
-
-
-def _competing(scores: Array) -> Array:
-    return np.asarray(softmax(scores, axis=1))
-
-
-def _competing_gradient(eta: Array, E: Array) -> Array:
-    return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
 
 def _checked_features(features: Array) -> Array:

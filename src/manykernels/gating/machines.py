@@ -29,8 +29,7 @@ from ..losses import SquareLoss
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem
-
-Array = NDArray[np.float64]
+from .gates import Array
 
 #: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
 #: their errors have to be well below the changes at which a descent stops (1e-2 by default).
