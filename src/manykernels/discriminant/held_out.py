@@ -33,8 +33,6 @@ class HeldOutScores:
     ----------
     scores : dict of str to ndarray of shape (n_ps, n_regs, n_samples, c)
         One array for each rule; NaN at points that could not be solved.
-    frequencies : ndarray of shape (c,)
-        Of the classes in training.
     rel_gaps, n_inner_solves, converged : ndarray of shape (n_ps, n_regs)
         Infinite, zero and False at points that could not be solved.
     failures : list of str
@@ -42,7 +40,6 @@ class HeldOutScores:
     """
 
     scores: dict[str, np.ndarray]
-    frequencies: np.ndarray
     rel_gaps: np.ndarray
     n_inner_solves: np.ndarray
     converged: np.ndarray
@@ -120,7 +117,6 @@ def held_out_scores(
     shape = len(ps), len(regs)
     found = HeldOutScores(
         {rule: np.full((*shape, n_scored, len(train.classes)), np.nan) for rule in rules},
-        train.frequencies,
         np.full(shape, np.inf),
         np.zeros(shape, int),
         np.zeros(shape, bool),
@@ -189,11 +185,10 @@ class HeldOut:
     parts : list of HeldOutScores
     tests : list of LabelledKernels
     frequencies : ndarray of shape (c,)
-        Of the classes among all samples. (The more samples of a class are in the test part of a
-        split, the fewer are in its training part. A calibration with the frequencies of training
-        would learn that.)
+        Of the classes among all samples. (Those in the training part of a split would tell the
+        labels of its test part: the more samples of a class are in one, the fewer in the other.)
     priors : ndarray of shape (c,) or None
-        Class probabilities that decide; by default the frequencies in training.
+        Class probabilities that decide; by default these frequencies.
     """
 
     parts: list[HeldOutScores]
@@ -217,10 +212,8 @@ class HeldOut:
         logs = np.split(self._calibrated[rule, i, j].log_probabilities, ends[:-1])
         if self.priors is None:
             return logs
-        return [
-            log_softmax(own + log_ratio(self.priors, part.frequencies), axis=1)
-            for own, part in zip(logs, self.parts, strict=True)
-        ]
+        shift = log_ratio(self.priors, self.frequencies)
+        return [log_softmax(own + shift, axis=1) for own in logs]
 
     @property
     def labels(self) -> np.ndarray:

@@ -25,8 +25,8 @@ _ARMIJO = 1e-4
 # A rejected step is shortened to the minimiser of a parabola, but to no less and no more than
 # these parts of its length (Dennis & Schnabel 1983, algorithm A6.3.1).
 _SHORTEST, _LONGEST = 0.1, 0.5
-# Most trials in one direction. The last is at most 2⁻²⁴ = 6e-8 of the first: J is known to 1e-7
-# only (`machines.INNER_TOL`), so that still shorter steps would compare errors.
+# Most trials in one direction. The last is at most 2⁻²⁴ = 6e-8 of the first, where changes of J
+# are as small as its own error (`machines.INNER_TOL`).
 _MAX_TRIALS = 25
 # Steps that L-BFGS remembers: the default of SciPy's L-BFGS-B.
 _MEMORY = 10
@@ -207,12 +207,12 @@ class _Directions:
         size = float(np.linalg.norm(gradient))
         if size == 0.0:
             return []
-        # A gradient step that has no predecessor first moves the parameters by one.
+        # Where the last step was not along the gradient, the first trial moves parameters by one.
         first = 1.0 / size if self.memory or self.step is None else _GROWTH * self.step
         candidates = [(-gradient, first)]
         if self._pairs:
             direction = -self._inverse_hessian_times(gradient)
-            # Rounding errors may turn it upwards.
+            # It leads downwards, unless rounding errors are too large.
             if float(gradient @ direction) < 0.0:
                 candidates.insert(0, (direction, 1.0))
         return candidates

@@ -126,6 +126,7 @@ class LearntGates:
         return {
             "certificate_": certificate,
             "history_": self.history,
+            # Scikit-learn asks for at least 1.
             "n_iter_": max(found.best.n_iter for found in self.restarts) or 1,
             "n_inner_solves_": sum(found.n_inner_solves for found in self.restarts),
             "objective_": certificate.objective,
