@@ -134,6 +134,7 @@ class Decision:
         rule, judged = discriminant.rule, samples
         scores = rule.scores(left_out.singly)
         if left_out.folds:
+            # Better: scores by discriminants that have not seen the labels they are judged by.
             judged = samples.of(np.concatenate([part.fold for part in left_out.folds]))
             scores = scores_of_folds("discriminant", left_out.folds, samples, rotation)
         of_discriminant = calibrated("discriminant", scores, judged)
@@ -149,7 +150,8 @@ class Decision:
             ]
             if clearly_smaller(losses[0], losses[1], judged.weights, n_samples):
                 return cls(rule, of_discriminant.calibration, discriminant, priors)
-        # It is calibrated on samples left out singly, by models closer to the final one.
+        # The indicator rule has seen no labels: it is calibrated on samples left out singly, whose
+        # models are closer to the final one.
         of_indicator = calibrated("indicator", indicator.scores(left_out.singly), samples)
         return cls(indicator, of_indicator.calibration, discriminant, priors)
 

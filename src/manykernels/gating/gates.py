@@ -2,7 +2,7 @@
 
 Gönen & Alpaydın (2013) combine P kernels with weights that depend on the sample,
 
-    k_η(x_i, x_j) = Σ_p η_p(x_i) k_p(x_i, x_j) η_p(x_j)                       (below their (8)).
+    k_η(x_i, x_j) = Σ_p η_p(x_i) k_p(x_i, x_j) η_p(x_j)                 (below (8) in the paper).
 
 A gate is the formula of η. It maps x, the m × D matrix of gating features, in two steps: to
 scores A (m × P), then to outputs η (m × P). The parameters are one row for each kernel,
@@ -164,7 +164,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Softmax(Gate):
-    """Competing kernels, in regions between hyperplanes where mostly one kernel counts (3).
+    """Competing kernels: hyperplanes divide the space into regions of mostly one kernel (3).
 
     Its parameter is that of :class:`Gate`.
 
@@ -188,7 +188,7 @@ class Softmax(Gate):
 
 @dataclass(frozen=True)
 class Sigmoid(Gate):
-    """Cooperating kernels, each in a half-space of its own with a gradual border (4).
+    """Cooperating kernels: each counts in a half-space of its own, with a gradual border (4).
 
     Its parameter is that of :class:`Gate`.
 
@@ -216,7 +216,7 @@ class Sigmoid(Gate):
 
 @dataclass(frozen=True)
 class Gaussian(Gate):
-    """Competing kernels, each around a centre of its own (5).
+    """Competing kernels: each counts around a centre of its own (5).
 
     The centres start at random samples far from each other, with one width for all. (The authors'
     programs start with width 1, where gradients vanish if there are many features.)
@@ -226,7 +226,7 @@ class Gaussian(Gate):
     scale : float, default=0.01
         Coordinates of the centres are moved by at most this, so that no two centres are equal.
     width : float, default=1.0
-        Width at the start, divided by the root mean square distance of samples from centres.
+        Width at the start, in units of the root mean square distance of samples from centres.
 
     Examples
     --------
