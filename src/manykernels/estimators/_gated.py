@@ -180,7 +180,7 @@ class GateInput:
     @classmethod
     def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
         """With the features of the training rows; `what` is the parameter ``gating_features``."""
-        data = rows.data.rows
+        data = rows.data.X
         kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
         features = GatingFeatures(None if kernel is not None else what)
         training = cls(features, kernel, None)

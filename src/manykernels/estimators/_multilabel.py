@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._sklearn import num_samples
 from ..kernels import KernelStack
-from ._inputs import Source, block_of, knowing, read_training
+from ._inputs import Source, block_while_fitting, read_training
 from ._progress import FitTask
 
 # Rows of test blocks held at once: few enough for memory, many enough for matrix products.
@@ -62,12 +62,12 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Fit a clone of the estimator to every label, and the estimator to all of them."""
     indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
     data = read_training(estimator, X)
-    check_consistent_length(data.rows, indicators)
+    check_consistent_length(data.X, indicators)
     stack, source = data.compute(sample_weight, True, None)
     cv = estimator.cv
     validation = None
     if isinstance(cv, tuple) and len(cv) == 2 and is_multilabel(cv[1]):
-        block = block_of(source, knowing(estimator, data.features), cv[0])
+        block = block_while_fitting(source, estimator, data, cv[0])
         validation = block, np.asarray(cv[1]).astype(int)
     task = FitTask.begin(estimator, X, y, indicators.shape[1])
     models = []
