@@ -24,19 +24,14 @@ from ._machines import SupportVectors
 from ._progress import FitTask
 from ._rows import TrainingRows
 
-# Entries of a test block held at once: 32 MiB.
+# Entries of a test block held in memory at once: 32 MiB.
 _BLOCK_ENTRIES = 2**22
 
 
 class Evaluations(NamedTuple):
-    """Kernel values that predictions need.
+    """Kernel values of a prediction: rows times support vectors times kernels.
 
-    Attributes
-    ----------
-    total : int
-        Rows times support vectors times kernels.
-    computed : int
-        Those where both gates are open.
+    `computed` of them are needed, those where both gates are above ``gate_tol``.
     """
 
     total: int
@@ -44,13 +39,13 @@ class Evaluations(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Those that need not be computed."""
+        """How many need not be computed."""
         return self.total - self.computed
 
 
 @estimator
 class GateParameters:
-    """Parameters and attributes of estimators with a gate, and what can be asked of a gate.
+    """Parameters, attributes and methods of estimators with a gate.
 
     Parameters
     ----------
@@ -164,13 +159,8 @@ class GateParameters:
 class GateInput:
     """What a gate looks at: features of the rows of X.
 
-    Attributes
-    ----------
-    features : GatingFeatures
-    kernel : str or None
-        The precomputed kernel by whose values rows are described (its empirical kernel map).
-    columns : ndarray of int or None
-        Columns of test blocks that belong to training samples in use; None if all do.
+    These may be the values of one precomputed kernel, named `kernel` (an empirical kernel map),
+    at those `columns` of test blocks that belong to training samples in use; None if all do.
     """
 
     features: GatingFeatures
@@ -183,12 +173,13 @@ class GateInput:
         data = rows.data.X
         kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
         features = GatingFeatures(None if kernel is not None else what)
+        # Training matrices have columns for the samples in use only.
         training = cls(features, kernel, None)
-        features.fit(training.table(data), rows.targets, sample_weight=rows.counts)
+        features.fit(training._table(data), rows.targets, sample_weight=rows.counts)
         return cls(features, kernel, rows.data.columns), training.transform(data)
 
-    def table(self, data: Any) -> Any:
-        """The table that the features are made from, of checked rows."""
+    def _table(self, data: Any) -> Any:
+        """The table that the features of checked rows are made from."""
         if not isinstance(data, KernelStack):
             return data
         if self.kernel is not None:
@@ -204,21 +195,12 @@ class GateInput:
 
     def transform(self, data: Any) -> np.ndarray:
         """Gating features of checked rows."""
-        return self.features.transform(self.table(data))
+        return self.features.transform(self._table(data))
 
 
 @dataclass(frozen=True)
 class GatedKernels:
-    """Training kernels, normalised, and the gating features of the training rows.
-
-    Attributes
-    ----------
-    kernels : TrainingKernels
-    transform : Chain
-    matrices : list of ndarray of shape (m, m)
-    inputs : GateInput
-    features : ndarray of shape (m, d)
-    """
+    """Normalised training kernels (`matrices`), and the gating features of the training rows."""
 
     kernels: TrainingKernels
     transform: Chain
@@ -239,32 +221,25 @@ class GatedKernels:
     def learn(
         self, learning: GateLearning, machines: Sequence[Machine], task: FitTask
     ) -> LearntGates:
-        """Learn a gate for every machine, with a warning where that is not finished."""
+        """Learn a gate for every machine, with a warning if one has not converged."""
         learnt = learning.learn(self.matrices, self.features, machines, task)
         learnt.warn()
         return learnt
 
     def attributes(
-        self,
-        rows: TrainingRows,
-        learnt: LearntGates,
-        dual: np.ndarray,
-        intercept: np.ndarray,
+        self, rows: TrainingRows, learnt: LearntGates, dual: np.ndarray, intercept: np.ndarray
     ) -> dict[str, Any]:
-        """What an estimator keeps of machines with coefficients `dual` of all training samples."""
+        """Fitted attributes of machines with coefficients `dual` of all training samples."""
         vectors = SupportVectors.of(dual)
-        kept = vectors.kept
-        source = self.kernels.source.keep(kept)
+        source = self.kernels.source.keep(vectors.kept)
         expansion = GatedExpansion(
             source,
-            self.transform.for_columns(kept),
+            self.transform.for_columns(vectors.kept),
             self.inputs,
             learnt.learning.gate,
             [point.theta for point in learnt.points],
             [point.outputs for point in learnt.points],
-            vectors.support,
-            kept,
-            vectors.coefficients,
+            vectors,
         )
         return {
             **rows.attributes,
@@ -280,21 +255,10 @@ class GatedKernels:
 class GatedExpansion:
     """``Σ_i coefficient_i Σ_p η_p(x) k_p(x, x_i) η_p(x_i)`` for new samples x.
 
-    Attributes
-    ----------
-    source : Source
-        Of the training samples x_i that are kept.
-    transform : Chain
-        The normalisation of kernels between new samples and these.
-    inputs : GateInput
-    gate : Gate
-    thetas : list of ndarray
-        Parameters of the gate of all outputs, or of a gate for each group of them.
-    training_gates : list of ndarray of shape (m, n_kernels)
-        η of the training samples, for every gate.
-    support, kept : ndarray of int
-        Positions of the support vectors, and of the samples that are kept, in training.
-    coefficients : ndarray of shape (n_kept, n_outputs)
+    `source` has the training samples x_i with coefficients, `transform` normalises kernels
+    between new samples and these. There is one gate for all outputs, or one for each group of
+    them: `thetas` are their parameters, `training_gates` η of all training samples,
+    (m, n_kernels).
     """
 
     source: Source
@@ -303,9 +267,7 @@ class GatedExpansion:
     gate: Gate
     thetas: list[np.ndarray]
     training_gates: list[np.ndarray]
-    support: np.ndarray
-    kept: np.ndarray
-    coefficients: np.ndarray
+    vectors: SupportVectors
 
     def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
         """η of the rows of X, for every gate, (n_rows, n_kernels)."""
@@ -314,15 +276,16 @@ class GatedExpansion:
     def outputs(
         self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
-        """The sum above, (n_rows, n_outputs).
+        """Outputs of new samples, (n_rows, n_outputs).
 
         Kernels are evaluated only where both gates are above the estimator's `gate_tol`.
         """
-        coefficients = self.coefficients if coefficients is None else coefficients
+        coefficients = self.vectors.coefficients if coefficients is None else coefficients
         data = self.source.read(estimator, X)
         gates = self._gates_at(data)
-        outputs = np.zeros((len(gates[0]), coefficients.shape[1]))
-        width = coefficients.shape[1] // len(gates)
+        n_outputs = coefficients.shape[1]
+        outputs = np.zeros((len(gates[0]), n_outputs))
+        width = n_outputs // len(gates)
         for group, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
             ours = slice(group * width, (group + 1) * width)
             for p in range(new.shape[1]):
@@ -335,34 +298,34 @@ class GatedExpansion:
         return outputs
 
     def evaluations(self, estimator: Any, X: Any) -> Evaluations:
-        """How many kernel values that needs."""
+        """How many kernel values :meth:`outputs` needs."""
         gates = self.gate_outputs(estimator, X)
         n_rows, n_kernels = gates[0].shape
         computed = sum(
             int((new > estimator.gate_tol).sum(axis=0) @ (old > estimator.gate_tol).sum(axis=0))
             for new, old in zip(gates, self._gates_of_kept, strict=True)
         )
-        return Evaluations(len(gates) * n_rows * n_kernels * len(self.kept), computed)
+        return Evaluations(len(gates) * n_rows * n_kernels * len(self.vectors.kept), computed)
 
     def region_summary(self, gate_tol: float) -> list[dict[str, Any]]:
         """What each kernel does on the training samples, one dict per kernel (and gate)."""
-        rows = []
+        summary = []
         several = len(self.training_gates) > 1
         for group, outputs in enumerate(self.training_gates):
             active = outputs > gate_tol
             largest = np.bincount(outputs.argmax(axis=1), minlength=outputs.shape[1])
             for p, name in enumerate(self.source.names):
-                rows.append(
+                summary.append(
                     {
                         **({"gate": group} if several else {}),
                         "kernel": name,
                         "mean_gate": float(outputs[:, p].mean()),
                         "n_active": int(active[:, p].sum()),
                         "n_largest": int(largest[p]),
-                        "n_support": int(active[self.support, p].sum()),
+                        "n_support": int(active[self.vectors.support, p].sum()),
                     }
                 )
-        return rows
+        return summary
 
     def _gates_at(self, data: Any) -> list[np.ndarray]:
         features = self.inputs.transform(data)
@@ -370,7 +333,7 @@ class GatedExpansion:
 
     @property
     def _gates_of_kept(self) -> list[np.ndarray]:
-        return [outputs[self.kept] for outputs in self.training_gates]
+        return [outputs[self.vectors.kept] for outputs in self.training_gates]
 
     def _block(self, data: Any, p: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Kernel p between some rows of the data and some of the samples that are kept."""

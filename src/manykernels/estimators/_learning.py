@@ -1,9 +1,9 @@
-"""Learning kernel weights: the domain, the solver, and what is said about the result."""
+"""Learning kernel weights: parameters, domain, solver, certificate, warning."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -66,17 +66,7 @@ class WeightParameters:
 
 @dataclass(frozen=True)
 class WeightLearning:
-    """How an estimator learns kernel weights.
-
-    Attributes
-    ----------
-    estimator : str
-        Its name, for messages.
-    domain : Domain
-    solver : object with a method ``solve``
-    tol : float
-    max_iter : int
-    """
+    """How an estimator, whose name is needed for messages, learns kernel weights."""
 
     estimator: str
     domain: Domain
@@ -105,7 +95,7 @@ class WeightLearning:
             refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
-        """As :meth:`solve`, with a warning where the relative gap `tol` was not reached."""
+        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached."""
         learnt = self.solve(losses, names, task)
         learnt.warn_unless_converged()
         return learnt
@@ -120,13 +110,13 @@ class WeightLearning:
             refuse_indefinite(solution, self.domain, loss, names)
             solutions.append(solution)
         return Learnt(
-            self, names, list(losses), solutions, joined(solutions, self.tol), task.stopped
+            self, names, list(losses), solutions, _joined(solutions, self.tol), task.stopped
         )
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """Solutions of independent losses, and what is to be said about them together."""
+    """Solutions of independent losses, and the certificate of their sum."""
 
     learning: WeightLearning
     names: list[str]
@@ -141,42 +131,33 @@ class Learnt:
         pairs = zip(self.losses, self.solutions, strict=True)
         return np.array([loss.kernel_weights(solution.weights) for loss, solution in pairs])
 
-    def with_rounding(self, rounding: float) -> Learnt:
-        """The same with so much more rounding error in its certificate."""
-        certificate = self.certificate
-        more = replace(certificate, rounding=certificate.rounding + rounding)
-        return replace(self, certificate=more)
-
     @property
     def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps for its users."""
+        """Fitted attributes for users."""
         solver = self.learning.solver
-        steps = [step for solution in self.solutions for step in solution.history]
-        # Inner solves count on from one loss to the next.
-        ends = np.cumsum([0, *(solution.n_inner_solves for solution in self.solutions)])
-        pairs = list(zip(ends[:-1].tolist(), self.solutions, strict=True))
+        # Inner solves are counted over all losses.
+        before = np.cumsum([0, *(one.n_inner_solves for one in self.solutions)]).tolist()
+        steps = [(k, step) for k, one in enumerate(self.solutions) for step in one.history]
         history: dict[str, list[Any]] = {
-            "objective": [step.certificate.primal for step in steps],
-            "rel_gap": [step.certificate.rel_gap for step in steps],
-            "n_inner_solves": [
-                before + step.n_inner_solves for before, one in pairs for step in one.history
-            ],
+            "objective": [step.certificate.primal for _, step in steps],
+            "rel_gap": [step.certificate.rel_gap for _, step in steps],
+            "n_inner_solves": [before[k] + step.n_inner_solves for k, step in steps],
         }
         if len(self.solutions) > 1:
-            history["machine"] = [k for k, (_, one) in enumerate(pairs) for _ in one.history]
+            history["machine"] = [k for k, _ in steps]
         weights = self.weights
         return {
             "kernel_names_": self.names,
             "weights_": weights if len(weights) > 1 else weights[0],
             "certificate_": self.certificate,
             "n_iter_": sum(solution.n_iter for solution in self.solutions),
-            "n_inner_solves_": int(ends[-1]),
+            "n_inner_solves_": before[-1],
             "solver_": getattr(solver, "name", type(solver).__name__.lower()),
             "history_": history,
         }
 
     def warn_unless_converged(self) -> None:
-        """Warn where the relative gap `tol` was not reached, and say what would help."""
+        """Warn if the relative gap `tol` was not reached, and say what would help."""
         certificate, learning = self.certificate, self.learning
         if certificate.converged:
             return
@@ -206,7 +187,7 @@ class Learnt:
         return f"{cause}: {way}."
 
 
-def joined(solutions: Sequence[Solution], tol: float) -> Certificate:
+def _joined(solutions: Sequence[Solution], tol: float) -> Certificate:
     """Certificate of the sum of independent problems: the sums of their bounds."""
     parts = [solution.certificate for solution in solutions]
     if len(parts) == 1:

@@ -16,7 +16,7 @@ from ..kernels._numbers import check_numbers, refuse_kinds, refuse_masked
 from ._inputs import Matrices, Table, read_training
 
 # Bounds of the median weight, which is multiplied with C and with kernels and compared with reg:
-# far outside, these products overflow or are lost. Weights that count samples have a median near 1.
+# far outside, these products overflow or are lost. Weights that count samples are near 1.
 _LEAST_MEDIAN, _LARGEST_MEDIAN = 1e-12, 1e12
 # Largest weight in units of the median. Beyond it the other weights are lost beside this one in
 # rounding errors (1 / ACCUMULATED); below it the certificate tells whether they are too large.

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import check_scoring
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._sklearn import StrOptions
-from .._warnings import warn_caller
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import checked_priors, fisher_regression
 from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
 from ..kernels import Bands, Denoise
-from ..solvers import PAPER_NORMS
 from ._base import CLASS_WEIGHT, PRIORS, KernelEstimator, estimator, fits
+from ._grid import checked_norms, checked_regs, cv_results, refuse_undefined, refuse_unsolved
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
-from ._multilabel import fit_labels, is_multilabel
-from ._outputs import (
-    DiscriminantTransformer,
-    KernelClassifier,
-    Probabilities,
-    gives_probabilities,
-)
+from ._multilabel import LabelwiseAnswers, fit_labels, is_multilabel
 from ._progress import FitTask
 from ._rows import discriminant_rows
 from ._splits import Splits
 from .fda import fisher_preparation, learn_discriminant
 
-# Models that only judge are solved to this multiple of `tol`: no score can tell the difference,
-# and every second Newton step is saved. (The response of the weights in closed form needs `tol`:
-# it takes every positive weight for one that can change.)
+# Models of splits are solved to this multiple of `tol`: no score can tell the difference, and
+# every second Newton step is saved. (With cv="closed-form" they are solved to `tol`: the
+# first-order change of the weights takes every positive weight for one that can change.)
 _LOOSER = 100.0
-
-#: Ten regularisations, from almost none to more than all kernels together.
-DEFAULT_REGS = tuple(np.logspace(-4, 3, 10).tolist())
-
-Parts = list[tuple[LabelledKernels, Test]]
 
 
 @estimator
-class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEstimator):
+class MKFDACV(LabelwiseAnswers, KernelEstimator):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -166,21 +151,21 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
         """
         if is_multilabel(y):
             return fit_labels(self, X, y, sample_weight)
-        ps = checked_grid(self.ps, PAPER_NORMS, "ps", 1.0)
-        regs = checked_grid(self.regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
-        if np.isinf(regs).any():
-            raise ValueError("regs must be finite.")
+        ps, regs = checked_norms(self.ps), checked_regs(self.regs)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         kernels = TrainingKernels.of(rows, rows.weights)
         samples = kernels.labelled(rows)
         priors = checked_priors(self.priors, samples)
-        parts = list(Splits(self, rows, kernels.source, samples).parts(np.asarray(y)))
-        compares_rules = len(samples.classes) > 2
-        task = FitTask.begin(self, X, y, len(parts) * (1 + compares_rules) + 1)
-        rule = self._better_rule(samples, parts, ps, regs, task) if compares_rules else "indicator"
-        held = self._held_out(samples, parts, ps, regs, (rule,), task)
-        choice = _Choice.of(self, held, rule, ps, regs)
-        learning = WeightLearning.at(self, choice.p)
+        splits = list(Splits(self, rows, kernels.source, samples).parts(np.asarray(y)))
+        rules = ("indicator", "discriminant") if len(samples.classes) > 2 else ("indicator",)
+        task = FitTask.begin(self, X, y, len(splits) * len(rules) + 1)
+        if len(rules) > 1:
+            largest = ps.max(keepdims=True)
+            judged = self._held_out(samples, splits, largest, regs, rules, task, "rules, ")
+            rules = (judged.better_rule(),)
+        held_out = self._held_out(samples, splits, ps, regs, rules, task)
+        choice = self._choice(held_out, rules[0], ps, regs)
+        learning = WeightLearning.at(self, choice["p_"])
         transform, denoise = fisher_preparation(self.normalize, self.denoise)
         final = task.subtask("final fit", learning.max_iter + 1)
         fitted = learn_discriminant(
@@ -190,7 +175,7 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
             priors,
             learning,
             final,
-            make_loss=lambda problem: problem.loss(choice.reg),
+            make_loss=lambda problem: problem.loss(choice["reg_"]),
             regress=fisher_regression,
         )
         final.end()
@@ -199,59 +184,67 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
             rows.attributes,
             kernels.source.attributes,
             fitted,
-            choice.attributes,
-            n_splits_=len(parts),
+            choice,
+            n_splits_=len(splits),
             denoise_=denoise,
         )
-
-    def _better_rule(
-        self,
-        samples: LabelledKernels,
-        parts: Parts,
-        ps: np.ndarray,
-        regs: np.ndarray,
-        task: FitTask,
-    ) -> str:
-        """The rule that is better at the largest p."""
-        both = ("indicator", "discriminant")
-        held = self._held_out(samples, parts, ps.max(keepdims=True), regs, both, task, "rules, ")
-        return held.better_rule()
 
     def _held_out(
         self,
         samples: LabelledKernels,
-        parts: Parts,
+        splits: list[tuple[LabelledKernels, Test]],
         ps: np.ndarray,
         regs: np.ndarray,
         rules: tuple[str, ...],
         task: FitTask,
         purpose: str = "",
     ) -> HeldOut:
-        """Scores of the grid on held-out samples."""
-        n_parts = len(parts)
-        scores: list[HeldOutScores] = Parallel(n_jobs=None if n_parts == 1 else self.n_jobs)(
-            delayed(_scores_of_part)(
+        """Class scores of the test samples of all splits, by each rule at each p and λ."""
+        n_splits, size = len(splits), len(ps) * len(regs)
+        # A single split is not worth copying its kernels to another process.
+        parallel = Parallel(n_jobs=None if n_splits == 1 else self.n_jobs)
+        scores = parallel(
+            delayed(_scores_of_split)(
                 train,
                 test,
                 fisher_preparation(self.normalize, self.denoise)[0],
                 ps,
                 regs,
                 rules,
-                self._tol_of_judges,
-                task.part(f"{purpose}split {k + 1}/{n_parts}", len(ps) * len(regs)),
+                self._tol_of_splits,
+                task.part(f"{purpose}split {k + 1}/{n_splits}", size),
             )
-            for k, (train, test) in enumerate(parts)
+            for k, (train, test) in enumerate(splits)
         )
         tests = [
             test if isinstance(test, LabelledKernels) else samples.of(np.concatenate(test))
-            for _, test in parts
+            for _, test in splits
         ]
         given = None if self.priors is None else np.asarray(self.priors, dtype=float)
         return HeldOut(scores, tests, samples.frequencies, given)
 
     @property
-    def _tol_of_judges(self) -> float:
+    def _tol_of_splits(self) -> float:
         return self.tol if isinstance(self.cv, str) else _LOOSER * self.tol
+
+    def _choice(
+        self, held_out: HeldOut, rule: str, ps: np.ndarray, regs: np.ndarray
+    ) -> dict[str, Any]:
+        """Fitted attributes: the point with the best score, of equals the smallest log loss."""
+        refuse_unsolved(held_out, self._tol_of_splits)
+        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
+        mean = scores.mean(axis=0)
+        refuse_undefined(self.scoring, mean, held_out)
+        best = float(np.nanmax(mean))
+        equals = np.argwhere(mean == best).tolist()
+        i, j = min(equals, key=lambda at: held_out.mean_log_loss(rule, *at))
+        return {
+            "p_": float(ps[i]),
+            "reg_": float(regs[j]),
+            "best_score_": best,
+            "cv_results_": cv_results(held_out, scores, ps, regs),
+            "cv_rule_": rule,
+        }
 
     def validation_curve(self) -> np.ndarray:
         """Mean scores of the grid, one row per p and one column per λ."""
@@ -259,151 +252,10 @@ class MKFDACV(DiscriminantTransformer, Probabilities, KernelClassifier, KernelEs
         curve: np.ndarray = self.cv_results_["mean_test_score"].reshape(-1, n_regs)
         return curve
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
 
-    # With several labels per sample, the model of every label answers for itself.
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
-        if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda model, block: model.decision_function(block))
-        return super().decision_function(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable class, or an indicator matrix with several labels."""
-        if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda model, block: model.predict(block))
-        return super().predict(X)
-
-    @available_if(gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, or those of every label, (n_rows, n_labels)."""
-        if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda model, block: model.predict_proba(block)[:, 1])
-        return super().predict_proba(X)
-
-    @available_if(gives_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of :meth:`predict_proba`."""
-        if hasattr(self, "estimators_"):
-            return np.log(self.predict_proba(X))
-        return super().predict_log_proba(X)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Discriminant directions, one per label with several labels."""
-        if hasattr(self, "estimators_"):
-            return self._by_label(X, lambda model, block: model.transform(block))
-        return super().transform(X)
-
-    def _by_label(self, X: Any, ask: Any) -> np.ndarray:
-        answers: np.ndarray = self._expansion.answers(self, X, ask)
-        return answers
-
-
-def _scores_of_part(train: LabelledKernels, test: Test, *grid: Any) -> HeldOutScores:
-    """Scores of one split, its task being the last argument."""
-    task: FitTask = grid[-1]
-    scores = held_out_scores(train, test, *grid)
+def _scores_of_split(train: LabelledKernels, test: Test, *options: Any) -> HeldOutScores:
+    """Held-out scores of one split, whose task is the last of the options."""
+    scores = held_out_scores(train, test, *options)
+    task: FitTask = options[-1]
     task.end()
     return scores
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """The point of the grid with the best score, of equals the one of smallest log loss."""
-
-    p: float
-    reg: float
-    attributes: dict[str, Any]
-
-    @classmethod
-    def of(
-        cls, model: MKFDACV, held: HeldOut, rule: str, ps: np.ndarray, regs: np.ndarray
-    ) -> _Choice:
-        if not held.solved.any():
-            raise ValueError(
-                f"No point of the grid could be solved. The last one: {held.failures[-1]}"
-            )
-        scores = held.judged_by(check_scoring(model, scoring=model.scoring), rule)
-        mean = scores.mean(axis=0)
-        _warn_of_points(model, held)
-        _warn_of_scores(model, mean, held)
-        best_score = float(np.nanmax(mean))
-        equals = np.argwhere(mean == best_score).tolist()
-        i, j = min(equals, key=lambda at: held.mean_log_loss(rule, *at))
-        norms, regularizations = np.meshgrid(ps, regs, indexing="ij")
-        flat = mean.ravel()
-        worse = np.where(np.isnan(flat), -np.inf, flat)
-        parts = held.parts
-        results = {
-            "params": [{"p": float(p), "reg": float(reg)} for p in ps for reg in regs],
-            "param_p": norms.ravel(),
-            "param_reg": regularizations.ravel(),
-            **{f"split{k}_test_score": table.ravel() for k, table in enumerate(scores)},
-            "mean_test_score": flat,
-            "std_test_score": scores.std(axis=0).ravel(),
-            "rank_test_score": 1 + np.sum(worse[:, None] < worse, axis=1),
-            "rel_gap": np.max([part.rel_gaps for part in parts], axis=0).ravel(),
-            "n_inner_solves": np.sum([part.n_inner_solves for part in parts], axis=0).ravel(),
-        }
-        p, reg = float(ps[i]), float(regs[j])
-        attributes = {
-            "p_": p,
-            "reg_": reg,
-            "best_score_": best_score,
-            "cv_results_": results,
-            "cv_rule_": rule,
-        }
-        return cls(p, reg, attributes)
-
-
-def _warn_of_scores(model: MKFDACV, mean: np.ndarray, held: HeldOut) -> None:
-    """Refuse a scorer that judges no point; name one that does not judge all."""
-    if np.isnan(mean).all():
-        raise ValueError(
-            f"scoring={model.scoring!r} gave nan at every point of the grid: it cannot judge "
-            "these data."
-        )
-    if (unknown := np.isnan(mean) & held.solved).any():
-        warn_caller(
-            f"scoring={model.scoring!r} gave nan at {int(unknown.sum())} of "
-            f"{mean.size} points of the grid; they are ranked last.",
-            UndefinedMetricWarning,
-        )
-
-
-def _warn_of_points(model: MKFDACV, held: HeldOut) -> None:
-    """One warning for all points that are not what was asked for."""
-    converged = np.all([part.converged for part in held.parts], axis=0)
-    short = int(np.count_nonzero(held.solved & ~converged))
-    remarks = []
-    if short:
-        worst = max(part.rel_gaps[part.n_inner_solves > 0].max() for part in held.parts)
-        remarks.append(
-            f"{short} of {converged.size} points of the grid did not reach the relative gap "
-            f"{model._tol_of_judges:g} (the worst has {worst:.1e})"
-        )
-    if missing := int(np.count_nonzero(~held.solved)):
-        first = f"the first: {held.failures[0]}" if held.failures else "a callback asked to stop"
-        remarks.append(
-            f"{missing} of {converged.size} points of the grid could not be solved and are "
-            f"left out ({first})"
-        )
-    if remarks:
-        warn_caller("; ".join(remarks) + ".", ConvergenceWarning)
-
-
-def checked_grid(given: Any, default: tuple[float, ...], name: str, least: float) -> np.ndarray:
-    """Values of a grid as an array; each at least `least`, none twice."""
-    values = np.asarray(default if given is None else given, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0 or not (values >= least).all():
-        bound = "at least 1" if least == 1.0 else "positive"
-        raise ValueError(
-            f"{name} must be a non-empty list of numbers, each {bound}; got {given!r}."
-        )
-    if len(np.unique(values)) < len(values):
-        raise ValueError(f"{name} has equal values: {given!r}.")
-    return values

@@ -24,7 +24,7 @@ from ..discriminant import labelled_stack
 from ..discriminant.calibration import CalibratedScores
 from ..discriminant.held_out import Judged
 from ..discriminant.rules import indicator_rule, rule_offsets
-from ..estimators.fda_cv import checked_grid
+from ..estimators._grid import checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 
@@ -167,7 +167,7 @@ def leave_one_out(
     >>> result.accuracy.max() > 0.95
     np.True_
     """
-    regularizations = checked_grid(regs, (), "regs", np.nextafter(0.0, 1.0))
+    regularizations = checked_regs(regs, ())
     samples = labelled_stack("leave_one_out", stack, y, sample_weight)
     problem = samples.prepared(preparation(normalize))
     weight = np.ones(len(samples.labels)) if samples.weights is None else samples.weights

@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._warnings import warn_caller
 from ..discriminant import LabelledKernels, labelled_stack
-from ..estimators.fda_cv import DEFAULT_REGS, checked_grid
+from ..estimators._grid import checked_norms, checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
-from ..solvers import PAPER_NORMS, GridPoint, walk_grid
+from ..solvers import GridPoint, walk_grid
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,7 @@ def lp_path(
     >>> path.rel_gaps.max() <= 1e-5
     np.True_
     """
-    norms = checked_grid(ps, PAPER_NORMS, "ps", 1.0)
-    regularizations = checked_grid(regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
+    norms, regularizations = checked_norms(ps), checked_regs(regs)
     if not 0.0 < tol < np.inf:
         raise ValueError(f"tol must be positive and finite, got {tol!r}.")
     samples = labelled_stack("lp_path", stack, y, sample_weight)
