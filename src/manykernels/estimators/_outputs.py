@@ -1,12 +1,13 @@
-"""From outputs of kernel expansions to answers: classes, probabilities, values, inside or outside.
+"""From outputs of kernel expansions to predictions: classes, probabilities, values, novelties.
 
-Each mixin is one of scikit-learn's kinds of estimators. They ask their estimator for `_outputs`,
-``Σ_i coefficient_i k(x, x_i)`` of every output, and for `intercept_`.
+Each mixin is one of scikit-learn's kinds of estimators. They need two members of the estimator:
+the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `intercept_`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
@@ -21,6 +22,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._rounding import EPS
+from .._sklearn import Interval
+from ._base import NON_NEGATIVE, POSITIVE, estimator
 
 
 class KernelClassifier(ClassifierMixin):
@@ -52,13 +55,13 @@ class KernelClassifier(ClassifierMixin):
 
 def gives_probabilities(estimator: Any) -> bool:
     """Whether an estimator has ``predict_proba`` at this moment."""
-    # scikit-learn's check of decision values against probabilities hands a table to every
-    # unfitted estimator that has both methods, pairwise ones too, where no table can be fitted.
+    # Not before a fit to precomputed kernels: scikit-learn's check of decision values against
+    # probabilities fits any unfitted estimator that has both methods to a table.
     return not estimator._is_precomputed or hasattr(estimator, "classes_")
 
 
 class Probabilities:
-    """For scores that are log-odds of the second class, or log-probabilities up to a constant."""
+    """Probabilities from scores: log-odds of the second class, or log-probabilities."""
 
     decision_function: Any
 
@@ -117,11 +120,25 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
+@estimator
 class KernelRegressor(RegressorMixin):
-    """One output, which is the value."""
+    """ε-insensitive regression: one output, which is the value.
 
-    intercept_: np.ndarray
-    _outputs: Any
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of deviations beyond ε, acting on the kernels after `normalize`.
+    epsilon : float, default=0.1
+        Deviations up to this cost nothing.
+    """
+
+    C: float = 1.0
+    epsilon: float = 0.1
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Any]
 
     def predict(self, X: Any) -> np.ndarray:
         """Value of each row."""
@@ -129,24 +146,30 @@ class KernelRegressor(RegressorMixin):
         return values
 
 
-# Free support vectors of a one-class machine lie on its boundary, where the score equals the
-# offset up to the rounding errors of both: some parts in 1e10 of the offset after an inner
-# solution of finite accuracy, and a few units of the last digit of the terms of the scores.
+# Free support vectors of a one-class machine lie on its boundary: their score equals the offset
+# up to errors. The offset is accurate to some 1e-10 of itself, that of the inner solution...
 _BOUNDARY = 1e-10
+# ... and a score to a few rounding errors of its terms.
 _TERMS = 5 * EPS
 
 
 def boundary_shift(intercept: np.ndarray, size: float) -> np.ndarray:
-    """What is added to the intercept of a one-class machine.
+    """What is added to the intercept of a one-class machine so that its boundary is inside.
 
-    With it samples on the boundary are inside in spite of rounding errors. `size` is that of the
-    terms that scores are sums of.
+    `size` is the size of the terms that scores are sums of.
     """
     return _BOUNDARY * np.abs(intercept) + _TERMS * size
 
 
+@estimator
 class NoveltyDetector(OutlierMixin):
     """One output, which says whether samples are like those of training.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        At most this share of the training samples is left outside, and at least this share are
+        support vectors.
 
     Attributes
     ----------
@@ -155,11 +178,17 @@ class NoveltyDetector(OutlierMixin):
         ``−intercept_``: ``decision_function = score_samples − offset_``.
     """
 
-    offset_: float
-    _outputs: Any
+    nu: float = 0.5
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "nu": [Interval(Real, 0, 1, closed="right")]
+    }
+
+    offset_: ClassVar[float]
+    _outputs: ClassVar[Any]
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How well each row is in line with the training samples, without the offset."""
+        """How similar each row is to the training samples, without the offset."""
         scores: np.ndarray = self._outputs(X)[:, 0]
         return scores
 
