@@ -22,14 +22,13 @@ class LpPath:
 
     Attributes
     ----------
-    ps : ndarray of shape (n_ps,)
-    regs : ndarray of shape (n_regs,)
+    ps, regs : ndarray of shape (n_ps,) and (n_regs,)
     kernel_names : list of str
     weights : ndarray of shape (n_ps, n_regs, n_kernels)
     objectives : ndarray of shape (n_ps, n_regs)
     rel_gaps : ndarray of shape (n_ps, n_regs)
-        How far each objective is from the least at most, relative to itself. Infinite where the
-        matrix cannot be factorised; weights and objective are NaN there.
+        Relative duality gaps: how far each objective is at most from its minimum. Infinite where
+        the matrix cannot be factorised; weights and objective are NaN there.
     n_inner_solves : ndarray of shape (n_ps, n_regs)
     """
 
@@ -68,7 +67,7 @@ def lp_path(
         Positive weights.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
     tol : float, default=1e-5
-        Relative gap of every point.
+        Relative duality gap of every point.
 
     Examples
     --------
@@ -114,13 +113,7 @@ def path_of(
         path.n_inner_solves[here] = point.n_inner_solves
 
     failures = walk_grid(
-        problem.stack,
-        problem.targets,
-        ps,
-        regs,
-        visit,
-        sample_weight=samples.weights,
-        tol=tol,
+        problem.stack, problem.targets, ps, regs, visit, sample_weight=samples.weights, tol=tol
     )
     if failures:
         warn_caller(
