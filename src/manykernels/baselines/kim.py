@@ -125,23 +125,18 @@ class KimFDA(
         learning = WeightLearning.of(self)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         if sample_weight is None and y is not None and _is_multiclass(y):
-            # Nothing needs to be known of X for this.
+            # Before X is read: scikit-learn's checks pass a table even with precomputed kernels.
             _refuse_more_than_two(np.unique(y))
-        # Each class has mean and covariance of its own in the ratio, whatever its weight.
+        # No class weights: in the ratio each class has its own mean and covariance.
         rows = discriminant_rows(self, X, y, sample_weight, None)
         _refuse_more_than_two(rows.classes)
         learning.refuse_unfit(Outline(KimLoss, len(rows), rows.data.n_kernels, 1))
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
+        priors = checked_priors(self.priors, samples)
+        transform = Chain([*preparation(self.normalize).steps, _ZeroConstants()])
         fitted = learn_discriminant(
-            kernels,
-            samples,
-            Chain([*preparation(self.normalize).steps, _WithoutConstants()]),
-            checked_priors(self.priors, samples),
-            learning,
-            task,
-            make_loss=self._make_loss,
-            regress=_ratio_direction,
+            kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
         )
         return self._keep(task, rows.attributes, kernels.source.attributes, fitted)
 
@@ -158,18 +153,18 @@ class KimFDA(
 def _ratio_direction(
     problem: FisherProblem, loss: KimLoss, evaluation: Any, domain: Domain
 ) -> Regression:
-    """The direction of largest ratio; kernel weights are held where samples are left out."""
+    """The direction of largest ratio; kernel weights are held while samples are left out."""
     samples = problem.samples
-    # The discriminant is the only rule here, and it is learnt from the outputs.
+    # The only rule here, the discriminant, is learnt from left-out outputs: it is judged by folds.
     folds = folds_to_judge_by(samples.labels, problem.stack, N_FOLDS)
     singly = evaluation.leave_one_out(samples.counts) + evaluation.midpoint
     return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
 
-class _WithoutConstants(UnitTrace):
-    """Make kernels that centring leaves nothing of but rounding exactly zero.
+class _ZeroConstants(UnitTrace):
+    """Make kernels exactly zero of which centring leaves rounding errors only.
 
-    Where all are, the ratio of rounding to rounding would pass for a discriminant.
+    If there are no others, a ratio of rounding errors would be taken for a discriminant.
     """
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -191,5 +186,5 @@ def _refuse_more_than_two(classes: np.ndarray) -> None:
 
 
 def _is_single_precision(matrix: np.ndarray) -> bool:
-    """Whether every entry is a number of single precision; the first rows mostly tell."""
+    """Whether every entry is a number of single precision; the first rows usually decide."""
     return all(np.array_equal(row, row.astype(np.float32)) for row in matrix)

@@ -18,13 +18,8 @@ def inherited(
 ) -> str | None:
     """A numpydoc docstring with the entries that `others` have in addition.
 
-    Parameters
-    ----------
-    own : str or None
-    others : iterable of str or None
-        Docstrings, the nearest first: of entries with the same name the first one counts.
-    order : dict of str to list of str
-        For each section that is completed, the names that come first, in their order.
+    Of entries with the same name the first one counts. `order` has the sections that are
+    completed, and for each the names that come first in it.
     """
     if own is None:
         return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval
@@ -292,7 +291,10 @@ class GatedExpansion:
                 columns = np.flatnonzero(old[:, p] > estimator.gate_tol)
                 rows = np.flatnonzero(new[:, p] > estimator.gate_tol)
                 gated = old[columns, p, None] * coefficients[columns, ours]
-                for part in _batches(rows, len(columns)):
+                if not len(columns):
+                    continue
+                step = max(1, _BLOCK_ENTRIES // len(columns))
+                for part in (rows[i : i + step] for i in range(0, len(rows), step)):
                     block = self._block(data, p, part, columns)
                     outputs[part, ours] += new[part, p, None] * (block @ gated)
         return outputs
@@ -340,10 +342,3 @@ class GatedExpansion:
         stack = self.source.block(data, rows, [p], columns)
         transform = self.transform.select(np.array([p])).for_columns(columns)
         return transform.transform(stack).kernel(0)
-
-
-def _batches(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
-    """Rows in batches whose blocks fit into memory."""
-    if len(rows) and width:
-        for batch in gen_batches(len(rows), max(1, _BLOCK_ENTRIES // width)):
-            yield rows[batch]

@@ -141,15 +141,9 @@ class MKFDA(
         samples = kernels.labelled(rows)
         given = self.reg if self.normalize == "multiplicative" else None
         transform, denoise = fisher_preparation(self.normalize, self.denoise, given)
+        priors = checked_priors(self.priors, samples)
         fitted = learn_discriminant(
-            kernels,
-            samples,
-            transform,
-            checked_priors(self.priors, samples),
-            learning,
-            task,
-            make_loss=self._make_loss,
-            regress=fisher_regression,
+            kernels, samples, transform, priors, learning, task, self._make_loss
         )
         return self._keep(
             task, rows.attributes, kernels.source.attributes, fitted, denoise_=denoise
@@ -174,10 +168,10 @@ class MKFDA(
 
 
 def fisher_preparation(normalize: str | None, denoise: Any, reg: Any = None) -> tuple[Chain, Any]:
-    """Transform of training kernels, not yet fitted, and its step that denoises.
+    """Transform of training kernels, not yet fitted, and its step that denoises, if any.
 
-    `reg` is λ where it is known and kernels have unit variance: a cut by cross-validation takes
-    it for its own.
+    `reg` is λ, if it is given and kernels have unit variance. Denoising that chooses the number of
+    axes by cross-validation uses it there.
     """
     chain = preparation(normalize)
     if denoise is None:
@@ -185,7 +179,7 @@ def fisher_preparation(normalize: str | None, denoise: Any, reg: Any = None) -> 
     step = clone(denoise)
     if isinstance(step, Denoise) and step.reg is None and isinstance(reg, Real):
         step.reg = float(reg)
-    # Cut along the axes of centred kernels, then scale what is left.
+    # Denoising takes centred kernels, and its results are normalised.
     after = 1 + [isinstance(one, Center) for one in chain.steps].index(True)
     chain.steps.insert(after, step)
     return chain, step
@@ -198,11 +192,10 @@ def learn_discriminant(
     priors: np.ndarray,
     learning: WeightLearning,
     task: FitTask,
-    *,
     make_loss: Callable[[FisherProblem], Any],
-    regress: Callable[[FisherProblem, Any, Any, Domain], Regression],
+    regress: Callable[[FisherProblem, Any, Any, Domain], Regression] = fisher_regression,
 ) -> dict[str, Any]:
-    """Kernel weights, the functions that they give and the decision: fitted attributes."""
+    """Fitted attributes: kernel weights, the regression that they give, and the decision."""
     problem = samples.prepared(transform)
     kernels.warn_of_constants(transform)
     loss = make_loss(problem)

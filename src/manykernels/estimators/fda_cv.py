@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._sklearn import StrOptions
 from ..discriminant import LabelledKernels
-from ..discriminant.decision import checked_priors, fisher_regression
+from ..discriminant.decision import checked_priors
 from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
 from ..kernels import Bands, Denoise
 from ._base import CLASS_WEIGHT, PRIORS, KernelEstimator, estimator, fits
@@ -165,29 +165,16 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
             rules = (judged.better_rule(),)
         held_out = self._held_out(samples, splits, ps, regs, rules, task)
         choice = self._choice(held_out, rules[0], ps, regs)
-        learning = WeightLearning.at(self, choice["p_"])
+        p, reg = choice["p_"], choice["reg_"]
+        learning = WeightLearning.at(self, p)
         transform, denoise = fisher_preparation(self.normalize, self.denoise)
         final = task.subtask("final fit", learning.max_iter + 1)
         fitted = learn_discriminant(
-            kernels,
-            samples,
-            transform,
-            priors,
-            learning,
-            final,
-            make_loss=lambda problem: problem.loss(choice["reg_"]),
-            regress=fisher_regression,
+            kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
         )
         final.end()
-        return self._keep(
-            task,
-            rows.attributes,
-            kernels.source.attributes,
-            fitted,
-            choice,
-            n_splits_=len(splits),
-            denoise_=denoise,
-        )
+        about = {"n_splits_": len(splits), "denoise_": denoise}
+        return self._keep(task, rows.attributes, kernels.source.attributes, fitted, choice, about)
 
     def _held_out(
         self,
