@@ -11,7 +11,7 @@ from .._sklearn import check_y
 from ..discriminant import FisherProblem
 from ..discriminant.decision import N_FOLDS, Regression, checked_priors, folds_to_judge_by
 from ..domains import Domain
-from ..estimators._base import POSITIVE, PRIORS, KernelEstimator, estimator, fits
+from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators._kernels import TrainingKernels
 from ..estimators._learning import WeightLearning, WeightParameters
 from ..estimators._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
@@ -109,10 +109,9 @@ class KimFDA(
     p: float = 1.0
     reg: float = 1e-8
     normalize: str | None = None
-    priors: Any = None
     tol: float = 1e-6
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE, "priors": PRIORS}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

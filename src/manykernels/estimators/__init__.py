@@ -10,8 +10,9 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_learning`      learning kernel weights: domain, solver, warning
 `_machines`      what support vector machines keep
 `_gated`         kernels weighted by a gate, for the localized estimators
-`_outputs`       classes, probabilities, values, inside or outside
+`_outputs`       predictions: classes, probabilities, values, novelties
 `_progress`      callbacks and lines of progress
+`_grid`          norms and regularisations to choose from, and their scores
 `_splits`        the splits behind a parameter ``cv``
 `_multilabel`    several labels per sample
 `_unions`        what may be passed as ``kernels``

@@ -113,7 +113,7 @@ class GateParameters:
     max_iter: int = 200
     random_state: Any = None
 
-    _expansion: ClassVar[Any]
+    _expansion: ClassVar[GatedExpansion]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gating": [str, Gate],
@@ -144,14 +144,12 @@ class GateParameters:
         kernel counts more) and ``n_support`` (support vectors among the active).
         """
         check_is_fitted(self)
-        summary: list[dict[str, Any]] = self._expansion.region_summary(self.gate_tol)
-        return summary
+        return self._expansion.region_summary(self.gate_tol)
 
     def evaluations(self, X: Any) -> Evaluations:
         """How many kernel values a prediction for X needs, and how many the gates save."""
         check_is_fitted(self)
-        counted: Evaluations = self._expansion.evaluations(self, X)
-        return counted
+        return self._expansion.evaluations(self, X)
 
 
 @dataclass(frozen=True)
@@ -311,23 +309,19 @@ class GatedExpansion:
 
     def region_summary(self, gate_tol: float) -> list[dict[str, Any]]:
         """What each kernel does on the training samples, one dict per kernel (and gate)."""
-        summary = []
         several = len(self.training_gates) > 1
-        for group, outputs in enumerate(self.training_gates):
-            active = outputs > gate_tol
-            largest = np.bincount(outputs.argmax(axis=1), minlength=outputs.shape[1])
-            for p, name in enumerate(self.source.names):
-                summary.append(
-                    {
-                        **({"gate": group} if several else {}),
-                        "kernel": name,
-                        "mean_gate": float(outputs[:, p].mean()),
-                        "n_active": int(active[:, p].sum()),
-                        "n_largest": int(largest[p]),
-                        "n_support": int(active[self.vectors.support, p].sum()),
-                    }
-                )
-        return summary
+        return [
+            {
+                **({"gate": k} if several else {}),
+                "kernel": name,
+                "mean_gate": float(outputs[:, p].mean()),
+                "n_active": int((outputs[:, p] > gate_tol).sum()),
+                "n_largest": int((outputs.argmax(axis=1) == p).sum()),
+                "n_support": int((outputs[self.vectors.support, p] > gate_tol).sum()),
+            }
+            for k, outputs in enumerate(self.training_gates)
+            for p, name in enumerate(self.source.names)
+        ]
 
     def _gates_at(self, data: Any) -> list[np.ndarray]:
         features = self.inputs.transform(data)

@@ -138,9 +138,10 @@ class Learnt:
         # Inner solves are counted over all losses.
         before = np.cumsum([0, *(one.n_inner_solves for one in self.solutions)]).tolist()
         steps = [(k, step) for k, one in enumerate(self.solutions) for step in one.history]
+        certificates = [step.certificate for _, step in steps]
         history: dict[str, list[Any]] = {
-            "objective": [step.certificate.primal for _, step in steps],
-            "rel_gap": [step.certificate.rel_gap for _, step in steps],
+            "objective": [certificate.primal for certificate in certificates],
+            "rel_gap": [certificate.rel_gap for certificate in certificates],
             "n_inner_solves": [before[k] + step.n_inner_solves for k, step in steps],
         }
         if len(self.solutions) > 1:
@@ -173,7 +174,7 @@ class Learnt:
         warn_caller(message, ConvergenceWarning)
 
     def _way_out(self) -> str:
-        """Why the solver ended where it did, and what would take it further."""
+        """Why the solver stopped, and what would take it further."""
         if self.stopped:
             return "A callback asked for it."
         limit, solver = self.learning.max_iter, self.learning.solver
@@ -194,14 +195,9 @@ def _joined(solutions: Sequence[Solution], tol: float) -> Certificate:
         return parts[0]
     primal, dual = sum(part.primal for part in parts), sum(part.dual for part in parts)
     points = [part.dual_point for part in parts if part.dual_point is not None]
-    return Certificate(
-        primal,
-        dual,
-        primal - dual,
-        tol,
-        sum(part.rounding for part in parts),
-        np.hstack(points) if len(points) == len(parts) else None,
-    )
+    point = np.hstack(points) if len(points) == len(parts) else None
+    rounding = sum(part.rounding for part in parts)
+    return Certificate(primal, dual, primal - dual, tol, rounding, point)
 
 
 def _as_solver(given: Any) -> Any:

@@ -6,6 +6,7 @@ the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -36,14 +37,14 @@ class KernelClassifier(ClassifierMixin):
 
     classes_: np.ndarray
     intercept_: np.ndarray
-    _outputs: Any
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, (n_rows, n_classes).
 
         For two classes one score per row, (n_rows,), whose positive values speak for the second.
         """
-        scores: np.ndarray = self._outputs(X) + self.intercept_
+        scores = self._outputs(X) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -82,8 +83,14 @@ class Probabilities:
         return log_softmax(scores, axis=1)
 
 
+@estimator
 class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Projection on discriminant directions.
+    """Fisher's discriminant: priors of its decision, and projection on its directions.
+
+    Parameters
+    ----------
+    priors : array-like of shape (n_classes,), default=None
+        Class probabilities for the decision; by default the weighted frequencies.
 
     Attributes
     ----------
@@ -102,8 +109,12 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         Training rows, unless precomputed.
     """
 
-    scalings_: np.ndarray
-    _outputs: Any
+    priors: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"priors": ["array-like", None]}
+
+    scalings_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def transform(self, X: Any) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
@@ -112,8 +123,7 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         the decision compares where `rule_` is "discriminant".
         """
         check_is_fitted(self, "scalings_")
-        projected: np.ndarray = self._outputs(X, self.scalings_)
-        return projected
+        return self._outputs(X, self.scalings_)
 
     @property
     def _n_features_out(self) -> int:
@@ -138,12 +148,11 @@ class KernelRegressor(RegressorMixin):
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
 
     intercept_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Any]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def predict(self, X: Any) -> np.ndarray:
         """Value of each row."""
-        values: np.ndarray = self._outputs(X)[:, 0] + self.intercept_[0]
-        return values
+        return self._outputs(X)[:, 0] + self.intercept_[0]
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset
@@ -185,12 +194,11 @@ class NoveltyDetector(OutlierMixin):
     }
 
     offset_: ClassVar[float]
-    _outputs: ClassVar[Any]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How similar each row is to the training samples, without the offset."""
-        scores: np.ndarray = self._outputs(X)[:, 0]
-        return scores
+        return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance from the boundary, negative outside."""

@@ -77,8 +77,8 @@ class TrainingRows:
 
 def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
     """Rows of an estimator without y."""
-    data = read_training(estimator, X)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
+    every = read_training(estimator, X)
+    data, numbers, counts = _weighted(estimator, every, sample_weight, _HEAVIEST)
     return TrainingRows(data, numbers, counts, counts)
 
 

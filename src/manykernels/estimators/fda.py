@@ -16,7 +16,7 @@ from ..domains import Domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain, preparation
 from ..losses import JointSquareLoss, Outline, SquareLoss
-from ._base import CLASS_WEIGHT, POSITIVE, PRIORS, KernelEstimator, estimator, fits
+from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning, WeightParameters
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
@@ -52,8 +52,6 @@ class MKFDA(
         `kernel_names_` refer to it. It takes one decomposition per kernel.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
-    priors : array-like of shape (n_classes,), default=None
-        Class probabilities for the decision; by default the weighted frequencies.
     tol : float, default=1e-6
         Relative duality gap at which the weights are good enough.
 
@@ -120,14 +118,12 @@ class MKFDA(
     reg: float | str = 0.1
     denoise: Any = None
     class_weight: Any = None
-    priors: Any = None
     tol: float = 1e-6
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": [*POSITIVE, StrOptions({"joint"})],
         "denoise": [Denoise, Bands, None],
         "class_weight": CLASS_WEIGHT,
-        "priors": PRIORS,
     }
 
     @fits

@@ -13,7 +13,7 @@ from ..discriminant import LabelledKernels
 from ..discriminant.decision import checked_priors
 from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
 from ..kernels import Bands, Denoise
-from ._base import CLASS_WEIGHT, PRIORS, KernelEstimator, estimator, fits
+from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
 from ._grid import checked_norms, checked_regs, cv_results, refuse_undefined, refuse_unsolved
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
@@ -55,8 +55,6 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
         As for :class:`MKFDA`, learnt again in every fold.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
-    priors : array-like of shape (n_classes,), default=None
-        Class probabilities for the decision; by default the weighted frequencies.
     tol : float, default=1e-5
         Relative duality gap of the final fit, and of all models with ``cv="closed-form"``. Models
         of other splits are solved to a hundred times that.
@@ -124,7 +122,6 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
     scoring: Any = None
     denoise: Any = None
     class_weight: Any = None
-    priors: Any = None
     tol: float = 1e-5
     n_jobs: int | None = None
 
@@ -135,7 +132,6 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
         "scoring": [str, callable, None],
         "denoise": [Denoise, Bands, None],
         "class_weight": CLASS_WEIGHT,
-        "priors": PRIORS,
         "n_jobs": [None, int],
     }
 
@@ -160,6 +156,7 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
         rules = ("indicator", "discriminant") if len(samples.classes) > 2 else ("indicator",)
         task = FitTask.begin(self, X, y, len(splits) * len(rules) + 1)
         if len(rules) > 1:
+            # The better rule at the largest p is used at every p.
             largest = ps.max(keepdims=True)
             judged = self._held_out(samples, splits, largest, regs, rules, task, "rules, ")
             rules = (judged.better_rule(),)
@@ -188,7 +185,7 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
     ) -> HeldOut:
         """Class scores of the test samples of all splits, by each rule at each p and λ."""
         n_splits, size = len(splits), len(ps) * len(regs)
-        # A single split is not worth copying its kernels to another process.
+        # The kernels of a single split are not copied to another process.
         parallel = Parallel(n_jobs=None if n_splits == 1 else self.n_jobs)
         scores = parallel(
             delayed(_scores_of_split)(

@@ -138,9 +138,9 @@ def leave_one_out(
     Parameters
     ----------
     stack : KernelStack
-        Gram matrices of the training samples.
+        Gram matrices of all samples.
     y : array-like of shape (n_samples,)
-        Class labels.
+        Their class labels.
     regs : array-like of float
         λ, any number of them: all come from one eigendecomposition.
     weights : array-like of shape (n_kernels,), optional

@@ -72,11 +72,10 @@ def lp_path(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from manykernels import rbf_grid
-    >>> from manykernels.model_selection import lp_path
+    >>> from manykernels import model_selection, rbf_grid
     >>> X, y = load_iris(return_X_y=True)
     >>> stack = rbf_grid([0.1, 1, 10]).fit(X)(X)
-    >>> path = lp_path(stack, y, ps=[1, 2, 4], regs=[0.1, 1])
+    >>> path = model_selection.lp_path(stack, y, ps=[1, 2, 4], regs=[0.1, 1])
     >>> path.weights.shape
     (3, 2, 3)
     >>> path.rel_gaps.max() <= 1e-5

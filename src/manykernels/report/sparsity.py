@@ -99,7 +99,8 @@ class SparsityReport:
         ]
         if self.rank_correlation is not None:
             header.append("Spearman")
-            columns.append([_sign_or_dash(value) for value in self.rank_correlation])
+            correlations = self.rank_correlation
+            columns.append(["–" if np.isnan(value) else f"{value:+.2f}" for value in correlations])
         return _aligned([header, *zip(*columns, strict=True)])
 
     def __str__(self) -> str:
@@ -301,10 +302,6 @@ def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
 
 def _name_of(p: float, digits: int = 7) -> str:
     return "∞" if p == np.inf else f"{p:.{digits}g}"
-
-
-def _sign_or_dash(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:+.2f}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
