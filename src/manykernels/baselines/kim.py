@@ -31,8 +31,8 @@ class KimFDA(
     """Kernel Fisher discriminant analysis of two classes with the kernel of largest ratio.
 
     Learns one weight per kernel such that the regularised Fisher ratio of the weighted sum,
-    Ye 2008 (4), is as large as can be, and proves how close to the best weights it got. The
-    method of Kim, Magnani and Boyd, without their semidefinite program.
+    Ye 2008 (4), is largest, and proves how close to the best weights it got. The method of Kim,
+    Magnani and Boyd, without their semidefinite program.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class KimFDA(
     -----
     The paper does not centre kernels. Its criterion is made of differences of means and of
     samples from their class mean, so centring changes neither the best weights nor the
-    direction; it is done here for the sake of rounding.
+    direction; it is done here because it makes rounding errors smaller.
 
     The Fisher ratio is a decreasing function of the square loss on balanced classes. So the best
     weights, and the direction, are those of ``MKFDA(class_weight="balanced")`` with the same `p`,
@@ -137,7 +137,7 @@ class KimFDA(
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
         )
-        return self._keep(task, rows.attributes, kernels.source.attributes, fitted)
+        return self._keep(task, rows.attributes, fitted)
 
     def _make_loss(self, problem: FisherProblem) -> KimLoss:
         stack, samples = problem.stack, problem.samples

@@ -1,4 +1,4 @@
-"""Docstrings of siblings, written once: parameters and attributes are documented where declared.
+"""Documentation of inherited parameters and attributes, written once, where they are declared.
 
 The docstring of a class lists its own parameters and attributes. Those that it inherits are
 added from the docstrings of its bases, so that ``help`` and the documentation show all of them.

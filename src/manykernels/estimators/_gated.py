@@ -1,4 +1,4 @@
-"""Kernels weighted by a gate: what the gate looks at, and outputs of new samples."""
+"""Kernels weighted by a gate: parameters, gating features, outputs of new samples."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ class GateParameters:
     gate_tol : float, default=1e-6
         A kernel is evaluated for a prediction only where both gates are above this.
     tol : float, default=1e-2
-        Relative change of the objective at which to stop, seen twice. A gate can fit single
-        samples: smaller values and quasi-Newton steps lower the objective further, and on most
-        data raise the error on new samples.
+        Relative change of the objective at which to stop, in two steps in a row. A gate can fit
+        single samples: smaller values and quasi-Newton steps lower the objective further, and on
+        most data raise the error on new samples.
     max_iter : int, default=200
         Most steps on the gate.
     random_state : int, RandomState or None, default=None
-        Of the starts.
+        Random numbers of the starts.
 
     Attributes
     ----------
     gating_coef_ : dict of ndarray
         Parameters of the gate, on standardised gating features.
     certificate_ : StationarityCertificate
-        Gradient norm of the gate and duality gap of the machine: of a local minimum. It has
-        ``converged``, ``status`` and ``message`` as other certificates have.
+        Gradient norm of the gate and duality gap of the machine, as the objective has local
+        minima. ``converged``, ``status`` and ``message`` are as in other certificates.
     objective_ : float
         J at the end.
     history_ : dict of list
@@ -95,7 +95,7 @@ class GateParameters:
     finished_ : bool
         False after an interruption (Ctrl-C), which leaves the best model so far.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Of the support vectors, on kernels as the gate weights them.
+        Coefficients of the support vectors, on the kernels as weighted by the gate.
 
     References
     ----------

@@ -23,8 +23,7 @@ def checked_norms(given: Any) -> np.ndarray:
 
 def checked_regs(given: Any, default: tuple[float, ...] = DEFAULT_REGS) -> np.ndarray:
     """Regularisations λ of a grid."""
-    least = np.nextafter(0.0, 1.0)
-    regs = _checked_values(given, default, "regs", least, "positive")
+    regs = _checked_values(given, default, "regs", np.nextafter(0.0, 1.0), "positive")
     if np.isinf(regs).any():
         raise ValueError("regs must be finite.")
     return regs

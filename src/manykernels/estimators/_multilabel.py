@@ -18,12 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._sklearn import num_samples
 from ..kernels import KernelStack
 from ._inputs import Source, block_while_fitting, read_training
-from ._outputs import (
-    DiscriminantTransformer,
-    KernelClassifier,
-    Probabilities,
-    gives_probabilities,
-)
+from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities, gives_probabilities
 from ._progress import FitTask
 
 Ask = Callable[[Any, KernelStack], np.ndarray]
@@ -66,11 +61,10 @@ def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
 
     def decorate(method: Any) -> Any:
         @wraps(method)
-        def answer(estimator: Any, X: Any) -> np.ndarray:
-            if not hasattr(estimator, "estimators_"):
-                return method(estimator, X)
-            answers: np.ndarray = estimator._expansion.answers(estimator, X, ask)
-            return answers
+        def answer(estimator: Any, X: Any) -> Any:
+            if hasattr(estimator, "estimators_"):
+                return estimator._expansion.answers(estimator, X, ask)
+            return method(estimator, X)
 
         return answer
 
@@ -109,7 +103,7 @@ class LabelwiseAnswers(DiscriminantTransformer, Probabilities, KernelClassifier)
 
     @_label_by_label(lambda model, block: model.transform(block))
     def transform(self, X: Any) -> np.ndarray:
-        """Discriminant directions, one per label with several labels."""
+        """Project on the discriminant directions; one per label with several labels."""
         return super().transform(X)
 
 

@@ -42,7 +42,7 @@ class KernelClassifier(ClassifierMixin):
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, (n_rows, n_classes).
 
-        For two classes one score per row, (n_rows,), whose positive values speak for the second.
+        For two classes one score per row, (n_rows,), positive for the second class.
         """
         scores = self._outputs(X) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
@@ -96,13 +96,13 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
     ----------
     priors_ : ndarray of shape (n_classes,)
     rule_ : {"indicator", "discriminant"}
-        How class scores are made of the outputs of the regression; see the notes.
+        How outputs of the regression become class scores; see the notes.
     dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
         ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
         K_j normalised and centred.
     intercept_ : ndarray of shape (n_classes,) or (1,)
     scalings_ : ndarray of shape (n_samples, n_directions)
-        The same for :meth:`transform`.
+        The same coefficients for :meth:`transform`.
     means_ : ndarray of shape (n_classes, n_directions)
         Class means in the space of :meth:`transform`.
     X_fit_ : array or dataframe
@@ -119,8 +119,8 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
     def transform(self, X: Any) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
-        Within-class covariance is the identity, so Euclidean distances to `means_` are what
-        the decision compares where `rule_` is "discriminant".
+        The within-class covariance is the identity there: if `rule_` is "discriminant", the
+        decision compares Euclidean distances to `means_`.
         """
         check_is_fitted(self, "scalings_")
         return self._outputs(X, self.scalings_)

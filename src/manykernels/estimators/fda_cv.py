@@ -1,4 +1,4 @@
-"""MKFDACV: norm and regularisation chosen for the price of a few dozen fits."""
+"""MKFDACV: norm and regularisation chosen by cross-validation, at the cost of a few dozen fits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
-    each with a certificate. They are judged by samples that neither the kernel weights nor the
+    each with a certificate. They are scored on samples that neither the kernel weights nor the
     discriminant nor its decision rule have seen: in folds, or on a validation set.
 
     Parameters
@@ -45,9 +45,9 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
         λ to try; by default ten from 1e-4 to 1e3.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
         None takes five folds with the classes in equal parts, whatever the order of the rows;
-        equal rows stay together, and a class of a single sample is never judged. "closed-form"
+        equal rows stay together, and a class of a single sample is in no test part. "closed-form"
         leaves out fifty such folds in turn without refitting; the change of the kernel weights
-        is taken to first order. Only a fiftieth of the samples is lost for learning, and no
+        is taken to first order. Models then learn from all but a fiftieth of the samples, and no
         copies of kernels are made. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
@@ -59,22 +59,21 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
         Relative duality gap of the final fit, and of all models with ``cv="closed-form"``. Models
         of other splits are solved to a hundred times that.
     n_jobs : int, optional
-        Folds at the same time.
+        Number of splits that are computed in parallel.
     verbose : bool, default=False
-        Print a line per point of the grid. Progress bars, which show the points that are done of
-        all: ``set_callbacks(ProgressBar())``.
+        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
     p_, reg_ : float, or ndarray of shape (n_labels,)
-        The choice: best score, of equals the smallest log loss.
+        The point of the grid with the best score; of equal ones, with the smallest log loss.
     estimators_ : list of MKFDACV
         With several labels per sample only: one per label, all on the same kernels.
     best_score_ : float
-        The score of the choice. At each point of the grid it estimates what new samples would
-        give, with models learnt from fewer samples (a little low); the best of many points is
-        also the luckiest, so that `best_score_` is a little high where the grid is large and
-        samples are few. For a figure to be quoted, put MKFDACV itself into ``cross_val_score``.
+        The mean score at that point. A mean score estimates the score on new samples. It is a
+        little low, since models of splits learn from fewer samples; the best of many is a little
+        high, since it was selected, in particular with a large grid and few samples. For an
+        unbiased estimate, pass MKFDACV itself to ``cross_val_score``.
     cv_results_ : dict
         ``param_p``, ``param_reg``, ``split<i>_test_score``, ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, ``rel_gap`` (largest of the splits) and
@@ -99,10 +98,10 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
     Kernels are computed once, for all rows: a width that a kernel takes from the data is that of
     all training rows, in every fold.
 
-    In every fold the scales of the kernels, their weights, the discriminant and, where it has to
-    be learnt, the rule come from the samples that are left in. (With ``cv="closed-form"`` scales
-    and `denoise` are those of all samples.) Class scores become probabilities by two numbers that
-    all splits of a point share.
+    In every fold the scales of the kernels, their weights, the discriminant and, if it has to be
+    learnt, the rule come from the training part. (With ``cv="closed-form"`` scales and `denoise`
+    are those of all samples.) Two numbers, which all splits of a point share, turn class scores
+    into probabilities.
 
     Examples
     --------
@@ -170,8 +169,8 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
             kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
         )
         final.end()
-        about = {"n_splits_": len(splits), "denoise_": denoise}
-        return self._keep(task, rows.attributes, kernels.source.attributes, fitted, choice, about)
+        found = {**fitted, **choice, "n_splits_": len(splits), "denoise_": denoise}
+        return self._keep(task, rows.attributes, found)
 
     def _held_out(
         self,

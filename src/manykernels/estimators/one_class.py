@@ -1,4 +1,4 @@
-"""MKOneClassSVM: which samples belong to what was seen, by several kernels."""
+"""MKOneClassSVM: ℓp-norm multiple kernel novelty detection."""
 
 from __future__ import annotations
 

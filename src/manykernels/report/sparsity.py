@@ -273,7 +273,7 @@ def effective_number(weights: Any) -> Any:
     Parameters
     ----------
     weights : array-like of shape (..., n_kernels)
-        Non-negative, not all zero.
+        Non-negative, not all zero. NaN, where a path could not be solved, gives NaN.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def effective_number(weights: Any) -> Any:
     (2.0, 1.0)
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if not weights.size or weights.min() < 0 or not (weights.max(axis=-1) > 0).all():
+    if not weights.size or weights.min() < 0 or (weights.max(axis=-1) <= 0).any():
         raise ValueError("Weights must be non-negative, and not all zero.")
     weights = weights / weights.max(axis=-1, keepdims=True)
     return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
@@ -292,11 +292,9 @@ def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Spearman's coefficients of the rows of `weights`; NaN where all weights are equal."""
     relative = np.round(weights / weights.max(axis=1, keepdims=True), _RANK_DIGITS)
     constant = (np.ptp(relative, axis=1) == 0.0) | (np.ptp(kept) == 0.0)
+    rows = zip(relative, constant, strict=True)
     return np.array(
-        [
-            np.nan if equal else stats.spearmanr(row, kept).statistic
-            for row, equal in zip(relative, constant, strict=True)
-        ]
+        [np.nan if equal else stats.spearmanr(row, kept).statistic for row, equal in rows]
     )
 
 
