@@ -122,7 +122,6 @@ class KimFDA(
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         if sample_weight is None and y is not None and _is_multiclass(y):
             # Before X is read: scikit-learn's checks pass a table even with precomputed kernels.
             _refuse_more_than_two(np.unique(y))
@@ -130,6 +129,7 @@ class KimFDA(
         rows = discriminant_rows(self, X, y, sample_weight, None)
         _refuse_more_than_two(rows.classes)
         learning.refuse_unfit(Outline(KimLoss, len(rows), rows.data.n_kernels, 1))
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
         priors = checked_priors(self.priors, samples)

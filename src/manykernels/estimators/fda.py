@@ -130,9 +130,9 @@ class MKFDA(
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, len(rows.classes)))
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
         given = self.reg if self.normalize == "multiplicative" else None

@@ -79,6 +79,7 @@ class LocalizedFDA(
         machine = SquareMachine(targets, self.reg, samples.weights)
         learnt = kernels.learn(learning, [machine], task)
         (point,) = learnt.points
+        # With the gate held, this is the discriminant of MKFDA on one kernel.
         K = point.kernel
         gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
         problem = replace(samples, stack=gated).prepared(Center())

@@ -105,6 +105,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         signs = one_against_rest(rows)
+        # The columns of a group are learnt with one vector of kernel weights.
         groups = signs.T[:, :, None] if self.multi_class == "separate" else signs[None]
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, groups.shape[2]))
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
