@@ -75,20 +75,20 @@ class CrossValidatedErrors:
         folds = folds_of_equal_classes(labels, position, self.n_folds)
         if len(folds) < 2:
             return np.full(len(VARIANCES), np.nan)
-        stack = KernelStack(K[None], ["kernel"], gram=True, checked=True)
-        errors = np.sum([self._fold_errors(stack, self.present[fold]) for fold in folds], axis=0)
+        errors = np.sum([self._fold_errors(K, self.present[fold]) for fold in folds], axis=0)
         judged = self.present[np.concatenate(folds)]
         whole = self.weights[judged] @ np.sum(self.targets[judged] ** 2, axis=1)
         return errors.min(axis=1) / whole
 
-    def _fold_errors(self, stack: KernelStack, fold: np.ndarray) -> np.ndarray:
+    def _fold_errors(self, K: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """Weighted squared errors in one fold, (len(VARIANCES), len(regs))."""
         kept = np.setdiff1d(self.present, fold)
         total = self.weights[kept].sum()
         weights = self.weights[kept] / total
         center = Center()
-        train = center.fit_transform(stack[np.ix_(kept, kept)], sample_weight=weights)
-        block = center.transform(stack[np.ix_(fold, kept)]).kernel(0)
+        train = KernelStack(K[np.ix_(kept, kept)][None], ["kernel"], gram=True)
+        train = center.fit_transform(train, sample_weight=weights)
+        block = center.transform(KernelStack(K[np.ix_(fold, kept)][None], ["kernel"])).kernel(0)
         # A kernel that is constant outside of the fold has no axes: the mean is predicted.
         _, rounding = centered_trace(train, weights)
         values, vectors = spectrum(train.kernel(0), weights, rounding[0])

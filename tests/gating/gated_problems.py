@@ -11,7 +11,7 @@ from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem,
 
 M = 60
 X = np.random.default_rng(0).uniform(-1, 1, (M, 2))
-# A corner: one straight line on each side.
+# The border between the classes is a corner: one straight line on each side.
 SIGNS = np.where(X[:, 1] > np.abs(X[:, 0]), 1.0, -1.0)
 KERNELS = [X @ X.T, (X @ X.T + 1.0) ** 2, np.exp(-((X[:, None] - X) ** 2).sum(axis=2))]
 PROBLEMS = {

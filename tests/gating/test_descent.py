@@ -1,4 +1,4 @@
-"""The alternating loop: J never rises, why it ends, what observers see."""
+"""Descents: J never rises, why they end, what observers see."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_objective_never_rises(gate, problem, quasi_newton):
     ("gate", "problem"), [("softmax", "hinge"), ("softmax", "one class"), ("sigmoid", "one class")]
 )
 def test_both_kinds_of_step_end_in_the_same_valley(gate, problem):
-    """Where there is one; elsewhere the same start may lead to different minima."""
+    """Only in problems with one valley; in others the two may end in different minima."""
     values = []
     for quasi_newton in (True, False):
         objective = objective_of(gate, problem)
@@ -131,7 +131,7 @@ def test_steps_are_counted_and_their_end_is_told():
     assert descent.status == "3 steps taken"
     assert not descent.certificate.converged
     assert descent.certificate.status == "stopped"
-    # Flat at the last step that is allowed: nothing to complain of.
+    # J stops changing at the last step that is allowed: the descent has converged.
     flat = descend(objective, descent.point.theta, DescentOptions(tol=0.9, max_iter=1))
     assert flat.status == ""
     assert flat.certificate.converged

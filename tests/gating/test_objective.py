@@ -21,7 +21,7 @@ M, D, P = 18, 2, 3
 TOL = 1e-11
 rng = np.random.default_rng(0)
 FEATURES = rng.standard_normal((M, D))
-# Something of the identity, so that each machine has one solution.
+# A multiple of the identity is added, so that each machine has a unique solution.
 KERNELS = [K + 0.1 * np.eye(M) for K in random_gram_matrices(P, M, seed=1)]
 LABELS = rng.permutation(np.arange(M) % 3)
 TARGETS = np.sin(2 * FEATURES[:, 0]) + 0.3 * rng.standard_normal(M)
@@ -79,7 +79,7 @@ def test_value_falls_as_all_kernels_grow(gate, machine, weights):
     eta, V = point.outputs, point.trained.dual
     combined = sum(np.outer(eta[:, p], eta[:, p]) * K for p, K in enumerate(KERNELS))
     assert_allclose(objective.combined(eta), combined, rtol=1e-13, atol=1e-15)
-    # All kernels a little larger: Danskin once more, without a gate.
+    # Danskin's theorem for the machine alone, as all kernels are scaled by a factor.
     energy = 0.5 * float(np.einsum("ik,ij,jk->", V, combined, V))
     assert_derivatives([-energy], lambda t: objective.machine.train(t * combined).value, [1.0])
 
@@ -155,7 +155,7 @@ def test_shut_gates_leave_nothing():
 
 @every_machine
 def test_where_a_machine_was_before_changes_nothing(machine):
-    """Warm starts and memory that is used again must not be seen."""
+    """Neither warm starts nor memory that is used again may influence results."""
     objective = objective_of("softmax", machine)
     here, there = random_point(objective), random_point(objective, size=3.0)
     first = objective.evaluate(here)
@@ -165,7 +165,7 @@ def test_where_a_machine_was_before_changes_nothing(machine):
     assert_allclose(again.value, first.value, rtol=1e-9)
     size = np.abs(gradient).max()
     assert_allclose(again.gradient, gradient, rtol=0, atol=1e-6 * size)
-    # A gradient that is asked for late is that of its own point.
+    # A gradient that is computed after another evaluation is still that of its own point.
     late = objective.evaluate(here)
     objective.evaluate(there)
     assert_allclose(late.gradient, gradient, rtol=0, atol=1e-6 * size)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.gating import Sigmoid, Softmax
 from manykernels.gating.descent import DescentOptions, descend
-from manykernels.gating.restarts import restarted
+from manykernels.gating.learning import restarted
 from tests.gating.gated_problems import KERNELS, M, X, interrupted_objective, objective_of
 
 QUASI_NEWTON = DescentOptions(tol=1e-4, quasi_newton=True)
@@ -67,14 +67,14 @@ def test_saturated_starts_are_drawn_again(n_saturated, n_redrawn):
 
 
 def test_a_gate_that_splits_at_random_and_cannot_learn_is_drawn_again():
-    """Saturated everywhere, though not alike: it has no gradient all the same."""
+    """Saturated everywhere, with different kernels at different samples: it has no gradient."""
     found = seeded(objective_of(Sigmoid(1e6)), 1, DescentOptions())
     assert np.ptp(found.best.point.outputs, axis=0).max() == 1.0
     assert found.n_redrawn == 3
 
 
 def test_to_end_with_one_kernel_for_all_is_an_answer():
-    """The other kernel has nothing to offer; drawing again would find the same once more."""
+    """The other kernel is useless; another start would end the same way."""
     objective = objective_of("softmax", "hinge", [np.eye(M), 1e-3 * np.eye(M)])
     found = seeded(objective, 1, DescentOptions(tol=1e-10, max_iter=1000))
     assert found.best.point.outputs[:, 0].min() > 0.99
@@ -130,7 +130,7 @@ def test_an_interruption_of_a_later_start_leaves_the_best_of_all():
         assert found.status == "interrupted"
         assert found.best.point.value == first.best.point.value
         assert_array_equal(found.best.point.theta, first.best.point.theta)
-        # What is known about the best does not depend on starts after it.
+        # The certificate of the best descent does not depend on starts after it.
         assert found.best.certificate == first.best.certificate
         assert len(found.objectives) == later
 

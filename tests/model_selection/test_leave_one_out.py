@@ -99,6 +99,7 @@ def test_two_classes_and_string_labels():
         ({"regs": []}, "regs must be a non-empty list"),
         ({"regs": [0.0]}, "each positive"),
         ({"regs": [1.0, 1.0]}, "equal values"),
+        ({"regs": [np.inf]}, "regs must be finite"),
         ({"y": np.zeros(30, int)}, "at least 2 classes"),
         ({"y": np.arange(29) % 2}, "inconsistent numbers of samples"),
         ({"weights": [1.0]}, "One weight per kernel"),

@@ -57,6 +57,7 @@ def test_sample_weights_are_repeated_samples():
         ({"ps": [2, 2]}, "equal values"),
         ({"regs": [-1.0]}, "each positive"),
         ({"regs": [np.nan]}, "each positive"),
+        ({"regs": [np.inf]}, "regs must be finite"),
         ({"y": np.ones(12)}, "at least 2 classes"),
         ({"sample_weight": np.zeros(12)}, "one positive number per sample"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -116,6 +118,17 @@ def test_effective_number_grows_with_p_here(report):
 def test_weights_without_effective_number_are_refused(weights):
     with pytest.raises(ValueError, match="non-negative, and not all zero"):
         effective_number(weights)
+
+
+def test_norms_that_could_not_be_solved_are_shown(report):
+    weights = report.weights.copy()
+    weights[0] = np.nan
+    rel_gaps = np.where(np.arange(12) == 0, np.inf, report.rel_gaps)
+    unsolved = replace(report, weights=weights, rel_gaps=rel_gaps)
+    first, second = unsolved.as_table().splitlines()[1:3]
+    assert first.split()[:4] == ["1", "nan", "0", "nan%"]
+    assert "nan" not in second
+    assert "nan" in str(unsolved)
 
 
 # -- kept variance -------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from .._sklearn import check_y
 from ..discriminant import FisherProblem
 from ..discriminant.decision import N_FOLDS, Regression, checked_priors, folds_to_judge_by
 from ..domains import Domain
-from ..estimators._base import POSITIVE, PRIORS, KernelEstimator, estimator, fits
+from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators._kernels import TrainingKernels
 from ..estimators._learning import WeightLearning, WeightParameters
 from ..estimators._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
@@ -31,8 +31,8 @@ class KimFDA(
     """Kernel Fisher discriminant analysis of two classes with the kernel of largest ratio.
 
     Learns one weight per kernel such that the regularised Fisher ratio of the weighted sum,
-    Ye 2008 (4), is as large as can be, and proves how close to the best weights it got. The
-    method of Kim, Magnani and Boyd, without their semidefinite program.
+    Ye 2008 (4), is largest, and proves how close to the best weights it got. The method of Kim,
+    Magnani and Boyd, without their semidefinite program.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class KimFDA(
     -----
     The paper does not centre kernels. Its criterion is made of differences of means and of
     samples from their class mean, so centring changes neither the best weights nor the
-    direction; it is done here for the sake of rounding.
+    direction; it is done here because it makes rounding errors smaller.
 
     The Fisher ratio is a decreasing function of the square loss on balanced classes. So the best
     weights, and the direction, are those of ``MKFDA(class_weight="balanced")`` with the same `p`,
@@ -109,10 +109,9 @@ class KimFDA(
     p: float = 1.0
     reg: float = 1e-8
     normalize: str | None = None
-    priors: Any = None
     tol: float = 1e-6
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE, "priors": PRIORS}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -123,27 +122,22 @@ class KimFDA(
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         if sample_weight is None and y is not None and _is_multiclass(y):
-            # Nothing needs to be known of X for this.
+            # Before X is read: scikit-learn's checks pass a table even with precomputed kernels.
             _refuse_more_than_two(np.unique(y))
-        # Each class has mean and covariance of its own in the ratio, whatever its weight.
+        # No class weights: in the ratio each class has its own mean and covariance.
         rows = discriminant_rows(self, X, y, sample_weight, None)
         _refuse_more_than_two(rows.classes)
         learning.refuse_unfit(Outline(KimLoss, len(rows), rows.data.n_kernels, 1))
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
+        priors = checked_priors(self.priors, samples)
+        transform = Chain([*preparation(self.normalize).steps, _ZeroConstants()])
         fitted = learn_discriminant(
-            kernels,
-            samples,
-            Chain([*preparation(self.normalize).steps, _WithoutConstants()]),
-            checked_priors(self.priors, samples),
-            learning,
-            task,
-            make_loss=self._make_loss,
-            regress=_ratio_direction,
+            kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
         )
-        return self._keep(task, rows.attributes, kernels.source.attributes, fitted)
+        return self._keep(task, rows.attributes, fitted)
 
     def _make_loss(self, problem: FisherProblem) -> KimLoss:
         stack, samples = problem.stack, problem.samples
@@ -158,18 +152,18 @@ class KimFDA(
 def _ratio_direction(
     problem: FisherProblem, loss: KimLoss, evaluation: Any, domain: Domain
 ) -> Regression:
-    """The direction of largest ratio; kernel weights are held where samples are left out."""
+    """The direction of largest ratio; kernel weights are held while samples are left out."""
     samples = problem.samples
-    # The discriminant is the only rule here, and it is learnt from the outputs.
+    # The only rule here, the discriminant, is learnt from left-out outputs: it is judged by folds.
     folds = folds_to_judge_by(samples.labels, problem.stack, N_FOLDS)
     singly = evaluation.leave_one_out(samples.counts) + evaluation.midpoint
     return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
 
-class _WithoutConstants(UnitTrace):
-    """Make kernels that centring leaves nothing of but rounding exactly zero.
+class _ZeroConstants(UnitTrace):
+    """Make kernels exactly zero of which centring leaves rounding errors only.
 
-    Where all are, the ratio of rounding to rounding would pass for a discriminant.
+    If there are no others, a ratio of rounding errors would be taken for a discriminant.
     """
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -191,5 +185,5 @@ def _refuse_more_than_two(classes: np.ndarray) -> None:
 
 
 def _is_single_precision(matrix: np.ndarray) -> bool:
-    """Whether every entry is a number of single precision; the first rows mostly tell."""
+    """Whether every entry is a number of single precision; the first rows usually decide."""
     return all(np.array_equal(row, row.astype(np.float32)) for row in matrix)

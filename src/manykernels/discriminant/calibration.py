@@ -1,4 +1,4 @@
-"""From class scores to calibrated probabilities: one temperature, one exponent."""
+"""From class scores to calibrated probabilities, by two numbers: a slope and an exponent."""
 
 from __future__ import annotations
 
@@ -10,82 +10,37 @@ from scipy.special import log_softmax
 
 from .._rounding import ACCUMULATED, EPS, ROUNDING
 
-# Newton's method takes about ten steps; the limit ends a loop that rounding errors keep alive.
+# Most steps of Newton's method. It takes about ten, unless rounding errors keep it from ending.
 _MAX_STEPS = 100
-# Predicted decrease of the log loss below which a Newton step is the last one. The log loss is of
-# order one, and the step after it would change it by the square of this.
+# Predicted decrease of the log loss below which a Newton step is the last one: the log loss is of
+# order one, so that another step would change it by less than its rounding error.
 _LAST_DECREASE = 10 * ROUNDING
 # Armijo's condition: part of the predicted decrease that a step has to attain (the usual value).
 _ARMIJO = 1e-4
-# Least temperature, in units of the inverse spread of the scores. Where scores of left-out samples
-# carry no information, probabilities equal the priors to three digits and still rank samples.
-_LEAST_TEMPERATURE = 1e-3
+# Least slope, in units of the inverse spread of the scores. Where scores of left-out samples carry
+# no information, probabilities then equal the priors to three digits and still rank samples.
+_LEAST_SLOPE = 1e-3
 
 
 @dataclass(frozen=True)
 class Calibration:
     """``log P(k|x) = τ s_k(x) + b o_k``, up to a constant, for scores s and offsets o.
 
-    The offsets are logarithms of class frequencies, or zero where the scores contain these
-    already.
+    τ is the slope, b the exponent of the class frequencies: offsets are logarithms of these, or
+    zero where the scores contain them already.
     """
 
-    temperature: float = 1.0
+    slope: float = 1.0
     exponent: float = 1.0
-
-    def log_probabilities(self, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """Logarithms of the class probabilities, (n, c)."""
-        return log_softmax(self.temperature * scores + self.exponent * offsets, axis=1)
-
-    @classmethod
-    def fit(
-        cls,
-        scores: np.ndarray,
-        offsets: np.ndarray,
-        labels: np.ndarray,
-        weights: np.ndarray | None = None,
-        n_samples: float | None = None,
-    ) -> Calibration:
-        """τ and b of the least log loss on samples that the scores have not seen.
-
-        Where the scores make no mistake the log loss has no minimiser. So a share ``1/(m + 2)`` of
-        every sample is divided equally among all classes (the rule of succession, as in Platt
-        1999). Where b has no effect, as for classes of equal frequency, it is one.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n, c)
-        offsets : ndarray of shape (c,) or (n, c)
-        labels : ndarray of shape (n,)
-            Positions of the true classes.
-        weights : ndarray of shape (n,), optional
-        n_samples : float, optional
-            m; by default the number of rows.
-        """
-        size = float(len(scores) if n_samples is None else n_samples)
-        share = np.ones(len(scores)) if weights is None else weights
-        share = share / share.sum()
-        spread = np.sqrt(share @ np.mean((scores - scores.mean(axis=1)[:, None]) ** 2, axis=1))
-        if spread <= ROUNDING:
-            return cls()
-        features = np.stack([scores / spread, np.broadcast_to(offsets, scores.shape)])
-        smooth = 1.0 / (size + 2.0)
-        truth = np.full(scores.shape, smooth / scores.shape[1])
-        truth[np.arange(len(labels)), labels] += 1.0 - smooth
-        problem = _LogLoss(features, truth, share, ridge=1.0 / size)
-        found = problem.minimizer(np.array([1.0, 1.0]), free=np.array([True, True]))
-        if found[0] < _LEAST_TEMPERATURE:
-            start = np.array([_LEAST_TEMPERATURE, found[1]])
-            found = problem.minimizer(start, free=np.array([False, True]))
-        return cls(float(found[0] / spread), float(found[1]))
 
 
 @dataclass(frozen=True)
 class CalibratedScores:
-    """Scores of samples by a rule that has not seen them, calibrated on them.
+    """Scores (n, c) of samples by a rule that has not seen them, calibrated on the same samples.
 
-    The calibration has two parameters and may see the samples that it is judged by. The fields
-    are as in :meth:`Calibration.fit`.
+    (A calibration has only two parameters: it may see the samples that it is judged by.)
+    `offsets` are (c,) or (n, c), `labels` (n,) the positions of the true classes. `n_samples` is
+    m, by default the number of rows.
     """
 
     scores: np.ndarray
@@ -96,14 +51,35 @@ class CalibratedScores:
 
     @cached_property
     def calibration(self) -> Calibration:
-        return Calibration.fit(
-            self.scores, self.offsets, self.labels, self.weights, self.n_samples
-        )
+        """The calibration of least log loss.
+
+        Where the scores make no mistake the log loss has no minimiser. So a share ``1/(m + 2)`` of
+        every sample is divided equally among all classes (the rule of succession, as in Platt
+        1999). Where b has no effect, as for classes of equal frequency, it is one.
+        """
+        scores, labels = self.scores, self.labels
+        size = float(len(scores) if self.n_samples is None else self.n_samples)
+        share = np.ones(len(scores)) if self.weights is None else self.weights
+        share = share / share.sum()
+        spread = np.sqrt(share @ np.mean((scores - scores.mean(axis=1)[:, None]) ** 2, axis=1))
+        if spread <= ROUNDING:
+            return Calibration()
+        features = np.stack([scores / spread, np.broadcast_to(self.offsets, scores.shape)])
+        smooth = 1.0 / (size + 2.0)
+        truth = np.full(scores.shape, smooth / scores.shape[1])
+        truth[np.arange(len(labels)), labels] += 1.0 - smooth
+        problem = _LogLoss(features, truth, share, ridge=1.0 / size)
+        found = problem.minimizer(np.array([1.0, 1.0]), free=np.array([True, True]))
+        if found[0] < _LEAST_SLOPE:
+            start = np.array([_LEAST_SLOPE, found[1]])
+            found = problem.minimizer(start, free=np.array([False, True]))
+        return Calibration(float(found[0] / spread), float(found[1]))
 
     @property
     def log_probabilities(self) -> np.ndarray:
         """Logarithms of the class probabilities, (n, c)."""
-        return self.calibration.log_probabilities(self.scores, self.offsets)
+        slope, exponent = self.calibration.slope, self.calibration.exponent
+        return log_softmax(slope * self.scores + exponent * self.offsets, axis=1)
 
 
 def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -117,24 +93,26 @@ def clearly_smaller(
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 
     Both are losses of the same samples, so the standard error is that of their difference.
-    Differences as small as those that the least temperature makes do not count.
+    Differences below the least slope do not count: scores without information make as large ones.
     """
     difference = second - first
     mean = np.average(difference, weights=weights)
     variance = np.average((difference - mean) ** 2, weights=weights)
-    return bool(mean > max(np.sqrt(variance / n_samples), _LEAST_TEMPERATURE))
+    return bool(mean > max(np.sqrt(variance / n_samples), _LEAST_SLOPE))
 
 
+@dataclass(frozen=True)
 class _LogLoss:
     """Convex function of (τ, b): log loss, and a ridge that draws b towards one.
 
-    The ridge decides where the loss does not depend on b.
+    `features` (2, n, c) are scores and offsets, `truth` (n, c) smoothed class indicators, `share`
+    (n,) sample weights of sum one. The ridge determines b where the log loss does not.
     """
 
-    def __init__(
-        self, features: np.ndarray, truth: np.ndarray, share: np.ndarray, ridge: float
-    ) -> None:
-        self.features, self.truth, self.share, self.ridge = features, truth, share, ridge
+    features: np.ndarray
+    truth: np.ndarray
+    share: np.ndarray
+    ridge: float
 
     def value(self, point: np.ndarray) -> float:
         logs = log_softmax(np.tensordot(point, self.features, 1), axis=1)
@@ -159,18 +137,16 @@ class _LogLoss:
             gradient, second = self.gradient_and_hessian(point)
             step = np.zeros(2)
             inner = second[np.ix_(free, free)]
-            # A ridge keeps the matrix regular where scores have no effect, hence no curvature.
+            # Where scores have no effect there is no curvature; this keeps the matrix regular.
             inner[np.diag_indices(len(inner))] += ACCUMULATED * (1.0 + np.trace(inner))
             step[free] = -np.linalg.solve(inner, gradient[free])
             decrease = -float(gradient @ step)
             if decrease <= _LAST_DECREASE:
                 return point + step
             factor = 1.0
-            while (
-                trial := self.value(point + factor * step)
-            ) > value - _ARMIJO * factor * decrease:
+            while (new := self.value(point + factor * step)) > value - _ARMIJO * factor * decrease:
                 factor *= 0.5
                 if factor < EPS:
                     return point
-            point, value = point + factor * step, trial
+            point, value = point + factor * step, new
         return point

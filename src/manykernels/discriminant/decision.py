@@ -6,7 +6,7 @@ classes lie along a line, it never chooses those in the middle (they are masked)
 *discriminant* learns class means and a covariance of the outputs, which are poor estimates where
 classes are many and samples few. Two numbers turn the scores of either rule into probabilities
 (:mod:`.calibration`). The discriminant is used where its log loss is smaller by more than a
-standard error; for two classes, between which there is no other, the indicator rule is used.
+standard error. Of two classes none can be masked, and the indicator rule is used.
 
 All of this is judged by outputs at samples that the regression, its kernel weights and the rule
 have not seen (:mod:`manykernels.losses.left_out`). A rule that is learnt from left-out outputs
@@ -36,16 +36,11 @@ from .rules import Discriminant, LinearRule, indicator_rule, rule_offsets
 N_FOLDS = 50
 
 
-def folds_for_rules(labels: np.ndarray, stack: Any) -> list[np.ndarray]:
-    """Folds by which the better rule is found; none for two classes, which have one rule."""
-    return [] if labels.max() == 1 else folds_to_judge_by(labels, stack, N_FOLDS)
-
-
 def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int) -> list[np.ndarray]:
-    """Folds of the samples of a centred stack.
+    """Folds of the samples of a centred stack, whatever the order of its rows.
 
     Within each class, samples are dealt out in the order of their squared distance from the mean,
-    summed over kernels of equal scale: it does not depend on the order of the rows.
+    summed over kernels of equal scale.
     """
     longest = stack.row_diag.max(axis=1, keepdims=True)
     distance = np.sum(stack.row_diag / np.where(longest > 0.0, longest, 1.0), axis=0)
@@ -54,12 +49,12 @@ def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int) -> list[np.n
 
 @dataclass(frozen=True)
 class Regression:
-    """Functions of a sample that tell the classes apart.
+    """Functions of a sample whose values, the outputs, tell the classes apart.
 
     Attributes
     ----------
     coefficients : ndarray of shape (m, k)
-        Of the training samples, in each of k functions.
+        Of the kernels with the m training samples, in each of k functions.
     left_out : LeftOut
         Outputs of all samples by functions that have not seen them.
     rotation : ndarray of shape (c, k) or None
@@ -77,12 +72,12 @@ def fisher_regression(
 ) -> Regression:
     """The regression on Fisher targets at the minimiser of the square loss over a domain.
 
-    The kernel weights respond to samples that are left out. Without a domain they are held.
+    When samples are left out the kernel weights change too. Without a domain they are held.
     """
-    rotation = loss.rotation
+    rotation, samples, stack = loss.rotation, problem.samples, problem.stack
     response = None if domain is None else weight_response(evaluation, domain)
-    samples = problem.samples
-    folds = folds_for_rules(samples.labels, problem.stack)
+    # For two classes there is only the indicator rule, and nothing to judge by folds.
+    folds = [] if len(samples.classes) == 2 else folds_to_judge_by(samples.labels, stack, N_FOLDS)
     left_out = evaluation.leave_out(folds, samples.counts, response)
     return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
 
@@ -91,14 +86,8 @@ def fisher_regression(
 class Decision:
     """A rule and its calibration.
 
-    Attributes
-    ----------
-    rule : LinearRule
-    calibration : Calibration
-    discriminant : Discriminant
-        Of all samples, whether or not it is the rule.
-    priors : ndarray of shape (c,)
-        Class probabilities that decide.
+    `discriminant` is that of all samples, whether or not it is the rule. `priors` (c,) are the
+    class probabilities that decide.
     """
 
     rule: LinearRule
@@ -108,20 +97,18 @@ class Decision:
 
     def coefficients(self, regression: np.ndarray) -> np.ndarray:
         """Coefficients of the log-probabilities, from those of the outputs, (m, c) or (m, 1)."""
-        return _of_two(self.calibration.temperature * (regression @ self.rule.directions))
+        return _log_odds_of_two(self.calibration.slope * (regression @ self.rule.directions))
 
     @property
     def intercept(self) -> np.ndarray:
         """Constants of the log-probabilities, (c,) or (1,)."""
-        frequencies = self.discriminant.frequencies
-        constants = self.calibration.temperature * self.rule.constants
-        constants = constants + self.calibration.exponent * rule_offsets(
-            self.rule.name, frequencies
-        )
-        return _of_two((constants + log_ratio(self.priors, frequencies))[None, :])[0]
+        calibration, frequencies = self.calibration, self.discriminant.frequencies
+        offsets = calibration.exponent * rule_offsets(self.rule.name, frequencies)
+        constants = calibration.slope * self.rule.constants + offsets
+        return _log_odds_of_two((constants + log_ratio(self.priors, frequencies))[None, :])[0]
 
     def attributes(self, regression: np.ndarray) -> dict[str, Any]:
-        """What an estimator keeps for its users, given the coefficients of the outputs."""
+        """Fitted attributes of an estimator, given the coefficients of the outputs."""
         turn = self.discriminant.turn
         return {
             "priors_": self.priors,
@@ -135,50 +122,57 @@ class Decision:
     def learn(
         cls, regression: Regression, samples: LabelledKernels, priors: np.ndarray
     ) -> Decision:
-        """The better of the two rules, and its calibration.
-
-        `priors` are the class probabilities that decide.
-        """
+        """The better of the two rules, and its calibration."""
         left_out, rotation = regression.left_out, regression.rotation
         discriminant = Discriminant.learn(left_out.singly, samples)
-        rule, n_samples = discriminant.rule, samples.n_samples
+        frequencies, n_samples = discriminant.frequencies, samples.n_samples
 
-        def calibrated(by: LinearRule, scores: np.ndarray, on: LabelledKernels) -> Any:
-            offsets = rule_offsets(by.name, discriminant.frequencies)
-            return CalibratedScores(scores, offsets, on.labels, on.weights, n_samples)
+        def calibrated(rule: str, scores: np.ndarray, of: LabelledKernels) -> CalibratedScores:
+            offsets = rule_offsets(rule, frequencies)
+            return CalibratedScores(scores, offsets, of.labels, of.weights, n_samples)
 
-        # Folds are judged by discriminants, too, that have not seen them.
-        trained = None
+        rule, judged = discriminant.rule, samples
+        scores = rule.scores(left_out.singly)
         if left_out.folds:
+            # Better: scores by discriminants that have not seen the labels they are judged by.
             judged = samples.of(np.concatenate([part.fold for part in left_out.folds]))
-            trained = calibrated(rule, _scores_of_folds(left_out.folds, samples), judged)
+            scores = scores_of_folds("discriminant", left_out.folds, samples, rotation)
+        of_discriminant = calibrated("discriminant", scores, judged)
         if rotation is None:
-            if trained is None:
-                trained = calibrated(rule, rule.scores(left_out.singly), samples)
-            return cls(rule, trained.calibration, discriminant, priors)
-        indicator = indicator_rule(discriminant.frequencies, rotation)
-        if trained is not None:
+            return cls(rule, of_discriminant.calibration, discriminant, priors)
+        indicator = indicator_rule(frequencies, rotation)
+        if left_out.folds:
             outputs = np.concatenate([part.outputs for part in left_out.folds])
-            untrained = calibrated(indicator, indicator.scores(outputs), judged)
-            smaller = log_losses(trained.log_probabilities, judged.labels)
-            larger = log_losses(untrained.log_probabilities, judged.labels)
-            if clearly_smaller(smaller, larger, judged.weights, n_samples):
-                return cls(rule, trained.calibration, discriminant, priors)
-        # Samples left out singly are judged by models closest to the final one.
-        singly = calibrated(indicator, indicator.scores(left_out.singly), samples)
-        return cls(indicator, singly.calibration, discriminant, priors)
+            of_indicator = calibrated("indicator", indicator.scores(outputs), judged)
+            losses = [
+                log_losses(found.log_probabilities, judged.labels)
+                for found in (of_discriminant, of_indicator)
+            ]
+            if clearly_smaller(losses[0], losses[1], judged.weights, n_samples):
+                return cls(rule, of_discriminant.calibration, discriminant, priors)
+        # The indicator rule has seen no labels: it is calibrated on samples left out singly, whose
+        # models are closer to the final one.
+        of_indicator = calibrated("indicator", indicator.scores(left_out.singly), samples)
+        return cls(indicator, of_indicator.calibration, discriminant, priors)
 
 
-def _scores_of_folds(folds: list[FoldOutputs], samples: LabelledKernels) -> np.ndarray:
-    """Scores of every fold by the discriminant of the other samples, fold after fold."""
-    return np.concatenate(
-        [
-            Discriminant.learn(part.outputs_of_others, samples.of(part.others)).rule.scores(
-                part.outputs
-            )
-            for part in folds
-        ]
-    )
+def scores_of_folds(
+    rule: str, folds: list[FoldOutputs], samples: LabelledKernels, rotation: np.ndarray | None
+) -> np.ndarray:
+    """Scores of every fold by a rule that is learnt from the other samples, fold after fold.
+
+    `rotation` is that of :class:`Regression`; the indicator rule needs it.
+    """
+    scores = []
+    for part in folds:
+        others = samples.of(part.others)
+        if rule == "indicator":
+            assert rotation is not None
+            learnt = indicator_rule(others.frequencies, rotation)
+        else:
+            learnt = Discriminant.learn(part.outputs_of_others, others).rule
+        scores.append(learnt.scores(part.outputs))
+    return np.concatenate(scores)
 
 
 def checked_priors(given: Any, samples: LabelledKernels) -> np.ndarray:
@@ -196,11 +190,11 @@ def checked_priors(given: Any, samples: LabelledKernels) -> np.ndarray:
 
 
 def log_ratio(priors: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """What other priors than the frequencies of training add to log-probabilities."""
+    """What to add to log-probabilities where `priors` replace the frequencies of training."""
     with np.errstate(divide="ignore"):  # a class of prior zero is never predicted
         return np.log(priors) - np.log(frequencies)
 
 
-def _of_two(columns: np.ndarray) -> np.ndarray:
+def _log_odds_of_two(columns: np.ndarray) -> np.ndarray:
     """For two classes the difference of their columns, else all of them."""
     return columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns

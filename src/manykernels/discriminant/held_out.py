@@ -1,9 +1,10 @@
-"""Class scores of held-out samples, at every point of a grid of norms and regularisations."""
+"""Class scores of held-out samples at every point of a (p, λ) grid, and what they are worth."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
 from .calibration import CalibratedScores, clearly_smaller, log_losses
-from .decision import log_ratio
+from .decision import log_ratio, scores_of_folds
 from .labelled import LabelledKernels
-from .rules import Discriminant, LinearRule, indicator_rule, rule_offsets
+from .rules import Discriminant, indicator_rule, rule_offsets
 
-#: Samples that judge: others than those of training, or folds of those of training.
+#: Samples on which models are scored: others than those of training, or folds of these.
 Test = LabelledKernels | list[np.ndarray]
 
 
@@ -30,10 +31,8 @@ class HeldOutScores:
 
     Attributes
     ----------
-    scores : dict of str to ndarray of shape (n_ps, n_regs, n_judged, c)
-        Of every rule; NaN at points that could not be solved.
-    frequencies : ndarray of shape (c,)
-        Of the classes in training.
+    scores : dict of str to ndarray of shape (n_ps, n_regs, n_samples, c)
+        One array for each rule; NaN at points that could not be solved.
     rel_gaps, n_inner_solves, converged : ndarray of shape (n_ps, n_regs)
         Infinite, zero and False at points that could not be solved.
     failures : list of str
@@ -41,31 +40,15 @@ class HeldOutScores:
     """
 
     scores: dict[str, np.ndarray]
-    frequencies: np.ndarray
     rel_gaps: np.ndarray
     n_inner_solves: np.ndarray
     converged: np.ndarray
     failures: list[str]
 
-    @classmethod
-    def empty(
-        cls, rules: Sequence[str], shape: tuple[int, int], n_judged: int, frequencies: np.ndarray
-    ) -> HeldOutScores:
-        """Nothing solved yet."""
-        everything = (*shape, n_judged, len(frequencies))
-        return cls(
-            {rule: np.full(everything, np.nan) for rule in rules},
-            frequencies,
-            np.full(shape, np.inf),
-            np.zeros(shape, int),
-            np.zeros(shape, bool),
-            [],
-        )
-
 
 @dataclass(frozen=True)
 class GridProgress:
-    """One more point of the grid is solved."""
+    """The latest solved point of the grid; `iteration` counts the points."""
 
     iteration: int
     p: float
@@ -81,13 +64,7 @@ class GridProgress:
 
 
 class Judged(ClassifierMixin, BaseEstimator):
-    """A classifier of which only the log-probabilities of some samples are known, for scorers.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (c,)
-    logs : ndarray of shape (n, c)
-    """
+    """Classifier with known log-probabilities (n, c), for scorers; its methods ignore `X`."""
 
     def __init__(self, classes: np.ndarray, logs: np.ndarray):
         self.classes = classes
@@ -101,7 +78,6 @@ class Judged(ClassifierMixin, BaseEstimator):
         return self.classes
 
     def fit(self, X: Any, y: Any) -> Judged:
-        """Nothing is left to learn."""
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -126,33 +102,40 @@ def held_out_scores(
 ) -> HeldOutScores:
     """Fit all models of the grid to `train`, and score `test` by every one of the `rules`.
 
-    `test` is a block of its own, or a list of folds of the training samples, each of which is
-    left out in closed form (:mod:`manykernels.losses.left_out`). The observer is told of every
-    point that is solved; a true answer ends the walk.
+    `test` has samples of its own, or is a list of folds of the training samples, each of which is
+    left out in closed form (:mod:`manykernels.losses.left_out`). The observer is called at every
+    solved point; if it returns a true value, the remaining points are not solved.
     """
     problem = train.prepared(transform)
-    judge: Callable[[GridPoint, float], dict[str, np.ndarray]]
+    score: Callable[[GridPoint], dict[str, np.ndarray]]
     if isinstance(test, LabelledKernels):
-        n_judged = len(test.labels)
-        judge = _JudgeOfOthers(train, transform.transform(test.stack), rules)
+        n_scored, block = len(test.labels), transform.transform(test.stack)
+        score = partial(_scores_of_others, train=train, block=block, rules=rules)
     else:
-        n_judged = sum(map(len, test))
-        judge = _JudgeOfFolds(train, test, rules)
-    found = HeldOutScores.empty(rules, (len(ps), len(regs)), n_judged, train.frequencies)
+        n_scored = sum(map(len, test))
+        score = partial(_scores_of_left_out, train=train, folds=test, rules=rules, ps=ps)
+    shape = len(ps), len(regs)
+    found = HeldOutScores(
+        {rule: np.full((*shape, n_scored, len(train.classes)), np.nan) for rule in rules},
+        np.full(shape, np.inf),
+        np.zeros(shape, int),
+        np.zeros(shape, bool),
+        [],
+    )
 
     def visit(point: GridPoint) -> bool:
-        here = point.norm_index, point.reg_index
-        p = float(ps[point.norm_index])
-        found.rel_gaps[here] = point.certificate.rel_gap
+        here, certificate = (point.norm_index, point.reg_index), point.certificate
+        found.rel_gaps[here] = certificate.rel_gap
         found.n_inner_solves[here] = point.n_inner_solves
-        found.converged[here] = point.certificate.converged
-        for rule, scores in judge(point, p).items():
+        found.converged[here] = certificate.converged
+        for rule, scores in score(point).items():
             found.scores[rule][here] = scores
         if observer is None:
             return False
         done = int(np.count_nonzero(found.n_inner_solves))
-        reg, gap = float(regs[point.reg_index]), point.certificate.rel_gap
-        return bool(observer(GridProgress(done, p, reg, point.n_inner_solves, gap)))
+        p, reg = float(ps[point.norm_index]), float(regs[point.reg_index])
+        progress = GridProgress(done, p, reg, point.n_inner_solves, certificate.rel_gap)
+        return bool(observer(progress))
 
     failures = walk_grid(
         problem.stack, problem.targets, ps, regs, visit, sample_weight=train.weights, tol=tol
@@ -161,78 +144,51 @@ def held_out_scores(
     return found
 
 
-@dataclass(frozen=True)
-class _JudgeOfOthers:
-    """Scores of samples that have no part in training."""
-
-    train: LabelledKernels
-    block: KernelStack
-    rules: Sequence[str]
-
-    def __call__(self, point: GridPoint, p: float) -> dict[str, np.ndarray]:
-        evaluation, rotation = point.evaluation, point.loss.rotation
-        outputs = self.block.apply_combined(evaluation.weights, evaluation.coefficients @ rotation)
-        scores = {}
-        for name in self.rules:
-            # Only the discriminant is learnt from outputs of the training samples. Weights may be
-            # held there, since they have not seen the labels of the test part.
-            known = self._left_out(point) if name == "discriminant" else None
-            scores[name] = _learnt_rule(name, known, self.train, rotation).scores(outputs)
-        return scores
-
-    def _left_out(self, point: GridPoint) -> np.ndarray:
-        left = point.evaluation.leave_one_out(self.train.counts, from_mean=True)
-        return left @ point.loss.rotation
+def _scores_of_others(
+    point: GridPoint, train: LabelledKernels, block: KernelStack, rules: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Scores of samples that have no part in training, given their kernels with `train`."""
+    evaluation, rotation = point.evaluation, point.loss.rotation
+    outputs = block.apply_combined(evaluation.weights, evaluation.coefficients @ rotation)
+    scores = {}
+    for name in rules:
+        if name == "indicator":
+            rule = indicator_rule(train.frequencies, rotation)
+        else:
+            # Kernel weights may be held: they have not seen the labels of the test samples.
+            left_out = evaluation.leave_one_out(train.counts, from_mean=True)
+            rule = Discriminant.learn(left_out @ rotation, train).rule
+        scores[name] = rule.scores(outputs)
+    return scores
 
 
-@dataclass(frozen=True)
-class _JudgeOfFolds:
-    """Scores of training samples, fold by fold."""
-
-    train: LabelledKernels
-    folds: list[np.ndarray]
-    rules: Sequence[str]
-
-    def __call__(self, point: GridPoint, p: float) -> dict[str, np.ndarray]:
-        rotation = point.loss.rotation
-        response = weight_response(point.evaluation, lp_domain(p))
-        left = point.evaluation.leave_out(self.folds, self.train.counts, response)
-        parts = left.turned(rotation).folds
-        scores = {}
-        for name in self.rules:
-            of_folds = []
-            for part in parts:
-                others = self.train.of(part.others)
-                rule = _learnt_rule(name, part.outputs_of_others, others, rotation)
-                of_folds.append(rule.scores(part.outputs))
-            scores[name] = np.concatenate(of_folds)
-        return scores
-
-
-def _learnt_rule(
-    name: str, outputs: np.ndarray | None, train: LabelledKernels, rotation: np.ndarray
-) -> LinearRule:
-    """The rule of this name, learnt from left-out outputs of training samples if it has to be."""
-    if name == "indicator":
-        return indicator_rule(train.frequencies, rotation)
-    assert outputs is not None
-    return Discriminant.learn(outputs, train).rule
+def _scores_of_left_out(
+    point: GridPoint,
+    train: LabelledKernels,
+    folds: list[np.ndarray],
+    rules: Sequence[str],
+    ps: Sequence[float],
+) -> dict[str, np.ndarray]:
+    """Scores of training samples by models without their fold, fold after fold."""
+    rotation = point.loss.rotation
+    response = weight_response(point.evaluation, lp_domain(float(ps[point.norm_index])))
+    left_out = point.evaluation.leave_out(folds, train.counts, response).turned(rotation)
+    return {name: scores_of_folds(name, left_out.folds, train, rotation) for name in rules}
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of all splits by one rule, and what they are scores of.
+    """Scores of all splits: those of ``parts[k]`` belong to the samples ``tests[k]``.
 
     Attributes
     ----------
     parts : list of HeldOutScores
     tests : list of LabelledKernels
-        The samples that the scores belong to.
     frequencies : ndarray of shape (c,)
-        Of the classes among all samples. (In the training part of a split a class is the rarer,
-        the more of it is in the test part. A calibration with these frequencies would learn that.)
+        Of the classes among all samples. (Those in the training part of a split would tell the
+        labels of its test part: the more samples of a class are in one, the fewer in the other.)
     priors : ndarray of shape (c,) or None
-        Class probabilities that decide; by default the frequencies in training.
+        Class probabilities that decide; by default these frequencies.
     """
 
     parts: list[HeldOutScores]
@@ -242,7 +198,7 @@ class HeldOut:
     _calibrated: dict[tuple[str, int, int], CalibratedScores] = field(default_factory=dict)
 
     def log_probabilities(self, rule: str, i: int, j: int) -> list[np.ndarray]:
-        """Of the samples of every split, at one point of the grid.
+        """Log-probabilities of the samples of every split, at one point of the grid.
 
         All splits share one calibration: two numbers, fitted to the scores of all of them.
         """
@@ -256,11 +212,8 @@ class HeldOut:
         logs = np.split(self._calibrated[rule, i, j].log_probabilities, ends[:-1])
         if self.priors is None:
             return logs
-        shifted = [
-            found + log_ratio(self.priors, part.frequencies)
-            for found, part in zip(logs, self.parts, strict=True)
-        ]
-        return [log_softmax(found, axis=1) for found in shifted]
+        shift = log_ratio(self.priors, self.frequencies)
+        return [log_softmax(own + shift, axis=1) for own in logs]
 
     @property
     def labels(self) -> np.ndarray:
@@ -273,7 +226,7 @@ class HeldOut:
 
     @property
     def n_samples(self) -> float:
-        """How many samples the rows stand for."""
+        """Number of samples, a row of weight two being two."""
         return sum(test.n_samples for test in self.tests)
 
     def log_losses(self, rule: str, i: int, j: int) -> np.ndarray:
@@ -281,31 +234,30 @@ class HeldOut:
         return log_losses(np.vstack(self.log_probabilities(rule, i, j)), self.labels)
 
     def mean_log_loss(self, rule: str, i: int, j: int) -> float:
-        """Their mean."""
+        """The weighted mean of :meth:`log_losses`."""
         return float(np.average(self.log_losses(rule, i, j), weights=self.weights))
 
     def better_rule(self) -> str:
-        """The discriminant if its least mean log loss is clearly the smaller one."""
+        """The discriminant if its log loss is clearly smaller, each rule at its best point."""
         points = np.argwhere(self.solved).tolist()
         if not points:
             return "indicator"
-        trained, untrained = (
+        discriminant, indicator = (
             self.log_losses(rule, *min(points, key=lambda at: self.mean_log_loss(rule, *at)))
             for rule in ("discriminant", "indicator")
         )
-        clearly = clearly_smaller(trained, untrained, self.weights, self.n_samples)
-        return "discriminant" if clearly else "indicator"
+        better = clearly_smaller(discriminant, indicator, self.weights, self.n_samples)
+        return "discriminant" if better else "indicator"
 
     def judged_by(self, scorer: Callable[..., float], rule: str) -> np.ndarray:
-        """Scores of every split and point, (n_splits, n_ps, n_regs)."""
+        """Values of a scikit-learn scorer at every split and point, (n_splits, n_ps, n_regs)."""
         table = np.full((len(self.parts), *self.parts[0].rel_gaps.shape), np.nan)
         for at in np.argwhere(self.solved):
             logs = self.log_probabilities(rule, *at)
             for k, (test, own) in enumerate(zip(self.tests, logs, strict=True)):
                 options = {} if test.counts is None else {"sample_weight": test.counts}
-                judged = Judged(test.classes, own)
-                truth = test.classes[test.labels]
-                table[(k, *at)] = scorer(judged, None, truth, **options)
+                known, truth = Judged(test.classes, own), test.classes[test.labels]
+                table[(k, *at)] = scorer(known, None, truth, **options)
         return table
 
     @property

@@ -17,7 +17,7 @@ from ..losses import SquareLoss
 
 @dataclass(frozen=True)
 class LabelledKernels:
-    """Kernels between samples and the training samples, and what is known of these samples.
+    """Kernels of samples with the training samples, and the classes and weights of the samples.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class LabelledKernels:
         Classes as 0 … c−1.
     classes : ndarray of shape (c,)
     weights : ndarray of shape (n,) or None
-        How much every sample matters: `counts` times the weight of its class.
+        Sample weights: `counts` times the weight of the class of each sample.
     counts : ndarray of shape (n,) or None
-        How often every sample occurs.
+        How many samples each row stands for; None for one.
     """
 
     stack: KernelStack
@@ -46,30 +46,28 @@ class LabelledKernels:
 
     @property
     def frequencies(self) -> np.ndarray:
-        """π: the masses as parts of their sum."""
+        """π: the masses divided by their sum."""
         return self.masses / self.masses.sum()
 
     @property
     def n_samples(self) -> float:
-        """How many samples the rows stand for."""
+        """Number of samples, a row with a count of two being two."""
         return float(len(self.labels) if self.counts is None else self.counts.sum())
 
     def prepared(self, transform: StackTransform) -> FisherProblem:
-        """Fisher's problem on these training kernels; `transform`, fitted here, centres them."""
+        """Fisher's problem on these training kernels; `transform` is fitted, and centres them."""
         stack = transform.fit_transform(self.stack, self.labels, self.weights)
         return FisherProblem(stack, self, fisher_targets(self.labels, self.masses))
 
     def split(
         self, train: np.ndarray, test: np.ndarray
     ) -> tuple[LabelledKernels, LabelledKernels]:
-        """Training kernels of some of the samples, and the block between others and these."""
-        return self._part(train, train), self._part(test, train)
-
-    def _part(self, rows: np.ndarray, columns: np.ndarray) -> LabelledKernels:
-        return self.of(rows, self.stack[np.ix_(rows, columns)])
+        """Training kernels of the samples `train`, and those of `test` with these."""
+        parts = [self.of(rows, self.stack[np.ix_(rows, train)]) for rows in (train, test)]
+        return parts[0], parts[1]
 
     def of(self, rows: np.ndarray, stack: KernelStack | None = None) -> LabelledKernels:
-        """Labels and weights of some of the samples, with their own stack or the whole one."""
+        """Some of the samples; the stack stays that of all samples if no other is given."""
         return LabelledKernels(
             self.stack if stack is None else stack,
             self.labels[rows],
@@ -81,16 +79,9 @@ class LabelledKernels:
 
 @dataclass(frozen=True)
 class FisherProblem:
-    """Regression of the Fisher targets H on centred, normalised kernels.
+    """Regression of the Fisher targets H (m × 1 or m × c) on centred, normalised kernels.
 
-    Attributes
-    ----------
-    stack : KernelStack
-        Prepared kernels of the training samples.
-    samples : LabelledKernels
-        The same samples, with kernels as they were.
-    targets : ndarray of shape (m, 1) or (m, c)
-        H of :func:`fisher_targets`.
+    `samples` are the training samples with their kernels before centring and normalisation.
     """
 
     stack: KernelStack
@@ -98,7 +89,7 @@ class FisherProblem:
     targets: np.ndarray
 
     def loss(self, reg: float) -> SquareLoss:
-        """Regularised least squares as a function of the kernel weights, maths (3)."""
+        """The regression at λ = `reg` as a function of the kernel weights."""
         return SquareLoss(self.stack, self.targets, reg, self.samples.weights)
 
 
@@ -118,7 +109,7 @@ def fisher_targets(labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
 
 
 def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -> LabelledKernels:
-    """Training kernels and labels as a function named `caller` was given them, checked."""
+    """The arguments of the public function `caller`, checked."""
     if not isinstance(stack, KernelStack) or not stack.gram:
         raise ValueError(
             f"{caller} takes a KernelStack of the training samples, got "

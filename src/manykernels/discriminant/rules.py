@@ -9,11 +9,11 @@ import numpy as np
 
 from .labelled import LabelledKernels
 
-# Least distance of two class means in units of the standard deviation within classes. Closer
-# means carry no information; this keeps the order of scores without making anyone sure of it.
+# Least distance of the means of two classes, in standard deviations within classes. Closer means
+# carry no information: at this distance probabilities almost equal the priors.
 _LEAST_SEPARATION = 1e-3
-# Class means that agree to this part of the farthest one do not decide the sign of an axis:
-# rounding errors of the regression, about 1e-10, must not turn it.
+# Class means that agree up to this part of the largest one do not decide the sign of an axis:
+# errors of the regression, about 1e-10, must not flip it.
 _SAME_MEAN = 1e-6
 
 
@@ -21,11 +21,7 @@ _SAME_MEAN = 1e-6
 class LinearRule:
     """Class scores that are affine in regression outputs: ``outputs @ directions + constants``.
 
-    Attributes
-    ----------
-    name : {"indicator", "discriminant"}
-    directions : ndarray of shape (k, c)
-    constants : ndarray of shape (c,)
+    `name` is "indicator" or "discriminant"; `directions` are (k, c), `constants` (c,).
     """
 
     name: str
@@ -40,13 +36,13 @@ class LinearRule:
 def rule_offsets(name: str, frequencies: np.ndarray) -> np.ndarray:
     """What a calibration adds to the scores of a rule, times its exponent.
 
-    The logarithms of the class frequencies; the discriminant has them in its scores already.
+    Logarithms of class frequencies; zero for the discriminant, whose scores contain them already.
     """
     return np.log(frequencies) if name == "indicator" else np.zeros(len(frequencies))
 
 
 def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
-    """The regression of class indicators, which learns nothing from the outputs.
+    """Outputs f as estimates of class indicators; nothing is learnt from the outputs.
 
     With H of :func:`.labelled.fisher_targets` and π_k = m_k/m, ``z_k = f_k √π_k`` estimates the
     indicator of class k less its mean; for two classes ``z_1 ∝ π_0π_1 f = −z_0``, whose scale is
@@ -63,14 +59,8 @@ def indicator_rule(frequencies: np.ndarray, rotation: np.ndarray) -> LinearRule:
 class Discriminant:
     """Linear discriminant analysis in the space of regression outputs.
 
-    Attributes
-    ----------
-    means : ndarray of shape (c, k)
-        Of the outputs of each class.
-    covariance : ndarray of shape (k, k)
-        Within classes, shrunk towards a sphere.
-    masses : ndarray of shape (c,)
-        Total weight of each class.
+    `means` (c, k) are those of the outputs of each class, `covariance` (k, k) that within classes,
+    shrunk towards a multiple of the identity, `masses` (c,) the total weight of each class.
     """
 
     means: np.ndarray
@@ -79,19 +69,19 @@ class Discriminant:
 
     @property
     def frequencies(self) -> np.ndarray:
-        """π, of the classes in training."""
+        """π, the class frequencies of training."""
         return self.masses / self.masses.sum()
 
     @property
     def rule(self) -> LinearRule:
-        """``f·Σ⁻¹μ_k − ½ μ_k·Σ⁻¹μ_k + log π_k``, with the class frequencies of training."""
+        """Scores ``f·Σ⁻¹μ_k − ½ μ_k·Σ⁻¹μ_k + log π_k`` of outputs f."""
         directions = np.linalg.solve(self.covariance, self.means.T)
         lengths = np.einsum("kd,dk->k", self.means, directions)
         return LinearRule("discriminant", directions, np.log(self.frequencies) - 0.5 * lengths)
 
     @cached_property
     def turn(self) -> np.ndarray:
-        """From outputs to where Σ is the identity and classes differ most along the first axes."""
+        """From outputs to axes in which Σ is the identity, those of best separation first."""
         values, vectors = np.linalg.eigh(self.covariance)
         whiten = (vectors / np.sqrt(values)) @ vectors.T
         center = self.frequencies @ self.means
@@ -104,14 +94,14 @@ class Discriminant:
     def learn(cls, outputs: np.ndarray, samples: LabelledKernels) -> Discriminant:
         """Class means and pooled covariance of the left-out `outputs` (m, k) of `samples`.
 
-        Outputs at the training samples themselves are drawn to the targets (and equal them as
-        λ → 0), which would make the classes look far better separated than they are.
+        Outputs of samples that the regression has seen are drawn to their targets (and equal them
+        as λ → 0), which would make the classes look far better separated than they are.
         """
         labels, n_classes = samples.labels, len(samples.classes)
         weight = np.ones(len(labels)) if samples.weights is None else samples.weights
         members = np.zeros((len(labels), n_classes))
         members[np.arange(len(labels)), labels] = weight
-        masses = members.sum(axis=0)
+        masses = samples.masses
         means = members.T @ outputs / masses[:, None]
         if n_classes == 2:
             spread = np.average((outputs - means[labels]) ** 2, weights=weight, axis=0)
@@ -122,11 +112,11 @@ class Discriminant:
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:
-    """Means of two classes, the second one the larger.
+    """Means of two classes (2, 1), the second one the larger.
 
     The regression has larger targets for the second class. Where the outputs of left-out samples
-    do not show that order, the means are placed in it at the least distance: scores then rank
-    samples as the regression does, and the probabilities are almost the priors.
+    are not in this order, the means are set apart by the least distance: scores then rank samples
+    as the regression does, and the probabilities are almost the priors.
     """
     least = _LEAST_SEPARATION * spread
     if means[1, 0] - means[0, 0] >= least:
@@ -135,7 +125,7 @@ def _oriented(means: np.ndarray, spread: float) -> np.ndarray:
 
 
 def _shrunk(covariance: np.ndarray, n_samples: float) -> np.ndarray:
-    """A covariance shrunk towards a sphere, more so when samples are few."""
+    """A covariance shrunk towards a multiple of the identity, the more the fewer samples."""
     size = len(covariance)
     scale = np.trace(covariance) / size
     if scale == 0.0:
@@ -147,10 +137,10 @@ def _shrunk(covariance: np.ndarray, n_samples: float) -> np.ndarray:
 def _signs(means: np.ndarray) -> np.ndarray:
     """±1 for every axis, so that the last class has a larger mean than the first.
 
-    Eigenvectors have arbitrary signs; this makes them the same on every machine. Where the two
-    means agree, the class with the farthest mean gets a positive one.
+    Singular vectors have arbitrary signs; this makes them the same on every computer. Where the
+    two means agree, the mean of largest size gets a positive sign.
     """
     apart = means[-1] - means[0]
-    farthest = means[np.abs(means).argmax(axis=0), np.arange(means.shape[1])]
-    distinct = np.abs(apart) > _SAME_MEAN * np.abs(farthest)
-    return np.where(np.where(distinct, apart, farthest) < 0.0, -1.0, 1.0)
+    largest = means[np.abs(means).argmax(axis=0), np.arange(means.shape[1])]
+    distinct = np.abs(apart) > _SAME_MEAN * np.abs(largest)
+    return np.where(np.where(distinct, apart, largest) < 0.0, -1.0, 1.0)

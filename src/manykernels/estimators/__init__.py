@@ -1,4 +1,4 @@
-"""The scikit-learn face of the library.
+"""The estimators, with the interface of scikit-learn.
 
 An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of its own:
 
@@ -8,10 +8,11 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_inputs`        what may be passed as X: a table, or ready-made kernel matrices
 `_kernels`       kernels of the training rows, and the expansion that answers for new rows
 `_learning`      learning kernel weights: domain, solver, warning
-`_machines`      what support vector machines keep
+`_machines`      kernels of support vector machines, support vectors
 `_gated`         kernels weighted by a gate, for the localized estimators
-`_outputs`       classes, probabilities, values, inside or outside
+`_outputs`       predictions: classes, probabilities, values, novelties
 `_progress`      callbacks and lines of progress
+`_grid`          norms and regularisations to choose from, and their scores
 `_splits`        the splits behind a parameter ``cv``
 `_multilabel`    several labels per sample
 `_unions`        what may be passed as ``kernels``

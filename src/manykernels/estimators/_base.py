@@ -26,7 +26,6 @@ Class = TypeVar("Class")
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
-PRIORS = ["array-like", None]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -53,7 +52,7 @@ def estimator(cls: type[Class]) -> type[Class]:
 def fits(fit: Fit) -> Fit:
     """Decorator of ``fit``: parameters are checked first, and callbacks are torn down last.
 
-    Where either raises, or an interruption comes between them, the estimator is left as it was.
+    If anything in between raises, an interruption included, the estimator is left as it was.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     Parameters
     ----------
     kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        What is compared. None takes a linear and five Gaussian kernels of all columns. With
+        The kernels to combine. None takes a linear and five Gaussian kernels of all columns. With
         "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels)
         or one kernel matrix.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
@@ -123,7 +122,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     tol: float = 1e-4
     verbose: bool = False
 
-    #: Computes the outputs of new samples; the one private part of a fitted estimator.
+    #: Computes the outputs of new samples; the only private attribute of a fitted estimator.
     _expansion: ClassVar[Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -167,7 +166,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = not self._is_precomputed
         return tags
 
-    # Pairs and dicts of named kernels offer the same nested parameters as a KernelUnion.
+    # Lists of pairs and dicts of named kernels have the nested parameters of a KernelUnion.
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
@@ -187,7 +186,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if nested and (self.kernels is None or isinstance(self.kernels, str)):
             raise ValueError(
                 f"{next(iter(nested))} cannot be set while kernels={self.kernels!r}, which has no "
-                "parameters: pass kernels that have, such as "
+                "parameters: pass kernels that have some, such as "
                 f'{type(self).__name__}([("rbf", RBF()), ("linear", Linear())]), whose parameters '
                 "are kernels__rbf__gamma and so on."
             )

@@ -1,4 +1,4 @@
-"""Docstrings of siblings, written once: parameters and attributes are documented where declared.
+"""Documentation of inherited parameters and attributes, written once, where they are declared.
 
 The docstring of a class lists its own parameters and attributes. Those that it inherits are
 added from the docstrings of its bases, so that ``help`` and the documentation show all of them.
@@ -18,13 +18,8 @@ def inherited(
 ) -> str | None:
     """A numpydoc docstring with the entries that `others` have in addition.
 
-    Parameters
-    ----------
-    own : str or None
-    others : iterable of str or None
-        Docstrings, the nearest first: of entries with the same name the first one counts.
-    order : dict of str to list of str
-        For each section that is completed, the names that come first, in their order.
+    Of entries with the same name the first one counts. `order` has the sections that are
+    completed, and for each the names that come first in it.
     """
     if own is None:
         return None

@@ -1,14 +1,13 @@
-"""Kernels weighted by a gate: what the gate looks at, and outputs of new samples."""
+"""Kernels weighted by a gate: parameters, gating features, outputs of new samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval
@@ -24,19 +23,14 @@ from ._machines import SupportVectors
 from ._progress import FitTask
 from ._rows import TrainingRows
 
-# Entries of a test block held at once: 32 MiB.
+# Entries of a test block held in memory at once: 32 MiB.
 _BLOCK_ENTRIES = 2**22
 
 
 class Evaluations(NamedTuple):
-    """Kernel values that predictions need.
+    """Kernel values of a prediction: rows times support vectors times kernels.
 
-    Attributes
-    ----------
-    total : int
-        Rows times support vectors times kernels.
-    computed : int
-        Those where both gates are open.
+    `computed` of them are needed, those where both gates are above ``gate_tol``.
     """
 
     total: int
@@ -44,13 +38,13 @@ class Evaluations(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """Those that need not be computed."""
+        """How many need not be computed."""
         return self.total - self.computed
 
 
 @estimator
 class GateParameters:
-    """Parameters and attributes of estimators with a gate, and what can be asked of a gate.
+    """Parameters, attributes and methods of estimators with a gate.
 
     Parameters
     ----------
@@ -73,21 +67,21 @@ class GateParameters:
     gate_tol : float, default=1e-6
         A kernel is evaluated for a prediction only where both gates are above this.
     tol : float, default=1e-2
-        Relative change of the objective at which to stop, seen twice. A gate can fit single
-        samples: smaller values and quasi-Newton steps lower the objective further, and on most
-        data raise the error on new samples.
+        Relative change of the objective at which to stop, in two steps in a row. A gate can fit
+        single samples: smaller values and quasi-Newton steps lower the objective further, and on
+        most data raise the error on new samples.
     max_iter : int, default=200
         Most steps on the gate.
     random_state : int, RandomState or None, default=None
-        Of the starts.
+        Random numbers of the starts.
 
     Attributes
     ----------
     gating_coef_ : dict of ndarray
         Parameters of the gate, on standardised gating features.
     certificate_ : StationarityCertificate
-        Gradient norm of the gate and duality gap of the machine: of a local minimum. It has
-        ``converged``, ``status`` and ``message`` as other certificates have.
+        Gradient norm of the gate and duality gap of the machine, as the objective has local
+        minima. ``converged``, ``status`` and ``message`` are as in other certificates.
     objective_ : float
         J at the end.
     history_ : dict of list
@@ -101,7 +95,7 @@ class GateParameters:
     finished_ : bool
         False after an interruption (Ctrl-C), which leaves the best model so far.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
-        Of the support vectors, on kernels as the gate weights them.
+        Coefficients of the support vectors, on the kernels as weighted by the gate.
 
     References
     ----------
@@ -119,7 +113,7 @@ class GateParameters:
     max_iter: int = 200
     random_state: Any = None
 
-    _expansion: ClassVar[Any]
+    _expansion: ClassVar[GatedExpansion]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gating": [str, Gate],
@@ -150,27 +144,20 @@ class GateParameters:
         kernel counts more) and ``n_support`` (support vectors among the active).
         """
         check_is_fitted(self)
-        summary: list[dict[str, Any]] = self._expansion.region_summary(self.gate_tol)
-        return summary
+        return self._expansion.region_summary(self.gate_tol)
 
     def evaluations(self, X: Any) -> Evaluations:
         """How many kernel values a prediction for X needs, and how many the gates save."""
         check_is_fitted(self)
-        counted: Evaluations = self._expansion.evaluations(self, X)
-        return counted
+        return self._expansion.evaluations(self, X)
 
 
 @dataclass(frozen=True)
 class GateInput:
     """What a gate looks at: features of the rows of X.
 
-    Attributes
-    ----------
-    features : GatingFeatures
-    kernel : str or None
-        The precomputed kernel by whose values rows are described (its empirical kernel map).
-    columns : ndarray of int or None
-        Columns of test blocks that belong to training samples in use; None if all do.
+    These may be the values of one precomputed kernel, named `kernel` (an empirical kernel map),
+    at those `columns` of test blocks that belong to training samples in use; None if all do.
     """
 
     features: GatingFeatures
@@ -180,15 +167,16 @@ class GateInput:
     @classmethod
     def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
         """With the features of the training rows; `what` is the parameter ``gating_features``."""
-        data = rows.data.rows
+        data = rows.data.X
         kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
         features = GatingFeatures(None if kernel is not None else what)
+        # Training matrices have columns for the samples in use only.
         training = cls(features, kernel, None)
-        features.fit(training.table(data), rows.targets, sample_weight=rows.counts)
+        features.fit(training._table(data), rows.targets, sample_weight=rows.counts)
         return cls(features, kernel, rows.data.columns), training.transform(data)
 
-    def table(self, data: Any) -> Any:
-        """The table that the features are made from, of checked rows."""
+    def _table(self, data: Any) -> Any:
+        """The table that the features of checked rows are made from."""
         if not isinstance(data, KernelStack):
             return data
         if self.kernel is not None:
@@ -204,21 +192,12 @@ class GateInput:
 
     def transform(self, data: Any) -> np.ndarray:
         """Gating features of checked rows."""
-        return self.features.transform(self.table(data))
+        return self.features.transform(self._table(data))
 
 
 @dataclass(frozen=True)
 class GatedKernels:
-    """Training kernels, normalised, and the gating features of the training rows.
-
-    Attributes
-    ----------
-    kernels : TrainingKernels
-    transform : Chain
-    matrices : list of ndarray of shape (m, m)
-    inputs : GateInput
-    features : ndarray of shape (m, d)
-    """
+    """Normalised training kernels (`matrices`), and the gating features of the training rows."""
 
     kernels: TrainingKernels
     transform: Chain
@@ -239,32 +218,25 @@ class GatedKernels:
     def learn(
         self, learning: GateLearning, machines: Sequence[Machine], task: FitTask
     ) -> LearntGates:
-        """Learn a gate for every machine, with a warning where that is not finished."""
+        """Learn a gate for every machine, with a warning if one has not converged."""
         learnt = learning.learn(self.matrices, self.features, machines, task)
         learnt.warn()
         return learnt
 
     def attributes(
-        self,
-        rows: TrainingRows,
-        learnt: LearntGates,
-        dual: np.ndarray,
-        intercept: np.ndarray,
+        self, rows: TrainingRows, learnt: LearntGates, dual: np.ndarray, intercept: np.ndarray
     ) -> dict[str, Any]:
-        """What an estimator keeps of machines with coefficients `dual` of all training samples."""
+        """Fitted attributes of machines with coefficients `dual` of all training samples."""
         vectors = SupportVectors.of(dual)
-        kept = vectors.kept
-        source = self.kernels.source.keep(kept)
+        source = self.kernels.source.keep(vectors.kept)
         expansion = GatedExpansion(
             source,
-            self.transform.for_columns(kept),
+            self.transform.for_columns(vectors.kept),
             self.inputs,
             learnt.learning.gate,
             [point.theta for point in learnt.points],
             [point.outputs for point in learnt.points],
-            vectors.support,
-            kept,
-            vectors.coefficients,
+            vectors,
         )
         return {
             **rows.attributes,
@@ -280,21 +252,10 @@ class GatedKernels:
 class GatedExpansion:
     """``Σ_i coefficient_i Σ_p η_p(x) k_p(x, x_i) η_p(x_i)`` for new samples x.
 
-    Attributes
-    ----------
-    source : Source
-        Of the training samples x_i that are kept.
-    transform : Chain
-        The normalisation of kernels between new samples and these.
-    inputs : GateInput
-    gate : Gate
-    thetas : list of ndarray
-        Parameters of the gate of all outputs, or of a gate for each group of them.
-    training_gates : list of ndarray of shape (m, n_kernels)
-        η of the training samples, for every gate.
-    support, kept : ndarray of int
-        Positions of the support vectors, and of the samples that are kept, in training.
-    coefficients : ndarray of shape (n_kept, n_outputs)
+    `source` has the training samples x_i with coefficients, `transform` normalises kernels
+    between new samples and these. There is one gate for all outputs, or one for each group of
+    them: `thetas` are their parameters, `training_gates` η of all training samples,
+    (m, n_kernels).
     """
 
     source: Source
@@ -303,9 +264,7 @@ class GatedExpansion:
     gate: Gate
     thetas: list[np.ndarray]
     training_gates: list[np.ndarray]
-    support: np.ndarray
-    kept: np.ndarray
-    coefficients: np.ndarray
+    vectors: SupportVectors
 
     def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
         """η of the rows of X, for every gate, (n_rows, n_kernels)."""
@@ -314,55 +273,55 @@ class GatedExpansion:
     def outputs(
         self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
     ) -> np.ndarray:
-        """The sum above, (n_rows, n_outputs).
+        """Outputs of new samples, (n_rows, n_outputs).
 
         Kernels are evaluated only where both gates are above the estimator's `gate_tol`.
         """
-        coefficients = self.coefficients if coefficients is None else coefficients
+        coefficients = self.vectors.coefficients if coefficients is None else coefficients
         data = self.source.read(estimator, X)
         gates = self._gates_at(data)
-        outputs = np.zeros((len(gates[0]), coefficients.shape[1]))
-        width = coefficients.shape[1] // len(gates)
+        n_outputs = coefficients.shape[1]
+        outputs = np.zeros((len(gates[0]), n_outputs))
+        width = n_outputs // len(gates)
         for group, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
             ours = slice(group * width, (group + 1) * width)
             for p in range(new.shape[1]):
                 columns = np.flatnonzero(old[:, p] > estimator.gate_tol)
                 rows = np.flatnonzero(new[:, p] > estimator.gate_tol)
                 gated = old[columns, p, None] * coefficients[columns, ours]
-                for part in _batches(rows, len(columns)):
+                if not len(columns):
+                    continue
+                step = max(1, _BLOCK_ENTRIES // len(columns))
+                for part in (rows[i : i + step] for i in range(0, len(rows), step)):
                     block = self._block(data, p, part, columns)
                     outputs[part, ours] += new[part, p, None] * (block @ gated)
         return outputs
 
     def evaluations(self, estimator: Any, X: Any) -> Evaluations:
-        """How many kernel values that needs."""
+        """How many kernel values :meth:`outputs` needs."""
         gates = self.gate_outputs(estimator, X)
         n_rows, n_kernels = gates[0].shape
         computed = sum(
             int((new > estimator.gate_tol).sum(axis=0) @ (old > estimator.gate_tol).sum(axis=0))
             for new, old in zip(gates, self._gates_of_kept, strict=True)
         )
-        return Evaluations(len(gates) * n_rows * n_kernels * len(self.kept), computed)
+        return Evaluations(len(gates) * n_rows * n_kernels * len(self.vectors.kept), computed)
 
     def region_summary(self, gate_tol: float) -> list[dict[str, Any]]:
         """What each kernel does on the training samples, one dict per kernel (and gate)."""
-        rows = []
         several = len(self.training_gates) > 1
-        for group, outputs in enumerate(self.training_gates):
-            active = outputs > gate_tol
-            largest = np.bincount(outputs.argmax(axis=1), minlength=outputs.shape[1])
-            for p, name in enumerate(self.source.names):
-                rows.append(
-                    {
-                        **({"gate": group} if several else {}),
-                        "kernel": name,
-                        "mean_gate": float(outputs[:, p].mean()),
-                        "n_active": int(active[:, p].sum()),
-                        "n_largest": int(largest[p]),
-                        "n_support": int(active[self.support, p].sum()),
-                    }
-                )
-        return rows
+        return [
+            {
+                **({"gate": k} if several else {}),
+                "kernel": name,
+                "mean_gate": float(outputs[:, p].mean()),
+                "n_active": int((outputs[:, p] > gate_tol).sum()),
+                "n_largest": int((outputs.argmax(axis=1) == p).sum()),
+                "n_support": int((outputs[self.vectors.support, p] > gate_tol).sum()),
+            }
+            for k, outputs in enumerate(self.training_gates)
+            for p, name in enumerate(self.source.names)
+        ]
 
     def _gates_at(self, data: Any) -> list[np.ndarray]:
         features = self.inputs.transform(data)
@@ -370,17 +329,10 @@ class GatedExpansion:
 
     @property
     def _gates_of_kept(self) -> list[np.ndarray]:
-        return [outputs[self.kept] for outputs in self.training_gates]
+        return [outputs[self.vectors.kept] for outputs in self.training_gates]
 
     def _block(self, data: Any, p: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Kernel p between some rows of the data and some of the samples that are kept."""
         stack = self.source.block(data, rows, [p], columns)
         transform = self.transform.select(np.array([p])).for_columns(columns)
         return transform.transform(stack).kernel(0)
-
-
-def _batches(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
-    """Rows in batches whose blocks fit into memory."""
-    if len(rows) and width:
-        for batch in gen_batches(len(rows), max(1, _BLOCK_ENTRIES // width)):
-            yield rows[batch]

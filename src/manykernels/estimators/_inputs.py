@@ -1,15 +1,15 @@
 """What a user may pass as X: a table of rows, or ready-made kernel matrices.
 
-Either is read once for training (:func:`read_training`) and gives the training kernels. What is
-left of it after the fit, a *source*, reads new X and gives blocks of kernels between new samples
-and the training samples.
+Training X is read once (:func:`read_training`) and gives the training kernels. What remains of it
+after the fit is a *source*: it reads new X, and gives blocks of kernels between new samples and
+the training samples.
 """
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,36 +24,8 @@ from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import check_numbers, is_frame
 from ._unions import as_union
 
-
-class Source(Protocol):
-    """Training samples, with which new ones are compared."""
-
-    @property
-    def names(self) -> list[str]:
-        """Of the kernels."""
-        ...
-
-    @property
-    def n_samples(self) -> int:
-        """How many training samples new ones are compared with."""
-        ...
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps for its users."""
-        ...
-
-    def read(self, estimator: BaseEstimator, X: Any) -> Any:
-        """New samples, checked."""
-        ...
-
-    def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
-        """Some kernels between some rows of what `read` gave and (some) training samples."""
-        ...
-
-    def keep(self, rows: np.ndarray) -> Self:
-        """The same source with some of the training samples only."""
-        ...
+# The attributes in which scikit-learn records the features of X.
+_FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 # -- training ------------------------------------------------------------------------------
@@ -62,51 +34,45 @@ class Source(Protocol):
 def read_training(estimator: Any, X: Any) -> Table | Matrices:
     """Training X of an estimator with a parameter ``kernels``, checked.
 
-    scikit-learn notes the features of X on the estimator it checks for. It is shown a copy:
-    estimators change only when a fit has succeeded.
+    scikit-learn records the features of X on the estimator that it validates X for. It is given a
+    copy, because estimators change only when a fit has succeeded.
     """
-    noted = knowing(estimator, {})
-    if estimator._is_precomputed:
-        return Matrices.read(noted, X)
-    table = read_table(noted, X, reset=True)
-    return Table(estimator.kernels, table, _features(noted))
+    recorder = _copy_with_features(estimator, {})
+    if not estimator._is_precomputed:
+        table = read_table(recorder, X, reset=True)
+        return Table(table, _recorded(recorder), estimator.kernels)
+    stack, rounding = _as_stack(recorder, X, training=True)
+    if not stack.gram:
+        raise ValueError(
+            "Training needs square kernel matrices of the training samples; got a "
+            f"{stack.shape[0]} x {stack.shape[1]} block between different samples."
+        )
+    features = {**_recorded(recorder), "n_features_in_": stack.shape[1]}
+    return Matrices(stack, features, TrainingSamples.of(stack), rounding)
 
 
-# What scikit-learn notes of X.
-_FEATURES = ("n_features_in_", "feature_names_in_")
-
-
-def knowing(estimator: Any, features: dict[str, Any]) -> Any:
-    """A copy of an estimator that has noted these features of X, and no others."""
-    noted = copy(estimator)
+def _copy_with_features(estimator: Any, features: dict[str, Any]) -> Any:
+    """A copy of an estimator on which these features of X are recorded, and no others."""
+    recorder = copy(estimator)
     for name in _FEATURES:
-        vars(noted).pop(name, None)
-    vars(noted).update(features)
-    return noted
+        vars(recorder).pop(name, None)
+    vars(recorder).update(features)
+    return recorder
 
 
-def _features(noted: BaseEstimator) -> dict[str, Any]:
-    return {name: value for name, value in vars(noted).items() if name in _FEATURES}
+def _recorded(recorder: BaseEstimator) -> dict[str, Any]:
+    return {name: value for name, value in vars(recorder).items() if name in _FEATURES}
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows that kernels are computed from."""
 
-    kernels: Any
-    table: Any
+    X: Any
     features: dict[str, Any]
+    kernels: Any
 
-    @property
-    def rows(self) -> Any:
-        """Something with one entry per row."""
-        return self.table
-
-    @property
-    def n_rows(self) -> int:
-        return int(num_samples(self.table))
-
-    #: Test tables have no columns to choose from.
+    #: New rows are compared with all rows of this table; as for :class:`Matrices`.
     columns = None
 
     @property
@@ -116,77 +82,53 @@ class Table:
 
     def keep(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
-        return replace(self, table=safe_indexing(self.table, rows))
+        return replace(self, X=safe_indexing(self.X, rows))
 
     def compute(
         self, sample_weight: np.ndarray | None, centered: bool, solver: Any
     ) -> tuple[Any, Source]:
-        """Kernels of the training rows, and the source for new ones; scales are frozen here.
+        """Kernels of the training rows, and the source for new rows.
 
-        A solver that works by columns gets kernels that are computed column by column.
+        Whatever a kernel takes from data, such as its width, it takes from these rows. A solver
+        that works by columns gets kernels that are computed column by column.
         """
-        union = as_union(self.kernels).fit(self.table, sample_weight=sample_weight)
-        source = TableSource(union, self.table)
+        union = as_union(self.kernels).fit(self.X, sample_weight=sample_weight)
+        source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
-            return StreamedKernels(union, self.table, cache_bytes=solver.cache_bytes), source
-        return union(self.table), source
+            return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
+        return union(self.X), source
 
 
 @dataclass(frozen=True)
 class Matrices:
     """Ready-made Gram matrices of the training samples.
 
-    Attributes
-    ----------
-    stack : KernelStack
-    columns : ndarray of int or None
-        Columns of test blocks that belong to samples in use; None if all do.
-    samples : TrainingSamples
-        By which the columns of test blocks are recognised.
-    rounding : float
-        Rounding error of the entries: 1 for integers.
+    Test blocks are recognised by `samples`. `rounding` is the rounding error of the entries, 1 for
+    integers. `columns` are those columns of test blocks that belong to training samples in use;
+    None if all do.
     """
 
-    stack: KernelStack
-    columns: np.ndarray | None
+    X: KernelStack
+    features: dict[str, Any]
     samples: TrainingSamples
     rounding: float
-    features: dict[str, Any]
-
-    @classmethod
-    def read(cls, noted: BaseEstimator, X: Any) -> Matrices:
-        stack, rounding = _as_stack(noted, X, training=True)
-        if not stack.gram:
-            raise ValueError(
-                "Training needs square kernel matrices of the training samples; got a "
-                f"{stack.shape[0]} x {stack.shape[1]} block between different samples."
-            )
-        features = {**_features(noted), "n_features_in_": stack.shape[1]}
-        return cls(stack, None, TrainingSamples.of(stack), rounding, features)
-
-    @property
-    def rows(self) -> KernelStack:
-        return self.stack
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.stack)
+    columns: np.ndarray | None = None
 
     @property
     def n_kernels(self) -> int:
-        return self.stack.n_kernels
+        return self.X.n_kernels
 
     def keep(self, rows: np.ndarray) -> Matrices:
-        """Some of the samples; test blocks go on having columns for all."""
-        return replace(self, stack=self.stack[np.ix_(rows, rows)], columns=rows)
+        """Some of the samples; test blocks still have columns for all."""
+        return replace(self, X=self.X[np.ix_(rows, rows)], columns=rows)
 
     def compute(
         self, sample_weight: np.ndarray | None, centered: bool, solver: Any
     ) -> tuple[Any, Source]:
         """The matrices, checked, and the source for new samples."""
-        names, width = self.stack.names, self.features["n_features_in_"]
-        source = MatrixSource(names, width, len(self.stack), self.columns, self.samples)
-        return check_stack(self.stack, centered=centered, rounding=self.rounding), source
+        names, width = self.X.names, self.features["n_features_in_"]
+        source = MatrixSource(names, width, len(self.X), self.columns, self.samples)
+        return check_stack(self.X, centered=centered, rounding=self.rounding), source
 
 
 # -- prediction ----------------------------------------------------------------------------
@@ -201,41 +143,39 @@ class TableSource:
 
     @property
     def names(self) -> list[str]:
+        """Names of the kernels."""
         return self.union.names_
 
     @property
     def n_samples(self) -> int:
+        """How many training samples new ones are compared with."""
         return int(num_samples(self.table))
 
     @property
     def attributes(self) -> dict[str, Any]:
+        """Fitted attributes for users."""
         return {"X_fit_": self.table, "union_": self.union}
 
     def read(self, estimator: BaseEstimator, X: Any) -> Any:
+        """New samples, checked."""
         return read_table(estimator, X, reset=False)
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
+        """Some kernels between some rows of what `read` gave and (some) training samples."""
         samples = self.table if columns is None else safe_indexing(self.table, columns)
         return self.union.subset(kernels)(safe_indexing(data, rows), samples)
 
     def keep(self, rows: np.ndarray) -> TableSource:
+        """The same source with some of the training samples only."""
         return replace(self, table=safe_indexing(self.table, rows))
 
 
 @dataclass(frozen=True)
 class MatrixSource:
-    """What test blocks of ready-made kernels have to look like.
+    """What test blocks of ready-made kernels have to look like; methods as :class:`TableSource`.
 
-    Attributes
-    ----------
-    names : list of str
-        Of the kernels.
-    width : int
-        Columns of a test block: all training samples that were passed.
-    n_samples : int
-    columns : ndarray of int or None
-        Those of the samples in use; None if all are.
-    samples : TrainingSamples
+    `width` is the number of their columns: one for every training sample that was passed.
+    `columns` are those of the `n_samples` samples in use; None if all are.
     """
 
     names: list[str]
@@ -244,7 +184,7 @@ class MatrixSource:
     columns: np.ndarray | None
     samples: TrainingSamples
 
-    attributes = property(lambda self: {})
+    attributes: ClassVar[dict[str, Any]] = {}
 
     def read(self, estimator: BaseEstimator, X: Any) -> KernelStack:
         stack, _ = _as_stack(estimator, X, training=False)
@@ -283,10 +223,16 @@ class MatrixSource:
         return replace(self, n_samples=len(rows), columns=columns)
 
 
-def block_of(source: Source, estimator: BaseEstimator, X: Any) -> KernelStack:
-    """All kernels between new X, checked, and the training samples."""
-    data = source.read(estimator, X)
-    return source.block(data, slice(0, int(num_samples(data))), np.arange(len(source.names)))
+Source = TableSource | MatrixSource
+
+
+def block_while_fitting(source: Source, estimator: Any, data: Table | Matrices, X: Any) -> Any:
+    """All kernels between new X, checked, and training samples that were read as `data`.
+
+    The estimator need not be fitted: the features of X are compared with those of `data`.
+    """
+    new = source.read(_copy_with_features(estimator, data.features), X)
+    return source.block(new, slice(0, int(num_samples(new))), np.arange(len(source.names)))
 
 
 # -- reading -------------------------------------------------------------------------------
@@ -295,12 +241,12 @@ def block_of(source: Source, estimator: BaseEstimator, X: Any) -> KernelStack:
 def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """A table for kernels: numbers, a sparse matrix or a data frame, checked.
 
-    With `reset` its features are noted on the estimator, else compared with those noted.
+    With `reset` its features are recorded on the estimator, else compared with those recorded.
     """
     if isinstance(X, KernelStack):
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
     if is_frame(X):
-        # Kernels pick columns by name and check their own, so the dataframe stays one.
+        # Kernels select columns by name and check them, so the data frame is not converted.
         validate_data(estimator, X, skip_check_array=True, reset=reset)
         if num_samples(X) == 0:
             raise ValueError("Found array with 0 sample(s): the table has no rows.")
@@ -314,10 +260,10 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def _as_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[KernelStack, float]:
-    """Kernel matrices as a stack, unchecked if new, and the rounding error of their entries.
+    """Kernel matrices as a stack, not yet checked, and the rounding error of their entries.
 
-    A 3-D array is (rows, cols, n_kernels). Integers are rounded to 1. Rows and columns of a
-    data frame name the samples.
+    A 3-D array is (rows, cols, n_kernels). Integers may have been rounded from other numbers:
+    their rounding error is 1. Rows and columns of a data frame name the samples.
     """
     if isinstance(X, KernelStack):
         return X, 0.0
@@ -333,7 +279,7 @@ def _as_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Kern
     else:
         check_numbers(X, "X")
         if array.ndim == 2 and array.dtype.kind == "f":
-            # Before scikit-learn does, which would not say where.
+            # scikit-learn checks it, too, but does not say where the entry is.
             check_finite(array, "kernel0")
         matrices = validate_data(estimator, X, dtype=[np.float64, np.float32], reset=training)
         matrices = matrices[None]

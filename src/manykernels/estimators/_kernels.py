@@ -17,7 +17,7 @@ from ..kernels.transforms import Chain
 from ._inputs import Source
 from ._rows import TrainingRows
 
-# Entries of a test block held at once, over all kernels: 64 MiB.
+# Entries of a test block held in memory at once, of all kernels: 64 MiB.
 _BLOCK_ENTRIES = 2**23
 
 
@@ -25,12 +25,7 @@ _BLOCK_ENTRIES = 2**23
 class TrainingKernels:
     """Kernels of the training rows as they were computed or passed, and the source for new rows.
 
-    Attributes
-    ----------
-    stack : KernelStack or StreamedKernels
-    source : Source
-    shift_invariant : bool
-        Whether adding a constant to a kernel changes nothing for this estimator.
+    `shift_invariant` says whether adding a constant to a kernel changes nothing for the estimator.
     """
 
     stack: Any
@@ -51,20 +46,20 @@ class TrainingKernels:
         return cls(stack, source, shift_invariant)
 
     def labelled(self, rows: TrainingRows) -> LabelledKernels:
-        """The same with class labels."""
+        """These kernels with the class labels and weights of the rows."""
         return LabelledKernels(self.stack, rows.labels, rows.classes, rows.weights, rows.counts)
 
     def prepared(self, transform: Chain, sample_weight: np.ndarray | None) -> Any:
-        """What `transform`, fitted here, makes of them."""
+        """The kernels transformed by `transform`, which is fitted here."""
         stack = transform.fit_transform(self.stack, sample_weight=sample_weight)
         self.warn_of_constants(transform)
         return stack
 
     def warn_of_constants(self, transform: Chain) -> None:
-        """Name the kernels that nothing can be learnt from, `transform` being fitted to them.
+        """Warn of kernels that nothing can be learnt from, `transform` being fitted to them.
 
-        Only the fit that a user calls warns, not the fits of its folds. The text is the same in
-        every fold of a search, so that Python's filter shows it once.
+        Called by the fit itself, not for its folds. The text is the same in every fit of a
+        search, so that Python's filter of warnings shows it once.
         """
         stack = self.stack
         if len(stack) < 2:
@@ -91,20 +86,11 @@ class TrainingKernels:
 
 @dataclass(frozen=True)
 class KernelExpansion:
-    """``Σ_j β_j K_j(x, x_i)`` for new samples x and training samples x_i.
+    """``Σ_i coefficient_i Σ_j β_j K_j(x, x_i)`` for new samples x.
 
-    Attributes
-    ----------
-    source : Source
-        Of the training samples that have coefficients.
-    transform : Chain
-        From kernels of the source to prepared kernels with a part in the sum.
-    inputs : ndarray of int
-        Positions of these kernels of the source.
-    weights : ndarray of shape (n_used,) or (n_outputs, n_used)
-        β of the prepared kernels, for all outputs or for each.
-    coefficients : ndarray of shape (n_samples, n_outputs)
-        Of the training samples in each output.
+    `source` has the training samples x_i with coefficients. `transform` prepares kernels of the
+    source, those at the positions `inputs`. Their `weights` β are (n_used,) for all outputs or
+    (n_outputs, n_used); the `coefficients` are (n_samples, n_outputs).
     """
 
     source: Source
@@ -123,13 +109,13 @@ class KernelExpansion:
         coefficients: np.ndarray,
         rows: np.ndarray | None = None,
     ) -> KernelExpansion:
-        """Without the kernels whose part in the sum is a rounding error.
+        """Leave out kernels whose part in the sum is a rounding error.
 
         `stack` is what `transform` made of the training kernels, perhaps several of one. `rows`
-        are the training samples with coefficients, where some have none.
+        are the training samples with coefficients; None if all have some.
         """
         used = stack.contributing(weights if weights.ndim == 1 else weights.max(axis=0))
-        # Kernels without any variance give no scores, but the largest prior is a prediction.
+        # If no kernel has variance, outputs are zero, and predictions are those of the intercept.
         used = used if len(used) else np.array([0])
         inputs = transform.sources(used)
         transform = transform.select(used)

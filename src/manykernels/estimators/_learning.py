@@ -1,9 +1,9 @@
-"""Learning kernel weights: the domain, the solver, and what is said about the result."""
+"""Learning kernel weights: parameters, domain, solver, certificate, warning."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -66,17 +66,7 @@ class WeightParameters:
 
 @dataclass(frozen=True)
 class WeightLearning:
-    """How an estimator learns kernel weights.
-
-    Attributes
-    ----------
-    estimator : str
-        Its name, for messages.
-    domain : Domain
-    solver : Solver
-    tol : float
-    max_iter : int
-    """
+    """How an estimator, whose name is needed for messages, learns kernel weights."""
 
     estimator: str
     domain: Domain
@@ -104,7 +94,7 @@ class WeightLearning:
         refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
-        """As :meth:`solve`, with a warning where the relative gap `tol` was not reached."""
+        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached."""
         learnt = self.solve(losses, names, task)
         learnt.warn_unless_converged()
         return learnt
@@ -119,13 +109,13 @@ class WeightLearning:
             refuse_indefinite(solution, self.domain, loss, names)
             solutions.append(solution)
         return Learnt(
-            self, names, list(losses), solutions, joined(solutions, self.tol), task.stopped
+            self, names, list(losses), solutions, _joined(solutions, self.tol), task.stopped
         )
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """Solutions of independent losses, and what is to be said about them together."""
+    """Solutions of independent losses, and the certificate of their sum."""
 
     learning: WeightLearning
     names: list[str]
@@ -140,41 +130,33 @@ class Learnt:
         pairs = zip(self.losses, self.solutions, strict=True)
         return np.array([loss.kernel_weights(solution.weights) for loss, solution in pairs])
 
-    def with_rounding(self, rounding: float) -> Learnt:
-        """The same with so much more rounding error in its certificate."""
-        certificate = self.certificate
-        more = replace(certificate, rounding=certificate.rounding + rounding)
-        return replace(self, certificate=more)
-
     @property
     def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps for its users."""
-        steps = [step for solution in self.solutions for step in solution.history]
-        # Inner solves count on from one loss to the next.
-        ends = np.cumsum([0, *(solution.n_inner_solves for solution in self.solutions)])
-        pairs = list(zip(ends[:-1].tolist(), self.solutions, strict=True))
+        """Fitted attributes for users."""
+        # Inner solves are counted over all losses.
+        before = np.cumsum([0, *(one.n_inner_solves for one in self.solutions)]).tolist()
+        steps = [(k, step) for k, one in enumerate(self.solutions) for step in one.history]
+        certificates = [step.certificate for _, step in steps]
         history: dict[str, list[Any]] = {
-            "objective": [step.certificate.primal for step in steps],
-            "rel_gap": [step.certificate.rel_gap for step in steps],
-            "n_inner_solves": [
-                before + step.n_inner_solves for before, one in pairs for step in one.history
-            ],
+            "objective": [certificate.primal for certificate in certificates],
+            "rel_gap": [certificate.rel_gap for certificate in certificates],
+            "n_inner_solves": [before[k] + step.n_inner_solves for k, step in steps],
         }
         if len(self.solutions) > 1:
-            history["machine"] = [k for k, (_, one) in enumerate(pairs) for _ in one.history]
+            history["machine"] = [k for k, _ in steps]
         weights = self.weights
         return {
             "kernel_names_": self.names,
             "weights_": weights if len(weights) > 1 else weights[0],
             "certificate_": self.certificate,
             "n_iter_": sum(solution.n_iter for solution in self.solutions),
-            "n_inner_solves_": int(ends[-1]),
+            "n_inner_solves_": before[-1],
             "solver_": self.learning.solver.name,
             "history_": history,
         }
 
     def warn_unless_converged(self) -> None:
-        """Warn where the relative gap `tol` was not reached, and say what would help."""
+        """Warn if the relative gap `tol` was not reached, and say what would help."""
         certificate, learning = self.certificate, self.learning
         if certificate.converged:
             return
@@ -190,7 +172,7 @@ class Learnt:
         warn_caller(message, ConvergenceWarning)
 
     def _way_out(self) -> str:
-        """Why the solver ended where it did, and what would take it further."""
+        """Why the solver stopped, and what would take it further."""
         if self.stopped:
             return "A callback asked for it."
         limit, solver = self.learning.max_iter, self.learning.solver
@@ -204,18 +186,13 @@ class Learnt:
         return f"{cause}: {way}."
 
 
-def joined(solutions: Sequence[Solution], tol: float) -> Certificate:
+def _joined(solutions: Sequence[Solution], tol: float) -> Certificate:
     """Certificate of the sum of independent problems: the sums of their bounds."""
     parts = [solution.certificate for solution in solutions]
     if len(parts) == 1:
         return parts[0]
     primal, dual = sum(part.primal for part in parts), sum(part.dual for part in parts)
     points = [part.dual_point for part in parts if part.dual_point is not None]
-    return Certificate(
-        primal,
-        dual,
-        primal - dual,
-        tol,
-        sum(part.rounding for part in parts),
-        np.hstack(points) if len(points) == len(parts) else None,
-    )
+    point = np.hstack(points) if len(points) == len(parts) else None
+    rounding = sum(part.rounding for part in parts)
+    return Certificate(primal, dual, primal - dual, tol, rounding, point)

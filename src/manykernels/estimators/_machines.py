@@ -1,4 +1,4 @@
-"""Support vector machines on weighted sums of kernels: preparation, solution, what is kept."""
+"""Support vector machines on weighted sums of kernels: their kernels, and what is kept."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import Learnt
 from ._rows import TrainingRows
 
-#: Part of `tol` that is left to the inner solutions: gaps of the machines must not decide
-#: whether the gap of the weights is closed.
+#: Relative gap of the inner machines as a part of `tol`: small enough that their gaps do not
+#: decide whether the gap of the kernel weights is closed.
 INNER_SHARE = 1e-3
 
 
@@ -42,19 +42,14 @@ class SupportAttributes:
 
 @dataclass(frozen=True)
 class MachineKernels:
-    """Kernels as support vector machines with or without a bias take them.
+    """Kernels as support vector machines take them: normalised, and centred if they have a bias.
 
-    Attributes
-    ----------
-    kernels : TrainingKernels
-    transform : Chain
-        The normalisation.
-    stack : KernelStack
-        Normalised. Where the coefficients of the machine sum to zero, centring changes nothing
-        but the bias; kernels are centred then, because what is common to all samples would
-        drown their differences in rounding errors.
-    offsets : ndarray of shape (n_kernels, m) or None
-        o_j: centring takes ``o_j(r) + o_j(l)`` from the entry (r, l) of kernel j.
+    The coefficients of a machine with a bias sum to zero, so that centring changes its bias only.
+    It is done because a part that all samples have in common, if it is large, would make their
+    differences rounding errors.
+
+    `transform` is the normalisation, `stack` are the normalised (and centred) kernels. Centring
+    takes ``offsets[j, r] + offsets[j, l]`` from the entry (r, l) of kernel j.
     """
 
     kernels: TrainingKernels
@@ -73,13 +68,13 @@ class MachineKernels:
         if not has_bias:
             return cls(kernels, transform, stack, None)
         center = Center()
-        stack = center.fit_transform(stack)
-        return cls(kernels, transform, stack, center.offsets_)
+        return cls(kernels, transform, center.fit_transform(stack), center.offsets_)
 
     def uncentred(self, biases: np.ndarray, weights: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """b of machines on the kernels before centring.
+        """Biases of the same machines on the kernels before centring.
 
-        ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v`` where ``Σ v_l = 0``.
+        For coefficients v with ``Σ_l v_l = 0`` and offsets o_j,
+        ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v``.
         """
         if self.offsets is None:
             return biases
@@ -89,20 +84,20 @@ class MachineKernels:
     def expansion(
         self, weights: np.ndarray, coefficients: np.ndarray, rows: np.ndarray
     ) -> KernelExpansion:
-        """Outputs of machines whose coefficients are those of some `rows` of training."""
+        """Outputs of machines with these coefficients of the training samples in `rows`."""
         transform = self.transform
-        if self.kernels.shift_invariant:
-            # What prediction does in the place of centring, which would need all samples.
-            transform = Chain([*transform.steps, FromMean().fit(self.stack)])
+        if self.offsets is not None:
+            # Takes the place of centring, which would need all training samples.
+            transform = Chain([*transform.steps, _SubtractRowMean().fit(self.stack)])
         source = self.kernels.source
         return KernelExpansion.of(source, transform, self.stack, weights, coefficients, rows)
 
 
-class FromMean(StackTransform):
-    """Measure every row from its mean over the columns.
+class _SubtractRowMean(StackTransform):
+    """Subtract from each row its mean over the columns.
 
-    Coefficients that sum to zero do not see it, but where they do so up to rounding errors only,
-    large entries would count.
+    In exact arithmetic that changes no output, as coefficients sum to zero. Computed ones do so
+    up to rounding errors, which large entries would magnify.
     """
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -116,14 +111,10 @@ class FromMean(StackTransform):
 
 @dataclass(frozen=True)
 class SupportVectors:
-    """Training samples with coefficients.
+    """The training samples with coefficients, at the positions `support`.
 
-    Attributes
-    ----------
-    dual : ndarray of shape (m, n_outputs)
-        Coefficients of all training samples, exactly zero where they are rounding errors.
-    support : ndarray of int
-        Those samples that have some.
+    `dual` has the coefficients of all training samples, (m, n_outputs), exactly zero where they
+    are rounding errors.
     """
 
     dual: np.ndarray
@@ -131,50 +122,42 @@ class SupportVectors:
 
     @classmethod
     def of(cls, dual: np.ndarray) -> SupportVectors:
-        """From coefficients as a solver leaves them."""
+        """From the coefficients that a solver returns."""
         negligible = np.abs(dual) <= ROUNDING * np.abs(dual).max(initial=0.0)
         dual = np.where(negligible, 0.0, dual)
         return cls(dual, np.flatnonzero(dual.any(axis=1)))
 
     @property
     def kept(self) -> np.ndarray:
-        """The support vectors or, in a machine that is a constant, one sample in their place."""
+        """The support vectors; if there are none (a constant machine), one sample instead."""
         return self.support if len(self.support) else np.array([0])
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Of the samples that are kept, (n_kept, n_outputs)."""
+        """Those of the samples that are kept, (n_kept, n_outputs)."""
         return self.dual[self.kept]
 
     def attributes(self, rows: TrainingRows, source: Source) -> dict[str, Any]:
-        """What an estimator keeps for its users; `source` has the samples that are kept."""
-        counts = np.array([len(self.support)])
+        """Fitted attributes for users; `source` has the samples that are kept."""
+        n_support = len(self.support)
+        counts = np.array([n_support])
         if rows.classes is not None:
             counts = np.bincount(rows.labels[self.support], minlength=len(rows.classes))
         attributes = {
+            **source.attributes,
             "support_": rows.numbers[self.support].astype(np.int32),
             "n_support_": counts.astype(np.int32),
             "dual_coef_": np.ascontiguousarray(self.dual[self.support].T),
         }
-        known = dict(source.attributes)
-        if "X_fit_" in known:
-            table = known.pop("X_fit_")
-            enough = len(self.support) > 0
-            attributes["support_vectors_"] = (
-                table if enough else safe_indexing(table, np.arange(0))
-            )
-        return {**known, **attributes}
+        if "X_fit_" in attributes:
+            kept = attributes.pop("X_fit_")
+            attributes["support_vectors_"] = kept if n_support else safe_indexing(kept, [])
+        return attributes
 
 
 @dataclass(frozen=True)
 class LearntMachine:
-    """Kernel weights and machines that were learnt together.
-
-    Attributes
-    ----------
-    learnt : Learnt
-    intercept : ndarray of shape (n_outputs,)
-    """
+    """Machines with the kernel weights that were learnt along with them."""
 
     rows: TrainingRows
     kernels: MachineKernels
@@ -196,23 +179,23 @@ class LearntMachine:
         return cls(rows, kernels, learnt, vectors, intercept)
 
     def widened(self, shift: np.ndarray, cost: float) -> LearntMachine:
-        """The same with `shift` added to the intercepts, which costs so much of the objective."""
-        learnt = self.learnt.with_rounding(cost)
+        """The same with `shift` added to the intercepts, which raises the objective by `cost`."""
+        before = self.learnt.certificate
+        certificate = replace(before, rounding=before.rounding + cost)
+        learnt = replace(self.learnt, certificate=certificate)
         return replace(self, learnt=learnt, intercept=self.intercept + shift)
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps."""
-        weights = self.learnt.weights
+        """Fitted attributes."""
+        weights, vectors = self.learnt.weights, self.vectors
         expansion = self.kernels.expansion(
-            weights if len(weights) > 1 else weights[0],
-            self.vectors.coefficients,
-            self.vectors.kept,
+            weights if len(weights) > 1 else weights[0], vectors.coefficients, vectors.kept
         )
         return {
             **self.rows.attributes,
             **self.learnt.attributes,
-            **self.vectors.attributes(self.rows, expansion.source),
+            **vectors.attributes(self.rows, expansion.source),
             "intercept_": self.intercept,
             "_expansion": expansion,
         }

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import gen_batches
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
 from .._sklearn import num_samples
 from ..kernels import KernelStack
-from ._inputs import Source, block_of, knowing, read_training
+from ._inputs import Source, block_while_fitting, read_training
+from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities, gives_probabilities
 from ._progress import FitTask
+
+Ask = Callable[[Any, KernelStack], np.ndarray]
 
 # Rows of test blocks held at once: few enough for memory, many enough for matrix products.
 _BLOCK_ROWS = 512
@@ -32,22 +37,15 @@ def is_multilabel(y: Any) -> bool:
 
 @dataclass(frozen=True)
 class LabelModels:
-    """A model of every label, as in the experiments of Yan 2012 on VOC.
+    """A model on precomputed kernels for every label, as in the experiments of Yan 2012 on VOC.
 
-    Attributes
-    ----------
-    source : Source
-        Of the kernels, which are computed once for all labels.
-    models : list of estimators
-        On precomputed kernels.
+    The kernels, which `source` gives, are computed once for all labels.
     """
 
     source: Source
     models: list[Any]
 
-    def answers(
-        self, estimator: Any, X: Any, ask: Callable[[Any, KernelStack], np.ndarray]
-    ) -> np.ndarray:
+    def answers(self, estimator: Any, X: Any, ask: Ask) -> np.ndarray:
         """What the model of every label answers about the rows of X, side by side."""
         data = self.source.read(estimator, X)
         kernels = np.arange(len(self.source.names))
@@ -58,16 +56,67 @@ class LabelModels:
         return np.vstack(answers)
 
 
+def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
+    """Decorator of methods: with several labels per sample, `ask` the model of every label."""
+
+    def decorate(method: Any) -> Any:
+        @wraps(method)
+        def answer(estimator: Any, X: Any) -> Any:
+            if hasattr(estimator, "estimators_"):
+                return estimator._expansion.answers(estimator, X, ask)
+            return method(estimator, X)
+
+        return answer
+
+    return decorate
+
+
+class LabelwiseAnswers(DiscriminantTransformer, Probabilities, KernelClassifier):
+    """A discriminant that may have been fitted to several labels per sample."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    @_label_by_label(lambda model, block: model.decision_function(block))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
+        return super().decision_function(X)
+
+    @_label_by_label(lambda model, block: model.predict(block))
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class, or an indicator matrix with several labels."""
+        return super().predict(X)
+
+    @available_if(gives_probabilities)
+    @_label_by_label(lambda model, block: model.predict_proba(block)[:, 1])
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, or those of every label, (n_rows, n_labels)."""
+        return super().predict_proba(X)
+
+    @available_if(gives_probabilities)
+    @_label_by_label(lambda model, block: model.predict_log_proba(block)[:, 1])
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`."""
+        return super().predict_log_proba(X)
+
+    @_label_by_label(lambda model, block: model.transform(block))
+    def transform(self, X: Any) -> np.ndarray:
+        """Project on the discriminant directions; one per label with several labels."""
+        return super().transform(X)
+
+
 def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Fit a clone of the estimator to every label, and the estimator to all of them."""
     indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
     data = read_training(estimator, X)
-    check_consistent_length(data.rows, indicators)
+    check_consistent_length(data.X, indicators)
     stack, source = data.compute(sample_weight, True, None)
     cv = estimator.cv
     validation = None
     if isinstance(cv, tuple) and len(cv) == 2 and is_multilabel(cv[1]):
-        block = block_of(source, knowing(estimator, data.features), cv[0])
+        block = block_while_fitting(source, estimator, data, cv[0])
         validation = block, np.asarray(cv[1]).astype(int)
     task = FitTask.begin(estimator, X, y, indicators.shape[1])
     models = []

@@ -1,12 +1,14 @@
-"""From outputs of kernel expansions to answers: classes, probabilities, values, inside or outside.
+"""From outputs of kernel expansions to predictions: classes, probabilities, values, novelties.
 
-Each mixin is one of scikit-learn's kinds of estimators. They ask their estimator for `_outputs`,
-``Σ_i coefficient_i k(x, x_i)`` of every output, and for `intercept_`.
+Each mixin is one of scikit-learn's kinds of estimators. They need two members of the estimator:
+the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `intercept_`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
@@ -21,6 +23,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._rounding import EPS
+from .._sklearn import Interval
+from ._base import NON_NEGATIVE, POSITIVE, estimator
 
 
 class KernelClassifier(ClassifierMixin):
@@ -33,14 +37,14 @@ class KernelClassifier(ClassifierMixin):
 
     classes_: np.ndarray
     intercept_: np.ndarray
-    _outputs: Any
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, (n_rows, n_classes).
 
-        For two classes one score per row, (n_rows,), whose positive values speak for the second.
+        For two classes one score per row, (n_rows,), positive for the second class.
         """
-        scores: np.ndarray = self._outputs(X) + self.intercept_
+        scores = self._outputs(X) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -52,13 +56,13 @@ class KernelClassifier(ClassifierMixin):
 
 def gives_probabilities(estimator: Any) -> bool:
     """Whether an estimator has ``predict_proba`` at this moment."""
-    # scikit-learn's check of decision values against probabilities hands a table to every
-    # unfitted estimator that has both methods, pairwise ones too, where no table can be fitted.
+    # Not before a fit to precomputed kernels: scikit-learn's check of decision values against
+    # probabilities fits any unfitted estimator that has both methods to a table.
     return not estimator._is_precomputed or hasattr(estimator, "classes_")
 
 
 class Probabilities:
-    """For scores that are log-odds of the second class, or log-probabilities up to a constant."""
+    """Probabilities from scores: log-odds of the second class, or log-probabilities."""
 
     decision_function: Any
 
@@ -79,74 +83,102 @@ class Probabilities:
         return log_softmax(scores, axis=1)
 
 
+@estimator
 class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Projection on discriminant directions.
+    """Fisher's discriminant: priors of its decision, and projection on its directions.
+
+    Parameters
+    ----------
+    priors : array-like of shape (n_classes,), default=None
+        Class probabilities for the decision; by default the weighted frequencies.
 
     Attributes
     ----------
     priors_ : ndarray of shape (n_classes,)
     rule_ : {"indicator", "discriminant"}
-        How class scores are made of the outputs of the regression; see the notes.
+        How outputs of the regression become class scores; see the notes.
     dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
         ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
         K_j normalised and centred.
     intercept_ : ndarray of shape (n_classes,) or (1,)
     scalings_ : ndarray of shape (n_samples, n_directions)
-        The same for :meth:`transform`.
+        The same coefficients for :meth:`transform`.
     means_ : ndarray of shape (n_classes, n_directions)
         Class means in the space of :meth:`transform`.
     X_fit_ : array or dataframe
         Training rows, unless precomputed.
     """
 
-    scalings_: np.ndarray
-    _outputs: Any
+    priors: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"priors": ["array-like", None]}
+
+    scalings_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def transform(self, X: Any) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
-        Within-class covariance is the identity, so Euclidean distances to `means_` are what
-        the decision compares where `rule_` is "discriminant".
+        The within-class covariance is the identity there: if `rule_` is "discriminant", the
+        decision compares Euclidean distances to `means_`.
         """
         check_is_fitted(self, "scalings_")
-        projected: np.ndarray = self._outputs(X, self.scalings_)
-        return projected
+        return self._outputs(X, self.scalings_)
 
     @property
     def _n_features_out(self) -> int:
         return self.scalings_.shape[1]
 
 
+@estimator
 class KernelRegressor(RegressorMixin):
-    """One output, which is the value."""
+    """ε-insensitive regression: one output, which is the value.
 
-    intercept_: np.ndarray
-    _outputs: Any
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of deviations beyond ε, acting on the kernels after `normalize`.
+    epsilon : float, default=0.1
+        Deviations up to this cost nothing.
+    """
+
+    C: float = 1.0
+    epsilon: float = 0.1
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def predict(self, X: Any) -> np.ndarray:
         """Value of each row."""
-        values: np.ndarray = self._outputs(X)[:, 0] + self.intercept_[0]
-        return values
+        return self._outputs(X)[:, 0] + self.intercept_[0]
 
 
-# Free support vectors of a one-class machine lie on its boundary, where the score equals the
-# offset up to the rounding errors of both: some parts in 1e10 of the offset after an inner
-# solution of finite accuracy, and a few units of the last digit of the terms of the scores.
+# Free support vectors of a one-class machine lie on its boundary: their score equals the offset
+# up to errors. The offset is accurate to some 1e-10 of itself, that of the inner solution...
 _BOUNDARY = 1e-10
+# ... and a score to a few rounding errors of its terms.
 _TERMS = 5 * EPS
 
 
 def boundary_shift(intercept: np.ndarray, size: float) -> np.ndarray:
-    """What is added to the intercept of a one-class machine.
+    """What is added to the intercept of a one-class machine so that its boundary is inside.
 
-    With it samples on the boundary are inside in spite of rounding errors. `size` is that of the
-    terms that scores are sums of.
+    `size` is the size of the terms that scores are sums of.
     """
     return _BOUNDARY * np.abs(intercept) + _TERMS * size
 
 
+@estimator
 class NoveltyDetector(OutlierMixin):
     """One output, which says whether samples are like those of training.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        At most this share of the training samples is left outside, and at least this share are
+        support vectors.
 
     Attributes
     ----------
@@ -155,13 +187,18 @@ class NoveltyDetector(OutlierMixin):
         ``−intercept_``: ``decision_function = score_samples − offset_``.
     """
 
-    offset_: float
-    _outputs: Any
+    nu: float = 0.5
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "nu": [Interval(Real, 0, 1, closed="right")]
+    }
+
+    offset_: ClassVar[float]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How well each row is in line with the training samples, without the offset."""
-        scores: np.ndarray = self._outputs(X)[:, 0]
-        return scores
+        """How similar each row is to the training samples, without the offset."""
+        return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance from the boundary, negative outside."""

@@ -1,4 +1,4 @@
-"""How a fit gets on, told to scikit-learn's callbacks and printed if `verbose`."""
+"""Progress of a fit: reported to scikit-learn's callbacks, and printed if `verbose`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 class FitTask:
     """A fit or a part of it: begun, perhaps divided into subtasks, ended.
 
-    Called with a record of progress, it counts as one subtask done. That makes it the observer of
-    solvers, descents and grids: a true answer asks them to stop. A record has a number,
-    ``iteration``, and is printed by ``str``.
-
-    Attributes
-    ----------
-    stopped : bool
-        Whether a callback has asked to stop in this task.
+    Calling it with a record of progress tells the callbacks that one subtask is done. That makes
+    it the observer of solvers, descents and grids: a true answer asks them to stop. A record has a
+    number, ``iteration``, and is printed by ``str``. `stopped` is whether a callback has asked to
+    stop in this task.
     """
 
     def __init__(

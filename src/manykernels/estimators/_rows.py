@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_sample_weight
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .._rounding import EPS
-from .._sklearn import check_sample_weight, check_y
+from .._sklearn import check_sample_weight, check_y, num_samples
 from ..kernels.tables import check_numbers, refuse_kinds, refuse_masked
 from ._inputs import Matrices, Table, read_training
 
-# The median weight is compared with reg and C. Beyond these bounds their product with weights and
-# kernels overflows or is lost; weights that count samples have a median near 1.
+# Bounds of the median weight, which is multiplied with C and with kernels and compared with reg:
+# far outside, these products overflow or are lost. Weights that count samples are near 1.
 _LEAST_MEDIAN, _LARGEST_MEDIAN = 1e-12, 1e12
-# Largest weight in units of the median. Below it the certificate tells whether rounding errors
-#: are too large; above it the other weights are lost beside this one.
+# Largest weight in units of the median. Beyond it the other weights are lost beside this one in
+# rounding errors (1 / ACCUMULATED); below it the certificate tells whether they are too large.
 _HEAVIEST = 1e12
-# The same for weighted centring, which cancels what a heavy sample is weighted with: there the
-#: rounding error grows as the square of the weight.
+# The same with weighted centring, which subtracts nearly equal numbers at a heavy sample: the
+# rounding error grows as the square of its weight, hence the square root of the bound above.
 _HEAVIEST_IF_CENTRED = 1e6
 
 
@@ -43,9 +43,8 @@ class TrainingRows:
         How much each matters: `counts` times the weight of its class.
     targets : ndarray or None
         y of these rows, as it was passed.
-    labels : ndarray of int or None
-        For classes, their positions in `classes`.
-    classes : ndarray or None
+    labels, classes : ndarray or None
+        For classification, ``targets = classes[labels]``.
     """
 
     data: Table | Matrices
@@ -61,13 +60,13 @@ class TrainingRows:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What an estimator keeps for its users."""
+        """Fitted attributes for users."""
         classes = {} if self.classes is None else {"classes_": self.classes}
         return {**self.data.features, **classes}
 
     @property
     def factors(self) -> np.ndarray:
-        """`weights` as numbers, 1 where none were given."""
+        """`weights`, or ones where none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
     @property
@@ -78,19 +77,17 @@ class TrainingRows:
 
 def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
     """Rows of an estimator without y."""
-    data = read_training(estimator, X)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
+    every = read_training(estimator, X)
+    data, numbers, counts = _weighted(estimator, every, sample_weight, _HEAVIEST)
     return TrainingRows(data, numbers, counts, counts)
 
 
 def targeted_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
     """Rows with numbers to be predicted."""
-    _require(estimator, y)
-    data = read_training(estimator, X)
-    check_targets(y)
+    data = _read_with_targets(estimator, X, y)
     check_numbers(np.asarray(y), "y")
     targets = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
-    check_consistent_length(data.rows, targets)
+    check_consistent_length(data.X, targets)
     data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
     return TrainingRows(data, numbers, counts, counts, targets[numbers])
 
@@ -104,12 +101,10 @@ def labelled_rows(
     heaviest: float = _HEAVIEST,
 ) -> TrainingRows:
     """Rows with class labels."""
-    _require(estimator, y)
-    data = read_training(estimator, X)
-    check_targets(y)
+    data = _read_with_targets(estimator, X, y)
     y = check_y(y, multi_output=False)
     check_classification_targets(y)
-    check_consistent_length(data.rows, y)
+    check_consistent_length(data.X, y)
     data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
     y = y[numbers]
     classes, labels = np.unique(y, return_inverse=True)
@@ -120,13 +115,17 @@ def labelled_rows(
         )
     weights = counts
     if class_weight is not None:
-        occurrences = np.ones(len(y)) if counts is None else counts
-        weights = occurrences * class_factors(class_weight, y, labels, occurrences)
+        factors = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=counts)
+        if not np.all((factors > 0) & (factors < np.inf)):
+            raise ValueError(
+                f"class_weight must be positive and finite for every class, got {class_weight}."
+            )
+        weights = factors[labels] if counts is None else counts * factors[labels]
     return TrainingRows(data, numbers, counts, weights, y, labels, classes)
 
 
 def one_against_rest(rows: TrainingRows) -> np.ndarray:
-    """±1 of every machine, (m, 1) for two classes, else one column per class."""
+    """Targets ±1 of each machine: one column for two classes, else one column per class."""
     n_classes = len(rows.classes)
     positive = [1] if n_classes == 2 else np.arange(n_classes)
     return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
@@ -135,10 +134,7 @@ def one_against_rest(rows: TrainingRows) -> np.ndarray:
 def discriminant_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
 ) -> TrainingRows:
-    """Rows with class labels for Fisher's discriminant.
-
-    It compares classes with the spread within them: there must be one.
-    """
+    """Rows with class labels for Fisher's discriminant, which needs variance within classes."""
     rows = labelled_rows(estimator, X, y, sample_weight, class_weight, _HEAVIEST_IF_CENTRED)
     n_classes = len(rows.classes)
     if rows.n_samples <= n_classes == len(rows):
@@ -149,26 +145,29 @@ def discriminant_rows(
     return rows
 
 
-def _require(estimator: Any, y: Any) -> None:
+def _read_with_targets(estimator: Any, X: Any, y: Any) -> Table | Matrices:
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
+    data = read_training(estimator, X)
+    check_targets(y)
+    return data
 
 
 def _weighted(
     estimator: Any, data: Any, sample_weight: Any, heaviest: float
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Data of the rows that count, their numbers and their weights."""
-    every = np.arange(data.n_rows)
+    n_rows = int(num_samples(data.X))
     if sample_weight is None:
-        return data, every, None
+        return data, np.arange(n_rows), None
     refuse_masked(sample_weight, "sample_weight")
     weights = check_sample_weight(
-        sample_weight, data.rows, dtype=np.float64, ensure_non_negative=True
+        sample_weight, data.X, dtype=np.float64, ensure_non_negative=True
     )
     kept = _rows_that_count(type(estimator).__name__, weights, heaviest)
-    return (data if len(kept) == len(every) else data.keep(kept)), kept, weights[kept]
+    return (data if len(kept) == n_rows else data.keep(kept)), kept, weights[kept]
 
 
 def _rows_that_count(name: str, weights: np.ndarray, heaviest: float) -> np.ndarray:
@@ -194,7 +193,7 @@ def _rows_that_count(name: str, weights: np.ndarray, heaviest: float) -> np.ndar
 
 
 def check_targets(y: Any) -> None:
-    """Refuse targets of which one is missing, and complex ones; dates can be classes."""
+    """Refuse missing targets and complex ones; dates are allowed, they can be classes."""
     refuse_masked(y, "y")
     targets = np.asarray(y)
     refuse_kinds(targets, "y", "c")
@@ -212,20 +211,5 @@ def _is_missing(value: Any) -> bool:
     if value is None:
         return True
     unequal = value != value
-    # Of nan and the like it is true; pandas.NA gives itself.
+    # True for nan and NaT, which differ from themselves; a comparison of pandas.NA is pandas.NA.
     return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
-
-
-def class_factors(
-    class_weight: Any, y: np.ndarray, labels: np.ndarray, counts: np.ndarray
-) -> np.ndarray:
-    """Factor of each sample's weight; "balanced" gives all classes the same total."""
-    if class_weight != "balanced":
-        factors = compute_sample_weight(class_weight, y)
-        if not np.all((factors > 0) & (factors < np.inf)):
-            raise ValueError(
-                f"class_weight must be positive and finite for every class, got {class_weight}."
-            )
-        return factors
-    masses = np.bincount(labels, weights=counts)
-    return (counts.sum() / (len(masses) * masses))[labels]

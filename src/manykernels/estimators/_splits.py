@@ -1,4 +1,4 @@
-"""Which samples judge what was learnt from which: the splits behind a parameter ``cv``."""
+"""The splits into training and test samples behind a parameter ``cv``."""
 
 from __future__ import annotations
 
@@ -13,25 +13,18 @@ from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS, folds_to_judge_by
 from ..discriminant.held_out import Test
 from ..kernels.transforms import Center
-from ._inputs import Source, block_of, knowing
+from ._inputs import Source, block_while_fitting
 from ._rows import TrainingRows
 
-#: Folds where nothing else is said, as in scikit-learn.
-N_SPLITS = 5
+# Folds with cv=None, as in scikit-learn.
+_DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Parts of kernels that are computed once, for all rows.
+    """Training and test parts, cut from kernels that are computed once for all rows.
 
-    Attributes
-    ----------
-    estimator : estimator
-        With the parameter ``cv``.
-    rows : TrainingRows
-    source : Source
-        Of the training kernels, for a validation set.
-    samples : LabelledKernels
+    `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set.
     """
 
     estimator: Any
@@ -45,9 +38,8 @@ class Splits:
         if isinstance(cv, str):
             yield samples, self._folds(N_FOLDS)
         elif cv is None:
-            everyone = np.arange(len(samples.labels))
-            for k, test in enumerate(self._folds(N_SPLITS)):
-                yield self._cut(np.setdiff1d(everyone, test), test, k)
+            for k, test in enumerate(self._folds(_DEFAULT_FOLDS)):
+                yield self._cut(np.delete(np.arange(len(samples.labels)), test), test, k)
         elif isinstance(cv, tuple) and not _is_split(cv):
             yield samples, self._validation_part(cv)
         else:
@@ -57,7 +49,7 @@ class Splits:
                 yield self._cut(train, test, k)
 
     def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
-        """Positions of a part of a split among the rows that count, as indexing reads it."""
+        """Positions among the rows that count of one part of a split: row numbers or a mask."""
         try:
             chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
         except (IndexError, TypeError, ValueError) as error:
@@ -119,8 +111,7 @@ class Splits:
                 f"The validation set has classes that training has not: {unseen.tolist()}. "
                 "Leave these samples out, or put some of each class into training."
             )
-        knows_features = knowing(self.estimator, self.rows.data.features)
-        block = block_of(self.source, knows_features, X_val)
+        block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
         if len(block) != len(y_val) or not len(y_val):
             raise ValueError(
                 f"The validation set has {len(block)} rows and {len(y_val)} labels: one label "

@@ -16,7 +16,7 @@ from ..domains import Domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain, preparation
 from ..losses import JointSquareLoss, Outline, SquareLoss
-from ._base import CLASS_WEIGHT, POSITIVE, PRIORS, KernelEstimator, estimator, fits
+from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning, WeightParameters
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
@@ -48,12 +48,10 @@ class MKFDA(
     denoise : Denoise, Bands or None, default=None
         :class:`~manykernels.Denoise` keeps the leading principal axes of every kernel after
         centring; :class:`~manykernels.Bands` makes several kernels of each, so that weights are
-        learnt for ranges of axes. `normalize` scales what comes out, and `weights_` and
-        `kernel_names_` refer to it. It takes one decomposition per kernel.
+        learnt for ranges of axes. `normalize` is applied to the resulting kernels, and `weights_`
+        and `kernel_names_` are theirs. It takes one eigendecomposition per kernel.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
-    priors : array-like of shape (n_classes,), default=None
-        Class probabilities for the decision; by default the weighted frequencies.
     tol : float, default=1e-6
         Relative duality gap at which the weights are good enough.
 
@@ -69,17 +67,17 @@ class MKFDA(
     Fisher's discriminant is a regression on class labels. Decisions and probabilities rest on its
     outputs at left-out samples. These are computed from one factorisation: exactly for given
     kernel weights, and to first order for the change of the weights without those samples. (The
-    weights are held where there are too many samples for a factorisation. Kernel widths, scales
+    weights are held if there are too many samples for a factorisation. Kernel widths, scales
     and `denoise` are always those of all samples.)
 
-    Two rules make class scores of the outputs. The "indicator" rule takes them as estimates of
+    Two rules turn outputs into class scores. The "indicator" rule takes them as estimates of
     class indicators. The "discriminant" rule is linear discriminant analysis: class means and a
-    pooled covariance of left-out outputs. Fifty folds, left out in closed form, tell which one is
-    used, `rule_`: the discriminant where its log loss is smaller by more than a standard error,
-    its means and covariance learnt without the fold. (Two classes are left to the indicator
-    rule: there is no class between them that it could mask.) Two numbers, a factor of the scores
-    and an exponent of the class frequencies, then turn scores into probabilities. They are those
-    with the least log loss on left-out samples.
+    pooled covariance of left-out outputs. `rule_` is the one that was chosen, by fifty folds that
+    are left out in closed form: the discriminant, learnt without the fold, if its log loss is
+    smaller by more than a standard error. (Two classes always have the indicator rule. Its
+    weakness is to mask a class that lies between others.) Two numbers, a factor of the scores and
+    an exponent of the class frequencies, then turn scores into probabilities. They minimise the
+    log loss of left-out samples.
 
     With ``reg="joint"`` λ and the weights share one budget, ``‖(λ/u, weights)‖_p ≤ 1`` with u the
     scale of the normalised identity: 1/m for unit traces, else 1 (Ye 2008, section 4). What is
@@ -120,43 +118,33 @@ class MKFDA(
     reg: float | str = 0.1
     denoise: Any = None
     class_weight: Any = None
-    priors: Any = None
     tol: float = 1e-6
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "reg": [*POSITIVE, StrOptions({"joint"})],
         "denoise": [Denoise, Bands, None],
         "class_weight": CLASS_WEIGHT,
-        "priors": PRIORS,
     }
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
-        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, len(rows.classes)))
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
         given = self.reg if self.normalize == "multiplicative" else None
         transform, denoise = fisher_preparation(self.normalize, self.denoise, given)
+        priors = checked_priors(self.priors, samples)
         fitted = learn_discriminant(
-            kernels,
-            samples,
-            transform,
-            checked_priors(self.priors, samples),
-            learning,
-            task,
-            make_loss=self._make_loss,
-            regress=fisher_regression,
+            kernels, samples, transform, priors, learning, task, self._make_loss
         )
-        return self._keep(
-            task, rows.attributes, kernels.source.attributes, fitted, denoise_=denoise
-        )
+        return self._keep(task, rows.attributes, fitted, denoise_=denoise)
 
     def _outline(self, n_samples: int, n_kernels: int, n_classes: int) -> Outline:
-        """What the loss will be like, before kernels are computed."""
+        """Kind and sizes of the loss, before kernels are computed."""
         if self.denoise is not None:
             n_kernels = self.denoise.most_kernels(n_kernels)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
@@ -167,17 +155,17 @@ class MKFDA(
     def _make_loss(self, problem: FisherProblem) -> SquareLoss:
         if self.reg != "joint":
             return problem.loss(float(self.reg))
-        # The identity is one more kernel and normalised like the others.
+        # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
         samples = problem.samples
         unit = 1.0 / samples.masses.sum() if self.normalize == "trace" else 1.0
         return JointSquareLoss(problem.stack, problem.targets, unit, samples.weights)
 
 
 def fisher_preparation(normalize: str | None, denoise: Any, reg: Any = None) -> tuple[Chain, Any]:
-    """Transform of training kernels, not yet fitted, and its step that denoises.
+    """Transform of training kernels, not yet fitted, and its step that denoises, if any.
 
-    `reg` is λ where it is known and kernels have unit variance: a cut by cross-validation takes
-    it for its own.
+    `reg` is λ, if it is given and kernels have unit variance. Denoising that chooses the number of
+    axes by cross-validation uses it there.
     """
     chain = preparation(normalize)
     if denoise is None:
@@ -185,7 +173,7 @@ def fisher_preparation(normalize: str | None, denoise: Any, reg: Any = None) -> 
     step = clone(denoise)
     if isinstance(step, Denoise) and step.reg is None and isinstance(reg, Real):
         step.reg = float(reg)
-    # Cut along the axes of centred kernels, then scale what is left.
+    # Denoising takes centred kernels, and its results are normalised.
     after = 1 + [isinstance(one, Center) for one in chain.steps].index(True)
     chain.steps.insert(after, step)
     return chain, step
@@ -198,11 +186,10 @@ def learn_discriminant(
     priors: np.ndarray,
     learning: WeightLearning,
     task: FitTask,
-    *,
     make_loss: Callable[[FisherProblem], Any],
-    regress: Callable[[FisherProblem, Any, Any, Domain], Regression],
+    regress: Callable[[FisherProblem, Any, Any, Domain], Regression] = fisher_regression,
 ) -> dict[str, Any]:
-    """Kernel weights, the functions that they give and the decision: fitted attributes."""
+    """Fitted attributes: kernel weights, the regression that they give, and the decision."""
     problem = samples.prepared(transform)
     kernels.warn_of_constants(transform)
     loss = make_loss(problem)
@@ -213,6 +200,7 @@ def learn_discriminant(
     weights, dual_coef = learnt.weights[0], decision.coefficients(regression.coefficients)
     expansion = KernelExpansion.of(kernels.source, transform, problem.stack, weights, dual_coef)
     return {
+        **kernels.source.attributes,
         **learnt.attributes,
         **decision.attributes(regression.coefficients),
         "dual_coef_": dual_coef,

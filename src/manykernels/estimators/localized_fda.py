@@ -27,10 +27,10 @@ class LocalizedFDA(
 ):
     """Kernel Fisher discriminant with kernels weighted differently in different regions.
 
-    The square loss in the place of the hinge loss of :class:`LocalizedSVC`, which the paper's
-    remark on other kernel machines allows. Classes are judged as by :class:`MKFDA`, but the gate
-    is held while samples are left out: probabilities can be too sure where a gate has learnt
-    single samples.
+    :class:`LocalizedSVC` with the square loss in the place of the hinge loss; the paper remarks
+    that other kernel machines can be used. Class scores and probabilities are those of
+    :class:`MKFDA`, but the gate is held fixed while samples are left out: probabilities can be
+    too sure where a gate has fitted single samples.
 
     Parameters
     ----------
@@ -79,6 +79,7 @@ class LocalizedFDA(
         machine = SquareMachine(targets, self.reg, samples.weights)
         learnt = kernels.learn(learning, [machine], task)
         (point,) = learnt.points
+        # With the gate held, this is the discriminant of MKFDA on one kernel.
         K = point.kernel
         gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
         problem = replace(samples, stack=gated).prepared(Center())
@@ -86,7 +87,8 @@ class LocalizedFDA(
         regression = fisher_regression(problem, loss, loss.evaluate(np.ones(1)), domain=None)
         decision = Decision.learn(regression, samples, samples.frequencies)
         dual = decision.coefficients(regression.coefficients)
-        # Coefficients sum to zero, so that centring takes the same from every new sample.
+        # Centring the kernel changes the output of every new sample by the same amount, as the
+        # coefficients sum to zero.
         means = K @ rows.factors / rows.factors.sum()
         intercept = decision.intercept - means @ dual
         return self._keep(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from ..gating.learning import GateLearning
 from ..gating.machines import BoxMachine
@@ -13,17 +13,11 @@ from ._machines import SupportAttributes
 from ._outputs import NoveltyDetector, boundary_shift
 from ._progress import FitTask
 from ._rows import unlabelled_rows
-from .one_class import SHARE
 
 
 @estimator
 class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, KernelEstimator):
     """One-class support vector machine with kernels weighted differently in different regions.
-
-    Parameters
-    ----------
-    nu : float in (0, 1], default=0.5
-        At most this share of the training samples is left outside.
 
     Examples
     --------
@@ -35,10 +29,6 @@ class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, K
     >>> model.predict([[0.0, 0.0]])
     array([1])
     """
-
-    nu: float = 0.5
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"nu": SHARE}
 
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from ..gating.learning import GateLearning
 from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
-from ._base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator, fits
+from ._base import KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
 from ._machines import SupportAttributes
 from ._outputs import KernelRegressor
@@ -18,13 +18,6 @@ from ._rows import targeted_rows
 @estimator
 class LocalizedSVR(KernelRegressor, GateParameters, SupportAttributes, KernelEstimator):
     """Support vector regression with kernels weighted differently in different regions.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Penalty of deviations beyond ε.
-    epsilon : float, default=0.1
-        Deviations up to this cost nothing.
 
     Examples
     --------
@@ -38,11 +31,6 @@ class LocalizedSVR(KernelRegressor, GateParameters, SupportAttributes, KernelEst
     >>> bool(model.fit(x, y).score(x, y) > 0.98)
     True
     """
-
-    C: float = 1.0
-    epsilon: float = 0.1
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -1,11 +1,9 @@
-"""MKOneClassSVM: which samples belong to what was seen, by several kernels."""
+"""MKOneClassSVM: ℓp-norm multiple kernel novelty detection."""
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-from .._sklearn import Interval
 from ..losses import OneClassLoss, Outline
 from ._base import KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
@@ -13,9 +11,6 @@ from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttrib
 from ._outputs import NoveltyDetector, boundary_shift
 from ._progress import FitTask
 from ._rows import unlabelled_rows
-
-#: Constraint of the parameter ν.
-SHARE = [Interval(Real, 0, 1, closed="right")]
 
 
 @estimator
@@ -27,13 +22,8 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
     ``normalize=None`` it is scikit-learn's ``OneClassSVM``.
 
     The best weights are those by which the half-space is *furthest* from the origin: kernels
-    under which samples look alike. At p = 1 that is often one, the widest; larger p mix more.
-
-    Parameters
-    ----------
-    nu : float in (0, 1], default=0.5
-        At most this share of the training samples is left outside, and at least this share are
-        support vectors.
+    under which samples look alike. At p = 1 that is often one kernel, the widest; larger p give
+    weight to more of them.
 
     Examples
     --------
@@ -46,10 +36,6 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
     array([ 1, -1])
     """
 
-    nu: float = 0.5
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"nu": SHARE}
-
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine."""
@@ -57,12 +43,12 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
         rows = unlabelled_rows(self, X, sample_weight)
         learning.refuse_unfit(Outline(OneClassLoss, len(rows), rows.data.n_kernels, 1))
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
-        # The origin matters here: a kernel is not the same with a constant added.
+        # The distance from the origin counts: a constant added to a kernel changes the machine.
         kernels = MachineKernels.of(rows, self.normalize, learning.solver, has_bias=False)
         loss = OneClassLoss(kernels.stack, self.nu, rows.counts, INNER_SHARE * self.tol)
         learnt = learning.solve([loss], kernels.stack.names, task)
         machine = LearntMachine.of(rows, kernels, learnt)
-        # Moving the boundary by b costs b Σα; losses only fall.
+        # Adding b to the intercept raises the objective by b Σα at most: sample losses only fall.
         total = float(machine.vectors.dual.sum())
         size = float((learnt.weights[0] @ kernels.stack.row_diag).max()) * total
         shift = boundary_shift(machine.intercept, size)

@@ -105,6 +105,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         signs = one_against_rest(rows)
+        # The columns of a group are learnt with one vector of kernel weights.
         groups = signs.T[:, :, None] if self.multi_class == "separate" else signs[None]
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, groups.shape[2]))
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
@@ -115,7 +116,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes, C_=C)
 
     def _outline(self, n_samples: int, n_kernels: int, n_outputs: int) -> Outline:
-        """What one loss will be like, before kernels are computed."""
+        """Kind and sizes of one loss, before kernels are computed."""
         if self.C == "joint":
             kind: type = JointSquaredHingeLoss
             return Outline(kind, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
@@ -125,7 +126,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         inner_tol = INNER_SHARE * self.tol
         if self.C != "joint":
             return _LOSSES[self.loss](stack, signs, self.C * rows.factors, inner_tol)
-        # The identity is one more kernel and normalised like the others.
+        # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
         unit = 1.0 / rows.n_samples if self.normalize == "trace" else 1.0
         return JointSquaredHingeLoss(stack, signs, unit, rows.factors, inner_tol)
 

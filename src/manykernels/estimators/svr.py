@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from ..losses import EpsilonInsensitiveLoss, Outline
-from ._base import NON_NEGATIVE, POSITIVE, KernelEstimator, estimator, fits
+from ._base import KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
 from ._outputs import KernelRegressor
@@ -19,13 +19,6 @@ class MKSVR(KernelRegressor, SupportAttributes, WeightParameters, KernelEstimato
 
     Learns one weight per kernel along with an ε-insensitive regression on the weighted sum. With
     one kernel and ``normalize=None`` it is scikit-learn's ``SVR``.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Penalty of deviations beyond ε, acting on the kernels after `normalize`.
-    epsilon : float, default=0.1
-        Deviations up to this cost nothing.
 
     Examples
     --------
@@ -41,11 +34,6 @@ class MKSVR(KernelRegressor, SupportAttributes, WeightParameters, KernelEstimato
     {'first': 1.0, 'second': 0.0}
     """
 
-    C: float = 1.0
-    epsilon: float = 0.1
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
-
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the machine."""
@@ -54,12 +42,9 @@ class MKSVR(KernelRegressor, SupportAttributes, WeightParameters, KernelEstimato
         learning.refuse_unfit(Outline(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1))
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
+        penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol
         loss = EpsilonInsensitiveLoss(
-            kernels.stack,
-            rows.targets,
-            self.C * rows.factors,
-            self.epsilon,
-            INNER_SHARE * self.tol,
+            kernels.stack, rows.targets, penalties, self.epsilon, inner_tol
         )
         learnt = learning.learn([loss], kernels.stack.names, task)
         return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes)

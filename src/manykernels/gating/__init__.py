@@ -1,4 +1,4 @@
-"""Where each kernel counts: gates, and the features they look at."""
+"""Gates, which weight kernels differently at different samples, and their input features."""
 
 from .features import GatingFeatures
 from .gates import GATES, Gate, Gaussian, Sigmoid, Softmax, as_gate

@@ -1,4 +1,4 @@
-"""What is known about a gate that a descent has found."""
+"""What a descent proves about the gate that it has found."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
 
     @classmethod
     def joined(cls, parts: Sequence[StationarityCertificate]) -> StationarityCertificate:
-        """Of the sum of the objectives of independent gates."""
+        """For the sum of the objectives of independent gates."""
         objective = sum(part.objective for part in parts)
         size = abs(objective) or 1.0
-        shares = [(abs(part.objective) or 1.0) / size for part in parts]
-        pairs = list(zip(shares, parts, strict=True))
+        # What is relative to the objective of one gate, times its share, is relative to the sum.
+        shares = [((abs(part.objective) or 1.0) / size, part) for part in parts]
         return cls(
             objective=objective,
-            gradient_norm=hypot(*(share * part.gradient_norm for share, part in pairs)),
-            inner_gap=sum(share * part.inner_gap for share, part in pairs),
+            gradient_norm=hypot(*(share * part.gradient_norm for share, part in shares)),
+            inner_gap=sum(share * part.inner_gap for share, part in shares),
             change=max(part.change for part in parts),
             tol=max(part.tol for part in parts),
             interrupted=any(part.interrupted for part in parts),
@@ -81,13 +81,8 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
         return "interrupted" if self.interrupted else "stopped"
 
     @property
-    def summary(self) -> str:
-        """The numbers to follow a descent by, for one line of a log."""
-        return f"objective {self.objective:.10g}  gradient norm {self.gradient_norm:.2e}"
-
-    @property
     def message(self) -> str:
-        """The status in a sentence."""
+        """The status in a sentence, with its numbers."""
         step = "No step was taken"
         if not isinf(self.change):
             bound = f"{'within' if self.converged else 'more than'} tol={self.tol:g}"

@@ -1,13 +1,13 @@
-"""The alternating loop: train the machine, step on the gate, until J stops changing.
+"""Descent of J in the parameters of a gate: train the machine, change the gate, and again.
 
-A step goes along the negative gradient (Gönen & Alpaydın 2013, algorithm 1), or along the
-quasi-Newton direction of the last steps (L-BFGS; Nocedal 1980), with Armijo's rule on J: every
-trial trains the machine, warm-started, so that J is its true value there and every accepted step
-lowers it.
+A step goes along the negative gradient (Gönen & Alpaydın 2013, algorithm 1), or along a
+quasi-Newton direction (L-BFGS; Nocedal 1980). Its length follows Armijo's rule: the machine is
+trained at every trial, warm-started, and a step is accepted only if it lowers J.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,38 +19,35 @@ from .certificate import StationarityCertificate
 from .gates import Array
 from .objective import GatedObjective, GatedPoint
 
-# Armijo's rule: a step is accepted if it attains this part of the decrease that the slope
-# promises. The usual value (Nocedal & Wright 2006, section 3.1).
+# Armijo's rule: a step is accepted if it attains this part of the decrease that the slope of J
+# predicts. The usual value (Nocedal & Wright 2006, section 3.1).
 _ARMIJO = 1e-4
-# A rejected step is shortened to the minimiser of a parabola, within these parts of its length
-# (Dennis & Schnabel 1983, algorithm A6.3.1).
+# A rejected step is shortened to the minimiser of a parabola, but to no less and no more than
+# these parts of its length (Dennis & Schnabel 1983, algorithm A6.3.1).
 _SHORTEST, _LONGEST = 0.1, 0.5
-# Trials in one direction. The last is at most 2⁻²⁴ = 6e-8 of the first.
+# Most trials in one direction. The last is at most 2⁻²⁴ = 6e-8 of the first, where changes of J
+# are as small as its own error (`machines.INNER_TOL`).
 _MAX_TRIALS = 25
 # Steps that L-BFGS remembers: the default of SciPy's L-BFGS-B.
 _MEMORY = 10
-# A gradient step is first tried at this multiple of the last one, so that steps can grow again.
+# A gradient step is first tried at twice the length of the last one, so that steps, which are at
+# least halved when they are rejected, can grow again.
 _GROWTH = 2.0
-# Steps in a row that must be within tol: a single short step can be an accident of Armijo's rule.
+# Steps in a row that must change J by at most tol: one alone may be small only because Armijo's
+# rule made it short.
 _FLAT_STEPS = 2
 
-#: Reasons why a descent was ended from outside.
+#: Statuses of a descent that was ended from outside, after which no other one is begun either.
 INTERRUPTED = "interrupted"
 STOPPED = "stopped by an observer"
 
 
 @dataclass(frozen=True)
 class DescentOptions:
-    """How to descend.
+    """When to stop, and along which directions to go.
 
-    Parameters
-    ----------
-    tol : float
-        Relative change of J at which to stop, seen twice in a row.
-    max_iter : int
-        Most steps.
-    quasi_newton : bool
-        L-BFGS directions instead of the gradient.
+    A descent stops when J has changed by at most `tol` of itself twice in a row, or after
+    `max_iter` steps. With `quasi_newton`, directions are those of L-BFGS.
     """
 
     tol: float = 1e-2
@@ -60,10 +57,7 @@ class DescentOptions:
 
 @dataclass(frozen=True)
 class DescentProgress:
-    """One point of a descent, as shown to observers and kept in the history.
-
-    The sibling of :class:`manykernels.solvers.Progress`; the start is iteration 0.
-    """
+    """One point of a descent, for observers and the history; the start is iteration 0."""
 
     iteration: int
     n_inner_solves: int
@@ -71,25 +65,20 @@ class DescentProgress:
 
     def __str__(self) -> str:
         counts = f"step {self.iteration:3d}  inner solves {self.n_inner_solves:3d}"
-        return f"{counts}  {self.certificate.summary}"
+        J, gradient = self.certificate.objective, self.certificate.gradient_norm
+        return f"{counts}  objective {J:.10g}  gradient norm {gradient:.2e}"
 
 
-#: Called at every point; a true answer asks the descent to stop there.
+#: Called at every point; if it returns a true value, the descent stops there.
 Observer = Callable[[DescentProgress], bool | None]
 
 
 @dataclass
 class Descent:
-    """A descent from one start.
+    """A descent from one start, now at `point`.
 
-    Attributes
-    ----------
-    point : GatedPoint
-        Where it has got to.
-    history : list of DescentProgress
-        The start and every accepted step; J never rises.
-    status : str
-        Why it ended before J stopped changing, or empty.
+    `history` has the start and every accepted step, along which J never rises. `status` says why
+    the descent ended before J stopped changing; it is empty if J did.
     """
 
     point: GatedPoint
@@ -98,23 +87,18 @@ class Descent:
 
     @property
     def certificate(self) -> StationarityCertificate:
-        """Of the point."""
+        """What is known about `point`."""
         return self.history[-1].certificate
 
     @property
     def n_iter(self) -> int:
-        """Accepted steps."""
+        """Number of accepted steps."""
         return self.history[-1].iteration
 
     def amend(self, **facts: Any) -> None:
-        """Put what has become known about the point into its certificate."""
+        """Change fields of the certificate of `point`."""
         certificate = replace(self.certificate, **facts)
         self.history[-1] = replace(self.history[-1], certificate=certificate)
-
-    @property
-    def ended_from_outside(self) -> bool:
-        """Whether an observer or Ctrl-C ended it, which asks to begin no other descent either."""
-        return self.status in (STOPPED, INTERRUPTED)
 
 
 def descend(
@@ -125,8 +109,8 @@ def descend(
 ) -> Descent:
     """Lower J from the parameters `start`.
 
-    Ctrl-C ends the descent with what has been reached; during the first training, where nothing
-    has been, it is passed on.
+    Ctrl-C ends the descent at the point that it has reached. During the first training, before
+    there is any, the KeyboardInterrupt is passed on.
     """
     point = objective.evaluate(start)
     descent = Descent(point, [_progress(0, objective, point, np.inf, options.tol)])
@@ -181,12 +165,12 @@ def _progress(
 def _armijo(
     objective: GatedObjective, point: GatedPoint, directions: _Directions
 ) -> GatedPoint | None:
-    """A point that lowers J enough, or None if no step along the gradient does."""
+    """The next point by Armijo's rule, or None if no step in any direction satisfies it."""
     for direction, step in directions.candidates(point.gradient):
         slope = float(point.gradient @ direction)
         for _ in range(_MAX_TRIALS):
             if -step * slope <= _ARMIJO * EPS * abs(point.value):
-                # The promised decrease is lost in the rounding error of J.
+                # Even the predicted decrease is far below the rounding error of J.
                 break
             candidate = objective.evaluate(point.theta + step * direction)
             if candidate.value <= point.value + _ARMIJO * step * slope:
@@ -199,34 +183,39 @@ def _armijo(
 
 
 class _Directions:
-    """Directions to search from a point: quasi-Newton, then the negative gradient."""
+    """Directions to search from a point: that of L-BFGS, then the negative gradient.
+
+    L-BFGS remembers the last `memory` steps; with 0 there is only the gradient.
+    """
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
+        #: Length of the last accepted step, in units of its direction.
         self.step: float | None = None
-        self._pairs: list[tuple[Array, Array]] = []
+        self._pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
 
     def learn(self, step: Array, change: Array) -> None:
         """Remember a step and the change of the gradient over it."""
-        curvature = float(step @ change)
-        # Directions of descent need positive curvature, by more than a rounding error.
-        if curvature > ACCUMULATED * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self._pairs = [*self._pairs, (step, change)][-self.memory :] if self.memory else []
+        # Only pairs of positive curvature, by more than rounding error, keep the inverse Hessian
+        # of L-BFGS positive definite.
+        size = float(np.linalg.norm(step) * np.linalg.norm(change))
+        if float(step @ change) > ACCUMULATED * size:
+            self._pairs.append((step, change))
 
     def candidates(self, gradient: Array) -> list[tuple[Array, float]]:
         """Directions in the order in which to try them, with first step lengths."""
         size = float(np.linalg.norm(gradient))
         if size == 0.0:
             return []
-        # The first gradient step moves the parameters by one.
+        # Where the last step was not along the gradient, the first trial moves parameters by one.
         first = 1.0 / size if self.memory or self.step is None else _GROWTH * self.step
-        steepest = (-gradient, first)
-        if not self._pairs:
-            return [steepest]
-        direction = -self._inverse_hessian_times(gradient)
-        if not float(gradient @ direction) < 0.0:
-            return [steepest]
-        return [(direction, 1.0), steepest]
+        candidates = [(-gradient, first)]
+        if self._pairs:
+            direction = -self._inverse_hessian_times(gradient)
+            # It leads downwards, unless rounding errors are too large.
+            if float(gradient @ direction) < 0.0:
+                candidates.insert(0, (direction, 1.0))
+        return candidates
 
     def _inverse_hessian_times(self, gradient: Array) -> Array:
         """Two-loop recursion of L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""

@@ -1,7 +1,7 @@
 """Gating features: the input of a gate, x^G in section 2.1 of Gönen & Alpaydın (2013).
 
 They may be the data themselves, some columns of them, "a completely different
-representation", or, for data that are no vectors, the empirical kernel map
+representation", or, for data that are not vectors, the empirical kernel map
 
     x^G = [k_G(x_1, x)  k_G(x_2, x)  …  k_G(x_m, x)]ᵀ        with x_1 … x_m the training rows.
 
@@ -11,12 +11,11 @@ columns. (StandardScaler of scikit-learn would overflow on columns larger than 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
@@ -34,9 +33,7 @@ from ..kernels.tables import (
     resolve_columns,
     select_columns,
 )
-from .gates import LARGEST
-
-Array = NDArray[np.float64]
+from .gates import LARGEST, Array
 
 
 class GatingFeatures(TransformerMixin, BaseEstimator):
@@ -45,15 +42,15 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     what : default=None
-        - None: all columns of `X`. A matrix of gating features is passed this way, as the `X` of
-          ``fit``.
-        - str, list, slice, boolean mask or callable: these columns of `X`, in the vocabulary
-          of :meth:`manykernels.kernels.Kernel.on`. One position is given as a list, ``[2]``.
+        - None: all columns of `X`. If the gating features are a matrix of their own, it is passed
+          to ``fit`` and ``transform`` as this `X`.
+        - str, list, slice, boolean mask or callable: these columns of `X`, given as in
+          :meth:`manykernels.kernels.Kernel.on`. One position is given as a list, ``[2]``.
         - int d: the first d principal components of `X`.
-        - a scikit-learn transformer: what a clone of it, fitted on `X`, makes of `X`.
+        - a scikit-learn transformer: a clone of it is fitted on `X` and transforms `X`.
         - a :class:`~manykernels.kernels.Kernel`: the empirical kernel map, one feature for
           each training row. These rows are kept, not copied.
-        - a pair (columns, transformer) or (columns, kernel): the same of some columns.
+        - a pair (columns, transformer) or (columns, kernel): the same, on these columns only.
 
     Attributes
     ----------
@@ -61,7 +58,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         Means of the features over the training rows.
     scale_ : ndarray of shape (n_features_out_,)
         Their standard deviations; 0 for a feature that is constant. ``transform`` sets that
-        feature to 0 and keeps its column, so that there is a weight for every column.
+        feature to 0 but keeps its column, so that a gate has a weight for every feature.
     n_features_out_ : int
         Number of gating features.
 
@@ -90,7 +87,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         y : array-like, optional
             Passed on to a transformer.
         sample_weight : array-like of shape (rows,), optional
-            How often each row counts in means and deviations.
+            Weights of the rows in means and deviations.
         """
         with naming("gating_features"):
             if isinstance(X, KernelStack):
@@ -99,9 +96,11 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
                 raise ValueError("there are no training rows.")
             if num_samples(X) == 1:
                 raise ValueError("a gate cannot be learnt from 1 sample.")
-            self._map = _as_map(self.what)
+            columns, self._map = _columns_and_map(self.what)
             self._columns_in = _columns_of(X)
-            self._map.fit(X, y)
+            self._columns = resolve_columns(columns, X)
+            if self._map is not None:
+                self._map.fit(select_columns(X, self._columns), y)
             self._learn_scale(self._raw(X), sample_weight)
         return self
 
@@ -111,7 +110,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         Returns
         -------
         features : ndarray of shape (rows, n_features_out_)
-            Finite, and clipped to the size up to which the gates cannot overflow.
+            Clipped to ±1e100, so that no formula of a gate overflows.
         """
         check_is_fitted(self, "mean_")
         with naming("gating_features"):
@@ -123,29 +122,36 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
                     f"{self.n_features_out_}."
                 )
         varies = self.scale_ > 0.0
-        # The gate is saturated in new rows that are far from all training rows.
+        # New rows very far from the training rows may overflow here; clipping makes them finite.
         with np.errstate(over="ignore"):
             standard = (raw - self.mean_) / np.where(varies, self.scale_, 1.0)
         return np.where(varies, np.clip(standard, -LARGEST, LARGEST), 0.0)
 
     def _raw(self, X: Any) -> Array:
-        raw = self._map.evaluate(X)
+        """Features before they are standardised."""
+        table = select_columns(X, self._columns)
+        if self._map is None:
+            raw = _numbers(table, lambda column: column_positions(X, self._columns)[column])
+        else:
+            # Not fit_transform, even in fit: it may treat training rows differently from new ones.
+            raw = _numbers(self._map.transform(table))
         if len(raw) != num_samples(X):
             raise ValueError(f"{num_samples(X)} rows were turned into {len(raw)}.")
         return raw
 
     def _learn_scale(self, raw: Array, sample_weight: Any) -> None:
-        # Divided by the size of each column first: squares of large numbers would overflow.
+        # Columns are divided by their largest entry: squares of large numbers would overflow.
         size = np.abs(raw).max(axis=0)
         size[size == 0.0] = 1.0
         relative = raw / size
         mean = np.average(relative, axis=0, weights=sample_weight)
         deviation = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=sample_weight))
-        # A column that varies by less than a rounding error is constant.
+        # A column that varies by no more than a rounding error is constant.
         varies = deviation > ACCUMULATED
         deviation *= size
-        if self._map.one_unit:
+        if self._map is not None:
             # So is one that is a rounding error of the others, as a surplus principal component.
+            # (Columns of X itself have units of their own and cannot be compared like this.)
             varies &= deviation > ACCUMULATED * deviation.max()
         if not varies.any():
             raise ValueError(_ALL_CONSTANT)
@@ -161,73 +167,30 @@ _ALL_CONSTANT = (
 )
 
 
-# -- one small class for each kind of `what` ---------------------------------------------------
-
-
-class _Columns:
-    """Columns of a table as they are."""
-
-    # Whether all features have the same unit, so that one can be negligible beside another.
-    one_unit = False
-
-    def __init__(self, columns: Any) -> None:
-        self.columns = columns
-
-    def fit(self, X: Any, y: Any) -> None:
-        self.resolved_ = resolve_columns(self.columns, X)
-
-    def evaluate(self, X: Any) -> Array:
-        def name_in_table(column: int) -> Any:
-            position = column_positions(X, self.resolved_)[column]
-            return X.columns[position] if hasattr(X, "columns") else position
-
-        return _finite(_dense(select_columns(X, self.resolved_)), name_in_table)
-
-
-class _Transformed:
-    """What a scikit-learn transformer makes of a table."""
-
-    one_unit = True
-
-    def __init__(self, transformer: Any) -> None:
-        self.transformer = transformer
-
-    def fit(self, X: Any, y: Any) -> None:
-        self.transformer_ = clone(self.transformer).fit(X, y)
-
-    def evaluate(self, X: Any) -> Array:
-        # The fit_transform of a transformer may treat training rows differently from new ones.
-        return _finite(_dense(self.transformer_.transform(X)))
-
-
-class _Principal(_Transformed):
-    """The first principal components of a table."""
+class _PrincipalComponents:
+    """The first principal components of a table of numbers."""
 
     def __init__(self, n_components: int) -> None:
-        super().__init__(PCA(n_components, random_state=0))
-        self.table = _Columns(None)
+        self.n_components = n_components
 
     def fit(self, X: Any, y: Any) -> None:
-        self.table.fit(X, y)
-        table = self.table.evaluate(X)
+        table = _numbers(X)
         if (table == table[0]).all():
             raise ValueError(_ALL_CONSTANT)
-        wanted, most = self.transformer.n_components, min(table.shape)
+        wanted, most = self.n_components, min(table.shape)
         if not 1 <= wanted <= most:
             raise ValueError(
                 f"an integer is a number of principal components, here between 1 and {most}, "
                 f"got {wanted}. To look at one column pass its position in a list: [{wanted}]."
             )
-        super().fit(table, y)
+        self.pca_ = PCA(wanted, random_state=0).fit(table)
 
-    def evaluate(self, X: Any) -> Array:
-        return super().evaluate(self.table.evaluate(X))
+    def transform(self, X: Any) -> Array:
+        return np.asarray(self.pca_.transform(_numbers(X)))
 
 
 class _KernelMap:
     """The empirical kernel map."""
-
-    one_unit = True
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -236,59 +199,43 @@ class _KernelMap:
         self.kernel_ = clone(self.kernel).fit(X)
         self.rows_ = X
 
-    def evaluate(self, X: Any) -> Array:
-        return _finite(_dense(self.kernel_(X, self.rows_)))
+    def transform(self, X: Any) -> Array:
+        return self.kernel_(X, self.rows_)
 
 
-class _OnColumns:
-    """One of the above, given only some columns."""
-
-    def __init__(self, columns: Any, inner: Any) -> None:
-        self.columns = columns
-        self.inner = inner
-        self.one_unit = inner.one_unit
-
-    def fit(self, X: Any, y: Any) -> None:
-        self.resolved_ = resolve_columns(self.columns, X)
-        self.inner.fit(select_columns(X, self.resolved_), y)
-
-    def evaluate(self, X: Any) -> Array:
-        return self.inner.evaluate(select_columns(X, self.resolved_))
-
-
-def _as_map(what: Any) -> Any:
-    if isinstance(what, tuple) and len(what) == 2 and _is_a_map(what[1]):
-        return _OnColumns(what[0], _as_map(what[1]))
+def _columns_and_map(what: Any) -> tuple[Any, Any]:
+    """Columns that `what` chooses (None: all), and an unfitted transformer of them, if any."""
+    if isinstance(what, tuple) and len(what) == 2:
+        columns, inner = what
+        if hasattr(inner, "transform") or isinstance(inner, Kernel | SklearnGPKernel):
+            return columns, _columns_and_map(inner)[1]
     if isinstance(what, Kernel | SklearnGPKernel):
-        return _KernelMap(as_kernel(what))
+        return None, _KernelMap(as_kernel(what))
     if isinstance(what, type):
         raise TypeError(f"{what.__name__} is a class; pass an instance, {what.__name__}(...).")
     if hasattr(what, "transform"):
-        return _Transformed(what)
+        return None, clone(what)
     if isinstance(what, bool) or hasattr(what, "fit"):
         raise TypeError(
             f"{what!r} cannot be used: pass None, columns, a number of principal components, "
             "a transformer or a kernel."
         )
     if isinstance(what, Integral):
-        return _Principal(int(what))
+        return None, _PrincipalComponents(int(what))
     if len(getattr(what, "shape", ())) == 2:
         raise TypeError("a matrix of features is given as the X of fit, with what=None.")
-    return _Columns(what)
+    return what, None
 
 
-def _is_a_map(what: Any) -> bool:
-    return hasattr(what, "transform") or isinstance(what, Kernel | SklearnGPKernel)
+def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
+    """`table` as finite float64 numbers in two dimensions.
 
-
-# -- tables -------------------------------------------------------------------------------------
-
-
-def _dense(table: Any) -> Array:
-    """`table` as float64 numbers in two dimensions, finite or not."""
+    Columns without names are named in messages by their `position` in the table of the user.
+    """
     check_numbers(
         table, "X", "Choose other columns, as in gating_features=['a', 'b'], or encode it first."
     )
+    names = getattr(table, "columns", None)
     if sparse.issparse(table):
         needed, available = 8 * table.shape[0] * table.shape[1], available_memory()
         if available is not None and needed > available:
@@ -297,26 +244,22 @@ def _dense(table: Any) -> Array:
                 "dense, more than there is. Pass a transformer such as TruncatedSVD(50)."
             )
         table = table.toarray()
-    return check_array(table, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
+    numbers = check_array(table, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0)
+    bad = np.argwhere(~np.isfinite(numbers))
+    if len(bad):
+        row, column = bad[0]
+        value = numbers[row, column]
+        place = position(column) if names is None else names[column]
+        raise ValueError(
+            f"there is a value that is not finite ({'NaN' if np.isnan(value) else value}) at row "
+            f"{row}, column {repr(place) if isinstance(place, str) else place}. Fill it, or pass "
+            "other gating_features."
+        )
+    return np.asarray(numbers)
 
 
-def _finite(features: Array, name: Callable[[int], Any] = int) -> Array:
-    """`features` unless there is NaN or infinity; `name` gives the column for the message."""
-    bad = ~np.isfinite(features)
-    if not bad.any():
-        return features
-    row, column = np.argwhere(bad)[0]
-    value, place = features[row, column], name(column)
-    shown = "NaN" if np.isnan(value) else value
-    place = repr(place) if isinstance(place, str) else place
-    raise ValueError(
-        f"there is a value that is not finite ({shown}) at row {row}, column {place}. Fill it, or "
-        "pass other gating_features."
-    )
-
-
-def _columns_of(X: Any) -> Sequence[Any] | int | None:
-    """Names of the columns of `X`, or their number; None for data that are no table."""
+def _columns_of(X: Any) -> list[Any] | int | None:
+    """Names of the columns of `X`, or their number; None for data that are not a table."""
     if hasattr(X, "columns"):
         return list(X.columns)
     try:

@@ -2,19 +2,20 @@
 
 Gönen & Alpaydın (2013) combine P kernels with weights that depend on the sample,
 
-    k_η(x_i, x_j) = Σ_p η_p(x_i) k_p(x_i, x_j) η_p(x_j)                       (below their (8)).
+    k_η(x_i, x_j) = Σ_p η_p(x_i) k_p(x_i, x_j) η_p(x_j)                 (below (8) in the paper).
 
 A gate is the formula of η. It maps x, the m × D matrix of gating features, in two steps: to
 scores A (m × P), then to outputs η (m × P). The parameters are one row for each kernel,
-V (P × (D+1)); optimisers see them as the vector θ = V.ravel().
+V (P × (D+1)); optimisers see them as the vector θ = V.ravel(). Numbers in brackets are equations
+of the paper.
 
     gate         row of V        score a_ip              output η_ip            equation
     softmax      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       exp a_ip / Σ_h exp a_ih    (3)
     sigmoid      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       1 / (1 + exp −a_ip)        (4)
     Gaussian     (μ_p, log σ_p)  −‖x_i − μ_p‖² / σ_p²    exp a_ip / Σ_h exp a_ih    (5)
 
-The logarithm keeps σ positive whatever step is taken. The outputs of competing kernels
-(softmax, Gaussian) sum to one; the sigmoid lets kernels cooperate.
+The logarithm keeps σ positive whatever step is taken. Softmax and Gaussian gates let kernels
+compete: their outputs sum to one. The sigmoid gate lets several kernels count at the same sample.
 
 Let J be any function of η with gradient E = ∂J/∂η. The chain rule goes back the same two steps.
 From η to A, with R = ∂J/∂A:
@@ -28,14 +29,12 @@ and from A to V:
     Gaussian:    ∂J/∂μ_p = 2 Σ_i R_ip (x_i − μ_p) / σ_p²
                  ∂J/∂log σ_p = σ_p ∂J/∂σ_p = 2 Σ_i R_ip ‖x_i − μ_p‖² / σ_p²
 
-These are the gradients in section 2.3 of the paper, which has E for the dual of a support
-vector machine.
+With E of a support vector machine, these are the gradients in section 2.3 of the paper.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,6 +44,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit, softmax
 from sklearn.cluster import kmeans_plusplus
 
+from .._rounding import EPS
+
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
 
@@ -52,22 +53,24 @@ Rng = np.random.Generator | np.random.RandomState
 #: formula of a gate overflows then: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
 LARGEST = 1e100
 _LARGEST_LOG_WIDTH = 100.0
-# Bound on η(1 − η), the factor between gradients in η and in the scores. At 1e-8, about the
-# square root of the rounding error, the changes of J along such gradients are rounding errors.
-_SATURATED = 1e-8
+# η(1 − η), the derivative of an output by its score, below which a gate counts as saturated. The
+# decrease of J that a gradient step predicts is of second order in it: a rounding error.
+_SATURATED = EPS**0.5
 
 
 @dataclass(frozen=True)
-class Gate(ABC):
+class Gate:
     """The formula of a gate: it holds no data and no parameters θ.
 
-    A new gate defines ``_outputs`` and ``_pull_back`` in terms of V, and is added to `GATES`.
+    The two steps from features to outputs are those of the softmax gate. A new gate overrides one
+    or both of them together with its gradient, and is added to `GATES`.
 
     Parameters
     ----------
     scale : float, default=0.01
-        The random start is uniform in ±scale, as in the authors' own programs: all kernels then
-        count about the same everywhere. With 0, copies of one kernel would stay equal.
+        Parameters start uniformly distributed in ±scale, as in the authors' own programs: all
+        kernels then count about the same everywhere. With 0, copies of one kernel would stay
+        equal.
     """
 
     scale: float = 0.01
@@ -80,39 +83,31 @@ class Gate(ABC):
         if not 0.0 <= self.scale < math.inf:
             raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
 
-    # -- what an optimiser calls -----------------------------------------------------------
-
     def start(self, features: Array, n_kernels: int, rng: Rng) -> Array:
-        """Random θ to start from (step 1 of Algorithm 1).
+        """Random θ to start from (step 1 of Algorithm 1), (n_kernels * (D + 1),).
 
-        Parameters
-        ----------
-        features : ndarray of shape (m, D)
-            Standardised gating features of the training rows.
-        n_kernels : int
-        rng : numpy.random.Generator or numpy.random.RandomState
-
-        Returns
-        -------
-        theta : ndarray of shape (n_kernels * (D + 1),)
+        `features` are those of the training rows (m × D), standardised.
         """
         features = _checked_features(features)
         if n_kernels < 1 or not len(features):
-            raise ValueError(f"No gate for {n_kernels} kernels and {len(features)} rows.")
+            raise ValueError(
+                "A gate needs at least one kernel and one training row, got "
+                f"{n_kernels} kernels and {len(features)} rows."
+            )
         return self._start(features, n_kernels, rng).ravel()
 
     def outputs(self, theta: ArrayLike, features: Array) -> Array:
         """η (m × P) of the rows of `features`; P follows from the length of `theta`."""
         features = _checked_features(features)
         V = self._clipped(_matrix(theta, features.shape[1]))
-        return self._outputs(V, features)
+        return self._link(self._scores(V, features))
 
     def pull_back(
         self, theta: ArrayLike, features: Array, outputs: Array, gradient: Array
     ) -> Array:
         """∂J/∂θ from ``gradient`` = ∂J/∂η (m × P), at ``outputs = self.outputs(theta, features)``.
 
-        The chain rule, or vector-Jacobian product of the gate.
+        The vector-Jacobian product of the gate.
         """
         features = _checked_features(features)
         given = _matrix(theta, features.shape[1])
@@ -123,36 +118,43 @@ class Gate(ABC):
                 f"{outputs.shape} and {gradient.shape}."
             )
         V = self._clipped(given)
+        V_gradient = self._scores_gradient(V, features, self._link_gradient(outputs, gradient))
         # Where a parameter was clipped, the outputs no longer depend on it.
-        return np.where(given == V, self._pull_back(V, features, outputs, gradient), 0.0).ravel()
+        return np.where(given == V, V_gradient, 0.0).ravel()
 
     def saturated(self, outputs: Array) -> bool:
-        """Whether η(1 − η) is nearly zero everywhere, so that every gradient vanishes.
+        """Whether all `outputs` are so near 0 or 1 that every gradient vanishes.
 
-        All rows of `outputs` may be the same then, or samples sharply split between kernels.
+        Different samples may use different kernels then.
         """
         return bool((outputs * (1.0 - outputs) <= _SATURATED).all())
 
-    # -- what a user reads -----------------------------------------------------------------
-
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
         """The parameters by name, one row for each kernel."""
-        V = _matrix(theta, n_features)
-        return dict(zip(self.parts, (V[:, :-1].copy(), V[:, -1].copy()), strict=True))
+        V = self._clipped(_matrix(theta, n_features))
+        return dict(zip(self.parts, (V[:, :-1], V[:, -1]), strict=True))
 
-    # -- what a gate defines ---------------------------------------------------------------
+    # -- what a gate may override: the two steps, their gradients, start and bounds ------------
 
-    @abstractmethod
-    def _outputs(self, V: Array, x: Array) -> Array:
-        """η (m × P)."""
+    def _scores(self, V: Array, x: Array) -> Array:
+        """A (m × P), here linear in the features."""
+        return np.asarray(x @ V[:, :-1].T + V[:, -1])
 
-    @abstractmethod
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        """∂J/∂V, in the shape of V."""
+    def _scores_gradient(self, V: Array, x: Array, R: Array) -> Array:
+        """∂J/∂V (P × (D+1)) from R = ∂J/∂A."""
+        return np.column_stack([R.T @ x, R.sum(axis=0)])
+
+    def _link(self, scores: Array) -> Array:
+        """η (m × P) of the scores A, here of competing kernels."""
+        return np.asarray(softmax(scores, axis=1))
+
+    def _link_gradient(self, eta: Array, E: Array) -> Array:
+        """R = ∂J/∂A from E = ∂J/∂η."""
+        return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, x.shape[1] + 1))
-        # Weights of a column of zeros change nothing and have no gradient: they would stay noise.
+        # Weights of a column of zeros have no effect and no gradient: they would stay random.
         V[:, :-1] *= x.any(axis=0)
         return V
 
@@ -162,7 +164,7 @@ class Gate(ABC):
 
 @dataclass(frozen=True)
 class Softmax(Gate):
-    """Kernels compete: hyperplanes divide the space, most samples use one kernel. (3)
+    """Competing kernels: hyperplanes divide the space into regions of mostly one kernel (3).
 
     Its parameter is that of :class:`Gate`.
 
@@ -183,16 +185,10 @@ class Softmax(Gate):
 
     name: ClassVar[str] = "softmax"
 
-    def _outputs(self, V: Array, x: Array) -> Array:
-        return _competing(_linear(V, x))
-
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        return _linear_gradient(x, _competing_gradient(eta, E))
-
 
 @dataclass(frozen=True)
 class Sigmoid(Gate):
-    """Kernels cooperate: each has its own soft half-space, and several may be used. (4)
+    """Cooperating kernels: each counts in a half-space of its own, with a gradual border (4).
 
     Its parameter is that of :class:`Gate`.
 
@@ -211,26 +207,26 @@ class Sigmoid(Gate):
 
     name: ClassVar[str] = "sigmoid"
 
-    def _outputs(self, V: Array, x: Array) -> Array:
-        return np.asarray(expit(_linear(V, x)))
+    def _link(self, scores: Array) -> Array:
+        return np.asarray(expit(scores))
 
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        return _linear_gradient(x, eta * (1.0 - eta) * E)
+    def _link_gradient(self, eta: Array, E: Array) -> Array:
+        return eta * (1.0 - eta) * E
 
 
 @dataclass(frozen=True)
 class Gaussian(Gate):
-    """Kernels compete for the samples around their centres. (5)
+    """Competing kernels: each counts around a centre of its own (5).
 
-    The start puts the centres on random samples, far from each other, with one width for all.
-    (The authors' programs start at width 1, where gradients vanish if there are many features.)
+    The centres start at random samples far from each other, with one width for all. (The authors'
+    programs start with width 1, where gradients vanish if there are many features.)
 
     Parameters
     ----------
     scale : float, default=0.01
-        Each coordinate of a centre is moved by at most this, so that no two centres are equal.
+        Coordinates of the centres are moved by at most this, so that no two centres are equal.
     width : float, default=1.0
-        Width at the start, in root mean square distances of the samples from the centres.
+        Width at the start, in units of the root mean square distance of samples from centres.
 
     Examples
     --------
@@ -249,7 +245,7 @@ class Gaussian(Gate):
     width: float = 1.0
 
     name: ClassVar[str] = "gaussian"
-    parts: ClassVar[tuple[str, str]] = ("centres", "log_widths")
+    parts: ClassVar[tuple[str, str]] = ("centres", "widths")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -258,22 +254,24 @@ class Gaussian(Gate):
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
         """``{"centres": (P × D), "widths": (P,)}``; σ itself, not its logarithm."""
-        V = self._clipped(_matrix(theta, n_features))
-        return {"centres": V[:, :-1].copy(), "widths": np.exp(V[:, -1])}
+        centres, log_widths = super().coefficients(theta, n_features).values()
+        return {"centres": centres, "widths": np.exp(log_widths)}
 
-    def _outputs(self, V: Array, x: Array) -> Array:
-        return _competing(-_squared_ratios(V, x))
+    def _scores(self, V: Array, x: Array) -> Array:
+        return np.asarray(-cdist(x, V[:, :-1], "sqeuclidean") * np.exp(-2.0 * V[:, -1]))
 
-    def _pull_back(self, V: Array, x: Array, eta: Array, E: Array) -> Array:
-        R = _competing_gradient(eta, E)
-        towards = R.T @ x - R.sum(axis=0)[:, None] * V[:, :-1]
-        centres = 2.0 * np.exp(-2.0 * V[:, -1:]) * towards
-        log_widths = 2.0 * (R * _squared_ratios(V, x)).sum(axis=0)
+    def _scores_gradient(self, V: Array, x: Array, R: Array) -> Array:
+        weighted_differences = R.T @ x - R.sum(axis=0)[:, None] * V[:, :-1]
+        centres = 2.0 * np.exp(-2.0 * V[:, -1:]) * weighted_differences
+        log_widths = -2.0 * (R * self._scores(V, x)).sum(axis=0)
         return np.column_stack([centres, log_widths])
 
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         V = super()._start(x, n_kernels, rng)
-        V[:, :-1] += _spread_rows(x, n_kernels, rng)
+        # k-means++ (Arthur & Vassilvitskii 2007); with fewer rows than centres, rows are repeated.
+        rows = np.resize(x, (max(len(x), n_kernels), x.shape[1]))
+        centres, _ = kmeans_plusplus(rows, n_kernels, random_state=int(rng.choice(2**31)))
+        V[:, :-1] += centres
         distance = float(np.sqrt(cdist(x, V[:, :-1], "sqeuclidean").mean()))
         V[:, -1] = math.log(self.width * (distance or 1.0))
         return V
@@ -288,7 +286,7 @@ GATES: dict[str, type[Gate]] = {gate.name: gate for gate in (Softmax, Sigmoid, G
 
 
 def as_gate(gate: str | Gate) -> Gate:
-    """A gate from its name, with the defaults; a :class:`Gate` is returned as it is.
+    """The gate of this name with default parameters; a :class:`Gate` is returned as it is.
 
     Examples
     --------
@@ -304,38 +302,6 @@ def as_gate(gate: str | Gate) -> Gate:
     if gate not in GATES:
         raise ValueError(f"There is no gate named {gate!r}: {accepted}.")
     return GATES[gate]()
-
-
-# -- the two steps of the module docstring, and their gradients --------------------------------
-
-
-def _linear(V: Array, x: Array) -> Array:
-    return np.asarray(x @ V[:, :-1].T + V[:, -1])
-
-
-def _linear_gradient(x: Array, R: Array) -> Array:
-    return np.column_stack([R.T @ x, R.sum(axis=0)])
-
-
-def _squared_ratios(V: Array, x: Array) -> Array:
-    """``‖x_i − μ_p‖² / σ_p²``."""
-    return np.asarray(cdist(x, V[:, :-1], "sqeuclidean") * np.exp(-2.0 * V[:, -1]))
-
-
-def _competing(scores: Array) -> Array:
-    return np.asarray(softmax(scores, axis=1))
-
-
-def _competing_gradient(eta: Array, E: Array) -> Array:
-    return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
-
-
-def _spread_rows(x: Array, n_rows: int, rng: Rng) -> Array:
-    """Random rows of `x`, far from each other: k-means++ (Arthur & Vassilvitskii 2007)."""
-    # With fewer rows than centres, rows are repeated.
-    x = np.resize(x, (max(len(x), n_rows), x.shape[1]))
-    centres, _ = kmeans_plusplus(x, n_rows, random_state=int(rng.choice(2**31)))
-    return np.asarray(centres)
 
 
 def _checked_features(features: Array) -> Array:

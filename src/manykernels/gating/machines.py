@@ -1,4 +1,4 @@
-"""Kernel machines as the objective of a gate needs them: the optimal value at a kernel matrix.
+"""Kernel machines as a gate sees them: their optimal value J as a function of the kernel matrix K.
 
 Every machine here maximises a dual ``linear(V) − ½ Σ_k v_kᵀ K v_k`` over signed dual variables
 V (m × c), one column per output. The derivative of its optimal value J in K_ij is
@@ -10,13 +10,14 @@ section 2.3).
     multiclass SVM as one machine      d of :mod:`manykernels.smo.multiclass`
     Fisher discriminant                √(2/λ) U of :mod:`manykernels.losses.square`
 
-The last is the square loss, ``J = max_U tr(2HᵀU − UᵀU − UᵀKU/λ)``. Its kernels are centred, but
-``1·U = 0``, so that ``UᵀKU`` is the same for kernels that are not.
+The last is the square loss, ``J = max_U tr(2HᵀU − UᵀU − UᵀKU/λ)``. It is computed with centred
+kernels. Since ``1·U = 0``, ``UᵀKU`` is the same without centring, and the derivative above holds
+for the kernels as they are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -28,8 +29,7 @@ from ..losses import SquareLoss
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem
-
-Array = NDArray[np.float64]
+from .gates import Array
 
 #: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
 #: their errors have to be well below the changes at which a descent stops (1e-2 by default).
@@ -40,15 +40,8 @@ INNER_TOL = 1e-7
 class Trained:
     """A machine trained on one kernel matrix.
 
-    Attributes
-    ----------
-    value : float
-        Upper bound on J.
-    gap : float
-        Duality gap: J is at most this much lower.
-    dual : ndarray of shape (m, n_outputs)
-        Signed dual variables V.
-    biases : ndarray of shape (n_outputs,)
+    `value` is an upper bound on J, which is at most `gap`, the duality gap, lower. `dual` are the
+    signed dual variables V (m × c), `biases` (c,) the constants of the outputs.
     """
 
     value: float
@@ -65,26 +58,21 @@ class Machine(Protocol):
         ...
 
 
+@dataclass
 class BoxMachine:
-    """One or several support vector machines on the same kernel.
+    """Support vector machines on the same kernel, one problem per output; J is the sum of theirs.
 
-    Parameters
-    ----------
-    problems : list of BoxProblem
-        One per output.
-    tol : float
-        Relative duality gap.
+    `tol` is a relative duality gap.
     """
 
-    def __init__(self, problems: list[BoxProblem], tol: float = INNER_TOL) -> None:
-        self.problems = problems
-        self.tol = tol
-        self._starts: list[Array | None] = [None] * len(problems)
+    problems: list[BoxProblem]
+    tol: float = INNER_TOL
+    _starts: dict[int, Array] = field(default_factory=dict, init=False)
 
     def train(self, K: Array) -> Trained:
         solutions = []
         for k, problem in enumerate(self.problems):
-            ascent = Ascent(K, problem, self._starts[k])
+            ascent = Ascent(K, problem, self._starts.get(k))
             ascent.run_to_gap(self.tol)
             self._starts[k] = ascent.v
             solutions.append(ascent.solution())
@@ -96,28 +84,18 @@ class BoxMachine:
         )
 
 
+@dataclass
 class MulticlassMachine:
     """The multiclass SVM as a single machine.
 
-    Parameters
-    ----------
-    labels : ndarray of int
-        Classes 0 … k−1.
-    penalties : ndarray of shape (m,)
-        C of every sample.
-    n_classes : int
-    tol : float
-        Relative duality gap.
+    `labels` are 0 … n_classes − 1, `penalties` the C of every sample; `tol` is a relative gap.
     """
 
-    def __init__(
-        self, labels: NDArray[np.intp], penalties: Array, n_classes: int, tol: float = INNER_TOL
-    ) -> None:
-        self.labels = labels
-        self.penalties = penalties
-        self.n_classes = n_classes
-        self.tol = tol
-        self._start: Array | None = None
+    labels: NDArray[np.intp]
+    penalties: Array
+    n_classes: int
+    tol: float = INNER_TOL
+    _start: Array | None = field(default=None, init=False)
 
     def train(self, K: Array) -> Trained:
         solution = solve_multiclass(
@@ -132,22 +110,17 @@ class MulticlassMachine:
         return Trained(solution.primal, solution.gap, solution.d, solution.bias)
 
 
+@dataclass
 class SquareMachine:
-    """Fisher's discriminant: the square loss.
+    """Fisher's discriminant: square loss of targets H (m × c) of (weighted) mean zero, λ = `reg`.
 
-    Parameters
-    ----------
-    targets : ndarray of shape (m, c)
-        H, of (weighted) mean zero.
-    reg : float
-        λ.
-    sample_weight : ndarray of shape (m,), optional
+    It is solved in closed form, without a duality gap. Its biases are left at zero: they are
+    found together with the decision rule.
     """
 
-    def __init__(self, targets: Array, reg: float, sample_weight: Array | None = None) -> None:
-        self.targets = targets
-        self.reg = reg
-        self.sample_weight = sample_weight
+    targets: Array
+    reg: float
+    sample_weight: Array | None = None
 
     def train(self, K: Array) -> Trained:
         stack = KernelStack(K[None], ["gated"], gram=True, checked=True)

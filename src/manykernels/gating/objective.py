@@ -1,4 +1,4 @@
-"""J of a gate: the value of a kernel machine whose kernels are gated.
+"""J of a gate: the optimal value of a kernel machine on gated kernels.
 
 With outputs η (m × P) of the gate and dual variables V (m × c) of the machine,
 
@@ -23,44 +23,31 @@ from .gates import Array, Gate
 from .machines import Machine, Trained
 
 
+@dataclass
 class GatedObjective:
-    """J as a function of the parameters of a gate.
+    """J as a function of the parameters of a gate, given kernels and features of training rows.
 
-    Parameters
-    ----------
-    kernels : list of ndarray of shape (m, m)
-    gate : Gate
-    features : ndarray of shape (m, d)
-        Gating features of the training rows.
-    machine : Machine
-
-    Attributes
-    ----------
-    n_inner_solves : int
-        Machines trained so far.
+    `kernels` (m × m) are C-ordered; `n_inner_solves` counts the machines trained so far.
     """
 
-    def __init__(
-        self, kernels: list[Array], gate: Gate, features: Array, machine: Machine
-    ) -> None:
-        self.kernels = kernels
-        self.gate = gate
-        self.features = features
-        self.machine = machine
-        self.n_inner_solves = 0
-        self._matrix: Array | None = None
+    kernels: list[Array]
+    gate: Gate
+    features: Array
+    machine: Machine
+    n_inner_solves: int = 0
+
+    def __post_init__(self) -> None:
+        self._combined = np.empty_like(self.kernels[0])
 
     def combined(self, outputs: Array) -> Array:
         """K_η, in memory that the next call overwrites."""
         # Numba takes a second to import, and most users of the package have no gates.
         from ._loops import add_gated
 
-        if self._matrix is None:
-            self._matrix = np.empty_like(self.kernels[0])
-        self._matrix[:] = 0.0
+        self._combined.fill(0.0)
         for p, kernel in enumerate(self.kernels):
-            add_gated(kernel, np.ascontiguousarray(outputs[:, p]), self._matrix)
-        return self._matrix
+            add_gated(kernel, np.ascontiguousarray(outputs[:, p]), self._combined)
+        return self._combined
 
     def evaluate(self, theta: Array) -> GatedPoint:
         """Train the machine at `theta`."""

@@ -79,16 +79,16 @@ class Samples:
 
     def take(self, positions: Positions) -> Samples:
         """Some of the samples."""
-        return replace(self._taken(positions, 1), names=take(self.names, positions, 0))
+        return self._taken(positions, 1, take(self.names, positions, 0))
 
     def of_kernels(self, kernels: np.ndarray) -> Samples:
         """The same samples in some of the kernels."""
-        return self._taken(kernels, 0)
+        return self._taken(kernels, 0, self.names)
 
-    def _taken(self, positions: Positions, axis: int) -> Samples:
+    def _taken(self, positions: Positions, axis: int, names: np.ndarray | None) -> Samples:
         vectors = (self.diagonal, self.factor, self.offset)
         diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
-        return Samples(diagonal, factor, offset, self.names)
+        return Samples(diagonal, factor, offset, names)
 
     def scaled(self, scale: np.ndarray) -> Samples:
         """In kernels ``scale[j] K_j``."""

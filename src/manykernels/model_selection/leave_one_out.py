@@ -5,8 +5,8 @@ Ridge regression with an intercept on the centred kernel ``K = VΔVᵀ`` has the
     S = K(K + λI)⁻¹ + 11ᵀ/m = V Δ(Δ + λI)⁻¹ Vᵀ + 11ᵀ/m
 
 and the output at sample i of the fit to all others is ``h_i − (h_i − f_i)/(1 − S_ii)``, for all
-columns of H at once. The kernel, and with it the kernel weights, are held: what they would have
-been without the sample is not asked.
+columns of the targets H and outputs F = SH at once. The kernel weights are held: they are not
+learnt again without the sample.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..discriminant import labelled_stack
 from ..discriminant.calibration import CalibratedScores
 from ..discriminant.held_out import Judged
 from ..discriminant.rules import indicator_rule, rule_offsets
-from ..estimators.fda_cv import checked_grid
+from ..estimators._grid import checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 
@@ -40,17 +40,16 @@ class LeaveOneOut:
     labels : ndarray of shape (n_samples,)
         Positions in `classes`.
     targets : ndarray of shape (n_samples, n_columns)
-        H: what the regression was asked for.
+        H of the regression.
     outputs : ndarray of shape (n_regs, n_samples, n_columns)
         The left-out outputs.
     sample_weight : ndarray of shape (n_samples,)
 
     Notes
     -----
-    Decisions are those of the regression on class indicators, in which nothing is learnt from
-    the outputs: means and covariances of left-out outputs, scored on the same outputs, would
-    know every label. Two numbers turn the scores into probabilities, see
-    :class:`~manykernels.MKFDA`.
+    Decisions are those of the indicator rule of :class:`~manykernels.MKFDA`, which learns nothing
+    from the outputs: the discriminant rule, learnt from left-out outputs and scored on the same
+    outputs, would have seen every label. Two numbers turn the scores into probabilities.
     """
 
     regs: np.ndarray
@@ -66,8 +65,8 @@ class LeaveOneOut:
         frequencies = masses / masses.sum()
         rule = indicator_rule(frequencies, np.eye(self.targets.shape[1]))
         offsets = rule_offsets(rule.name, frequencies)
-        # The mean of the samples left in moves away from the one left out, and would tell its
-        # class: outputs are measured from it.
+        # Without a sample the mean target of the others moves away from its target, which would
+        # give away its class: outputs are measured from that mean.
         unit = self.sample_weight / (masses.sum() - self.sample_weight)
         judged = []
         for outputs in self.outputs:
@@ -92,14 +91,10 @@ class LeaveOneOut:
     def brier(self) -> np.ndarray:
         """Weighted Brier score of the probabilities, per λ; small is good."""
         truth = self.classes[self.labels]
+        options = {"labels": self.classes, "sample_weight": self.sample_weight}
         return np.array(
             [
-                brier_score_loss(
-                    truth,
-                    judged.predict_proba(None),
-                    labels=self.classes,
-                    sample_weight=self.sample_weight,
-                )
+                brier_score_loss(truth, judged.predict_proba(None), **options)
                 for judged in self._judged
             ]
         )
@@ -135,17 +130,17 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """Leave-one-out outputs of the discriminant on a weighted sum of kernels, for many λ.
 
-    The weights are given and held, so this compares regularisations at one set of weights. Where
-    `weights` were learnt from the same labels they know each of them, and scores are too good:
-    200 kernels of pure noise at p = 1 seem to be right in 96 % of the cases. To judge learnt
-    weights take :class:`~manykernels.MKFDACV`, which learns them again.
+    The weights are given and held, so this compares regularisations at one set of weights. Scores
+    are too good if the weights were learnt from the same labels: with 200 kernels of pure noise
+    and p = 1 the accuracy seems to be 96 %. To judge learnt weights, use
+    :class:`~manykernels.MKFDACV`, which learns them again.
 
     Parameters
     ----------
     stack : KernelStack
-        Gram matrices of the training samples.
+        Gram matrices of all samples.
     y : array-like of shape (n_samples,)
-        Class labels.
+        Their class labels.
     regs : array-like of float
         λ, any number of them: all come from one eigendecomposition.
     weights : array-like of shape (n_kernels,), optional
@@ -167,7 +162,7 @@ def leave_one_out(
     >>> result.accuracy.max() > 0.95
     np.True_
     """
-    regularizations = checked_grid(regs, (), "regs", np.nextafter(0.0, 1.0))
+    regularizations = checked_regs(regs, ())
     samples = labelled_stack("leave_one_out", stack, y, sample_weight)
     problem = samples.prepared(preparation(normalize))
     weight = np.ones(len(samples.labels)) if samples.weights is None else samples.weights

@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._warnings import warn_caller
 from ..discriminant import LabelledKernels, labelled_stack
-from ..estimators.fda_cv import DEFAULT_REGS, checked_grid
+from ..estimators._grid import checked_norms, checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
-from ..solvers import PAPER_NORMS, GridPoint, walk_grid
+from ..solvers import GridPoint, walk_grid
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,13 @@ class LpPath:
 
     Attributes
     ----------
-    ps : ndarray of shape (n_ps,)
-    regs : ndarray of shape (n_regs,)
+    ps, regs : ndarray of shape (n_ps,) and (n_regs,)
     kernel_names : list of str
     weights : ndarray of shape (n_ps, n_regs, n_kernels)
     objectives : ndarray of shape (n_ps, n_regs)
     rel_gaps : ndarray of shape (n_ps, n_regs)
-        How far each objective is from the least at most, relative to itself. Infinite where the
-        matrix cannot be factorised; weights and objective are NaN there.
+        Relative duality gaps: how far each objective is at most from its minimum. Infinite where
+        the matrix cannot be factorised; weights and objective are NaN there.
     n_inner_solves : ndarray of shape (n_ps, n_regs)
     """
 
@@ -68,23 +67,21 @@ def lp_path(
         Positive weights.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
     tol : float, default=1e-5
-        Relative gap of every point.
+        Relative duality gap of every point.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from manykernels import rbf_grid
-    >>> from manykernels.model_selection import lp_path
+    >>> from manykernels import model_selection, rbf_grid
     >>> X, y = load_iris(return_X_y=True)
     >>> stack = rbf_grid([0.1, 1, 10]).fit(X)(X)
-    >>> path = lp_path(stack, y, ps=[1, 2, 4], regs=[0.1, 1])
+    >>> path = model_selection.lp_path(stack, y, ps=[1, 2, 4], regs=[0.1, 1])
     >>> path.weights.shape
     (3, 2, 3)
     >>> path.rel_gaps.max() <= 1e-5
     np.True_
     """
-    norms = checked_grid(ps, PAPER_NORMS, "ps", 1.0)
-    regularizations = checked_grid(regs, DEFAULT_REGS, "regs", np.nextafter(0.0, 1.0))
+    norms, regularizations = checked_norms(ps), checked_regs(regs)
     if not 0.0 < tol < np.inf:
         raise ValueError(f"tol must be positive and finite, got {tol!r}.")
     samples = labelled_stack("lp_path", stack, y, sample_weight)
@@ -115,13 +112,7 @@ def path_of(
         path.n_inner_solves[here] = point.n_inner_solves
 
     failures = walk_grid(
-        problem.stack,
-        problem.targets,
-        ps,
-        regs,
-        visit,
-        sample_weight=samples.weights,
-        tol=tol,
+        problem.stack, problem.targets, ps, regs, visit, sample_weight=samples.weights, tol=tol
     )
     if failures:
         warn_caller(

@@ -1,12 +1,8 @@
-"""How sparse a set of kernels is: what each norm p makes of it, and how alike the kernels are.
+"""How sparse a set of kernels is: the weights that each norm p gives, and how alike kernels are.
 
 The smaller p, the fewer kernels get a weight; which p predicts best tells the "intrinsic
 sparsity" of a set of kernels (Yan 2012, section 3.3): low where the kernels complement each
-other, high where most are noise or say the same. This report shows what there is to choose from,
-not which to choose: weights that were learnt from the labels tell nothing about new samples. That
-is told by the folds of :class:`~manykernels.MKFDACV`.
-
-All norms are solved as one path, :func:`~manykernels.model_selection.lp_path`.
+other, high where most are noise or redundant.
 """
 
 from __future__ import annotations
@@ -27,10 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A kernel is in use if it has more than this share of the weights.
+# A kernel counts as in use if it has more than this share of the weights. Smaller shares are below
+# what a relative gap of 1e-6 determines (next constant).
 _IN_USE = 1e-4
-# A relative gap of 1e-6 settles about three digits of the weights: what agrees in them, relative
-# to the largest, has the same rank.
+# Digits of the weights, relative to the largest, by which kernels are ranked: at a minimum F grows
+# quadratically, so that a relative gap of 1e-6 determines the weights to about 1e-3.
 _RANK_DIGITS = 3
 
 
@@ -47,9 +44,9 @@ class SparsityReport:
     weights : ndarray of shape (n_ps, n_kernels)
         Learnt weights, of the normalised kernels.
     rel_gaps : ndarray of shape (n_ps,)
-        How far each row may be from the best weights: relative duality gaps.
+        Relative duality gaps: how far each row is at most from optimal.
     n_inner_solves : int
-        What all fits cost together.
+        Factorisations of all fits together.
     alignment, centered_alignment : ndarray of shape (n_kernels, n_kernels)
         Cosines between kernels, as they are and centred in feature space.
     kept_variance : ndarray of shape (n_kernels,) or None
@@ -102,7 +99,8 @@ class SparsityReport:
         ]
         if self.rank_correlation is not None:
             header.append("Spearman")
-            columns.append([_sign_or_dash(value) for value in self.rank_correlation])
+            correlations = self.rank_correlation
+            columns.append(["–" if np.isnan(value) else f"{value:+.2f}" for value in correlations])
         return _aligned([header, *zip(*columns, strict=True)])
 
     def __str__(self) -> str:
@@ -113,15 +111,12 @@ class SparsityReport:
         return "\n\n".join([self.as_table(), shares, self._likeness()])
 
     def _likeness(self) -> str:
-        n_kernels = len(self.names)
-        if n_kernels == 1:
+        if len(self.names) == 1:
             return "One kernel: nothing to align."
-        first, second = np.triu_indices(n_kernels, k=1)
+        first, second = np.triu_indices(len(self.names), k=1)
+        matrices = {"alignment": self.alignment, "centred alignment": self.centered_alignment}
         lines = []
-        for title, matrix in (
-            ("alignment", self.alignment),
-            ("centred alignment", self.centered_alignment),
-        ):
+        for title, matrix in matrices.items():
             values = matrix[first, second]
             most = int(values.argmax())
             lines.append(
@@ -147,39 +142,31 @@ class SparsityReport:
             width_ratios=widths,
             layout="constrained",
         )
-        self._draw_shares(axes[0])
-        self._draw_effective_numbers(axes[1])
-        self._draw_alignment(axes[2])
+        n_kernels = len(self.names)
+        self._draw_matrix(axes[0], 100 * self.shares.T, aspect="auto")
+        self._label_norms(axes[0], "Share of the weights, %")
+        self._draw_curve(axes[1], self.effective_numbers, n_kernels, "#2a6f97")
+        axes[1].set_ylim(0, 1.08 * n_kernels)
+        self._label_norms(axes[1], "Effective number of kernels")
+        # Cosines between positive semi-definite matrices are not negative.
+        self._draw_matrix(axes[2], self.centered_alignment, vmax=1)
+        axes[2].set_xticks([])
+        axes[2].set_title("Centred alignment", loc="left", fontsize=10)
         if self.rank_correlation is not None:
-            self._draw_rank_correlation(axes[3], self.rank_correlation)
+            self._draw_curve(axes[3], self.rank_correlation, 0.0, "#c55a11")
+            axes[3].set_ylim(-1.05, 1.05)
+            self._label_norms(axes[3], "Spearman with kept variance")
         return fig
 
-    def _draw_shares(self, ax: Axes) -> None:
-        image = ax.imshow(100 * self.shares.T, cmap="Blues", vmin=0, aspect="auto")
+    def _draw_matrix(self, ax: Axes, matrix: np.ndarray, **options: Any) -> None:
+        image = ax.imshow(matrix, cmap="Blues", vmin=0, **options)
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
         ax.set_yticks(range(len(self.names)), self.names)
-        self._label_norms(ax, "Share of the weights, %")
-
-    def _draw_effective_numbers(self, ax: Axes) -> None:
-        ax.plot(self.effective_numbers, "o-", color="#2a6f97", markersize=4)
-        ax.axhline(len(self.names), color="#b8b8b8", linewidth=1)
-        ax.set_ylim(0, 1.08 * len(self.names))
-        self._label_norms(ax, "Effective number of kernels")
-
-    def _draw_alignment(self, ax: Axes) -> None:
-        # Positive semi-definite matrices have no negative cosines.
-        image = ax.imshow(self.centered_alignment, cmap="Blues", vmin=0, vmax=1)
-        ax.figure.colorbar(image, ax=ax, shrink=0.8)
-        ax.set_yticks(range(len(self.names)), self.names)
-        ax.set_xticks([])
         ax.tick_params(length=0)
-        ax.set_title("Centred alignment", loc="left", fontsize=10)
 
-    def _draw_rank_correlation(self, ax: Axes, values: np.ndarray) -> None:
-        ax.plot(values, "o-", color="#c55a11", markersize=4)
-        ax.axhline(0.0, color="#b8b8b8", linewidth=1)
-        ax.set_ylim(-1.05, 1.05)
-        self._label_norms(ax, "Spearman with kept variance")
+    def _draw_curve(self, ax: Axes, values: np.ndarray, reference: float, color: str) -> None:
+        ax.plot(values, "o-", color=color, markersize=4)
+        ax.axhline(reference, color="#b8b8b8", linewidth=1)
 
     def _label_norms(self, ax: Axes, title: str) -> None:
         ax.set_xticks(range(len(self.ps)), [_name_of(p, digits=3) for p in self.ps], rotation=90)
@@ -202,15 +189,14 @@ def sparsity_report(
 ) -> SparsityReport:
     """Learn the weights of a set of kernels under several norms, and compare the kernels.
 
-    The report has weights, not scores. Which p predicts best is told by the folds of
-    :class:`~manykernels.MKFDACV`; weights that were learnt from all labels tell nothing about it.
+    The report has weights, not scores: weights that were learnt from all labels do not tell which
+    p predicts best. The folds of :class:`~manykernels.MKFDACV` do. All norms are solved as one
+    path, :func:`~manykernels.model_selection.lp_path`.
 
     Parameters
     ----------
-    stack : KernelStack
-        Kernel matrices of the training samples.
-    y : array-like of shape (n_samples,)
-        Their classes.
+    stack, y : KernelStack and array-like of shape (n_samples,)
+        Kernel matrices of the training samples, and their classes.
     ps : sequence of float in [1, inf], default: the twelve of Yan et al. (2012)
     reg : float, default=0.1
         λ of :class:`~manykernels.MKFDA`, the same for all p.
@@ -256,7 +242,12 @@ def sparsity_report(
     if not 0.0 < reg < np.inf:
         raise ValueError(f"reg must be positive and finite, got {reg!r}.")
     samples = labelled_stack("sparsity_report", stack, y)
-    kept = None if kept_variance is None else _checked_variance(kept_variance, stack)
+    kept = None if kept_variance is None else np.asarray(kept_variance, dtype=np.float64)
+    if kept is not None and (kept.shape != (stack.n_kernels,) or not np.isfinite(kept).all()):
+        raise ValueError(
+            f"kept_variance must be {stack.n_kernels} finite numbers, one per kernel; got "
+            f"{kept_variance!r}."
+        )
     path = path_of(samples, norms, np.array([reg]), normalize, tol)
     weights = path.weights[:, 0]
     return SparsityReport(
@@ -275,14 +266,14 @@ def sparsity_report(
 def effective_number(weights: Any) -> Any:
     """Effective number of kernels, ``(Σ w)² / Σ w²``, over the last axis.
 
-    n kernels of equal weight count as n, and one that has all the weight as 1. Of the two usual
-    measures this is the one that small weights hardly touch; the other, the exponential of the
-    entropy of the shares, counts the crumbs that every p > 1 leaves to every kernel.
+    n kernels of equal weight count as n, and one that has all the weight as 1. Small weights
+    hardly change it; the other usual measure, the exponential of the entropy of the shares, also
+    counts the small weights that every p > 1 gives to every kernel.
 
     Parameters
     ----------
     weights : array-like of shape (..., n_kernels)
-        Non-negative, not all zero.
+        Non-negative, not all zero. NaN, where a path could not be solved, gives NaN.
 
     Examples
     --------
@@ -291,55 +282,30 @@ def effective_number(weights: Any) -> Any:
     (2.0, 1.0)
     """
     weights = np.asarray(weights, dtype=np.float64)
-    if not weights.size or weights.min() < 0 or not (weights.max(axis=-1) > 0).all():
+    if not weights.size or weights.min() < 0 or (weights.max(axis=-1) <= 0).any():
         raise ValueError("Weights must be non-negative, and not all zero.")
     weights = weights / weights.max(axis=-1, keepdims=True)
     return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
 
 
-# -- kept variance -------------------------------------------------------------------------
-
-
-def _checked_variance(kept_variance: Any, stack: KernelStack) -> np.ndarray:
-    kept = np.asarray(kept_variance, dtype=np.float64)
-    if kept.shape != (stack.n_kernels,) or not np.isfinite(kept).all():
-        raise ValueError(
-            f"kept_variance must be {stack.n_kernels} finite numbers, one per kernel; got "
-            f"{kept_variance!r}."
-        )
-    return kept
-
-
 def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Spearman's coefficients of the rows of `weights`; NaN where all weights are equal."""
     relative = np.round(weights / weights.max(axis=1, keepdims=True), _RANK_DIGITS)
-    return np.array([_spearman(row, kept) for row in relative])
-
-
-def _spearman(first: np.ndarray, second: np.ndarray) -> float:
-    if np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
-        return float("nan")
-    return float(stats.spearmanr(first, second).statistic)
-
-
-# -- words ---------------------------------------------------------------------------------
+    constant = (np.ptp(relative, axis=1) == 0.0) | (np.ptp(kept) == 0.0)
+    rows = zip(relative, constant, strict=True)
+    return np.array(
+        [np.nan if equal else stats.spearmanr(row, kept).statistic for row, equal in rows]
+    )
 
 
 def _name_of(p: float, digits: int = 7) -> str:
     return "∞" if p == np.inf else f"{p:.{digits}g}"
 
 
-def _sign_or_dash(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:+.2f}"
-
-
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
     """Lines of cells, the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
+    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(
+        "  ".join([name.ljust(first), *map(str.rjust, cells, widths)]).rstrip()
+        for name, *cells in rows
     )
-    return "\n".join(line.rstrip() for line in lines)
