@@ -115,11 +115,12 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     models = []
     for k, column in enumerate(indicators.T.astype(int)):
         label = task.subtask(f"label {k}")
-        model = clone(estimator).set_params(kernels="precomputed")
+        model = clone(estimator).set_params(kernels="precomputed").set_callbacks()
         if validation is not None:
             model.set_params(cv=(validation[0], validation[1][:, k]))
         try:
-            models.append(model.fit(stack, column, sample_weight))
+            with label.passed_on_to(model):
+                models.append(model.fit(stack, column, sample_weight))
         except ValueError as error:
             raise ValueError(f"Label {k}: {error}") from error
         label.end()

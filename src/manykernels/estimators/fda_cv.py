@@ -240,8 +240,7 @@ class MKFDACV(
     def validation_curve(self) -> np.ndarray:
         """Mean scores of the grid, one row per p and one column per λ."""
         n_regs = len(np.unique(self.cv_results_["param_reg"]))
-        curve: np.ndarray = self.cv_results_["mean_test_score"].reshape(-1, n_regs)
-        return curve
+        return np.reshape(self.cv_results_["mean_test_score"], (-1, n_regs))
 
 
 def _scores_of_split(train: LabelledKernels, test: Test, *options: Any) -> HeldOutScores:
