@@ -191,9 +191,8 @@ class MatrixSource:
         name = type(estimator).__name__
         if stack.shape[1] != self.width:
             raise ValueError(
-                f"X has {stack.shape[1]} features, but {name} is expecting "
-                f"{self.width} features as input: a test block has one column per "
-                "training sample."
+                f"X has {stack.shape[1]} features, but {name} is expecting {self.width} features "
+                "as input: a test block has one column per training sample."
             )
         if stack.n_kernels != len(self.names):
             raise ValueError(

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._sklearn import num_samples
 from ..kernels import KernelStack
 from ._inputs import Source, block_while_fitting, read_training
-from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities, gives_probabilities
+from ._outputs import gives_probabilities
 from ._progress import FitTask
 
 Ask = Callable[[Any, KernelStack], np.ndarray]
@@ -57,54 +57,47 @@ class LabelModels:
 
 
 def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
-    """Decorator of methods: with several labels per sample, `ask` the model of every label."""
+    """Decorator of methods without a body, which `ask` the model of every label.
+
+    With one label per sample, the method of the same name of the next class is called.
+    """
 
     def decorate(method: Any) -> Any:
         @wraps(method)
         def answer(estimator: Any, X: Any) -> Any:
             if hasattr(estimator, "estimators_"):
                 return estimator._expansion.answers(estimator, X, ask)
-            return method(estimator, X)
+            return getattr(super(LabelwiseAnswers, estimator), method.__name__)(X)
 
         return answer
 
     return decorate
 
 
-class LabelwiseAnswers(DiscriminantTransformer, Probabilities, KernelClassifier):
-    """A discriminant that may have been fitted to several labels per sample."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
+class LabelwiseAnswers:
+    """Methods of a discriminant that may have been fitted to several labels per sample."""
 
     @_label_by_label(lambda model, block: model.decision_function(block))
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Any:
         """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
-        return super().decision_function(X)
 
     @_label_by_label(lambda model, block: model.predict(block))
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Any:
         """Most probable class, or an indicator matrix with several labels."""
-        return super().predict(X)
 
     @available_if(gives_probabilities)
     @_label_by_label(lambda model, block: model.predict_proba(block)[:, 1])
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> Any:
         """Class probabilities, or those of every label, (n_rows, n_labels)."""
-        return super().predict_proba(X)
 
     @available_if(gives_probabilities)
     @_label_by_label(lambda model, block: model.predict_log_proba(block)[:, 1])
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of :meth:`predict_proba`."""
-        return super().predict_log_proba(X)
 
     @_label_by_label(lambda model, block: model.transform(block))
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Project on the discriminant directions; one per label with several labels."""
-        return super().transform(X)
 
 
 def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -122,11 +115,12 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     models = []
     for k, column in enumerate(indicators.T.astype(int)):
         label = task.subtask(f"label {k}")
-        model = clone(estimator).set_params(kernels="precomputed")
+        model = clone(estimator).set_params(kernels="precomputed").set_callbacks()
         if validation is not None:
             model.set_params(cv=(validation[0], validation[1][:, k]))
         try:
-            models.append(model.fit(stack, column, sample_weight))
+            with label.passed_on_to(model):
+                models.append(model.fit(stack, column, sample_weight))
         except ValueError as error:
             raise ValueError(f"Label {k}: {error}") from error
         label.end()

@@ -37,6 +37,10 @@ class FitTask:
         context = self._context.subcontext(task_name=name, max_subtasks=max_subtasks)
         return FitTask(self._estimator, context, label=f"{name}  ")
 
+    def passed_on_to(self, model: Any) -> Any:
+        """Context manager: callbacks that are meant for sub-estimators follow the fit of `model`."""
+        return self._context.propagate_callback_context(model)
+
     def end(self) -> bool:
         """End the task; whether a callback asks to stop what it is a part of."""
         return bool(self._context.call_on_fit_task_end(estimator=self._estimator, **self._data))

@@ -18,6 +18,7 @@ from ._grid import checked_norms, checked_regs, cv_results, refuse_undefined, re
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._multilabel import LabelwiseAnswers, fit_labels, is_multilabel
+from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
 from ._rows import discriminant_rows
 from ._splits import Splits
@@ -30,7 +31,9 @@ _LOOSER = 100.0
 
 
 @estimator
-class MKFDACV(LabelwiseAnswers, KernelEstimator):
+class MKFDACV(
+    LabelwiseAnswers, DiscriminantTransformer, Probabilities, KernelClassifier, KernelEstimator
+):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -229,11 +232,15 @@ class MKFDACV(LabelwiseAnswers, KernelEstimator):
             "cv_rule_": rule,
         }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
     def validation_curve(self) -> np.ndarray:
         """Mean scores of the grid, one row per p and one column per λ."""
         n_regs = len(np.unique(self.cv_results_["param_reg"]))
-        curve: np.ndarray = self.cv_results_["mean_test_score"].reshape(-1, n_regs)
-        return curve
+        return np.reshape(self.cv_results_["mean_test_score"], (-1, n_regs))
 
 
 def _scores_of_split(train: LabelledKernels, test: Test, *options: Any) -> HeldOutScores:
