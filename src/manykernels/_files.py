@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
+#: Bytes of a gibibyte, for messages about sizes.
 GIB = 2**30
 # Bytes written at once to reserve space: far more than a disk block, and little memory.
 _CHUNK = 2**22
