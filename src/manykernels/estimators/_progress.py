@@ -38,7 +38,7 @@ class FitTask:
         return FitTask(self._estimator, context, label=f"{name}  ")
 
     def passed_on_to(self, model: Any) -> Any:
-        """Context manager: callbacks that are meant for sub-estimators follow the fit of `model`."""
+        """Context manager: callbacks meant for sub-estimators follow the fit of `model`."""
         return self._context.propagate_callback_context(model)
 
     def end(self) -> bool:
