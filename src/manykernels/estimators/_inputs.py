@@ -196,8 +196,8 @@ class MatrixSource:
             )
         if stack.n_kernels != len(self.names):
             raise ValueError(
-                f"X has {stack.n_kernels} kernels, but {name} was fitted on "
-                f"{len(self.names)}: {', '.join(self.names)}."
+                f"X has {stack.n_kernels} kernels, but {name} was fitted on {len(self.names)}: "
+                f"{', '.join(self.names)}."
             )
         if isinstance(X, KernelStack) and stack.names != self.names:
             raise ValueError(

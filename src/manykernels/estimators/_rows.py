@@ -177,17 +177,16 @@ def _rows_that_count(name: str, weights: np.ndarray, heaviest: float) -> np.ndar
     if not _LEAST_MEDIAN <= median <= _LARGEST_MEDIAN:
         row = int(np.argmax(weights == median))
         raise ValueError(
-            f"sample_weight is {median:g} at row {row}, the median of the weights above "
-            f"zero: it has to be between {_LEAST_MEDIAN:g} and {_LARGEST_MEDIAN:g}, because "
-            "weights say how often samples count. Divide them by their mean."
+            f"sample_weight is {median:g} at row {row}, the median of the weights above zero: it "
+            f"has to be between {_LEAST_MEDIAN:g} and {_LARGEST_MEDIAN:g}, because weights say "
+            "how often samples count. Divide them by their mean."
         )
     row = int(np.argmax(weights))
     if weights[row] > heaviest * median:
         raise ValueError(
-            f"sample_weight is {weights[row]:g} at row {row}, more than {heaviest:g} "
-            f"times the median of the weights above zero, {median:g}: beside it the others "
-            f"are lost in the rounding errors of {name}. Lower it, or leave "
-            "the others out by a weight of zero."
+            f"sample_weight is {weights[row]:g} at row {row}, more than {heaviest:g} times the "
+            f"median of the weights above zero, {median:g}: beside it the others are lost in the "
+            f"rounding errors of {name}. Lower it, or leave the others out by a weight of zero."
         )
     return np.flatnonzero(weights >= EPS * median)
 
