@@ -186,7 +186,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if nested and (self.kernels is None or isinstance(self.kernels, str)):
             raise ValueError(
                 f"{next(iter(nested))} cannot be set while kernels={self.kernels!r}, which has no "
-                "parameters: pass kernels that have, such as "
+                "parameters: pass kernels that have some, such as "
                 f'{type(self).__name__}([("rbf", RBF()), ("linear", Linear())]), whose parameters '
                 "are kernels__rbf__gamma and so on."
             )
