@@ -241,7 +241,8 @@ def test_parameters_of_kernels_that_are_not_there(entry, kernels):
     model = entry.make(kernels)
     message = (
         rf"kernels__gamma cannot be set while kernels={kernels!r}, which has no parameters: pass "
-        rf'kernels that have some, such as {entry.name}\(\[\("rbf", RBF\(\)\), .*kernels__rbf__gamma'
+        rf'kernels that have some, such as {entry.name}\(\[\("rbf", RBF\(\)\), '
+        ".*kernels__rbf__gamma"
     )
     with refused(message):
         model.set_params(kernels__gamma=1.0)
