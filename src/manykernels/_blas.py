@@ -56,5 +56,4 @@ def add_scaled(target: Array, source: Array, scale: float) -> None:
 
 def weighted_sums(weights: Array, rows: Array) -> Array:
     """``weights @ rows`` for C-ordered matrices: one sum of `rows` for each row of `weights`."""
-    sums: Array = blas.dgemm(1.0, rows.T, weights.T).T
-    return sums
+    return blas.dgemm(1.0, rows.T, weights.T).T

@@ -92,7 +92,7 @@ class Domain(ABC):
         return weights
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array] | None:
-        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a smooth boundary ``c = 1``, or else None."""
+        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a smooth boundary ``c = 1``, or None."""
         return None
 
     def restricted(self, kernels: NDArray[np.intp]) -> Domain:

@@ -21,9 +21,7 @@ belong to the lower bound D, which is linear in β for the v found. `slack` is `
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 
@@ -33,7 +31,7 @@ from ..smo.face import Face
 from ..smo.program import BoxProblem, BoxSolution
 from .base import Array, Indices, KernelOperator, Outline, nearly_definite
 from .program import DualProgram, HasDualProgram, gains_of
-from .workspace import Lease, Workspace, WorkspaceEvaluation
+from .workspace import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 
 #: Relative gap to which machines are solved, a hundredth of the solvers' default tolerance because
 #: this gap is part of the certified one.
@@ -44,7 +42,7 @@ INNER_TOL = 1e-8
 _BARRIER = 0.03
 
 
-class BoxLoss(HasDualProgram):
+class BoxLoss(HasDualProgram, WorkspaceLoss):
     """F(β) of one or several support vector machines on the same kernels.
 
     Parameters
@@ -54,11 +52,6 @@ class BoxLoss(HasDualProgram):
         One per output.
     inner_tol : float
         Relative gap to which they are solved.
-
-    Attributes
-    ----------
-    workspace : Workspace
-        K_β at the point evaluated last.
     """
 
     def __init__(
@@ -68,7 +61,8 @@ class BoxLoss(HasDualProgram):
         self.problems = problems
         self.inner_tol = inner_tol
         self.workspace = Workspace(kernels.shape[0])
-        # The last solution of each program, from which the next one starts.
+        # The last solution of each program, from which the next one starts; restricted copies
+        # share this list, so each is warm-started at the last solution of any.
         self._starts: list[Array | None] = [None] * len(problems)
 
     @property
@@ -111,19 +105,9 @@ class BoxLoss(HasDualProgram):
         self._combine(weights)
         return lease
 
-    def restricted(self, kernels: Indices) -> Self:
-        # The copy shares `_starts`: each loss is warm-started at the last solution of either.
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(self.kernels.shape[0])
-        return part
-
     def products(self, dual: Array) -> Array:
         """``K_j v`` of every weight and output, (n_weights, m, n_outputs)."""
         return self.kernels.apply(dual)
-
-    def kernel(self, which: int) -> Array:
-        return self.kernels.kernel(which)
 
     def dual_program(self) -> DualProgram:
         return DualProgram.of(self.problems)

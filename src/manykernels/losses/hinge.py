@@ -63,11 +63,7 @@ class _TwoClassLoss(BoxLoss):
     """Machines of two classes; one output for each division of the samples into two."""
 
     def __init__(
-        self,
-        kernels: KernelOperator,
-        signs: Array,
-        C: float | Array,
-        inner_tol: float = INNER_TOL,
+        self, kernels: KernelOperator, signs: Array, C: float | Array, inner_tol: float = INNER_TOL
     ) -> None:
         columns = np.ascontiguousarray(signs.reshape(len(signs), -1).T, dtype=np.float64)
         super().__init__(kernels, [self._problem(y, C) for y in columns], inner_tol)

@@ -40,7 +40,7 @@ from .square_evaluation import SquareEvaluation
 
 # Most sweeps over whose changes D is maximised after a sweep, and most directions of all outputs
 # together. Each sweep kept takes the memory of the products of every kernel. Two instead of one
-# save a fifth of the sweeps where there are many, and the small linear systems cost next to nothing.
+# save a fifth of the sweeps where there are many; the small linear systems cost next to nothing.
 _MOST_SWEEPS_KEPT = 8
 _MOST_DIRECTIONS = 64
 # Strips of a block, and least samples of one. Measured with blocks of 40 samples: 24 sweeps in the
@@ -166,9 +166,8 @@ class BlockAscent:
         return span, mapped
 
     def _combined(self, weights: Array, products: Array) -> Array:
-        """``K_β/λ`` times what the products are those of."""
-        combined: Array = np.tensordot(weights / self.reg, products, 1)
-        return combined
+        """``Σ_j β_j products_j/λ``."""
+        return np.tensordot(weights / self.reg, products, 1)
 
     def residual(self, weights: Array) -> Array:
         """R."""

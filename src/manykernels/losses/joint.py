@@ -53,10 +53,6 @@ class JointSquareLoss(SquareLoss):
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, targets, 1.0, sample_weight)
 
-    def coarse(self) -> None:
-        """None: the best λ of fewer rows is another."""
-        return None
-
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """As for a fixed λ, but with a least λ, raised tenfold until A has a Cholesky factor."""
         least, unit = _LEAST_SHARE, self.kernels.unit

@@ -39,9 +39,8 @@ papers' λ = 1e-8, part of `value` and `slack`, so the certificate holds in spit
 from __future__ import annotations
 
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -49,12 +48,12 @@ from scipy.linalg import blas
 
 from .._blas import matmul
 from .._rounding import ACCUMULATED, EPS
-from .base import Array, DualPoint, Indices, KernelOperator, Loss, Outline
+from .base import Array, DualPoint, Indices, KernelOperator, Outline
 from .square import NotPositiveDefiniteError
-from .workspace import Lease, Workspace, WorkspaceEvaluation
+from .workspace import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 
 
-class KimLoss(Loss):
+class KimLoss(WorkspaceLoss):
     """E(θ) = −F₁*(θ), minus the regularised Fisher ratio of two classes.
 
     Parameters
@@ -74,8 +73,6 @@ class KimLoss(Loss):
         Their square roots, the diagonal of T.
     signs : ndarray of shape (m,)
         ±1 by class.
-    workspace : Workspace
-        K_jz and the Cholesky factor of N, at the point evaluated last.
     """
 
     def __init__(
@@ -99,9 +96,6 @@ class KimLoss(Loss):
     @property
     def outline(self) -> Outline:
         return Outline(type(self), len(self.signs), self.kernels.shape[2], 1)
-
-    def kernel(self, which: int) -> Array:
-        return self.kernels.kernel(which)
 
     def regularization(self, weights: Array) -> float:
         return self.reg
@@ -136,20 +130,13 @@ class KimLoss(Loss):
         gains: Array = self.kernels.apply(u)[:, :, 0] @ u[:, 0] / self.reg
         return DualPoint(linear=0.0, quadratic=float(np.sum(v**2)), gains=gains)
 
-    def restricted(self, kernels: Indices) -> Self:
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(len(self.signs))
-        return part
-
     def _centred(self, columns: Array) -> Array:
         """P @ columns: the mean of each class subtracted."""
         return columns - self._spread(matmul(self._classes.T, columns))
 
     def _spread(self, means: Array) -> Array:
         """[s_− s_+] @ means."""
-        spread: Array = (means[self._labels].T * self.roots).T
-        return spread
+        return (means[self._labels].T * self.roots).T
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """Put the Cholesky factor of ``N + raised · (s_+s_+ᵀ + s_−s_−ᵀ)`` into the workspace.

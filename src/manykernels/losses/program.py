@@ -45,12 +45,13 @@ class DualProgram:
     @classmethod
     def of(cls, problems: list[BoxProblem]) -> Self:
         """The program of machines that share their kernel weights."""
-        columns = [
-            np.column_stack([getattr(problem, name) for problem in problems])
+        columns = {
+            name: np.column_stack([getattr(problem, name) for problem in problems])
             for name in ("linear", "ridge", "lower", "upper")
-        ]
+        }
         widths = np.array([problem.width for problem in problems])
-        return cls(*columns, widths, np.array([problem.total for problem in problems]))
+        totals = np.array([problem.total for problem in problems])
+        return cls(**columns, widths=widths, totals=totals)
 
     @classmethod
     def free(cls, linear: Array, ridge: float) -> Self:

@@ -25,9 +25,6 @@ is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Self
-
 import numpy as np
 
 from .._blas import matmul
@@ -35,7 +32,7 @@ from .._rounding import ACCUMULATED
 from .base import Array, Indices, KernelOperator, Outline
 from .program import DualProgram, HasDualProgram
 from .square_evaluation import SquareEvaluation
-from .workspace import Lease, Workspace
+from .workspace import Lease, Workspace, WorkspaceLoss
 
 # Rows below which a coarse problem costs more than the factorisation that it may save. Measured
 # with 10 kernels and 5 classes: it adds 80 % to the time of a fit at 200 rows, 10 % at 600.
@@ -49,7 +46,7 @@ class NotPositiveDefiniteError(ValueError):
     """A matrix that should be positive definite has no Cholesky factor."""
 
 
-class SquareLoss(HasDualProgram):
+class SquareLoss(HasDualProgram, WorkspaceLoss):
     """F(β) of the square loss on centred kernels.
 
     Parameters
@@ -72,8 +69,6 @@ class SquareLoss(HasDualProgram):
         ``S H @ rotation``, sample weights applied.
     roots : ndarray of shape (m, 1) or None
         √w.
-    workspace : Workspace
-        K_jU and the Cholesky factor R of A, at the point evaluated last.
     """
 
     #: Coefficient of I in A that no weight can change.
@@ -199,12 +194,6 @@ class SquareLoss(HasDualProgram):
     def regularization(self, weights: Array) -> float:
         return self.reg
 
-    def restricted(self, kernels: Indices) -> Self:
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(len(self.targets))
-        return part
-
     def on_rows(self, rows: Indices, reg: float) -> SquareLoss:
         """The loss of some of the samples, whose targets are centred again."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
@@ -219,8 +208,9 @@ class SquareLoss(HasDualProgram):
         kernel. Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
         """
         n_rows, n_outputs = self.rotated_targets.shape
-        if n_rows < _COARSE_MIN_ROWS or n_outputs == 1:
-            # With one output the model of 1/F is good from the start (see model_hessian).
+        # The best λ of fewer rows is another, and with one output the model of 1/F is good from
+        # the start (see SquareEvaluation.model_hessian).
+        if self.learns_reg or n_outputs == 1 or n_rows < _COARSE_MIN_ROWS:
             return None
         step = max(_COARSE_STEP, int(np.ceil(np.sqrt(self.n_kernels))))
         rows = np.sort(np.lexsort(self.targets.T)[::step])

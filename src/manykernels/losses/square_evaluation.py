@@ -225,9 +225,8 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     def _counts(self, multiplicity: Array | None) -> Array:
         """How many samples every row stands for."""
-        return (
-            np.ones(len(self._solution)) if multiplicity is None else np.maximum(multiplicity, 1)
-        )
+        one_each = np.ones(len(self._solution))
+        return one_each if multiplicity is None else np.maximum(multiplicity, one_each)
 
     def _kappa(self, inverse_diagonal: Array) -> Array:
         """``κ_i = A⁻¹_ii − 1/(ma)``, positive in spite of rounding."""
@@ -250,8 +249,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         """Outputs in the columns of H, from residuals of rotated columns times √w."""
         scale = count / np.sqrt(self._sample_weight[rows])
         residuals = (residuals @ self._loss.rotation.T) * scale[:, None]
-        outputs: Array = self._loss.targets[rows] - residuals
-        return outputs
+        return self._loss.targets[rows] - residuals
 
     def _mean_without_each(self, rows: Indices, count: Array) -> Array:
         """Mean targets of `rows` where one sample of each row is left out singly."""

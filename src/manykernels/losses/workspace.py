@@ -10,13 +10,14 @@ had it is then `released`, and computes the arrays again if it is asked for deri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from scipy import linalg
 
-from .base import Array, KernelOperator
+from .base import Array, Indices, KernelOperator, Loss
 
 
 class Lease:
@@ -82,6 +83,22 @@ class Workspace:
             self.matrix.T, right, lower=0, trans=int(transposed)
         )[0]
         return solution
+
+
+class WorkspaceLoss(Loss):
+    """A loss of `kernels`, with a workspace for its evaluations."""
+
+    kernels: KernelOperator
+    workspace: Workspace
+
+    def kernel(self, which: int) -> Array:
+        return self.kernels.kernel(which)
+
+    def restricted(self, kernels: Indices) -> Self:
+        part = copy(self)
+        part.kernels = self.kernels.select(kernels)
+        part.workspace = Workspace(self.kernels.shape[0])
+        return part
 
 
 class WorkspaceEvaluation(ABC):
