@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import pearsonr
 
 from manykernels.domains import lp_domain
-from manykernels.estimators._discriminant import fisher_targets
+from manykernels.discriminant import fisher_targets
 from manykernels.kernels import KernelStack
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import JointSquareLoss, SquareLoss

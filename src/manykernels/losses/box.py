@@ -149,8 +149,8 @@ class BoxPoint:
 
     @property
     def hyperbolic(self) -> bool:
-        """Whether c, which sets the scale of v, is not zero."""
-        return any(solution.scaled for solution in self.solutions)
+        """Whether c is not zero; otherwise v is the same for every multiple of K_β."""
+        return any(problem.linear.any() for problem in self._loss.problems)
 
     @property
     def slack(self) -> float:

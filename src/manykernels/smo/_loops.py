@@ -1,6 +1,6 @@
 """The compiled loops of sequential minimal optimisation; :mod:`manykernels.smo.box` has the maths.
 
-Slopes of variables that a bound stops are `±BLOCKED` instead of infinite: the compiler may then
+Slopes of variables that a bound stops are `±BLOCKED` instead of infinite, so that the compiler may
 assume finite numbers, reorder sums and comparisons, and use vector instructions.
 """
 
@@ -14,10 +14,10 @@ from .._compiled import compiled
 
 # Larger than any slope, and the difference of two of them is still a finite number.
 BLOCKED = 1e300
-# Entries searched at once for the largest: many vector registers long, and short enough that the
-# second search, of one block entry by entry, costs little.
+# Entries of a block in the search for the largest: many vector registers long, but so few that
+# searching one block again, entry by entry, costs little.
 _BLOCK = 256
-# All but `ninf`: the increase of a pair may overflow to infinity.
+# All of fastmath but `ninf`: the increase of a pair may overflow to infinity.
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
@@ -63,24 +63,12 @@ def set_slopes(
         down[k] = falling(slopes[k], v[k], lower[k], width)
 
 
-@compiled()
-def plain_slopes(up: Any, down: Any, v: Any, upper: Any, width: float) -> Any:
-    """The slopes that :func:`set_slopes` has made `up` and `down` of."""
-    slopes = np.empty(len(v))
-    for k in range(len(v)):
-        if v[k] < upper[k]:
-            slopes[k] = up[k] + width if v[k] >= 0.0 else up[k] - width
-        else:
-            slopes[k] = down[k] + width if v[k] > 0.0 else down[k] - width
-    return slopes
-
-
 @compiled(fastmath=_FAST)
 def position_of_largest(values: Any) -> int:
     """First position of the largest value.
 
-    The largest of each block first: a loop with `max` alone compiles to vector instructions, one
-    that keeps the position does not.
+    Finds the block that has it first, since a loop with `max` alone compiles to vector
+    instructions, and one that keeps the position does not.
     """
     n = len(values)
     best, best_start = -np.inf, 0
@@ -178,8 +166,8 @@ def ascend(
 def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
     """The multiplier b that minimises :func:`upper_bound`.
 
-    The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`: bisection
-    down to neighbouring floating-point numbers, for which 200 halvings suffice unless b is zero.
+    The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`. Bisection
+    down to neighbouring floating-point numbers takes at most 200 halvings unless b is zero.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):
