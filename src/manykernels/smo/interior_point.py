@@ -80,7 +80,7 @@ class _Parts:
 
     def gathered(self, values: Array) -> Array:
         """Sums over the parts of each variable."""
-        return np.bincount(self.owner, weights=values, minlength=self.n_variables)
+        return np.asarray(np.bincount(self.owner, values, self.n_variables), dtype=np.float64)
 
 
 class _Interior:
