@@ -21,7 +21,7 @@ For one sample and M = 0 this is the leave-one-out formula of ridge regression, 
 sample too. Without M the weights were learnt from its label: with 200 kernels of pure noise at
 p = 1, they seem to predict 96 % of the left-out labels.
 
-With sample weights, U and M are those of the loss times √w, as A is (:mod:`.square`).
+With sample weights, the rows of H, U and M are multiplied by √w (:mod:`.square`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _LEAST_EIGENVALUE = 1e-3
 class FoldOutputs:
     """Outputs of the rows `fold`, left out together, by the model of the rows `others`.
 
-    `outputs_of_others` are those of each other sample, left out in turn of the model without the
-    fold: a decision rule learnt from them has not seen the fold either.
+    In `outputs_of_others` each other sample is left out in turn of the model without the fold: a
+    decision rule learnt from these outputs has not seen the fold either.
     """
 
     fold: Indices
@@ -61,7 +61,7 @@ class FoldOutputs:
 class LeftOut:
     """Outputs at samples that the model has not seen.
 
-    `singly` (m, k) are those of every sample by the model of all others.
+    `singly` (m, k) has the output of every sample by the model of all others.
     """
 
     singly: Array

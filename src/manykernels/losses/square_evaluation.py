@@ -214,9 +214,9 @@ class SquareEvaluation(WorkspaceEvaluation):
     ) -> Array:
         """Outputs of `rows`, each left out in turn of the model that is learnt from them.
 
-        `solution` and `kappa` are those of that model. If a row stands for k equal samples, one of
-        which is left out, its residual is k times that of ``κ + (k − 1)/r`` in the place of κ,
-        where r is the coefficient of I in A.
+        `solution` and `kappa` are U and κ of that model. If a row stands for k equal samples, one
+        of which is left out, κ is replaced by ``κ + (k − 1)/r``, with r the coefficient of I in A,
+        and the residual is multiplied by k.
         """
         kappa = kappa + (count[rows] - 1.0) / self._loss.ridge(self.weights)
         residuals = left_out_singly(solution, kappa, response)

@@ -90,7 +90,7 @@ def partner(
 ) -> int:
     """The variable that raises D most, to second order, if it falls as much as i rises.
 
-    `row` is that of i in K, `top` its slope up; twice the increase of D goes into `increase`.
+    `row` is row i of K, `top` the slope up of i; twice the increase of D goes into `increase`.
     """
     own = diagonal[i]
     for k in range(len(down)):
@@ -132,7 +132,7 @@ def ascend(
 ) -> Any:
     """Pair steps until the largest violation is within `tol`; steps taken, and the violation.
 
-    `diagonal` is that of ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
+    `diagonal` belongs to ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
     rounding error. Changes `v`, `up` and `down`.
     """
     increase = np.empty(len(v))

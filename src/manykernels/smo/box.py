@@ -234,7 +234,8 @@ class Ascent:
         """Maximise D over the free variables, within their bounds; False if that fails.
 
         On the face of the free variables D is a quadratic, whose maximum solves a linear system. A
-        step that leaves the box ends at the first bound, and the variables still free go on.
+        step that leaves the box ends at the first bound, and the next one moves the variables that
+        are still free.
         """
         problem = self.problem
         for _ in range(_POLISHING_ROUNDS):
@@ -244,7 +245,7 @@ class Ascent:
             start = self.v[free]
             slopes = problem.linear[free] - self.f[free] - problem.ridge[free] * start
             slopes -= problem.width * np.sign(start)
-            slopes -= slopes.mean()  # which the multiplier of the equality takes up
+            slopes -= slopes.mean()  # the multiplier of the equality
             lower, upper = problem.lower[free], problem.upper[free]
             if problem.width > 0.0:
                 lower = np.where(start > 0.0, 0.0, lower)

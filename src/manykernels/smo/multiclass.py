@@ -48,11 +48,11 @@ Labels = NDArray[np.int64]
 # A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
 # is computed once per round, and is roughly proportional to ε.
 _MOST_DIVISION, _LEAST_DIVISION = 50.0, 3.0
-# Steps per sample after which a round ends in any case.
+# Most steps per sample of a round.
 _ROUND_STEPS = 50
-# A polish solves systems of at most this many free variables, when ε is so small that these are
-# probably the right ones; it goes on after a bound has stopped it until the cubes of their numbers
-# add up to this cost, about a tenth of a second.
+# A polish solves systems of at most this many free variables, and only below this ε, where they
+# are probably the right ones. A step that a bound stops is followed by another until the cubes of
+# these numbers add up to this cost, about a tenth of a second.
 _POLISH_ROWS = 1500
 _POLISH_EPS = 2e-2
 _POLISH_COST = 5e8
@@ -164,7 +164,7 @@ def solve_multiclass(
         steps = loops.ascend(kernel, F, alpha, problem.C, first, floor, target, allowed)
         slow = steps == allowed
         if not (steps or polished):
-            break  # what is left to gain is below the rounding error
+            break  # D cannot rise by more than its rounding error
         n_iter += steps
 
     back = np.argsort(order)

@@ -91,7 +91,7 @@ class BoxProblem:
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
         """The program of some of the variables, the others held where they are in `v`.
 
-        `slopes` are the c of that program: ``c − K v`` at `rows`, where v is that of the others.
+        `slopes` is the c of that program: ``c − K v`` at `rows`, with only the others in v.
         """
         return replace(
             self,
