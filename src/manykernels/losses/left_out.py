@@ -81,7 +81,7 @@ class LeftOut:
         every = np.arange(len(singly))
         parts = []
         for fold in folds:
-            others = np.setdiff1d(every, fold)
+            others = np.delete(every, fold)
             parts.append(FoldOutputs(fold, singly[fold], others, singly[others]))
         return cls(singly, parts)
 
@@ -112,7 +112,7 @@ def remove(
     `inverse` is Q, `solution` and `response` are U and M. Returns the residuals R_S, the rows that
     stay, and for these the U and the diagonal of the Q of the model without S, weights held.
     """
-    rows = np.setdiff1d(np.arange(len(solution)), removed)
+    rows = np.delete(np.arange(len(solution)), removed)
     # Q_SS⁻¹ = root rootᵀ. Q_SS is positive definite in exact arithmetic; eigenvalues below the
     # rounding error of the factorisation are raised to it.
     values, basis = np.linalg.eigh(inverse[np.ix_(removed, removed)])
