@@ -7,7 +7,7 @@
 True
 """
 
-from . import denoising  # noqa: F401 (enters "cv" among the rules of Denoise)
+from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
 from .estimators import (
     MKFDA,
     MKFDACV,

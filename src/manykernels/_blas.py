@@ -1,8 +1,8 @@
 """Matrix products by SciPy's BLAS, for C-ordered arrays.
 
-NumPy and SciPy bring two copies of the library, each with its own pool of threads, which wait
-actively for a while after each call. On few cores they slow each other down whenever calls
-alternate. The factorisations of the losses run in SciPy's, so products in the same loop do too.
+NumPy and SciPy come with two copies of the library, each with its own pool of threads, which spin
+for a while after each call. On few cores they slow each other down whenever calls alternate. The
+factorisations of the losses use SciPy's, so products in the same loop do too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLOCK_ENTRIES = 2**18
 def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
     """``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
 
-    Nothing is copied: the transpose of a C-ordered matrix is Fortran-ordered, as BLAS wants it. A
+    Nothing is copied: the transpose of a C-ordered matrix is Fortran-ordered, as BLAS needs it. A
     product of matrices is Fortran-ordered.
     """
     if right.ndim == 1:
@@ -56,5 +56,4 @@ def add_scaled(target: Array, source: Array, scale: float) -> None:
 
 def weighted_sums(weights: Array, rows: Array) -> Array:
     """``weights @ rows`` for C-ordered matrices: one sum of `rows` for each row of `weights`."""
-    sums: Array = blas.dgemm(1.0, rows.T, weights.T).T
-    return sums
+    return blas.dgemm(1.0, rows.T, weights.T).T

@@ -29,6 +29,6 @@ def folds_of_equal_classes(
         group = np.concatenate([[0], np.cumsum(steps)])
         if group[-1] > 0:
             fold_of[ordered] = (first + group) % n_folds
-            # The next class goes on where this one ended, so that folds are of equal size.
+            # The next class continues where this one ended, so that folds are of equal size.
             first += group[-1] + 1
     return [fold for k in range(n_folds) if len(fold := np.flatnonzero(fold_of == k))]

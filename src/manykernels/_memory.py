@@ -1,4 +1,4 @@
-"""Memory is checked before it is allocated: a stack too large is refused with a way out."""
+"""Memory is checked before it is allocated: a stack that is too large is refused, with advice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def available_memory() -> int | None:
 def require_memory(
     shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
 ) -> None:
-    """Raise MemoryError, with the size and a way out, if `shape` does not fit into memory."""
+    """Raise MemoryError, with the size and advice, if `shape` does not fit into memory."""
     needed = np.dtype(dtype).itemsize * prod(int(size) for size in shape)
     available = available_memory()
     if available is not None and needed > available:

@@ -15,7 +15,7 @@ EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 
 #: Rounding error of a short computation, some dozen operations or a sum of well-scaled terms.
-#: A number below this part of its own terms cannot be told from zero.
+#: A sum below this share of its terms cannot be distinguished from zero.
 ROUNDING = 1e-14
 
 #: Rounding error of a result that went through a factorisation or thousands of operations.

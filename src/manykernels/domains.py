@@ -1,8 +1,8 @@
 """Domains of kernel weights: convex sets B of non-negative weights.
 
-A domain has its support function ``σ_B(g) = max_{b ∈ B} b·g`` (the certificate needs it),
-the point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. The
-losses never increase when a weight grows, so minimisers lie on the outer boundary of B.
+A domain provides its support function ``σ_B(g) = max_{b ∈ B} b·g``, which certificates need, the
+point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. No loss
+increases with a weight, so there is a minimiser on the outer boundary of B.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
-# Newton steps for `equilibrium` on a ball, and the range of log t they stay in. They converge
-# quadratically, and the result is only a guess of where weights are heading: a few digits do. No
-# weight of a ball is above one, and exp(-80) is zero beside it.
+# Newton steps for `equilibrium` on a ball, and the range to which they clip log t. They converge
+# quadratically, and the result only predicts where weights are heading: a few digits suffice. No
+# weight of a ball is above one, and exp(-80) is negligible beside it.
 _EQUILIBRIUM_STEPS = 10
 _LOG_WEIGHTS = -80.0, 10.0
-# A weight of an interior-point solution is taken to be zero if it is this much smaller than its
-# slack: both are far from the solution still if they are alike.
+# A weight of an interior-point solution is taken for zero if it is below this share of its slack.
+# Where the two are of similar size, the solution does not yet tell which of them is zero.
 _CLEARLY_SMALLER = 1e-2
 
 
@@ -56,23 +56,23 @@ class Domain(ABC):
 
     @abstractmethod
     def gauge(self, weights: Array) -> float:
-        """The factor c for which `weights` lie on the outer boundary of ``c·B``."""
+        """The c for which `weights` lie on the outer boundary of ``c·B``."""
 
     @abstractmethod
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
         """Weights t, one per kernel, where ``strength/(t + shift)² = level · price(t)``.
 
         The left side is a model of the gain of a kernel, price(t) the derivative of the function
-        that bounds the domain. At a minimiser both sides are equal for every positive weight, with
-        one level, the multiplier of that bound, for all.
+        that bounds the domain. These are the optimality conditions of positive weights, with
+        `level` as the multiplier of that bound.
         """
 
     @abstractmethod
     def balance(self, log_strength: Array) -> Array:
         """Logarithms of the weights that minimise ``Σ_j exp(log_strength_j)/β_j`` over B.
 
-        With strengths ``β_j² g_j``, the squared norms of the parts of a discriminant, this is
-        the analytic update of Kloft et al. (2011).
+        With strengths ``β_j² g_j``, the squared norms of the parts of a model that belong to the
+        kernels, this is the analytic update of Kloft et al. (2011).
         """
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Domain(ABC):
         """``x ∈ B`` as constraints of a conic program."""
 
     def start(self, n_kernels: int) -> Array:
-        """The point of the outer boundary that has the same share of every kernel."""
+        """The point of the outer boundary with equal weights, or equal shares of a budget."""
         return self.onto_boundary(np.ones(n_kernels))
 
     def onto_boundary(self, weights: Array) -> Array:
@@ -88,17 +88,11 @@ class Domain(ABC):
         return weights / self.gauge(weights)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        """`weights` of an interior-point solution, zero where the exact solution is zero.
-
-        `gains` are those at `weights`.
-        """
+        """`weights` of an interior-point solution, with those set to zero that tend to zero."""
         return weights
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array] | None:
-        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a boundary ``c(weights) = 1``.
-
-        None if the boundary is not smooth where all weights are positive.
-        """
+        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a smooth boundary ``c = 1``, or None."""
         return None
 
     def restricted(self, kernels: NDArray[np.intp]) -> Domain:
@@ -140,7 +134,7 @@ class LpBall(Domain):
         return _norm(weights, self.p)
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array]:
-        # Derivatives of Σ x^p from x^p, which does not overflow where x^(p−2) would.
+        # Derivatives of Σ x^p, computed from x^p because x^(p−2) could overflow.
         positive = np.where(weights > 0.0, weights, 1.0)
         powers = np.where(weights > 0.0, weights**self.p, 0.0)
         gradient = self.p * powers / positive
@@ -148,8 +142,8 @@ class LpBall(Domain):
 
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
         # price(t) = t^(p−1). In u = log t the logarithm of gain over price is concave and falls,
-        # so Newton's method is above the solution after its first step, whatever the start, and
-        # falls to it.
+        # so from any start Newton's method is above the solution after one step and then
+        # decreases to it.
         constant = np.log(strength) - np.log(level)
         u = np.zeros(len(strength))
         for _ in range(_EQUILIBRIUM_STEPS):
@@ -179,7 +173,7 @@ class LpBall(Domain):
 
 @dataclass(frozen=True)
 class Box(Domain):
-    """``0 ≤ β_j ≤ 1``: the limit p = ∞, whose solution is the plain sum of the kernels."""
+    """``0 ≤ β_j ≤ 1``: the limit p = ∞, where the plain sum of the kernels is optimal."""
 
     start_is_optimal = True
 
@@ -245,8 +239,8 @@ class Simplex(Domain):
         return ConicForm(matrix, bound, 1 + n_kernels, 1)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        # Complementary slackness: of the share of a weight in Σ and its slack, how far its gain
-        # per price is below the best, one is zero at the solution.
+        # Complementary slackness: at the solution either the weight is zero or its slack, which is
+        # how far its gain per price is below the largest.
         prices = self.prices(len(weights))
         slack = 1.0 - gains / prices / self.support(gains)
         return np.where(weights * prices < _CLEARLY_SMALLER * slack, 0.0, weights)
@@ -260,13 +254,12 @@ class Simplex(Domain):
 class TraceSimplex(Simplex):
     """``Σ r_j β_j = 1`` with r_j the trace of kernel j (Ye 2008).
 
-    A kernel of trace zero cannot lower any loss; it has the largest price of all, so that it
-    gets no weight.
+    A kernel of trace zero cannot lower any loss; it gets the largest price, and so no weight.
     """
 
     traces: Array
 
-    # Arrays do not compare as a whole, and the comparison of Simplex would leave them out.
+    # By identity: the comparison of Simplex would ignore the traces.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 

@@ -137,7 +137,7 @@ def test_newton_needs_few_factorisations(n_classes):
 
 
 def test_parts_of_kernels_with_identity_are_refused():
-    with pytest.raises(TypeError, match="not cut into parts"):
+    with pytest.raises(TypeError, match="cannot be restricted"):
         joint_loss().kernels[:3]
     assert joint_loss().coarse() is None
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
+from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
-from manykernels.estimators._discriminant import fisher_targets
 from manykernels.kernels import KernelStack
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import JointSquareLoss, SquareLoss

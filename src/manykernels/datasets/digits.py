@@ -1,4 +1,4 @@
-"""Handwritten digits in several views, made of the images that scikit-learn brings."""
+"""Handwritten digits in several views, computed from the images bundled with scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_digit_views(
     """Load the handwritten digits bundled with scikit-learn as six views.
 
     Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of pure
-    noise can be added, to see whether a method finds out that they are of no use.
+    noise can be added, to see whether a method learns to ignore them.
 
     Parameters
     ----------

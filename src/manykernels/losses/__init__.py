@@ -1,4 +1,4 @@
-"""What is optimised: convex functions of the kernel weights.
+"""Losses: the convex functions of the kernel weights that solvers minimise.
 
 Examples
 --------

@@ -1,7 +1,7 @@
-"""What a loss is: a convex function F of the kernel weights, with derivatives on demand.
+"""The interface of a loss: a convex function F of the kernel weights, with derivatives on demand.
 
-``F(β) = max_α D(α, β)`` with D linear in β, so F is convex, and because kernels are positive
-semi-definite its *gains* ``g_j = −∂F/∂β_j`` are non-negative.
+``F(β) = max_α D(α, β)`` with D linear in β, so F is convex. Its *gains* ``g_j = −∂F/∂β_j`` are
+non-negative because kernels are positive semi-definite.
 """
 
 from __future__ import annotations
@@ -22,40 +22,32 @@ Indices = NDArray[np.intp]
 
 
 class KernelOperator(Protocol):
-    """What losses need of kernels; :class:`manykernels.KernelStack` is one."""
+    """What a loss needs of its kernels; :class:`manykernels.KernelStack` provides it."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Rows, columns and kernels."""
-        ...
 
     def combine(self, weights: Any, out: Array | None = None) -> Array:
         """``Σ_j weights[j] K_j``."""
-        ...
 
     def apply(self, columns: Array, out: Array | None = None) -> Array:
         """``K_j @ columns`` of every kernel, (n_kernels, m, n_columns)."""
-        ...
 
     def combine_all(self, weights: Array, outs: list[Array]) -> None:
         """Several weighted sums in one pass, row r of `weights` into ``outs[r]``."""
-        ...
 
     def kernel(self, which: int) -> Array:
         """One kernel matrix."""
-        ...
 
     def form_errors(self, left: Array, right: Array) -> Array:
-        """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
-        ...
+        """Estimated rounding errors of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
 
     def __getitem__(self, key: Any) -> Self:
         """The kernels of some rows and columns."""
-        ...
 
     def select(self, kernels: Any) -> Self:
         """Some of the kernels."""
-        ...
 
 
 class ColumnKernels(KernelOperator, Protocol):
@@ -63,11 +55,9 @@ class ColumnKernels(KernelOperator, Protocol):
 
     def apply_columns(self, indices: Indices, coefficients: Array) -> Array:
         """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, m, n_columns)."""
-        ...
 
     def combine_block(self, weights: Array, indices: Indices) -> Array:
         """``Σ_j weights[j] K_j[indices, indices]``."""
-        ...
 
 
 class Evaluation(Protocol):
@@ -75,75 +65,64 @@ class Evaluation(Protocol):
 
     @property
     def weights(self) -> Array:
-        """β, with the regularisation first where that is learnt."""
-        ...
+        """β; where the regularisation is learnt, its weight comes first."""
 
     @property
     def value(self) -> float:
         """F(β), or an upper bound on it that is at most `slack` too large."""
-        ...
 
     @property
     def gains(self) -> Array:
         """``−∂F/∂β``, non-negative up to rounding if kernels are positive semi-definite."""
-        ...
 
     @property
     def slack(self) -> float:
         """How far `value` may lie above F(β): the gap of the inner problem."""
-        ...
 
     @property
     def rounding(self) -> float:
         """Estimated rounding error of `value` and `slack`."""
-        ...
 
     @property
     def gain_errors(self) -> Array:
         """Estimated rounding errors of the gains."""
-        ...
 
     @property
     def hyperbolic(self) -> bool:
         """Whether the gain of a kernel falls like ``1/x²`` as its own weight x grows."""
-        ...
 
     @property
     def dual(self) -> Array:
         """The inner solution α* that attains F, (n_samples, n_outputs)."""
-        ...
 
     @property
     def coefficients(self) -> Array:
         """Coefficients of the training samples in the model, (n_samples, n_outputs)."""
-        ...
 
     def reassessed(self) -> Evaluation:
-        """The same model with value and gains from newly computed products; itself if they are."""
-        ...
+        """The same model, with value and gains computed from the kernels instead of by updates."""
 
     @property
     def released(self) -> bool:
         """Whether derivatives need another inner solve, see :mod:`.workspace`."""
-        ...
 
     def hessian(self) -> Array:
         """``∇²F(β)``; takes another inner solve if the evaluation is `released`."""
-        ...
 
     def model_hessian(self, gap: float) -> Array:
         """Hessian of the quadratic model that a second-order step minimises; PSD.
 
-        ``∇²F``, or that of an increasing function of F which is closer to quadratic, scaled
-        so that its gradient is that of F; or, where F is not smooth, that of F smoothed over
+        It is ``∇²F``, or the Hessian of an increasing function of F that is closer to quadratic,
+        scaled to have the gradient of F; or, where F is not smooth, the Hessian of F smoothed over
         the range in which it may still fall by `gap`.
         """
-        ...
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What is known of a loss before anything is computed; solvers decide by it.
+    """What is known of a loss before anything is computed.
+
+    A solver decides by it whether it can minimise the loss.
 
     Attributes
     ----------
@@ -165,8 +144,8 @@ class Outline:
 class DualPoint:
     """D of dual variables α, and of their multiples, as a function of the weights.
 
-    ``D(tα, β) = t·linear − t²(quadratic + β·gains)``. No F(β) is below it, so that any α proves a
-    lower bound on F over a whole domain.
+    ``D(tα, β) = t·linear − t²(quadratic + β·gains) ≤ F(β)``, so any α proves a lower bound on F
+    over a whole domain.
 
     Attributes
     ----------
@@ -191,19 +170,15 @@ class DualPoint:
 
 
 class Loss(ABC):
-    """A convex function of kernel weights: everything that solvers and fits need of it.
+    """A convex function of kernel weights, with all that solvers and estimators need of it."""
 
-    A subclass has at least :meth:`evaluate`, :meth:`dual_point`, :meth:`restricted`,
-    :meth:`kernel` and an `outline`.
-    """
-
-    #: Whether the first weight is the regularisation, those of the kernels after it.
+    #: Whether the first weight is the regularisation, followed by those of the kernels.
     learns_reg: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def outline(self) -> Outline:
-        """What solvers may ask before they take the loss."""
+        """Size and kind of the loss."""
 
     @property
     def n_kernels(self) -> int:
@@ -216,21 +191,17 @@ class Loss(ABC):
 
     @abstractmethod
     def dual_point(self, dual: Array) -> DualPoint:
-        """D at any dual variables, laid out as :attr:`Evaluation.dual`.
+        """D at any dual variables, laid out as :attr:`Evaluation.dual`; one pass over the kernels.
 
-        One pass over the kernels, without an inner problem. Variables that are not feasible are
-        replaced by feasible ones close to them.
+        Variables that are not feasible are replaced by feasible ones close to them.
         """
 
     def gains_at(self, dual: Array) -> Array:
-        """``g(α)`` of every kernel at any `dual` α, one pass over the kernels."""
+        """``g(α)`` of every kernel at any dual variables; one pass over the kernels."""
         return self.dual_point(dual).gains
 
     def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
-        """The lower bound on the minimum over a domain that dual variables prove.
-
-        Computed from the kernels, one pass over them; `support` is σ_B.
-        """
+        """The lower bound that dual variables prove for F over a domain B; `support` is σ_B."""
         return self.dual_point(dual).lower_bound(support)
 
     @abstractmethod
@@ -242,23 +213,22 @@ class Loss(ABC):
         """The matrix that a weight multiplies."""
 
     def kernel_weights(self, weights: Array) -> Array:
-        """The part of `weights`, or of anything with an entry per weight, that is of kernels."""
+        """The entries of the kernels in `weights`, or in any array with an entry per weight."""
         return weights[1:] if self.learns_reg else weights
 
     def regularization(self, weights: Array) -> float | None:
-        """λ, given or learnt, or 1/C where that is learnt; None if it is C, given by sample."""
+        """λ, given or learnt, or a learnt 1/C; None where C is given, one for each sample."""
         return None
 
     def coarse(self) -> Loss | None:
-        """A much cheaper loss with a nearby minimiser, or None if that does not pay."""
+        """A much cheaper loss with a nearby minimiser, or None if it would not save time."""
         return None
 
 
 def nearly_definite(hessian: Array) -> Array:
     """`hessian` with its rounding error added to the diagonal, in place.
 
-    A Hessian is positive semi-definite up to rounding, but quadratic programs refuse any negative
-    eigenvalue.
+    Solvers of quadratic programs refuse the slightly negative eigenvalues that rounding leaves.
     """
     hessian.flat[:: len(hessian) + 1] += ACCUMULATED * np.trace(hessian)
     return hessian

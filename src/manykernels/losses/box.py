@@ -1,7 +1,7 @@
 """Losses of support vector machines: an inner program with bounds and one equality.
 
-For each output a program of :mod:`manykernels.smo.box` on the combined kernel, with its own c, e,
-r, bounds and total,
+F sums over the outputs a program of :mod:`manykernels.smo.box` on the combined kernel, each with
+its own c, e, r, bounds and total:
 
     F(β) = Σ_k max_v {c·v − e Σ|v_i| − ½ vᵀ(K_β + diag r)v  :  l ≤ v ≤ u, Σ v_i = s}
 
@@ -10,21 +10,18 @@ r, bounds and total,
     g_j    = −∂F/∂β_j = ½ Σ_k v_kᵀ K_j v_k
     ∇²F_ij = Σ_k (K_i v_k)_Sᵀ [M⁻¹]_SS (K_j v_k)_S ,   M = [[(K_β + diag r)_SS, 1], [1ᵀ, 0]]
 
-where S are the variables of output k that are free to move: as β moves, the others stay at their
-bounds and ``M (dv_S, db) = −(dK v)_S``. Where variables are about to leave their bounds, the
-gradient of F has a kink and the Hessian is that of one side: a model only, so that steps need a
-line search.
+where S are the variables of output k strictly between their bounds: as β moves, the others stay
+at their bounds and ``M (dv_S, db) = −(dK v)_S``. Where a variable is about to leave its bound, the
+gradient of F has a kink and the Hessian is that of one side only, so steps need a line search.
 
 Programs are solved to a relative gap. `value` is the upper bound P of that gap, attained by the
-machine ``t v`` with its bias (see :meth:`~manykernels.smo.program.BoxProblem.machine`), the gains
-belong to the lower bound D, which is linear in β for the v found; `slack` is the difference.
+machine ``t v`` with its bias (see :meth:`~manykernels.smo.program.BoxProblem.machine`). The gains
+belong to the lower bound D, which is linear in β for the v found. `slack` is ``P − D``.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,10 +31,10 @@ from ..smo.face import Face
 from ..smo.program import BoxProblem, BoxSolution
 from .base import Array, Indices, KernelOperator, Outline, nearly_definite
 from .program import DualProgram, HasDualProgram, gains_of
-from .workspace import Lease, Workspace, WorkspaceEvaluation
+from .workspace import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 
-#: Relative gap to which machines are solved, a hundredth of the solvers' default tolerance: their
-#: slack is part of the certified gap.
+#: Relative gap to which machines are solved, a hundredth of the solvers' default tolerance because
+#: this gap is part of the certified one.
 INNER_TOL = 1e-8
 # Barrier parameter μ of the smoothed Hessian as a share of the gap of F. Measured on 72 fits (two
 # losses, C from 0.1 to 100, p from 1 to 2): 5.6 inner solves in the mean and 11 at most, against
@@ -45,7 +42,7 @@ INNER_TOL = 1e-8
 _BARRIER = 0.03
 
 
-class BoxLoss(HasDualProgram):
+class BoxLoss(HasDualProgram, WorkspaceLoss):
     """F(β) of one or several support vector machines on the same kernels.
 
     Parameters
@@ -55,11 +52,6 @@ class BoxLoss(HasDualProgram):
         One per output.
     inner_tol : float
         Relative gap to which they are solved.
-
-    Attributes
-    ----------
-    workspace : Workspace
-        K_β at the point evaluated last.
     """
 
     def __init__(
@@ -69,7 +61,8 @@ class BoxLoss(HasDualProgram):
         self.problems = problems
         self.inner_tol = inner_tol
         self.workspace = Workspace(kernels.shape[0])
-        # Where the last solution of each program was: the next one starts from there.
+        # The last solution of each program, from which the next one starts; restricted copies
+        # share this list, so each is warm-started at the last solution of any.
         self._starts: list[Array | None] = [None] * len(problems)
 
     @property
@@ -78,32 +71,21 @@ class BoxLoss(HasDualProgram):
         return Outline(type(self), n_samples, n_kernels, len(self.problems), self.learns_reg)
 
     def programs(self, weights: Array) -> list[BoxProblem]:
-        """The programs at these weights."""
-        ridge = self.ridge(weights)
-        if ridge is None:
-            return self.problems
-        return [replace(problem, ridge=ridge) for problem in self.problems]
-
-    def ridge(self, weights: Array) -> Array | None:
-        """r where it depends on the weights."""
-        return None
+        """The programs of all outputs at these weights."""
+        return self.problems
 
     def _combine(self, weights: Array) -> Array:
-        """K_β into the workspace."""
-        return self.kernels.combine(weights, out=self.workspace.matrix)
-
-    def _raised(self, weights: Array) -> Array:
-        """The weights that are evaluated in the place of `weights`, with K_β in place."""
+        """Put K_β into the workspace; returns β, which a subclass may have changed."""
+        self.kernels.combine(weights, out=self.workspace.matrix)
         return weights
 
     def evaluate(self, weights: Array) -> BoxEvaluation:
-        """Solve the inner programs at `weights`, from where the last ones ended."""
+        """Solve the inner programs at `weights`, each warm-started at its last solution."""
         lease = self.workspace.lend()
-        matrix = self._combine(weights)
-        weights = self._raised(weights)
+        weights = self._combine(weights)
         ascents = []
         for k, problem in enumerate(self.programs(weights)):
-            ascent = Ascent(matrix, problem, self._starts[k])
+            ascent = Ascent(self.workspace.matrix, problem, self._starts[k])
             ascent.run_to_gap(self.inner_tol)
             self._starts[k] = ascent.v
             ascents.append(ascent)
@@ -111,41 +93,26 @@ class BoxLoss(HasDualProgram):
         products = self.products(dual)
         combined = np.tensordot(self.kernel_weights(weights), self.kernel_weights(products), 1)
         for ascent, product in zip(ascents, combined.T, strict=True):
-            # Computed from the kernels, without the rounding errors that steps have added up.
+            # Computed from the kernels, without the rounding errors of the steps.
             ascent.f = np.ascontiguousarray(product)
         solutions = [ascent.solution() for ascent in ascents]
         gains = gains_of(dual, products)
         return BoxEvaluation(weights, gains, solutions, self, products, ascents, lease)
 
     def refill(self, weights: Array) -> Lease:
-        """Compute the contents of the workspace at a point again."""
+        """Compute K_β at a point again."""
         lease = self.workspace.lend()
         self._combine(weights)
         return lease
 
-    def restricted(self, kernels: Indices) -> Self:
-        """The same machines on some of the kernels.
-
-        Both losses share their starting points: each starts where the last of either ended.
-        """
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(self.kernels.shape[0])
-        return part
-
     def products(self, dual: Array) -> Array:
-        """``K_j v`` for every weight and output, (n_weights, m, n_outputs)."""
+        """``K_j v`` of every weight and output, (n_weights, m, n_outputs)."""
         return self.kernels.apply(dual)
 
-    def kernel(self, which: int) -> Array:
-        return self.kernels.kernel(which)
-
     def dual_program(self) -> DualProgram:
-        """The machines as one program in v."""
         return DualProgram.of(self.problems)
 
     def dual_of(self, v: Array) -> Array:
-        """v itself."""
         return v
 
     def variables_of(self, dual: Array) -> Array:
@@ -154,7 +121,7 @@ class BoxLoss(HasDualProgram):
 
 @dataclass
 class BoxPoint:
-    """Machines at one point of weight space, and what they prove; see the module."""
+    """Machines at one point of weight space, and the bounds that they prove; see the module."""
 
     weights: Array
     gains: Array
@@ -168,9 +135,9 @@ class BoxPoint:
 
     @property
     def rounding(self) -> float:
-        """Of the losses of samples, differences of c, f and b, of which f is from products.
+        """Errors of the losses of samples, which are differences of c, f and b, and of f itself.
 
-        At a kink an error of f costs something to one side only: half of them do.
+        At a kink of the loss an error of f matters on one side only, so half of it counts.
         """
         own = float(sum(solution.rounding for solution in self.solutions))
         reaches = np.column_stack([0.5 * solution.reach for solution in self.solutions])
@@ -182,8 +149,8 @@ class BoxPoint:
 
     @property
     def hyperbolic(self) -> bool:
-        """Whether c, which sets the scale of v, is not zero."""
-        return any(solution.scaled for solution in self.solutions)
+        """Whether c is not zero; otherwise v is the same for every multiple of K_β."""
+        return any(problem.linear.any() for problem in self._loss.problems)
 
     @property
     def slack(self) -> float:
@@ -197,7 +164,7 @@ class BoxPoint:
 
     @property
     def coefficients(self) -> Array:
-        """``t v``, those of the machines whose P is the value, (m, n_outputs)."""
+        """``t v`` of the machines whose P is the value, (m, n_outputs)."""
         return np.column_stack([solution.scale * solution.v for solution in self.solutions])
 
     @property
@@ -215,7 +182,6 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
     _lease: Lease | None = field(repr=False, compare=False)
 
     def _refill(self) -> Lease:
-        # The ascents refer to the matrix of the workspace.
         return self._loss.refill(self.weights)
 
     def hessian(self) -> Array:
@@ -226,10 +192,9 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
     def model_hessian(self, gap: float) -> Array:
         """``∇²F`` smoothed over the range in which F may still fall by `gap`.
 
-        A barrier ``μ log`` on the bounds makes F smooth; it gives variable i, which is held at
-        its bound by a force λ_i, the stiffness ``λ_i²/μ`` instead of an infinite one. So
-        variables that are held by small forces count as nearly free, and fewer and fewer do as
-        the gap closes.
+        A barrier ``μ log`` on the bounds makes F smooth. A variable with multiplier λ_i at its
+        bound then has the stiffness ``λ_i²/μ`` instead of an infinite one: variables with small
+        multipliers count as nearly free, and fewer do as the gap closes.
         """
         self.restore()
         barrier = _BARRIER * gap
@@ -240,6 +205,7 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
         return nearly_definite(self._curvature(faces))
 
     def _curvature(self, faces: list[tuple[Indices, Face | None]]) -> Array:
+        """``∇²F`` on the given faces of the boxes."""
         hessian = np.zeros((len(self.weights), len(self.weights)))
         for k, (free, face) in enumerate(faces):
             if face is not None:

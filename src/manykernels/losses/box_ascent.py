@@ -1,24 +1,24 @@
-"""Support vector machines solved a few variables at a time, while their weights move.
+"""Support vector machines solved a few variables at a time, while the kernel weights change.
 
-In the notation of :mod:`manykernels.losses.box`: products ``K_j v_k``, kept for every kernel and
-output, give the slopes ``c − K_βv − r∘v`` and the gains at any weights, so weights may change from
-one step to the next. A visit chooses a working set W of the variables of one output and continues
-the program of :mod:`manykernels.smo.box` on them, the others held,
+In the notation of :mod:`manykernels.losses.box`: the products ``K_j v_k``, kept for every kernel
+and output, give the slopes ``c − K_βv − r∘v`` and the gains at any weights, so the weights may
+change from one step to the next. A visit chooses a working set W of the variables of one output
+and takes steps on the program of :mod:`manykernels.smo.box` in them, the others held:
 
     max_x  (c − K_βv)_W·x + x·(K_β)_WW v_W − e Σ|x_i| − ½ xᵀ(K_β + diag r)_WW x,   Σ x_i = Σ_W v_i
 
-(Joachims 1999), and the products are updated with the columns of the variables that have moved:
-no matrix is larger than |W|×|W|. In W are the variables that violate the conditions of the optimum
+(Joachims 1999). Then it updates the products by the columns of the variables that have moved, so
+no matrix is larger than |W|×|W|. W holds the variables that violate the optimality conditions
 most, as many with the largest up as with the smallest down. Up to half of W are variables that
-were free in the last set of that output: if these were held, its work would be undone. If W is all
+were free in the last working set of that output: holding these would undo its work. If W is all
 variables, a visit takes few pair steps, so that the weights are updated often; if not, the columns
 of the variables that move cost more than the steps, and a visit takes many.
 
-Kernels by columns (:class:`~manykernels.kernels.streamed.StreamedKernels`) keep panels of columns
-that are asked for together again. So variables that move for the first time are grouped into
-strips, which stay together: those that never move, most of them, have no columns computed.
+Kernels by columns (:class:`~manykernels.kernels.streamed.StreamedKernels`) cache panels of columns
+that are requested together repeatedly. So variables that move for the first time are grouped into
+strips, which stay together. Most variables never move, and their columns are never computed.
 
-Whatever v is, ``D(v, β) ≤ F(β) ≤ P(v, β)``, and both cost inner products only.
+Any v gives the bounds ``D(v, β) ≤ F(β) ≤ P(v, β)`` from the products alone.
 """
 
 from __future__ import annotations
@@ -39,30 +39,17 @@ _STRIP = 64
 # Most pair steps of a visit, per variable of a working set that is not all variables. Measured at
 # m = 700 with sets of 100: 35 rounds of visits in the mean with one, 22 with 5, 20 with 20.
 _STEPS_OF_A_SET = 20
-# A visit ends where the largest violation is this share of what it was; variables outside W and
-# weights move afterwards, so that much more precision would be lost again. In the same problems:
-# 28 rounds at 0.3, 20 at this value, 18 at a tenth of it, which takes as long.
+# A visit ends when the largest violation has fallen to this share of itself; variables outside W
+# and weights move afterwards, which spoils a higher precision. In the same problems: 28 rounds at
+# 0.3, 20 at this value, 18 at a tenth of it, which takes as long.
 _SHARE_OF_VIOLATION = 1e-2
 
 
 class BoxAscent:
-    """v of every output of a loss, improved one working set after the other.
+    """Feasible v of every output in `dual`, improved one working set after the other.
 
-    Parameters
-    ----------
-    loss : BoxLoss
-        With regularisation that does not depend on the weights.
-    working_set : int
-        Most variables of a working set.
-
-    Attributes
-    ----------
-    dual : ndarray of shape (m, n_outputs)
-        v, feasible.
-    products : ndarray of shape (n_kernels, m, n_outputs)
-        ``K_j v``.
-    n_steps : int
-        Pair steps taken.
+    `products` are ``K_j v``, (n_kernels, m, n_outputs), and `working_set` is the largest size of
+    a working set. The regularisation of `loss` must not depend on the weights.
     """
 
     def __init__(self, loss: BoxLoss, working_set: int) -> None:
@@ -85,9 +72,8 @@ class BoxAscent:
         return InexactBoxPoint.of(self._loss, weights, self.dual, self.products, self.n_steps)
 
     def visit_all(self, weights: Array) -> bool:
-        """Raise D by variables of every output in turn, at these weights; False if none moves."""
+        """One visit to every output at these weights; False if no variable moves."""
         if self._size == len(self.dual):
-            # The working set is all variables.
             self._whole = self._kernels.combine(weights, out=self._whole)
         moved = [self._visit(k, weights) for k in range(self.dual.shape[1])]
         return any(moved)
@@ -124,7 +110,7 @@ class BoxAscent:
         up, down = up.copy(), down.copy()
         up[kept], down[kept] = -np.inf, np.inf
         half = (self._size - len(kept)) // 2
-        # At the optimum no up is above any down; these are the farthest from that.
+        # At the optimum no up is above any down; these violate that most.
         rising = np.argpartition(-up, half)[:half]
         down[rising] = np.inf
         falling = np.argpartition(down, half)[:half]
@@ -136,26 +122,23 @@ class BoxAscent:
         step[rows] = v - self.dual[rows, k]
         self.dual[rows, k] = v
         changed = np.flatnonzero(step)
-        self._make_strips(changed[self._strip_of[changed] < 0])
-        for strip in np.unique(self._strip_of[changed]):
-            columns = self._strips[strip]
-            change = self._kernels.apply_columns(columns, step[columns, None])
-            self.products[:, :, k] += change[:, :, 0]
-        return len(changed) > 0
-
-    def _make_strips(self, new: Indices) -> None:
-        """Group variables that move for the first time."""
+        new = changed[self._strip_of[changed] < 0]
         for start in range(0, len(new), _STRIP):
             strip = new[start : start + _STRIP]
             self._strip_of[strip] = len(self._strips)
             self._strips.append(strip)
+        for k_strip in np.unique(self._strip_of[changed]):
+            columns = self._strips[k_strip]
+            change = self._kernels.apply_columns(columns, step[columns, None])
+            self.products[:, :, k] += change[:, :, 0]
+        return len(changed) > 0
 
 
 @dataclass
 class InexactBoxPoint(BoxPoint):
-    """What machines that are not solved to a tolerance prove at some weights."""
+    """The bounds that machines prove at some weights, not solved to a tolerance."""
 
-    #: There is no matrix of all samples behind it.
+    #: No matrix of all samples exists, so derivatives need an inner solve.
     released = True
 
     @classmethod
@@ -171,15 +154,14 @@ class InexactBoxPoint(BoxPoint):
         return cls(weights, gains_of(dual, products), solutions, loss)
 
     def reassessed(self) -> InexactBoxPoint:
-        """With products of one more pass over the kernels, without the rounding of updates."""
-        dual = self.dual
-        n_steps = self.solutions[0].n_steps
+        """The same v, with products from one more pass over the kernels."""
+        dual, n_steps = self.dual, self.solutions[0].n_steps
         return self.of(self._loss, self.weights, dual, self._loss.products(dual), n_steps)
 
     def hessian(self) -> Array:
-        """``∇²F`` of the machines solved to the tolerance of the loss, at the cost of that."""
+        """``∇²F`` of the machines, which are solved to the tolerance of the loss for it."""
         return self._loss.evaluate(self.weights).hessian()
 
     def model_hessian(self, gap: float) -> Array:
-        """As :meth:`hessian`, smoothed as for :class:`~manykernels.losses.box.BoxEvaluation`."""
+        """As :meth:`.BoxEvaluation.model_hessian`, at the same cost as :meth:`hessian`."""
         return self._loss.evaluate(self.weights).model_hessian(gap)

@@ -1,4 +1,4 @@
-"""What a fit proves about its result: the common face of certificates, and the duality gap."""
+"""What a fit proves about its result: the interface of certificates, and the duality gap."""
 
 from __future__ import annotations
 
@@ -11,41 +11,34 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class Guarantee(Protocol):
-    """What every certificate says, whatever it proves.
+    """The interface of every certificate, enough to report its outcome or to warn.
 
-    Convex problems have a :class:`Certificate`: a bound on the distance to the global optimum.
-    Problems that are not convex have one of a local optimum. A caller that only reports or warns
-    needs no more than is named here.
+    A convex problem has a :class:`Certificate`, which bounds the distance to the global optimum;
+    a problem that is not convex has a certificate of a local optimum.
     """
 
     @property
     def claim(self) -> str:
         """What a certificate of this kind proves, in one sentence that names its attributes."""
-        ...
 
     @property
     def tol(self) -> float:
         """The tolerance that was asked for."""
-        ...
 
     @property
     def converged(self) -> bool:
         """Whether the claim was proved within `tol`, rounding errors included."""
-        ...
 
     @property
     def status(self) -> str:
         """The outcome in one or a few words."""
-        ...
 
     @property
     def message(self) -> str:
-        """The outcome in a sentence with its numbers, and what to do if it is not good enough."""
-        ...
+        """The outcome in a sentence with numbers, and what to do if it is not good enough."""
 
     def __str__(self) -> str:
         """`status` and `message`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Certificate:
     Attributes
     ----------
     primal : float
-        F at the weights found, as the model found attains it.
+        F at the weights found: the objective of the model found.
     dual : float
         A lower bound on F over the whole weight domain.
     gap : float
@@ -65,8 +58,8 @@ class Certificate:
     rounding : float
         Estimated rounding error of `gap`.
     dual_point : ndarray of shape (n_samples, n_outputs) or None
-        Dual variables α that prove `dual`, ``D(α, b) ≥ dual`` for all weights b: those of the
-        model or, where F is not differentiable, a convex combination of others.
+        Dual variables α that prove `dual`: ``D(α, b) ≥ dual`` for all weights b. They are those
+        of the model or, where F is not differentiable, a convex combination of several.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The support vector machines: what each asks of :class:`~manykernels.losses.box.BoxLoss`.
+"""The losses of support vector machines, each a :class:`~manykernels.losses.box.BoxLoss`.
 
-With f the machine and v its signed dual variables,
+With f the machine and v its signed dual variables, the losses and the bounds of v are
 
     hinge            Σ_i C_i max(0, 1 − y_i f(x_i))           v = y∘α,  0 ≤ α ≤ C
     squared hinge    Σ_i ½ C_i max(0, 1 − y_i f(x_i))²        v = y∘α,  0 ≤ α,  r = 1/C
@@ -8,7 +8,7 @@ With f the machine and v its signed dual variables,
     one-class        Σ_i w_i max(0, ρ − f(x_i)) − ν ρ Σ_i w_i v = α,  0 ≤ α ≤ w,  Σα = ν Σw
 
 each plus ``½‖f‖²``. On the trace simplex the first two are SM1 and SM2 of Lanckriet et al.
-(2004). In the second, ``K_β + I/C`` takes the place of K_β: 1/C is the weight of an identity
+(2004). The squared hinge has ``K_β + I/C`` in the place of K_β: 1/C is the weight of an identity
 kernel, and learning it with the others is their SM2_C.
 """
 
@@ -25,9 +25,9 @@ from .box import INNER_TOL, BoxLoss
 from .program import DualProgram
 from .with_identity import WithIdentity
 
-# Least 1/C that is learnt, as a share of the mean diagonal of the combined kernel. Without any,
-# equal samples of different classes have no machine, and the inner programs no solution; the
-# dual variables of such samples are of order C, and this leaves seven digits to their differences.
+# Least 1/C that is learnt, as a share of the mean diagonal of the combined kernel. At 1/C = 0 the
+# inner program has no solution if equal samples are in different classes. The dual variables of
+# such samples are of order C; this value leaves seven digits to their differences.
 _LEAST_SHARE = 1e-9
 
 
@@ -60,14 +60,10 @@ def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
 
 
 class _TwoClassLoss(BoxLoss):
-    """Machines of one or several divisions of the samples into two classes."""
+    """Machines of two classes; one output for each division of the samples into two."""
 
     def __init__(
-        self,
-        kernels: KernelOperator,
-        signs: Array,
-        C: float | Array,
-        inner_tol: float = INNER_TOL,
+        self, kernels: KernelOperator, signs: Array, C: float | Array, inner_tol: float = INNER_TOL
     ) -> None:
         columns = np.ascontiguousarray(signs.reshape(len(signs), -1).T, dtype=np.float64)
         super().__init__(kernels, [self._problem(y, C) for y in columns], inner_tol)
@@ -135,14 +131,13 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         """C."""
         return 1.0 / self.regularization(weights)
 
-    def ridge(self, weights: Array) -> Array:
-        return float(weights[0]) * self.kernels.diagonal
+    def programs(self, weights: Array) -> list[BoxProblem]:
+        ridge = float(weights[0]) * self.kernels.diagonal
+        return [replace(problem, ridge=ridge) for problem in self.problems]
 
     def _combine(self, weights: Array) -> Array:
-        # The identity is the ridge of the programs, not part of their matrix.
-        return self.kernels.kernels.combine(weights[1:], out=self.workspace.matrix)
-
-    def _raised(self, weights: Array) -> Array:
+        """K_β without the identity, which is the ridge of the programs; raises 1/C if needed."""
+        self.kernels.kernels.combine(weights[1:], out=self.workspace.matrix)
         size = float(self.workspace.diagonal.mean()) / float(self.kernels.diagonal.mean())
         raised = weights.copy()
         raised[0] = max(weights[0], _LEAST_SHARE * size)
@@ -151,7 +146,7 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         return raised
 
     def dual_program(self) -> DualProgram:
-        # All of r has a weight.
+        # The ridge is that of the identity kernel, which has a weight.
         program = super().dual_program()
         return replace(program, ridge=np.zeros_like(program.ridge))
 
@@ -187,7 +182,7 @@ class OneClassLoss(BoxLoss):
     ----------
     kernels : KernelOperator
     nu : float
-        Share of the samples, by weight, that may be left outside.
+        Largest share of the samples, by weight, that may be outliers.
     sample_weight : ndarray of shape (m,), optional
     inner_tol : float
     """

@@ -1,29 +1,28 @@
-"""Square loss without a factorisation: its dual, solved block by block, and what that proves.
+"""Square loss without a factorisation: its dual, solved block by block, and the bounds it proves.
 
 In the notation of :mod:`manykernels.losses.square` with ``α = 2U``, F(β) is the largest value of
 
     D(U, β) = 2 tr(HᵀU) − tr(UᵀA U),   A = I + K_β/λ
 
-(Yan 2012 (24) after its substitutions), the maximum over a block B of samples with the others
-held is reached by the step
+over U (Yan 2012 (24) after its substitutions). The maximum over a block B of samples, the others
+held, is reached by the step
 
     Δ = A_BB⁻¹ R_B,   R = H − A U
 
-(Keerthi and Shevade 2003 for two samples; Yan 2012, section 2.3.1), and the step costs the
-columns of B: the products ``V_j = K_jU``, kept for every kernel, change by ``K_j[:, B]Δ``. They
-give residual and objective at any weights, so these may change from block to block. V_j is
-linear in U: after each sweep over all blocks, D is maximised over the span of the changes of
-the last few sweeps at the price of inner products (with fixed weights, that makes the sweeps a
-method of conjugate directions).
+(Keerthi and Shevade 2003 for two samples; Yan 2012, section 2.3.1). It needs the columns of B: the
+products ``V_j = K_jU``, kept for every kernel, change by ``K_j[:, B]Δ``. They give residual and
+objective at any weights, so the weights may change from block to block. V_j is linear in U, so
+after each sweep over all blocks D is maximised over the span of the changes of the last few sweeps
+at the cost of inner products (with fixed weights, this makes the sweeps a method of conjugate
+directions).
 
 Whatever U is, the discriminant with coefficients U/λ has the primal value
 
     P(U, β) = ‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ ≥ F(β) ≥ D(U, β),   P − D = ‖R‖²
 
-so with gains ``g_j = tr(UᵀK_jU)/λ`` the bound ``D(U, β) − (σ_B(g) − β·g)``, which no longer
-depends on β, lies below F everywhere on the domain B: ``min_b D(U, b)`` over b in B. Where A is
-far from the identity, the U that is best for D is poor for P, so P is taken at the U that
-minimises it over the same span.
+so with gains ``g_j = tr(UᵀK_jU)/λ`` F is nowhere on the domain B below the minimum of D(U, b) over
+b in B, ``D(U, β) − (σ_B(g) − β·g)``. Where A is far from the identity, the U that is best for D is
+poor for P, so P is taken at the U that minimises it over the same span.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from .left_out import LeftOut
 from .square import NotPositiveDefiniteError, SquareLoss
 from .square_evaluation import SquareEvaluation
 
-# Sweeps over whose changes D is maximised after a sweep, and directions of all outputs together.
-# Each sweep kept takes the memory of the products of every kernel; two in the place of one take a
-# fifth fewer sweeps where there are many, and the small linear systems cost next to nothing.
+# Most sweeps over whose changes D is maximised after a sweep, and most directions of all outputs
+# together. Each sweep kept takes the memory of the products of every kernel. Two instead of one
+# save a fifth of the sweeps where there are many; the small linear systems cost next to nothing.
 _MOST_SWEEPS_KEPT = 8
 _MOST_DIRECTIONS = 64
 # Strips of a block, and least samples of one. Measured with blocks of 40 samples: 24 sweeps in the
@@ -50,29 +49,19 @@ _STRIPS_PER_BLOCK = 16
 _LEAST_STRIP = 8
 # Up to this many rows a factorisation for the leave-one-out outputs is a matter of seconds.
 _EXACT_ROWS = 3000
-# Random vectors for the trace of A⁻¹. Its standard error is at most √(2/(probes · tr A⁻¹)) of
-# itself, 2 % where that is a third of 3000 rows. Sweeps need not be more exact than that; they end
-# at this relative error, or this number.
+# Random vectors for the trace of A⁻¹, whose relative standard error is √(2/(probes · tr A⁻¹)) at
+# most: 2 % where the trace is a third of 3000 rows. Sweeps need not be more exact than that: they
+# end at this relative error, or after this many.
 _N_PROBES = 4
 _TRACE_TOL = 1e-2
 _TRACE_SWEEPS = 8
 
 
 class BlockAscent:
-    """U with ``A(β) U ≈ H``, improved block by block.
+    """`solution` U with ``A(β) U ≈ H`` and its `products`, improved block by block.
 
-    Parameters
-    ----------
-    kernels : ColumnKernels
-    targets : ndarray of shape (m, c)
-        H, sample weights applied.
-    reg : float
-    roots : ndarray of shape (m, 1), optional
-        Square roots of sample weights.
-    block_size : int
-        Most samples of a block.
-    seed : int, default=0
-        Seed of the blocks, which are drawn anew for each sweep.
+    `targets` are H with sample weights applied, `roots` (m, 1) the square roots of these. A block
+    has at most `block_size` samples, and blocks are drawn anew for each sweep.
     """
 
     def __init__(
@@ -90,8 +79,8 @@ class BlockAscent:
         self.roots = roots
         self.block_size = block_size
         self._rng = np.random.default_rng(seed)
-        # Blocks drawn anew for each sweep converge faster than fixed ones, but kernels can keep
-        # panels only of columns that are asked for together again: blocks are made of strips.
+        # Blocks drawn anew for each sweep converge faster than fixed ones, but kernels can cache
+        # only panels of columns that are requested together again, so blocks consist of strips.
         per_block = max(2, min(_STRIPS_PER_BLOCK, block_size // _LEAST_STRIP))
         n_strips = -(-len(targets) // max(1, block_size // per_block))
         shuffled = self._rng.permutation(len(targets))
@@ -104,7 +93,7 @@ class BlockAscent:
 
     @classmethod
     def of(cls, loss: SquareLoss, block_size: int, seed: int = 0) -> BlockAscent:
-        """For the targets of a loss."""
+        """The ascent for the targets of a loss."""
         kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]
         return cls(kernels, loss.rotated_targets, loss.reg, loss.roots, block_size, seed)
 
@@ -137,18 +126,14 @@ class BlockAscent:
         self.solution[block] += step
         ends = np.cumsum([len(strip) for strip in strips])[:-1]
         for strip, part in zip(strips, np.split(step, ends), strict=True):
-            self._add(strip, part)
-
-    def _add(self, strip: Indices, step: Array) -> None:
-        """Update the products after a step of the solution."""
-        if self.roots is None:
-            self.products += self.kernels.apply_columns(strip, step)
-        else:
-            change = self.kernels.apply_columns(strip, self.roots[strip] * step)
-            self.products += self.roots * change
+            if self.roots is None:
+                self.products += self.kernels.apply_columns(strip, part)
+            else:
+                change = self.kernels.apply_columns(strip, self.roots[strip] * part)
+                self.products += self.roots * change
 
     def combine_sweeps(self, weights: Array) -> None:
-        """End a sweep: maximise D over its change and those of the sweeps before."""
+        """End a sweep: maximise D over the span of its change and those of the sweeps before."""
         solution, products = self._origin
         change = self.solution - solution, self.products - products
         self._directions = [*self._directions, change][-self._n_kept :]
@@ -181,8 +166,8 @@ class BlockAscent:
         return span, mapped
 
     def _combined(self, weights: Array, products: Array) -> Array:
-        combined: Array = np.tensordot(weights / self.reg, products, 1)
-        return combined
+        """``Σ_j β_j products_j/λ``."""
+        return np.tensordot(weights / self.reg, products, 1)
 
     def residual(self, weights: Array) -> Array:
         """R."""
@@ -199,22 +184,16 @@ class BlockAscent:
         return float(np.vdot(self.solution, self.targets + self.residual(weights)))
 
 
-@dataclass
+@dataclass(kw_only=True)
 class InexactEvaluation(SquareEvaluation):
     """P, gains and slack of the square loss at a point that is solved approximately.
 
-    Parameters
-    ----------
-    slack : float
-        ``P − D``, where P is that of the solution and D, like the gains, that of the sweeps.
-    block_size : int
-        For more solves of the same kind.
-    swept : ndarray of shape (m, c)
-        U of the sweeps.
+    `value` is P at the U that minimises it; the gains and the D of ``slack = P − D`` belong to
+    `swept`, the U of the sweeps. `block_size` is for more solves of the same kind.
     """
 
-    block_size: int = 2000
-    swept: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    block_size: int
+    swept: Array = field(repr=False)
 
     @classmethod
     def of(cls, loss: SquareLoss, ascent: BlockAscent, weights: Array) -> InexactEvaluation:
@@ -222,17 +201,8 @@ class InexactEvaluation(SquareEvaluation):
         solution, combined = ascent.fit(weights)
         value = _primal(loss, solution, combined)
         slack = value - ascent.dual_value(weights)
-        swept = ascent.solution.copy()
-        return cls(
-            weights,
-            value,
-            ascent.gains,
-            loss,
-            solution,
-            slack,
-            block_size=ascent.block_size,
-            swept=swept,
-        )
+        size, swept, gains = ascent.block_size, ascent.solution.copy(), ascent.gains
+        return cls(weights, value, gains, loss, solution, slack, block_size=size, swept=swept)
 
     @property
     def dual(self) -> Array:
@@ -241,11 +211,11 @@ class InexactEvaluation(SquareEvaluation):
 
     @property
     def gain_errors(self) -> Array:
-        """Of the gains, and of P, which has another U."""
+        """The larger of the errors at the two U, that of the gains and that of P."""
         return np.maximum(super().gain_errors, self._loss.form_errors(self.swept))
 
     def reassessed(self) -> Self:
-        """With products of one more pass over the kernels, without the rounding of updates."""
+        """The same U, with products from one more pass over the kernels."""
         loss, targets = self._loss, self._loss.rotated_targets
         width = targets.shape[1]
         products = loss.products(np.hstack([self._solution, self.swept]))
@@ -269,16 +239,15 @@ class InexactEvaluation(SquareEvaluation):
         return LeftOut.cross_fitted(singly, folds)
 
     def inverse_diagonal(self) -> Array:
-        """``diag(A⁻¹)``, exact for few rows; for many, its mean in the place of each entry.
+        """``diag(A⁻¹)``, exact for few rows; for many, every entry is the mean of the diagonal.
 
         The mean turns leave-one-out into generalised cross-validation (Golub, Heath and Wahba
         1979). It is estimated from random signs z, ``E zᵀA⁻¹z = tr A⁻¹``, by D with targets z,
         whose error is quadratic in that of the sweeps.
         """
-        loss = self._loss
-        n_rows = len(self._solution)
         if self.factorized:
             return super().inverse_diagonal()
+        loss, n_rows = self._loss, len(self._solution)
         signs: Array = np.random.default_rng(0).choice([-1.0, 1.0], (n_rows, _N_PROBES))
         kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]
         ascent = BlockAscent(kernels, signs, loss.reg, loss.roots, self.block_size)
@@ -287,7 +256,7 @@ class InexactEvaluation(SquareEvaluation):
             ascent.sweep(self.weights)
             last, growth = growth, ascent.dual_value(self.weights) / _N_PROBES - trace
             trace += growth
-            # The sum of what further sweeps add, if each adds the same factor less, is small.
+            # Further sweeps would add a geometric series, whose sum is small.
             if growth**2 <= _TRACE_TOL * trace * (last - growth):
                 break
         return np.full(n_rows, trace / n_rows)
@@ -300,6 +269,6 @@ def _primal(loss: SquareLoss, solution: Array, combined: Array) -> float:
 
 
 def _solved(matrix: Array, right: Array) -> Array:
-    """Least-squares solution: the system is nearly singular once sweeps hardly change U."""
+    """Least-squares solution, since the system is nearly singular once sweeps hardly change U."""
     solution: Array = linalg.lstsq(matrix, right)[0]
     return solution

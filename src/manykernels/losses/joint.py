@@ -5,10 +5,10 @@ Ye 2008, section 4. With the identity as kernel 0, its weight being λ,
     A = λI + Σ_j θ_j K_j,   U = A⁻¹H,   F(λ, θ) = tr(HᵀU)
     g_0 = tr(UᵀU),   g_j = tr(Uᵀ K_j U),   ∇²F_ij = 2 tr((K_i U)ᵀ A⁻¹ (K_j U))
 
-((40) and (41) there, binary; (45) for more classes). That is the square loss with A = K_β in
-the place of I + K_β/λ. Kernels and targets are centred, so that A maps the vector 1 to λ1, and is
-singular as λ → 0, which is where λ goes; a multiple of ``11ᵀ`` prevents that and changes nothing
-else.
+((40) and (41) there for two classes; (45) for more). This is the square loss with A = K_β in the
+place of I + K_β/λ. Kernels and targets are centred, so A maps the vector 1 to λ1 and becomes
+singular where the learnt λ tends to zero. A multiple of ``11ᵀ``, added to A, prevents that and
+changes nothing else.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .base import Array, KernelOperator
 from .square import SquareLoss
 from .with_identity import WithIdentity
 
-# Least λ, as a share of the mean diagonal of A. Equal samples, or kernels of low rank, leave A
-# singular without λ; what rounding puts into its null space, some m ε of the diagonal, would be
-# taken for a gain of the identity. This is about a hundred times that at m = 500.
+# Least λ, as a share of the mean diagonal of A. With equal samples or kernels of low rank A is
+# singular at λ = 0, and rounding errors in its null space, some m ε of the diagonal, would look
+# like a gain of the identity. This is about a hundred times as large at m = 500.
 _LEAST_SHARE = 1e-11
 
 
@@ -53,17 +53,14 @@ class JointSquareLoss(SquareLoss):
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, targets, 1.0, sample_weight)
 
-    def coarse(self) -> None:
-        """None: fewer rows have another best λ."""
-        return None
-
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """As for a fixed λ, but with a least λ, raised tenfold until A has a Cholesky factor."""
         least, unit = _LEAST_SHARE, self.kernels.unit
         ones = np.ones((len(self.targets), 1)) if self.roots is None else self.roots
         ones = ones / np.linalg.norm(ones)
         while True:
-            self._assemble(weights)
+            self.kernels.combine(weights, out=self.workspace.matrix)
+            self._weight_samples()
             size = float(self.workspace.diagonal.mean())
             if not size > 0.0:
                 raise ValueError(
@@ -81,5 +78,4 @@ class JointSquareLoss(SquareLoss):
     def ridge(self, weights: Array) -> float:
         return float(weights[0]) * self.kernels.unit
 
-    def regularization(self, weights: Array) -> float:
-        return self.ridge(weights)
+    regularization = ridge

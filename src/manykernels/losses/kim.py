@@ -6,11 +6,10 @@ samples and J, which centres each class and divides by √m_±, they maximise th
     F₁*(θ) = (1/λ) aᵀ(G − GJ(λI + JGJ)⁻¹JG)a = min_v (1/λ)(a − Jv)ᵀG(a − Jv) + ‖v‖²
 
 (Ye 2008 (4)), the largest ratio ``(wᵀ(μ_+ − μ_−))² / wᵀ(S_+ + S_− + λI)w`` of any direction w,
-S_± being the covariances of the classes. (The weights m_±/m of S_± in Ye 2008 (1) and (2) are
-not those of J: with classes of equal size, (2) is (4) for a λ half as large.) What is minimised
-here is E = −F₁*.
+S_± being the covariances of the classes. (Ye 2008 (1) and (2) weight S_± by m_±/m, which J does
+not: with classes of equal size, (2) is (4) for a λ half as large.) The loss is E = −F₁*.
 
-A sample of weight w_i in a class of total weight W_± is w_i samples: a_i = ±w_i/W_±. So let
+A sample of weight w_i in a class of total weight W_± counts as w_i samples: a_i = ±w_i/W_±. Let
 ``T = diag(√(w_i/W_±))``, s_± = T1 on one class and zero on the other, unit vectors, and
 
     s = s_+ − s_− ,   P = I − s_+s_+ᵀ − s_−s_−ᵀ ,   K_i = T G_i T ,   K = Σ_i θ_i K_i
@@ -22,26 +21,26 @@ Then a = Ts, J = TP, and
     g_i    = −∂E/∂θ_i = zᵀK_iz/λ
     ∇²E_ij = (2/λ)(PK_iz)ᵀN⁻¹(PK_jz)
 
-since ∂v/∂θ_j = N⁻¹PK_jz. One Cholesky factorisation of N serves all. N has eigenvalue λ at s_±,
-whatever the kernels; a multiple of ``s_+s_+ᵀ + s_−s_−ᵀ`` raises it and changes nothing else.
+since ∂v/∂θ_j = N⁻¹PK_jz. All are computed from one Cholesky factorisation of N. Whatever the
+kernels, N has the eigenvalue λ at s_±; adding a multiple of ``s_+s_+ᵀ + s_−s_−ᵀ`` raises it and
+changes nothing else.
 
-Two facts. The entries of u sum to zero in total, so centring the kernels, or adding constants
-to them, changes nothing. And ``E = 2 − 2/L`` with ``L = min_γ (h − γt)ᵀ(I + K/λ)⁻¹(h − γt)``,
-h = s/√2 and t = (s_+ + s_−)/√2: L is the square loss with both classes of the same total weight,
-and −1/L the function of it that its ``model_hessian`` takes to be nearly quadratic. So ∇²E is a
-good model as it is, and the best weights are those of the square loss on balanced classes with
-λm/2 for λ.
+The entries of u sum to zero, so centring the kernels, or adding constants to them, changes
+nothing. And ``E = 2 − 2/L`` with ``L = min_γ (h − γt)ᵀ(I + K/λ)⁻¹(h − γt)``, h = s/√2 and
+t = (s_+ + s_−)/√2: L is the square loss with both classes of the same total weight, and −1/L the
+function of it that its ``model_hessian`` takes to be nearly quadratic. So ∇²E is a good model as
+it is, and the best weights are those of the square loss on balanced classes with λm/2 for λ.
 
-Every v gives a bound: ``−E(θ) ≤ (1/λ)zᵀKz + ‖v‖²``, too large by ``rᵀN⁻¹r/λ ≤ ‖r‖²/λ²`` with the
-residual ``r = λv − PKz``. In this way the rounding error of the factorisation, which matters at
-the papers' λ = 1e-8, is part of `value` and `slack`, and the certificate holds in spite of it.
+Any v gives a bound: ``−E(θ) ≤ (1/λ)zᵀKz + ‖v‖²``, too large by ``rᵀN⁻¹r/λ ≤ ‖r‖²/λ²`` with the
+residual ``r = λv − PKz``. This makes the rounding error of the factorisation, which matters at the
+papers' λ = 1e-8, part of `value` and `slack`, so the certificate holds in spite of it.
 """
 
 from __future__ import annotations
 
-from copy import copy
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -49,12 +48,12 @@ from scipy.linalg import blas
 
 from .._blas import matmul
 from .._rounding import ACCUMULATED, EPS
-from .base import Array, DualPoint, Indices, KernelOperator, Loss, Outline
+from .base import Array, DualPoint, Indices, KernelOperator, Outline
 from .square import NotPositiveDefiniteError
-from .workspace import Lease, Workspace, WorkspaceEvaluation
+from .workspace import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 
 
-class KimLoss(Loss):
+class KimLoss(WorkspaceLoss):
     """E(θ) = −F₁*(θ), minus the regularised Fisher ratio of two classes.
 
     Parameters
@@ -74,8 +73,6 @@ class KimLoss(Loss):
         Their square roots, the diagonal of T.
     signs : ndarray of shape (m,)
         ±1 by class.
-    workspace : Workspace
-        K_jz and the Cholesky factor of N, at the point evaluated last.
     """
 
     def __init__(
@@ -100,10 +97,6 @@ class KimLoss(Loss):
     def outline(self) -> Outline:
         return Outline(type(self), len(self.signs), self.kernels.shape[2], 1)
 
-    def kernel(self, which: int) -> Array:
-        """``G_i``."""
-        return self.kernels.kernel(which)
-
     def regularization(self, weights: Array) -> float:
         return self.reg
 
@@ -123,25 +116,19 @@ class KimLoss(Loss):
         return KimEvaluation(weights, value, gains, slack, midpoint, self, v, raised, lease)
 
     def refill(self, weights: Array, z: Array) -> Lease:
-        """Compute the contents of the workspace at a point again, whose z is known."""
+        """Compute factor and products again at a point whose z is known."""
         lease = self.workspace.lend()
         self._factorize(weights)
         self.workspace.multiply(self.kernels, z[:, None], self.roots[:, None])
         return lease
 
     def dual_point(self, dual: Array) -> DualPoint:
-        """D of ``u = a − Jv``, ``−‖Pv‖² − θ·g``; only t = 1 leaves it of that form."""
+        """D of ``u = a − Jv``, which is ``−‖Pv‖² − θ·g``; no other multiple of u is feasible."""
         s = self.signs * self.roots
         v = self._centred(s - dual[:, 0] / self.roots)
         u = (self.roots * (s - v))[:, None]
         gains: Array = self.kernels.apply(u)[:, :, 0] @ u[:, 0] / self.reg
         return DualPoint(linear=0.0, quadratic=float(np.sum(v**2)), gains=gains)
-
-    def restricted(self, kernels: Indices) -> Self:
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(len(self.signs))
-        return part
 
     def _centred(self, columns: Array) -> Array:
         """P @ columns: the mean of each class subtracted."""
@@ -149,8 +136,7 @@ class KimLoss(Loss):
 
     def _spread(self, means: Array) -> Array:
         """[s_− s_+] @ means."""
-        spread: Array = (means[self._labels].T * self.roots).T
-        return spread
+        return (means[self._labels].T * self.roots).T
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """Put the Cholesky factor of ``N + raised · (s_+s_+ᵀ + s_−s_−ᵀ)`` into the workspace.
@@ -165,7 +151,7 @@ class KimLoss(Loss):
         means = matmul(self._classes.T, images)
         # PKP + raised·SSᵀ = K − SYᵀ − YSᵀ with S = [s_− s_+], a change of rank four.
         change = images - 0.5 * self._spread(means + raised * np.eye(2))
-        # In the order of LAPACK, see Workspace.cholesky.
+        # matrix.T is Fortran-ordered, see Workspace.cholesky.
         blas.dsyr2k(-1.0, self._classes, change, beta=1.0, c=matrix.T, lower=0, overwrite_c=1)
         self.workspace.diagonal[:] += self.reg
         if not self.workspace.cholesky():
@@ -179,22 +165,19 @@ class KimLoss(Loss):
 
     def raise_reg(self, weights: Array) -> None:
         """Multiply λ by ten until N can be factorised and no gain is negative at these weights."""
-        while not self._is_convex_at(weights):
+        while True:
+            with suppress(NotPositiveDefiniteError):
+                point = self.evaluate(weights)
+                if (point.gains >= -point.gain_errors).all():
+                    return
             self.reg *= 10.0
-
-    def _is_convex_at(self, weights: Array) -> bool:
-        try:
-            point = self.evaluate(weights)
-        except NotPositiveDefiniteError:
-            return False
-        return bool((point.gains >= -point.gain_errors).all())
 
 
 @dataclass
 class KimEvaluation(WorkspaceEvaluation):
     """E at one point; see the module for the formulas.
 
-    `slack` is the part of `value` that comes of rounding in the inner problem; `midpoint` is
+    `slack` is the part of `value` that is due to rounding in the inner problem; `midpoint` is
     halfway between the class means of the outputs ``G @ coefficients``.
     """
 
@@ -212,7 +195,7 @@ class KimEvaluation(WorkspaceEvaluation):
 
     @property
     def rounding(self) -> float:
-        """Of sums that are no larger than the value, and of ``zᵀKz/λ``."""
+        """Errors of ``zᵀKz/λ``, and of sums that are no larger than the value."""
         return float(EPS * abs(self.value) + self.weights @ self.gain_errors)
 
     @property
@@ -221,7 +204,7 @@ class KimEvaluation(WorkspaceEvaluation):
 
     @property
     def ratio(self) -> float:
-        """F₁*, also the distance between the class means of the outputs."""
+        """F₁*, which is also the distance between the class means of the outputs."""
         return self.slack - self.value
 
     @property
@@ -249,7 +232,7 @@ class KimEvaluation(WorkspaceEvaluation):
         return matmul(half.T, half, scale=2.0 / loss.reg)
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²E``, which is close to quadratic; see the module."""
+        """``∇²E``: E is close to quadratic, see the module."""
         return self.hessian()
 
     def inverse_diagonal(self) -> Array:
@@ -266,29 +249,24 @@ class KimEvaluation(WorkspaceEvaluation):
         return centred
 
     def leave_one_out(self, multiplicity: Array | None = None) -> Array:
-        """Output of each sample for the discriminant of all others, from between the classes.
+        """Output of each sample by the discriminant of all others, (m, 1).
 
-        Measured from the midpoint of the two class means in those outputs, kernel weights and
-        the parts w_j/W_± of the other samples held, (m, 1). In feature space, with
+        Measured from the midpoint between the two class means of those outputs; kernel weights and
+        the parts w_j/W_± of the other samples are held. In feature space, with
         ``M = S_+ + S_− + λI``, d = μ_+ − μ_−, the discriminant ``ω = M⁻¹d`` and
         ``c = φ(x_i) − μ_±``, leaving out the part δ of its class takes the mean to
         ``μ_± − ηc``, η = δ/(1 − δ), and S_± to ``S_± − ηccᵀ``. Both are changes of rank one, so
 
             ω' = ω − q M⁻¹c ,   q = η(±1 − e)/(1 − ηκ) ,   e = cᵀω ,   κ = cᵀM⁻¹c
 
-        and the output is ``(1 + η/2)(e − κq) ± ½(F₁* − eq)``. With the share ``w_i/W_±`` of a
-        sample, k of which are equal, and ρ_i the diagonal of PN⁻¹P,
+        and the output is ``(1 + η/2)(e − κq) ± ½(F₁* − eq)``. With the share ``w_i/W_±`` of a row
+        that stands for k equal samples (`multiplicity`), and ρ_i the diagonal of PN⁻¹P,
 
             δ = share/k ,   e = v_i/√share ,   κ = (1 − share − λρ_i)/share
             q = u_i/(k − 1 + λρ_i)
 
-        (The covariance of the class goes on being divided by W_±, not by W_± − δ, which would
-        not be a change of rank one.) A sample alone in its class stays at its training output.
-
-        Parameters
-        ----------
-        multiplicity : ndarray of shape (m,), optional
-            As for :meth:`manykernels.losses.square_evaluation.SquareEvaluation.leave_one_out`.
+        (The covariance of the class is still divided by W_±, not by W_± − δ, which would not be a
+        change of rank one.) A sample alone in its class keeps its training output.
         """
         loss = self._loss
         share, sign = loss.shares, loss.signs
@@ -299,8 +277,8 @@ class KimEvaluation(WorkspaceEvaluation):
         eta = delta / (1.0 - delta)
         e = self._v / loss.roots
         reached = 1.0 - share - lambda_rho
-        # A difference of numbers up to one: below some roundings of those it counts as zero, as
-        # it is for kernels that are zero, and must not be divided by a small share.
+        # A difference of numbers up to one. Where it is rounding error, as for kernels that are
+        # zero, it must not be divided by a small share.
         kappa = np.where(reached > 16 * EPS, reached / share, 0.0)
         q = np.where(delta > 0.0, self.dual[:, 0] / (count - 1.0 + lambda_rho), 0.0)
         outputs: Array = (1.0 + 0.5 * eta) * (e - kappa * q)

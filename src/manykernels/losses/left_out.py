@@ -1,57 +1,49 @@
-"""Samples left out of a solved square loss, in closed form, with the response of the weights.
+"""Outputs of left-out samples for the square loss, in closed form, with the response of weights.
 
 For the square loss, the model learnt without a set S of samples is also the model learnt from all
 samples with the targets in S replaced by its own predictions there: the terms of S are then zero,
-which is their minimum. So what is needed is how the solution U = A⁻¹H, whose rows are the
-residuals H − f, changes with the targets. To first order
+which is their minimum. So we need how the solution U = A⁻¹H, whose rows are the residuals H − f,
+changes with the targets. To first order
 
     dU = Q dH − M Mᵀ dH ,   Q = A⁻¹ − 11ᵀ/(ma)                                          (1)
 
-The first term is exact for given kernel weights; its second part is the intercept, a being the
-eigenvalue of A at 1. The second term is the response of the weights: the derivative of the outputs
-f by β_j is ``B_j = A⁻¹K_jU/λ``, the minimiser over the domain changes with the targets by
-``dβ = 2P Bᵀ dH``, and ``M = B(2P)^½`` (:func:`manykernels.solvers.response.weight_response`).
-Leaving S out asks for residuals R = h_S − f_S such that replacing h_S by h_S − R leaves no
-residual in S:
+The first term is exact for given kernel weights; the second part of Q is due to the intercept, a
+being the eigenvalue of A at the constant vector 1. The second term is the response of the weights:
+the derivative of the outputs f by β_j is ``B_j = A⁻¹K_jU/λ``, the minimiser over the domain moves
+with the targets by ``dβ = 2P Bᵀ dH``, and ``M = B(2P)^½``
+(:func:`manykernels.solvers.response.weight_response`). The residuals R = h_S − f_S of the samples
+left out are those for which replacing h_S by h_S − R leaves no residual in S:
 
     R_S = (Q_SS − M_S M_Sᵀ)⁻¹ U_S                                                       (2)
 
 For one sample and M = 0 this is the leave-one-out formula of ridge regression, ``u_i/κ_i`` with
-``κ_i = Q_ii``. With M it is one Newton step towards the model whose weights have not seen the
-sample either. Held weights were learnt from its label: with 200 kernels of pure noise at p = 1,
-they seem to predict 96 % of the left-out labels.
+``κ_i = Q_ii``. With M it is one Newton step towards the model whose weights are learnt without the
+sample too. Without M the weights were learnt from its label: with 200 kernels of pure noise at
+p = 1, they seem to predict 96 % of the left-out labels.
 
-With sample weights, U and M are those of the loss times √w, as A is (:mod:`.square`).
+With sample weights, the rows of H, U and M are multiplied by √w (:mod:`.square`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._rounding import ACCUMULATED
 from .base import Array, Indices
 
-# Least share of a residual that the response of the weights leaves unexplained. Where it explains
-# nearly all, first order is not enough: it may multiply residuals by a thousand at most.
-_LEAST_UNEXPLAINED = 1e-3
+# Least eigenvalue of ``I − MMᵀ/κ``: the response of the weights multiplies residuals by a thousand
+# at most. Where that matrix is nearly singular, the first-order formula is not valid.
+_LEAST_EIGENVALUE = 1e-3
 
 
 @dataclass(frozen=True)
 class FoldOutputs:
-    """Outputs of a fold by the model of the others.
+    """Outputs of the rows `fold`, left out together, by the model of the rows `others`.
 
-    Attributes
-    ----------
-    fold : ndarray of int
-        The rows left out together.
-    outputs : ndarray of shape (|fold|, k)
-    others : ndarray of int
-        The rows that stay.
-    outputs_of_others : ndarray of shape (|others|, k)
-        Outputs of the other samples, each left out in turn of the model without the fold. A
-        decision rule that is learnt from them has not seen the fold either.
+    In `outputs_of_others` each other sample is left out in turn of the model without the fold: a
+    decision rule learnt from these outputs has not seen the fold either.
     """
 
     fold: Indices
@@ -60,40 +52,36 @@ class FoldOutputs:
     outputs_of_others: Array
 
     def turned(self, rotation: Array) -> FoldOutputs:
-        """The same with outputs in the columns ``outputs @ rotation``."""
-        return FoldOutputs(
-            self.fold, self.outputs @ rotation, self.others, self.outputs_of_others @ rotation
-        )
+        """The same with columns ``outputs @ rotation``."""
+        outputs, of_others = self.outputs @ rotation, self.outputs_of_others @ rotation
+        return replace(self, outputs=outputs, outputs_of_others=of_others)
 
 
 @dataclass(frozen=True)
 class LeftOut:
     """Outputs at samples that the model has not seen.
 
-    Attributes
-    ----------
-    singly : ndarray of shape (m, k)
-        Of every sample by the model of all others.
-    folds : list of FoldOutputs
+    `singly` (m, k) has the output of every sample by the model of all others.
     """
 
     singly: Array
     folds: list[FoldOutputs]
 
     def turned(self, rotation: Array) -> LeftOut:
-        """The same with outputs in the columns ``outputs @ rotation``."""
+        """The same with columns ``outputs @ rotation``."""
         return LeftOut(self.singly @ rotation, [part.turned(rotation) for part in self.folds])
 
     @classmethod
     def cross_fitted(cls, singly: Array, folds: list[Indices]) -> LeftOut:
-        """Samples left out singly, divided into folds; where models without a fold are not known.
+        """Outputs of samples left out singly, also used for the folds.
 
-        The outputs of the others are not independent of the fold: their models have seen it.
+        An approximation where leaving out whole folds is too expensive: the outputs of the others
+        are not independent of the fold, because their models have seen it.
         """
         every = np.arange(len(singly))
         parts = []
         for fold in folds:
-            others = np.setdiff1d(every, fold)
+            others = np.delete(every, fold)
             parts.append(FoldOutputs(fold, singly[fold], others, singly[others]))
         return cls(singly, parts)
 
@@ -101,14 +89,8 @@ class LeftOut:
 def left_out_singly(solution: Array, kappa: Array, response: Array | None) -> Array:
     """Rows ``(κ_i I − M_iM_iᵀ)⁻¹ u_i``: (2) for every sample by itself, (m, k).
 
-    Parameters
-    ----------
-    solution : ndarray of shape (m, k)
-        U.
-    kappa : ndarray of shape (m,)
-        κ, the diagonal of Q.
-    response : ndarray of shape (m, k, n), optional
-        M; without it the weights are held.
+    `solution` is U, `kappa` the diagonal of Q, and `response` M of shape (m, k, n); without it
+    the weights are held.
     """
     residuals: Array = solution / kappa[:, None]
     if response is None:
@@ -125,33 +107,14 @@ def left_out_singly(solution: Array, kappa: Array, response: Array | None) -> Ar
 def remove(
     inverse: Array, solution: Array, response: Array | None, removed: Indices
 ) -> tuple[Array, Indices, Array, Array]:
-    """Leave the samples `removed` out together.
+    """Leave the samples S = `removed` out together.
 
-    Parameters
-    ----------
-    inverse : ndarray of shape (m, m)
-        Q.
-    solution, response
-        As for :func:`left_out_singly`.
-    removed : ndarray of int
-        S.
-
-    Returns
-    -------
-    residuals : ndarray of shape (|S|, k)
-        R_S.
-    rows : ndarray of int
-        The samples that stay, T.
-    solution : ndarray of shape (|T|, k)
-        U of the model without S, kernel weights held.
-    kappa : ndarray of shape (|T|,)
-        The diagonal of its Q.
+    `inverse` is Q, `solution` and `response` are U and M. Returns the residuals R_S, the rows that
+    stay, and for these the U and the diagonal of the Q of the model without S, weights held.
     """
-    stays = np.ones(len(solution), dtype=bool)
-    stays[removed] = False
-    rows = np.flatnonzero(stays)
-    # Q_SS⁻¹ = root rootᵀ. Positive definite in exact arithmetic; smaller eigenvalues than the
-    # rounding error of the factorisation are raised to that.
+    rows = np.delete(np.arange(len(solution)), removed)
+    # Q_SS⁻¹ = root rootᵀ. Q_SS is positive definite in exact arithmetic; eigenvalues below the
+    # rounding error of the factorisation are raised to it.
     values, basis = np.linalg.eigh(inverse[np.ix_(removed, removed)])
     root = basis / np.sqrt(np.maximum(values, ACCUMULATED * max(values[-1], 1.0)))
     across = root.T @ inverse[np.ix_(removed, rows)]
@@ -169,7 +132,7 @@ def remove(
 def _amplified(shares: Array, vectors: Array) -> Array:
     """``(I − shares)⁻¹ vectors`` by row, for symmetric matrices with eigenvalues in [0, 1)."""
     values, basis = np.linalg.eigh(shares)
-    left = np.maximum(1.0 - values, _LEAST_UNEXPLAINED)
+    left = np.maximum(1.0 - values, _LEAST_EIGENVALUE)
     amplified: Array = np.einsum(
         "mij,mj->mi", basis, np.einsum("mij,mi->mj", basis, vectors) / left
     )

@@ -1,6 +1,7 @@
 """The dual program of a loss, for methods that solve for dual variables and weights at once.
 
-Every loss here whose inner problem is a quadratic program is, with one column v_k per output,
+Every loss of this package whose inner problem is a quadratic program is, with one column v_k per
+output,
 
     F(β) = max_v  Σ_k {c_k·v_k − e_k Σ_i|v_ik| − ½ Σ_i r_ik v_ik²} − ½ Σ_j β_j Σ_k v_kᵀM_jv_k
            s.t.   l ≤ v ≤ u,   Σ_i v_ik = s_k
@@ -29,16 +30,9 @@ from .base import Array, DualPoint, Loss
 
 @dataclass(frozen=True)
 class DualProgram:
-    """All of the program but the M_j; see the module.
+    """All of the program but the M_j: c, r, l and u, (m, n_outputs), and e and s, (n_outputs,).
 
-    Parameters
-    ----------
-    linear, ridge, lower, upper : ndarray of shape (m, n_outputs)
-        c, r, l and u.
-    widths : ndarray of shape (n_outputs,)
-        e.
-    totals : ndarray of shape (n_outputs,) or None
-        s, or None if sums are free.
+    `totals` s is None if the sums are free.
     """
 
     linear: Array
@@ -50,19 +44,14 @@ class DualProgram:
 
     @classmethod
     def of(cls, problems: list[BoxProblem]) -> Self:
-        """The program of machines that share their weights."""
-
-        def columns(name: str) -> Array:
-            return np.column_stack([getattr(problem, name) for problem in problems])
-
-        return cls(
-            linear=columns("linear"),
-            ridge=columns("ridge"),
-            lower=columns("lower"),
-            upper=columns("upper"),
-            widths=np.array([problem.width for problem in problems]),
-            totals=np.array([problem.total for problem in problems]),
-        )
+        """The program of machines that share their kernel weights."""
+        columns = {
+            name: np.column_stack([getattr(problem, name) for problem in problems])
+            for name in ("linear", "ridge", "lower", "upper")
+        }
+        widths = np.array([problem.width for problem in problems])
+        totals = np.array([problem.total for problem in problems])
+        return cls(**columns, widths=widths, totals=totals)
 
     @classmethod
     def free(cls, linear: Array, ridge: float) -> Self:
@@ -93,18 +82,18 @@ class DualProgram:
         )
 
     def lower_bound(self, v: Array, products: Array, support: Callable[[Array], float]) -> float:
-        """The bound that the best multiple of a feasible v proves; `support` is σ_B."""
+        """The lower bound on F that the best multiple of a feasible v proves; `support` is σ_B."""
         return self.point(v, products).lower_bound(support)
 
     def _longest(self, v: Array) -> float:
-        """The largest factor of v that leaves it within the bounds."""
+        """The largest t for which ``t v`` is within the bounds."""
         with np.errstate(divide="ignore", invalid="ignore"):
             factors = np.where(v > 0.0, self.upper / v, self.lower / v)
         return float(np.min(factors, where=v != 0.0, initial=np.inf))
 
 
 class HasDualProgram(Loss):
-    """A loss that is one quadratic program."""
+    """A loss whose inner problem is a quadratic program."""
 
     @abstractmethod
     def dual_program(self) -> DualProgram:

@@ -7,26 +7,23 @@ With centred kernels, ``K_β = Σ_j β_j K_j``, targets H (m×c) and regularisat
     ∇²F_ij = (2/λ²) tr((K_i U)ᵀ A⁻¹ (K_j U))
 
 (Ye 2008, Theorems 2.1 and 3.2; Yan 2012, section 2; F is ``aᵀa − J`` for the Fisher ratio J
-of Yan 2012 (4)). One Cholesky factorisation A = RᵀR serves all: F and U by two triangular
-solves, g by one product per kernel, and the Hessian by one triangular solve with the n·c
-columns K_jU, since ``tr((K_iU)ᵀA⁻¹(K_jU)) = ⟨R⁻ᵀK_iU, R⁻ᵀK_jU⟩``.
+of Yan 2012 (4)). All are computed from one Cholesky factorisation A = RᵀR: F and U by two
+triangular solves, g by one product per kernel, and the Hessian by one triangular solve with the
+n·c columns K_jU, since ``tr((K_iU)ᵀA⁻¹(K_jU)) = ⟨R⁻ᵀK_iU, R⁻ᵀK_jU⟩``.
 
-The products K_jU also show the rounding error of the factorisation. Whatever U is, with the
-residual ``E = H − AU`` and r the least coefficient of I in A (1 here)
+The products K_jU also show the rounding error of the factorisation. For any U, with the residual
+``E = H − AU`` and r the coefficient of I in A (1 here),
 
     D(U, β) = 2 tr(HᵀU) − tr(UᵀAU) = tr(Uᵀ(H + E)) ≤ F(β) = D + tr(EᵀA⁻¹E) ≤ D + ‖E‖²/r
 
-and D is linear in β with slopes −g(U). So ``D + ‖E‖²/r`` is the value, which for r = 1 is the
-primal objective ``‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ`` of the discriminant U/λ, ``‖E‖²/r`` its slack.
+and D is linear in β with slopes −g(U). So the value is ``D + ‖E‖²/r``, for r = 1 the primal
+objective ``‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ`` of the discriminant U/λ, and its slack is ``‖E‖²/r``.
 
 Sample weights w turn the inner problem into ``min_f Σ_i w_i ‖h_i − f(x_i)‖² + λ‖f‖²``, which
 is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 """
 
 from __future__ import annotations
-
-from copy import copy
-from typing import Self
 
 import numpy as np
 
@@ -35,7 +32,7 @@ from .._rounding import ACCUMULATED
 from .base import Array, Indices, KernelOperator, Outline
 from .program import DualProgram, HasDualProgram
 from .square_evaluation import SquareEvaluation
-from .workspace import Lease, Workspace
+from .workspace import Lease, Workspace, WorkspaceLoss
 
 # Rows below which a coarse problem costs more than the factorisation that it may save. Measured
 # with 10 kernels and 5 classes: it adds 80 % to the time of a fit at 200 rows, 10 % at 600.
@@ -46,10 +43,10 @@ _COARSE_STEP = 4
 
 
 class NotPositiveDefiniteError(ValueError):
-    """A matrix that has no Cholesky factor."""
+    """A matrix that should be positive definite has no Cholesky factor."""
 
 
-class SquareLoss(HasDualProgram):
+class SquareLoss(HasDualProgram, WorkspaceLoss):
     """F(β) of the square loss on centred kernels.
 
     Parameters
@@ -66,14 +63,12 @@ class SquareLoss(HasDualProgram):
     Attributes
     ----------
     rotation : ndarray of shape (c, rank H)
-        Orthonormal columns. The c class columns of H have rank c − 1; F, g and ∇²F are traces over
-        outputs, so they stay the same if H is replaced by ``H @ rotation``.
+        Orthonormal columns. The c class columns of H have rank c − 1. F, g and ∇²F are traces over
+        outputs, so replacing H by ``H @ rotation`` does not change them.
     rotated_targets : ndarray of shape (m, rank H)
         ``S H @ rotation``, sample weights applied.
     roots : ndarray of shape (m, 1) or None
         √w.
-    workspace : Workspace
-        K_jU and the Cholesky factor R of A, at the point evaluated last.
     """
 
     #: Coefficient of I in A that no weight can change.
@@ -108,12 +103,12 @@ class SquareLoss(HasDualProgram):
         return columns if self.roots is None else columns * self.roots
 
     def kernel(self, which: int) -> Array:
-        """One kernel matrix as it stands in A: sample weights applied, divided by λ."""
+        """One kernel matrix as a term of A: sample weights applied, divided by λ."""
         matrix = self.kernels.kernel(which) / self.reg
         return matrix if self.roots is None else matrix * self.roots * self.roots.T
 
     def products(self, columns: Array) -> Array:
-        """``K_j @ columns`` of every kernel as it stands in A, (n_kernels, m, n_columns)."""
+        """Every :meth:`kernel` times `columns`, (n_kernels, m, n_columns)."""
         if self.roots is None:
             return self.kernels.apply(columns) / self.reg
         return self.kernels.apply(columns * self.roots) * (self.roots / self.reg)
@@ -132,7 +127,7 @@ class SquareLoss(HasDualProgram):
         return self._evaluation(weights, solution, constant, lease)
 
     def refill(self, weights: Array, solution: Array) -> Lease:
-        """Compute the contents of the workspace at a point again, whose solution U is known."""
+        """Compute factor and products again at a point whose solution U is known."""
         lease = self.workspace.lend()
         self._factorize(weights)
         self.workspace.multiply(self.kernels, solution, self.roots)
@@ -154,24 +149,23 @@ class SquareLoss(HasDualProgram):
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """Put the Cholesky factor of A into the workspace.
 
-        Returns the weights that A has, and its eigenvalue at the constant vector, which centred
-        kernels map to zero.
+        Returns the weights of A, which a subclass may have changed, and the eigenvalue of A at
+        the constant vector, which centred kernels map to zero.
         """
-        self._assemble(weights)
-        return weights, self._factorize_assembled()
-
-    def _assemble(self, weights: Array) -> None:
-        """``S K_β S/λ`` into the workspace."""
         self.kernels.combine(weights / self.reg, out=self.workspace.matrix)
-        self._weight_samples()
+        self._factorize_combined()
+        return weights, 1.0
 
     def _weight_samples(self) -> None:
+        """Multiply the matrix in the workspace by S from both sides."""
         if self.roots is not None:
             matrix = self.workspace.matrix
             matrix *= self.roots
             matrix *= self.roots.T
 
-    def _factorize_assembled(self) -> float:
+    def _factorize_combined(self) -> None:
+        """Replace ``K_β/λ`` in the workspace by the Cholesky factor of A."""
+        self._weight_samples()
         self.workspace.diagonal[:] += 1.0
         if not self.workspace.cholesky():
             raise NotPositiveDefiniteError(
@@ -179,7 +173,6 @@ class SquareLoss(HasDualProgram):
                 "has negative eigenvalues larger than reg. Raise reg, or build the stack with "
                 'KernelStack.from_arrays(..., psd="clip").'
             )
-        return 1.0
 
     def dual_program(self) -> DualProgram:
         """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""
@@ -195,17 +188,11 @@ class SquareLoss(HasDualProgram):
         return v
 
     def ridge(self, weights: Array) -> float:
-        """Coefficient of I in A, its least eigenvalue if kernels are singular."""
+        """r, the coefficient of I in A."""
         return self.fixed_ridge
 
     def regularization(self, weights: Array) -> float:
         return self.reg
-
-    def restricted(self, kernels: Indices) -> Self:
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(len(self.targets))
-        return part
 
     def on_rows(self, rows: Indices, reg: float) -> SquareLoss:
         """The loss of some of the samples, whose targets are centred again."""
@@ -217,12 +204,13 @@ class SquareLoss(HasDualProgram):
     def coarse(self) -> SquareLoss | None:
         """The same loss on every fourth row or fewer, spread evenly over the targets.
 
-        At most ``√(1/n)`` of the rows are taken, so the copy is never larger than one kernel.
-        Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        At most the share ``1/√n`` of the rows, so the copy of n kernels is no larger than one
+        kernel. Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
         """
         n_rows, n_outputs = self.rotated_targets.shape
-        if n_rows < _COARSE_MIN_ROWS or n_outputs == 1:
-            # With one output the model of 1/F is good enough from the start.
+        # The best λ of fewer rows is another, and with one output the model of 1/F is good from
+        # the start (see SquareEvaluation.model_hessian).
+        if self.learns_reg or n_outputs == 1 or n_rows < _COARSE_MIN_ROWS:
             return None
         step = max(_COARSE_STEP, int(np.ceil(np.sqrt(self.n_kernels))))
         rows = np.sort(np.lexsort(self.targets.T)[::step])
@@ -230,26 +218,24 @@ class SquareLoss(HasDualProgram):
 
 
 def evaluate_all(losses: list[SquareLoss], weights: list[Array]) -> list[SquareEvaluation]:
-    """Evaluate losses of the same kernels and targets, each at weights of its own.
+    """Evaluate losses of the same kernels and targets, each at its own weights.
 
-    Every pass over the kernels serves all of them, which halves the cost of an evaluation.
+    They share every pass over the kernels, which halves the cost of an evaluation.
     """
     first = losses[0]
     scaled = np.array([row / loss.reg for loss, row in zip(losses, weights, strict=True)])
     leases = [loss.workspace.lend() for loss in losses]
     first.kernels.combine_all(scaled, [loss.workspace.matrix for loss in losses])
-    constants, solutions = [], []
+    solutions = []
     for loss in losses:
-        loss._weight_samples()
-        constants.append(loss._factorize_assembled())
+        loss._factorize_combined()
         solutions.append(loss.workspace.solve(loss.rotated_targets))
     products = first.kernels.apply(first._weighted(np.hstack(solutions)))
     width = first.rotated_targets.shape[1]
     evaluations = []
     for r, loss in enumerate(losses):
-        # Each output is one row in memory, as LAPACK wants it.
+        # Each output is contiguous in memory, as LAPACK needs it.
         part = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
         loss.workspace.products = loss._weighted(part)
-        point = loss._evaluation(weights[r], solutions[r], constants[r], leases[r])
-        evaluations.append(point)
+        evaluations.append(loss._evaluation(weights[r], solutions[r], 1.0, leases[r]))
     return evaluations

@@ -1,6 +1,6 @@
 """The square loss at one point: value, derivatives, and outputs of samples left out.
 
-The formulas are in :mod:`.square`; those of samples left out in :mod:`.left_out`.
+:mod:`.square` has the formulas, :mod:`.left_out` those of samples left out.
 """
 
 from __future__ import annotations
@@ -20,16 +20,13 @@ from .workspace import Lease, WorkspaceEvaluation
 if TYPE_CHECKING:
     from .square import SquareLoss
 
-# Rows of an m × m matrix that are copied at once: 2 MB at m = 1000, about a second-level cache.
+# Rows of an m × m matrix that are processed at once: 2 MB at m = 1000, about a second-level cache.
 _BLOCK_ROWS = 256
 
 
 @dataclass
 class SquareEvaluation(WorkspaceEvaluation):
-    """F of the square loss at one point; see the module for the formulas.
-
-    `constant` is the eigenvalue of A at the constant vector.
-    """
+    """F of the square loss at one point; `constant` is the eigenvalue of A at the vector 1."""
 
     weights: Array
     value: float
@@ -44,14 +41,13 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     @property
     def factorized(self) -> bool:
-        """Whether A can be factorised: False where kernels are too large for a matrix of them."""
+        """Whether A can be factorised: False where it would be too large."""
         return True
 
     @property
     def rounding(self) -> float:
-        """Of the inner products of U with H and with ``K_βU/λ``."""
-        terms = self._loss.rotated_targets * self._solution
-        own = EPS * np.abs(terms).sum()
+        """Errors of the inner products of U with H and with ``K_βU/λ``."""
+        own = EPS * np.abs(self._loss.rotated_targets * self._solution).sum()
         return float(own + self.weights @ self.gain_errors)
 
     @property
@@ -70,7 +66,7 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     @property
     def coefficients(self) -> Array:
-        """Coefficients of the training samples in the discriminant, U/λ, (m, c)."""
+        """U/λ, (m, c)."""
         return self.outputs / self._loss.reg
 
     @property
@@ -90,7 +86,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         return matmul(flat, flat.T, scale=2.0 / self._loss.reg**2)
 
     def model_hessian(self, gap: float) -> Array:
-        """Curvature of the model that a second-order solver should minimise.
+        """``∇²F``, for one output changed to the curvature of a quadratic model of 1/F.
 
         For one output ``1/F(β) = min {uᵀA(β)u : hᵀu = 1}`` is a minimum of functions linear in
         β: concave, and linear where a single direction of the kernels matters, while F itself is
@@ -124,7 +120,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         linalg.lapack.dtrtri(factor.T, lower=0, overwrite_c=1)
         diagonal = np.zeros(len(factor))
         for start in range(0, len(factor), _BLOCK_ROWS):
-            # Row k of `factor` holds R⁻¹[i, k] for i ≤ k; what is beyond is left of A.
+            # Row k of `factor` holds R⁻¹[i, k] for i ≤ k; entries beyond belong to A.
             rows = factor[start : start + _BLOCK_ROWS]
             stop = start + len(rows)
             diagonal[:start] += np.einsum("ki,ki->i", rows[:, :start], rows[:, :start])
@@ -133,7 +129,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         return diagonal
 
     def inverse(self) -> Array:
-        """``A⁻¹``, in the place of the factor: valid until the loss is evaluated again."""
+        """``A⁻¹``, overwriting the factor: valid until the loss is evaluated again."""
         factor = self._factor_to_overwrite()
         linalg.lapack.dpotri(factor.T, lower=0, overwrite_c=1)
         # LAPACK fills one triangle: the lower one of the C-ordered `factor`.
@@ -155,8 +151,6 @@ class SquareEvaluation(WorkspaceEvaluation):
         slopes = self.unwhiten(half).reshape(len(half), len(kernels), -1) / reg
         return np.ascontiguousarray(slopes.mT), hessian
 
-    # -- samples left out ------------------------------------------------------------------
-
     def leave_one_out(
         self,
         multiplicity: Array | None = None,
@@ -174,79 +168,69 @@ class SquareEvaluation(WorkspaceEvaluation):
             How many equal samples a row stands for; one of them is left out. Fractions below
             one count as one.
         from_mean : bool, default=False
-            Measure outputs from the mean target of the samples left in. That mean moves away
-            from the target of the sample left out. Where there is little to learn, it would be
-            all that outputs show, and would rank the samples of each class on the wrong side.
+            Measure outputs from the mean target of the samples left in, which moves away from the
+            target of the sample left out. Where there is little to learn, outputs would show that
+            mean alone, and rank the samples of each class on the wrong side.
         response : ndarray of shape (m, k, n), optional
             Response of the kernel weights, M of :mod:`.left_out`; without it they are held.
         """
-        kappa, count = self._kappa(self.inverse_diagonal(), multiplicity)
-        residuals = left_out_singly(self._solution, kappa, response)
-        every = np.arange(len(count))
-        outputs = self._outputs_left_out(residuals, every, count)
-        return outputs - self._mean_without_each(every, count) if from_mean else outputs
+        every, kappa = np.arange(len(self._solution)), self._kappa(self.inverse_diagonal())
+        count = self._counts(multiplicity)
+        return self._each_left_out(every, self._solution, kappa, count, response, from_mean)
 
     def leave_out(
         self, folds: list[Indices], multiplicity: Array | None, response: Array | None
     ) -> LeftOut:
-        """Outputs of samples left out singly, and fold by fold, measured from the mean left in.
+        """Outputs of samples left out singly and fold by fold, from the mean target left in.
 
-        Overwrites the factor.
-
-        Parameters
-        ----------
-        folds : list of ndarray of int
-            Sets of rows without a row in common. Equal samples belong into one of them.
-        multiplicity, response
-            As for :meth:`leave_one_out`.
+        Overwrites the factor. `folds` are disjoint sets of rows, with equal samples in the same
+        one; `multiplicity` and `response` are as for :meth:`leave_one_out`.
         """
         if not folds:
             singly = self.leave_one_out(multiplicity, from_mean=True, response=response)
             return LeftOut(singly, [])
         inverse = self.inverse()
+        every, count = np.arange(len(inverse)), self._counts(multiplicity)
+        kappa = self._kappa(np.diagonal(inverse))
+        singly = self._each_left_out(every, self._solution, kappa, count, response)
         intercept = np.sqrt(self._intercept_share())
-        kappa, count = self._kappa(np.diagonal(inverse).copy(), multiplicity)
         inverse -= intercept[:, None] * intercept
-        ridge = self._loss.ridge(self.weights)
         parts = []
         for fold in folds:
-            residuals, others, solution, kept = remove(inverse, self._solution, response, fold)
-            with np.errstate(divide="ignore"):  # see _kappa
-                kept = kept + (count[others] - 1.0) / ridge
-            staying = left_out_singly(solution, kept, None)
-            outputs = self._outputs_left_out(residuals, fold, np.ones(len(count)))
-            of_others = self._outputs_left_out(staying, others, count)
-            parts.append(
-                FoldOutputs(
-                    fold,
-                    outputs - self._mean_without_all(fold),
-                    others,
-                    of_others - self._mean_without_each(others, count),
-                )
-            )
-        every = np.arange(len(count))
-        residuals = left_out_singly(self._solution, kappa, response)
-        singly = self._outputs_left_out(residuals, every, count)
-        return LeftOut(singly - self._mean_without_each(every, count), parts)
+            residuals, others, solution, kappa = remove(inverse, self._solution, response, fold)
+            outputs = self._outputs_left_out(residuals, fold) - self._mean_without_all(fold)
+            of_others = self._each_left_out(others, solution, kappa, count)
+            parts.append(FoldOutputs(fold, outputs, others, of_others))
+        return LeftOut(singly, parts)
 
-    def _kappa(self, inverse_diagonal: Array, multiplicity: Array | None) -> tuple[Array, Array]:
-        """``κ`` of :mod:`.left_out` where one of k equal samples goes, and k, of every row.
+    def _each_left_out(
+        self,
+        rows: Indices,
+        solution: Array,
+        kappa: Array,
+        count: Array,
+        response: Array | None = None,
+        from_mean: bool = True,
+    ) -> Array:
+        """Outputs of `rows`, each left out in turn of the model that is learnt from them.
 
-        κ is ``A⁻¹_ii − 1/(ma)``. If a row stands for k equal samples, one of which is left out,
-        its residual becomes k times that of ``κ + (k − 1)/r`` instead, where r is the coefficient
-        of I in A.
+        `solution` and `kappa` are U and κ of that model. If a row stands for k equal samples, one
+        of which is left out, κ is replaced by ``κ + (k − 1)/r``, with r the coefficient of I in A,
+        and the residual is multiplied by k.
         """
-        count = np.ones(len(self._solution))
-        if multiplicity is not None:
-            count = np.maximum(multiplicity, 1.0)
-        # Positive in exact arithmetic; rounding must not make it change sign.
-        least = ACCUMULATED / self.constant
-        kappa = np.maximum(inverse_diagonal - self._intercept_share(), least)
-        repeated = count > 1.0
-        # Without a ridge, a model that goes through equal samples leaves no residual: κ = ∞.
-        with np.errstate(divide="ignore"):
-            kappa[repeated] += (count[repeated] - 1.0) / self._loss.ridge(self.weights)
-        return kappa, count
+        kappa = kappa + (count[rows] - 1.0) / self._loss.ridge(self.weights)
+        residuals = left_out_singly(solution, kappa, response)
+        outputs = self._outputs_left_out(residuals, rows, count[rows])
+        return outputs - self._mean_without_each(rows, count) if from_mean else outputs
+
+    def _counts(self, multiplicity: Array | None) -> Array:
+        """How many samples every row stands for."""
+        one_each = np.ones(len(self._solution))
+        return one_each if multiplicity is None else np.maximum(multiplicity, one_each)
+
+    def _kappa(self, inverse_diagonal: Array) -> Array:
+        """``κ_i = A⁻¹_ii − 1/(ma)``, positive in spite of rounding."""
+        return np.maximum(inverse_diagonal - self._intercept_share(), ACCUMULATED / self.constant)
 
     def _intercept_share(self) -> Array:
         """Diagonal of ``11ᵀ/(ma)``: the part of A⁻¹ that the intercept takes away."""
@@ -259,12 +243,13 @@ class SquareEvaluation(WorkspaceEvaluation):
         given = self._loss.sample_weight
         return np.ones(len(self._solution)) if given is None else given
 
-    def _outputs_left_out(self, residuals: Array, rows: Indices, count: Array) -> Array:
+    def _outputs_left_out(
+        self, residuals: Array, rows: Indices, count: Array | float = 1.0
+    ) -> Array:
         """Outputs in the columns of H, from residuals of rotated columns times √w."""
-        scale = count[rows] / np.sqrt(self._sample_weight[rows])
+        scale = count / np.sqrt(self._sample_weight[rows])
         residuals = (residuals @ self._loss.rotation.T) * scale[:, None]
-        outputs: Array = self._loss.targets[rows] - residuals
-        return outputs
+        return self._loss.targets[rows] - residuals
 
     def _mean_without_each(self, rows: Indices, count: Array) -> Array:
         """Mean targets of `rows` where one sample of each row is left out singly."""

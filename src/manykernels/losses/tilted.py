@@ -1,28 +1,23 @@
 """A loss scaled and tilted, ``s·F(β) − t·β``, so that it has given gains at one point.
 
-A cheap loss with the shape of an expensive one becomes a model of it: with
-``t = g − s·g_cheap`` both have the same gradient −g there, and the model has the curvature of
-the cheap loss, where a quadratic would have only what is known at one point (Nash 2000,
-"A multigrid approach to discretized optimization problems").
+This makes a cheap loss a model of an expensive one: with ``t = g − s·g_cheap`` both have the
+gradient −g at that point. Unlike a quadratic model, it also has the curvature of the cheap loss
+everywhere else (Nash 2000, "A multigrid approach to discretized optimization problems").
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from .base import Array, DualPoint, Evaluation, Indices, Loss, Outline
 
 
 @dataclass(frozen=True)
 class TiltedLoss(Loss):
-    """``scale · F(β) − tilt·β`` for another loss F; its gains may be negative.
+    """``scale · F(β) − tilt·β`` for another loss F, with a regularisation that is not learnt.
 
-    Parameters
-    ----------
-    loss : Loss
-        F, with a regularisation that is not learnt.
-    scale : float
-    tilt : ndarray of shape (n_kernels,)
+    Its gains may be negative.
     """
 
     loss: Loss
@@ -37,7 +32,7 @@ class TiltedLoss(Loss):
         return self.loss.outline
 
     def dual_point(self, dual: Array) -> DualPoint:
-        # The tilt is that of β alone, whatever the multiple of the dual variables.
+        # tilt·β does not scale with the dual variables, so only t = 1 keeps D of this form.
         point, scale = self.loss.dual_point(dual), self.scale
         gains = scale * point.gains + self.tilt
         return DualPoint(scale * point.linear, scale * point.quadratic, gains)
@@ -49,6 +44,14 @@ class TiltedLoss(Loss):
         return self.loss.kernel(which)
 
 
+def _plain(name: str) -> Any:
+    return property(lambda self: getattr(self.plain, name))
+
+
+def _scaled(name: str) -> Any:
+    return property(lambda self: self.scale * getattr(self.plain, name))
+
+
 @dataclass
 class TiltedEvaluation:
     """A tilted loss at one point."""
@@ -57,9 +60,10 @@ class TiltedEvaluation:
     scale: float
     tilt: Array
 
-    @property
-    def weights(self) -> Array:
-        return self.plain.weights
+    weights, hyperbolic, released = _plain("weights"), _plain("hyperbolic"), _plain("released")
+    dual, coefficients = _plain("dual"), _plain("coefficients")
+    slack, rounding = _scaled("slack"), _scaled("rounding")
+    gain_errors = _scaled("gain_errors")
 
     @property
     def value(self) -> float:
@@ -69,34 +73,6 @@ class TiltedEvaluation:
     def gains(self) -> Array:
         return self.scale * self.plain.gains + self.tilt
 
-    @property
-    def slack(self) -> float:
-        return self.scale * self.plain.slack
-
-    @property
-    def rounding(self) -> float:
-        return self.scale * self.plain.rounding
-
-    @property
-    def gain_errors(self) -> Array:
-        return self.scale * self.plain.gain_errors
-
-    @property
-    def hyperbolic(self) -> bool:
-        return self.plain.hyperbolic
-
-    @property
-    def dual(self) -> Array:
-        return self.plain.dual
-
-    @property
-    def coefficients(self) -> Array:
-        return self.plain.coefficients
-
-    @property
-    def released(self) -> bool:
-        return self.plain.released
-
     def reassessed(self) -> TiltedEvaluation:
         return TiltedEvaluation(self.plain.reassessed(), self.scale, self.tilt)
 
@@ -104,5 +80,5 @@ class TiltedEvaluation:
         return self.scale * self.plain.hessian()
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²``: an increasing function of F that is closer to quadratic need not exist here."""
+        """The Hessian: a tilted loss has no known transformation that is closer to quadratic."""
         return self.hessian()

@@ -1,7 +1,6 @@
-"""Kernels with the identity before them: its weight is the regularisation, learnt with the others.
+"""The identity as the first kernel, whose weight is the regularisation: λ in ``λI + Σ_j θ_j K_j``.
 
-In ``λI + Σ_j θ_j K_j`` the identity stands like any other kernel (Ye 2008, section 4; SM2_C of
-Lanckriet et al. 2004), so that λ can be its weight.
+So λ is learnt like any other weight (Ye 2008, section 4; SM2_C of Lanckriet et al. 2004).
 """
 
 from __future__ import annotations
@@ -16,17 +15,10 @@ from .base import Array, KernelOperator
 
 
 class WithIdentity:
-    """Kernels with ``unit · I`` before them.
+    """Kernels preceded by ``unit · I``; unit is 1/m where the other kernels have unit trace.
 
-    Parameters
-    ----------
-    kernels : KernelOperator
-    unit : float
-        Scale of the identity, as the other kernels are scaled by a normalisation: 1/m where they
-        have unit trace.
-    sample_weight : ndarray of shape (m,), optional
-        A sample of weight w counts like the mean of w observations, each with noise λ: its own
-        diagonal entry is ``unit/w``.
+    A sample of weight w counts like the mean of w observations, each with noise λ: its diagonal
+    entry is ``unit/w``.
     """
 
     def __init__(
@@ -67,10 +59,10 @@ class WithIdentity:
 
     def select(self, kernels: Any) -> Self:
         if kernels[0] != 0:
-            raise ValueError("The identity stays among the kernels, before all others.")
+            raise ValueError("The identity must be selected, as the first kernel.")
         part = copy(self)
         part.kernels = self.kernels.select(kernels[1:] - 1)
         return part
 
     def __getitem__(self, key: Any) -> Self:
-        raise TypeError("Kernels with the identity among them are not cut into parts.")
+        raise TypeError("Kernels with the identity cannot be restricted to some of the samples.")

@@ -1,45 +1,33 @@
 """Large arrays that the evaluations of a loss use one after the other.
 
 An evaluation needs an m × m matrix (K_β, or the Cholesky factor of a system) and the products of
-every kernel with its solution. To allocate them anew at each point would cost about as much
-memory traffic as a pass over a kernel, so a loss has one :class:`Workspace`. It belongs to one
-evaluation at a time, which has a :class:`Lease`. Taking a new lease ends the one before: that
-evaluation is then `released`, and computes the arrays again if it is asked for derivatives.
+every kernel with its solution. Allocating them at each point would cost about as much memory
+traffic as a pass over a kernel, so a loss has one :class:`Workspace`, used by one evaluation at a
+time: the one with the current :class:`Lease`. A new lease ends the one before. The evaluation that
+had it is then `released`, and computes the arrays again if it is asked for derivatives.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from scipy import linalg
 
-from .base import Array, KernelOperator
+from .base import Array, Indices, KernelOperator, Loss
 
 
 class Lease:
-    """The right to the contents of a workspace; :attr:`ended` once they are overwritten."""
+    """Held by the evaluation whose arrays a workspace has; `ended` once they are overwritten."""
 
     ended = False
 
 
 class Workspace:
-    """An m × m matrix and the products of kernels, in use by one evaluation at a time.
-
-    Parameters
-    ----------
-    n_rows : int
-        m.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (m, m)
-        Allocated when it is first used: solvers that work by columns never do.
-    products : ndarray of shape (n_kernels, m, n_outputs) or None
-        As :meth:`multiply` has left them.
-    """
+    """An m × m matrix, and the products (n_kernels, m, n_outputs) that :meth:`multiply` sets."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
@@ -48,6 +36,7 @@ class Workspace:
 
     @cached_property
     def matrix(self) -> Array:
+        """Allocated at its first use: solvers that work by columns have none."""
         return np.empty((self._n_rows, self._n_rows))
 
     @property
@@ -56,7 +45,7 @@ class Workspace:
         return self.matrix.reshape(-1)[:: self._n_rows + 1]
 
     def lend(self) -> Lease:
-        """End the current lease and begin another; to be called before anything is overwritten."""
+        """End the current lease and begin another; call it before anything is overwritten."""
         self._lease.ended = True
         self._lease = Lease()
         return self._lease
@@ -96,6 +85,22 @@ class Workspace:
         return solution
 
 
+class WorkspaceLoss(Loss):
+    """A loss of `kernels`, with a workspace for its evaluations."""
+
+    kernels: KernelOperator
+    workspace: Workspace
+
+    def kernel(self, which: int) -> Array:
+        return self.kernels.kernel(which)
+
+    def restricted(self, kernels: Indices) -> Self:
+        part = copy(self)
+        part.kernels = self.kernels.select(kernels)
+        part.workspace = Workspace(self.kernels.shape[0])
+        return part
+
+
 class WorkspaceEvaluation(ABC):
     """Base of evaluations whose derivatives are computed from the workspace of their loss."""
 
@@ -103,19 +108,15 @@ class WorkspaceEvaluation(ABC):
 
     @property
     def released(self) -> bool:
-        """Whether the arrays behind derivatives have been overwritten since the evaluation.
-
-        They are then computed again when derivatives are asked for, at the cost of the inner
-        factorisation.
-        """
+        """Whether derivatives have to compute the arrays of this point again."""
         return self._lease is None or self._lease.ended
 
     def reassessed(self) -> Self:
-        """Itself: the products are newly computed at every point."""
+        """Itself: products are computed from the kernels at every point, never updated."""
         return self
 
     def release(self) -> None:
-        """Give the workspace up; to be called before its contents are overwritten."""
+        """Give the workspace up; call it before its contents are overwritten."""
         if self._lease is not None:
             self._lease.ended = True
 

@@ -84,8 +84,8 @@ def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
     """
     y_true, y_pred, weights = _checked_labels(y_true, y_pred, sample_weight)
     if len(unique_labels(y_true, y_pred)) == 1:
-        return 0.0  # of which matthews_corrcoef warns
-    shares = weights / weights.sum()  # squares of large weights would overflow
+        return 0.0  # without the warning of matthews_corrcoef
+    shares = weights / weights.sum()  # because squares of large weights would overflow
     each = [
         matthews_corrcoef(y_true == k, y_pred == k, sample_weight=shares)
         for k in np.unique(y_true)
@@ -216,7 +216,7 @@ def _scores(estimator: Any, X: Any) -> Any:
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(X)
     probabilities = estimator.predict_proba(X)
-    if isinstance(probabilities, list):  # one array per output, of classifiers with several
+    if isinstance(probabilities, list):  # one array for each of several outputs
         return np.column_stack([part[:, -1] for part in probabilities])
     return probabilities
 

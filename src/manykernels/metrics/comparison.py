@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .._sklearn import num_samples
 
-# The name of the test; its degrees of freedom, 10 and 5, follow from these.
+# As in the name of the test; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5
 _FOLDS = 2
 
@@ -29,7 +29,7 @@ class CombinedFTest:
     pvalue : float
         Probability of a statistic at least as large, if they are.
     differences : ndarray of shape (5, 2)
-        Score of the first less that of the second method, a row per replication.
+        Score of the first method minus that of the second, a row per replication.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class CombinedFTest:
 
 
 def combined_f_test(differences: Any) -> CombinedFTest:
-    """The combined 5×2 cv F test of Alpaydın (1999), from ready differences.
+    """The combined 5×2 cv F test of Alpaydın (1999), from given differences.
 
     With p_ij the difference of two methods on fold j of replication i, and
     ``s_i² = (p_i1 − p̄_i)² + (p_i2 − p̄_i)² = (p_i1 − p_i2)²/2``,

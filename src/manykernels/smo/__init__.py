@@ -1,7 +1,7 @@
 """Support vector machines on one kernel matrix, by sequential minimal optimisation.
 
 The losses of :mod:`manykernels.losses` solve one at every point of weight space. Compiled code is
-loaded when the first is solved, not by the import.
+loaded when the first machine is solved, not when the package is imported.
 """
 
 from .box import solve_box

@@ -1,6 +1,6 @@
 """The compiled loops of sequential minimal optimisation; :mod:`manykernels.smo.box` has the maths.
 
-Slopes of variables that a bound stops are `±BLOCKED` instead of infinite: the compiler may then
+Slopes of variables that a bound stops are `±BLOCKED` instead of infinite, so that the compiler may
 assume finite numbers, reorder sums and comparisons, and use vector instructions.
 """
 
@@ -14,10 +14,10 @@ from .._compiled import compiled
 
 # Larger than any slope, and the difference of two of them is still a finite number.
 BLOCKED = 1e300
-# Entries searched at once for the largest: many vector registers long, and short enough that the
-# second search, of one block entry by entry, costs little.
+# Entries of a block in the search for the largest: many vector registers long, but so few that
+# searching one block again, entry by entry, costs little.
 _BLOCK = 256
-# All but `ninf`: the increase of a pair may overflow to infinity.
+# All of fastmath but `ninf`: the increase of a pair may overflow to infinity.
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
@@ -63,24 +63,12 @@ def set_slopes(
         down[k] = falling(slopes[k], v[k], lower[k], width)
 
 
-@compiled()
-def plain_slopes(up: Any, down: Any, v: Any, upper: Any, width: float) -> Any:
-    """The slopes that :func:`set_slopes` has made `up` and `down` of."""
-    slopes = np.empty(len(v))
-    for k in range(len(v)):
-        if v[k] < upper[k]:
-            slopes[k] = up[k] + width if v[k] >= 0.0 else up[k] - width
-        else:
-            slopes[k] = down[k] + width if v[k] > 0.0 else down[k] - width
-    return slopes
-
-
 @compiled(fastmath=_FAST)
 def position_of_largest(values: Any) -> int:
     """First position of the largest value.
 
-    The largest of each block first: a loop with `max` alone compiles to vector instructions, one
-    that keeps the position does not.
+    Finds the block that has it first, since a loop with `max` alone compiles to vector
+    instructions, and one that keeps the position does not.
     """
     n = len(values)
     best, best_start = -np.inf, 0
@@ -102,7 +90,7 @@ def partner(
 ) -> int:
     """The variable that raises D most, to second order, if it falls as much as i rises.
 
-    `row` is that of i in K, `top` its slope up; twice the increase of D goes into `increase`.
+    `row` is row i of K, `top` the slope up of i; twice the increase of D goes into `increase`.
     """
     own = diagonal[i]
     for k in range(len(down)):
@@ -144,7 +132,7 @@ def ascend(
 ) -> Any:
     """Pair steps until the largest violation is within `tol`; steps taken, and the violation.
 
-    `diagonal` is that of ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
+    `diagonal` belongs to ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
     rounding error. Changes `v`, `up` and `down`.
     """
     increase = np.empty(len(v))
@@ -178,8 +166,8 @@ def ascend(
 def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
     """The multiplier b that minimises :func:`upper_bound`.
 
-    The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`: bisection
-    down to neighbouring floating-point numbers, for which 200 halvings suffice unless b is zero.
+    The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`. Bisection
+    down to neighbouring floating-point numbers takes at most 200 halvings unless b is zero.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):

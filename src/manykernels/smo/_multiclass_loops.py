@@ -17,9 +17,9 @@ import numpy as np
 
 from .._compiled import compiled
 
-# Cycles of two classes are cheap to find and have a second-order choice of samples: they are taken
-# if their mean cost is at least this share of that of the best cycle, which is found again when
-# the best pair falls below it, and after so many steps in any case.
+# Cycles of two classes are cheap to find and have a second-order choice of samples. They are taken
+# while their mean cost is at least this share of that of the best cycle, which is searched again
+# when the best pair falls below this share, and after this many steps at the latest.
 _PAIR_SHARE = 0.7
 _STEPS_PER_SEARCH = 20
 

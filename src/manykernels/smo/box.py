@@ -19,8 +19,8 @@ largest up and the j that raises D most to second order (Fan, Chen and Lin 2005)
 best t, or to the first bound, or to the kink of |v| at zero.
 
 Variables with ``up_i < min down`` and ``down_i > max up`` can be neither i nor j. Where there are
-many, the steps go on in a smaller matrix without them (shrinking, Joachims 1999); they are checked
-again before the end.
+many, the steps continue on a smaller matrix without them (shrinking, Joachims 1999); they are
+checked again before the end.
 
 The bias b is the multiplier of the equality. With ``f = Kv₀``, ``½vᵀKv ≥ v·f − ½v₀·f``, so that
 
@@ -47,14 +47,14 @@ DEFAULT_TOL = 1e-3
 # most variables are at the right bound from the beginning.
 _SHRINK_EVERY = 1000
 _FIRST_SHRINKING = 100
-# Share of the variables below which copying their part of K is cheaper than steps over all rows.
+# Shrinking copies a part of K; it pays if at most this share of the variables remains.
 _WORTH_SHRINKING = 0.7
-# The first time, variables that shrinking has left out are checked at this multiple of the
-# tolerance, as in LIBSVM: many have been left out too early.
+# Variables that shrinking has left out are first checked when the violation has fallen to this
+# multiple of the tolerance, as in LIBSVM: many have been left out too early.
 _ROUGH = 10.0
-# Kv is recovered from the slopes, rather than multiplied again, after at most this many steps per
-# variable, whose rounding errors add up, and if it is not this much smaller than c, from which it
-# is subtracted.
+# Kv is recovered from the slopes c − Kv − r∘v instead of multiplied again, if at most this many
+# steps per variable have added their rounding errors, and if Kv is at least this share of c: a
+# smaller one would be lost in the rounding errors of the difference.
 _STEPS_TO_TRUST = 2
 _NOT_CANCELLED = 0.1
 # Most pair steps per variable: hundreds of times what most programs need.
@@ -65,18 +65,18 @@ _MOST_POLISHED = 4000
 _POLISHING_ROUNDS = 6
 # Pair steps per variable, at most, between two polishes.
 _STEPS_BETWEEN_POLISHES = 30
-# A polish is worth its time for so few free variables, or if the cube of their number is below
-# this multiple of steps times variables: a step reads two rows of K and four vectors.
+# A polish is worth its time for at most so many free variables, or if the cube of their number is
+# below this multiple of steps times variables: a step reads two rows of K and four vectors.
 _FEW_FREE = 100
 _POLISH_COST = 5.0
 # An interior-point method is tried after this many steps per variable and m²/2 steps more, which
-# take about as long as its factorisations: some m³ operations each.
+# take about as long as its factorisations, of some m³ operations each.
 _STEPS_BEFORE_JUMP = 50
-# Stiffness, relative to the largest diagonal entry, above which a variable counts as held at its
+# Stiffness, relative to the largest diagonal entry, above which a variable counts as fixed at its
 # bound, and the most variables that may count as nearly free.
 _RIGID = 0.1
 _MOST_SOFT = 500
-# Relative distance above its largest possible value at which D proves K indefinite.
+# Relative excess of D over its largest possible value that proves K indefinite: not just rounding.
 _CLEARLY_ABOVE = 1e-3
 
 
@@ -96,7 +96,7 @@ def solve_box(
         Symmetric, positive semi-definite, C-ordered.
     problem : BoxProblem
     start : ndarray of shape (m,), optional
-        Where to start; a nearby feasible point if it is not feasible.
+        Warm start; replaced by a nearby feasible point if it is not feasible.
     tol : float, default=1e-3
         Largest violation, as in LIBSVM.
     max_steps : int, optional
@@ -170,35 +170,31 @@ class Ascent:
 
     def run_to_gap(self, rel_gap: float) -> None:
         """Step, and solve for the free variables, until the gap is within ``rel_gap · |D|``."""
+        m = len(self.v)
         scale = max(float(np.abs(self.problem.linear).max()), float(np.abs(self.f).max()))
         tol = DEFAULT_TOL * (scale or 1.0)
         least = ACCUMULATED * tol
-        most = self._steps_before_jump()
+        may_jump = m <= _MOST_POLISHED
+        most = _STEPS_BEFORE_JUMP * m + m**2 // 2 if may_jump else _STEPS_PER_SAMPLE * m // 2
         while tol > least and self.n_steps < 2 * most:
             end = most if self.n_steps < most else 2 * most  # the jump comes after `most` steps
-            self.run(tol, min(_STEPS_BETWEEN_POLISHES * len(self.v), end - self.n_steps))
+            self.run(tol, min(_STEPS_BETWEEN_POLISHES * m, end - self.n_steps))
             if self._polish_is_cheap():
                 self.polish()
             if self._within(rel_gap):
                 return
-            if self.n_steps == most and len(self.v) <= _MOST_POLISHED:
+            if self.n_steps == most and may_jump:
                 self.jump(rel_gap)
                 if self._within(rel_gap):
                     return
             if self.violation <= tol:
                 tol *= 0.1
 
-    def _steps_before_jump(self) -> int:
-        m = len(self.v)
-        if m > _MOST_POLISHED:
-            return _STEPS_PER_SAMPLE * m // 2
-        return _STEPS_BEFORE_JUMP * m + m**2 // 2
-
     def jump(self, rel_gap: float) -> None:
         """Go to the best point on the path of an interior-point method, if that is better.
 
-        Long before the end of the path it is known which variables are at their bounds; a polish
-        then gives the others exactly.
+        Long before its end the path shows which variables are at their bounds; a polish then
+        solves for the others exactly.
         """
         best = self.gap, self.v, self.f
         for v in interior_path(self.K, self.problem):
@@ -206,7 +202,7 @@ class Ascent:
             self.polish()
             best = min(best, (self.gap, self.v, self.f), key=lambda found: found[0])
             if best[0] <= rel_gap * abs(self.problem.value(*best[1:])):
-                # Rounding error of the gap is no reason to stop: the next point may do better.
+                # Stop at the tolerance only, not at rounding error: the next point may be better.
                 break
         _, self.v, self.f = best
 
@@ -238,15 +234,18 @@ class Ascent:
         """Maximise D over the free variables, within their bounds; False if that fails.
 
         On the face of the free variables D is a quadratic, whose maximum solves a linear system. A
-        step that leaves the box ends at the first bound, and the variables still free go on.
+        step that leaves the box ends at the first bound, and the next one moves the variables that
+        are still free.
         """
         problem = self.problem
         for _ in range(_POLISHING_ROUNDS):
             free, face = self.face()
             if face is None:
                 return False
-            slopes = self._face_slopes(free)
             start = self.v[free]
+            slopes = problem.linear[free] - self.f[free] - problem.ridge[free] * start
+            slopes -= problem.width * np.sign(start)
+            slopes -= slopes.mean()  # the multiplier of the equality
             lower, upper = problem.lower[free], problem.upper[free]
             if problem.width > 0.0:
                 lower = np.where(start > 0.0, 0.0, lower)
@@ -258,7 +257,7 @@ class Ascent:
             product = self._product(change)
             curvature = change @ product + problem.ridge @ change**2
             if not slopes @ change[free] >= 0.5 * curvature:
-                # D would fall: the system is so ill-conditioned that its solution is all error.
+                # D would fall: the system is so ill-conditioned that its solution is useless.
                 return False
             self.v, self.f = v, self.f + product
             if length == 1.0:
@@ -274,11 +273,11 @@ class Ascent:
         return self._face
 
     def soft_face(self, barrier: float) -> tuple[Indices, Face | None]:
-        """As :meth:`face`, with the variables that a small force holds at their bounds.
+        """As :meth:`face`, together with the variables at a bound with a small multiplier.
 
-        A logarithmic barrier μ on the bounds gives a variable that is held by the force λ the
-        stiffness λ²/μ. `barrier` is shared among the variables by the range they have, so that a
-        sample of weight two is as soft as two equal samples.
+        A logarithmic barrier μ on the bounds gives a variable of multiplier λ the stiffness λ²/μ.
+        `barrier` is divided among the variables in proportion to their ranges, so that a sample of
+        weight two is as soft as two equal samples.
         """
         problem = self.problem
         up, down = problem.slopes(self.v, self.f)
@@ -292,20 +291,12 @@ class Ascent:
         soft = np.flatnonzero(stiffness < _RIGID * self._diagonal.max())
         most = max(_MOST_SOFT, int((force == 0.0).sum()))
         if len(soft) > most:
-            # Far from the maximum all are soft; the softest make a model that is good enough.
+            # Far from the maximum all are soft; the softest are enough for a good model.
             soft = np.sort(soft[np.argsort(stiffness[soft], kind="stable")[:most]])
         if not 2 <= len(soft) <= _MOST_POLISHED:
             return self.face()
         stiffness[soft] *= ranges.sum() / ranges[soft]
         return soft, Face.of(self.K, problem.ridge + stiffness, soft)
-
-    def _face_slopes(self, free: Indices) -> Array:
-        """Slopes of D on the face minus their mean, which the equality takes up."""
-        v = self.v[free]
-        slopes = self.problem.linear[free] - self.f[free] - self.problem.ridge[free] * v
-        slopes -= self.problem.width * np.sign(v)
-        slopes -= slopes.mean()
-        return slopes
 
     @property
     def gap(self) -> float:
@@ -348,17 +339,16 @@ class _ActiveSet:
         return taken, violation
 
     def slopes(self, width: float) -> Array:
-        """``c − Kv − r∘v``, as the steps have kept it."""
-        from ._loops import plain_slopes
-
-        return np.asarray(plain_slopes(self.up, self.down, self.v, self.upper, width))
+        """``c − Kv − r∘v``, from which up and down differ by the slopes of ``width |v|``."""
+        from_up = self.up + np.where(self.v >= 0.0, width, -width)
+        from_down = self.down + np.where(self.v > 0.0, width, -width)
+        return np.where(self.v < self.upper, from_up, from_down)
 
     def shrunk(self) -> _ActiveSet:
         """Without the variables that cannot be chosen, if they are many."""
         from ._loops import gather
 
-        stopped = (self.up < self.down.min()) & (self.down > self.up.max())
-        kept = np.flatnonzero(~stopped)
+        kept = np.flatnonzero((self.up >= self.down.min()) | (self.down <= self.up.max()))
         if len(kept) > _WORTH_SHRINKING * len(self.rows):
             return self
         vectors = self.diagonal, self.lower, self.upper, self.v, self.up, self.down

@@ -22,19 +22,10 @@ _JITTERS = 10.0 ** np.arange(-13, -5)
 
 
 def cholesky(matrix: Array, scale: float) -> Array | None:
-    """Upper Cholesky factor of a symmetric matrix and a little more on its diagonal.
+    """Upper Cholesky factor of a symmetric C-ordered matrix, for :func:`solve_factored`.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        C-ordered; its diagonal is changed.
-    scale : float
-        What additions to the diagonal are relative to.
-
-    Returns
-    -------
-    factor : ndarray of shape (n, n) or None
-        For :func:`solve_factored`; None if the matrix is not even nearly positive semi-definite.
+    Adds to the diagonal, in place and relative to `scale`, what the factorisation needs. None if
+    the matrix is not even nearly positive semi-definite.
     """
     diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
     for jitter in _JITTERS:
@@ -52,10 +43,7 @@ def solve_factored(factor: Array, right: Array) -> Array:
 
 
 def min_curvature(diagonal: Array) -> float:
-    """Curvature of a pair of variables below which it is rounding error.
-
-    `diagonal` is that of the matrix, of which the curvature ``A_ii + A_jj − 2A_ij`` is computed.
-    """
+    """Curvature ``A_ii + A_jj − 2A_ij`` below which it is rounding error, by the diagonal of A."""
     return max(ACCUMULATED * float(diagonal.max(initial=0.0)), TINY)
 
 
@@ -92,16 +80,16 @@ class Face:
         matrix = gather(K, free)
         diagonal = matrix.reshape(-1)[:: len(free) + 1]
         diagonal += ridge[free]
-        # As 1·x = 0, any multiple of 11ᵀ may be added. This one makes kernels positive definite
-        # that are so only where 1·x = 0, such as centred ones.
+        # As 1·x = 0, any multiple of 11ᵀ may be added. This one makes matrices positive definite
+        # that are so only for 1·x = 0, such as centred kernels.
         matrix += max(float(diagonal.mean()) / len(free), -2.0 * float(matrix.mean()))
         factor = cholesky(matrix, float(diagonal.mean()))
         return None if factor is None else cls(factor)
 
     def solve(self, right: Array) -> Array:
         """x of ``A x + b 1 = right, 1·x = 0``, column by column."""
-        # b takes up the mean of `right`. Where A is nearly singular, the part of x that belongs to
-        # it would be large and cancel only up to rounding error: it is left out from the start.
+        # The mean of `right` changes b only. Where A is nearly singular, the x that it gives would
+        # be large and cancel only up to rounding error, so it is subtracted first.
         centred = np.asfortranarray(right - right.mean(axis=0))
         plain = solve_factored(self._factor, centred)
         solution: Array = plain - self._ones * (plain.sum(axis=0) / self._ones.sum())

@@ -33,22 +33,16 @@ import numpy as np
 from .face import Array, Indices, cholesky, solve_factored
 from .program import BoxProblem
 
-# Three times what programs of support vector machines usually need.
+# Most Newton steps, three times what programs of support vector machines usually need.
 _MOST_ITERATIONS = 60
 # Share of the way to the nearest bound that a step may go (usual values are 0.99 to 0.9995).
 _SHARE_OF_WAY = 0.995
-# A step whose share is less than this is the end: rounding error has spoilt the direction.
+# Share of a Newton step below which the path ends: rounding error has spoilt the direction.
 _MIN_STEP = 1e-6
 
 
 def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
-    """Feasible v, ever closer to the maximum, with variables near a bound put exactly there.
-
-    Parameters
-    ----------
-    K : ndarray of shape (m, m)
-    problem : BoxProblem
-    """
+    """Feasible v, ever closer to the maximum, with variables near a bound put exactly there."""
     interior = _Interior(K, problem)
     for _ in range(_MOST_ITERATIONS):
         if interior.advance() < _MIN_STEP:
@@ -58,7 +52,7 @@ def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
 
 @dataclass
 class _Parts:
-    """Which variable each part belongs to, its sign, its width and its cost."""
+    """The variable that each part belongs to, its sign and width, and the cost of all parts."""
 
     n_variables: int
     owner: Indices
@@ -68,7 +62,7 @@ class _Parts:
 
     @classmethod
     def of(cls, problem: BoxProblem) -> tuple[_Parts, Array]:
-        """The parts of a program whose width is not zero, and o."""
+        """The parts of a program that are not fixed by their bounds, and o."""
         m = len(problem.linear)
         rows: Indices = np.arange(m)
         if problem.width > 0.0:
@@ -86,9 +80,7 @@ class _Parts:
 
     def gathered(self, values: Array) -> Array:
         """Sums over the parts of each variable."""
-        sums = np.zeros(self.n_variables)
-        np.add.at(sums, self.owner, values)
-        return sums
+        return np.asarray(np.bincount(self.owner, values, self.n_variables), dtype=np.float64)
 
 
 class _Interior:
@@ -103,7 +95,7 @@ class _Interior:
         # Size of v: that of a single variable without the others, or an equal share of the sum.
         size = max(force / stiffness, abs(problem.total) / len(self.origin)) or 1.0
         force = max(force, size * stiffness)
-        # The point nearest to v = 0 that is at least so far from all bounds.
+        # The point nearest to v = 0 that is at least `margin` away from all bounds.
         width = self.parts.width
         margin = np.minimum(0.5 * width, size)
         self.x = np.clip(np.abs(self.origin[self.parts.owner]), margin, width - margin)
@@ -173,8 +165,8 @@ class _Interior:
     def settled(self) -> Array:
         """v with the parts that converge to a bound put there.
 
-        Of the distance from a bound and its multiplier one converges to zero: the one that the
-        last step has shrunk by more (El-Bakry, Tapia and Zhang 1994).
+        Of the distance to a bound and its multiplier one converges to zero: the one that the last
+        step has reduced by the larger factor (El-Bakry, Tapia and Zhang 1994).
         """
         x, room, z, t = self._shrinkage
         v_parts = np.where(x < z, 0.0, self.x)
@@ -184,7 +176,7 @@ class _Interior:
 
 
 def _share(values: Array, step: Array) -> float:
-    """The length of step at which the first of the values becomes zero."""
+    """The multiple of a step at which the first of the values becomes zero."""
     falling = step < 0.0
     return float((-values[falling] / step[falling]).min(initial=np.inf))
 
@@ -192,11 +184,11 @@ def _share(values: Array, step: Array) -> float:
 class _System:
     """The system of dv and db, factorised, of the variables that have parts."""
 
-    def __init__(self, factor: Array, moving: Indices, parts: _Parts, theta: Array) -> None:
-        self._factor = factor
-        self._moving = moving
-        self._parts = parts
-        self._theta = theta
+    def __init__(
+        self, factor: Array, moving: Indices, stiffness: Array, parts: _Parts, theta: Array
+    ) -> None:
+        self._factor, self._moving, self._stiffness = factor, moving, stiffness
+        self._parts, self._theta = parts, theta
         self._ones = solve_factored(factor, np.ones(len(moving)))
 
     @classmethod
@@ -209,15 +201,14 @@ class _System:
         matrix = gather(K, moving)
         diagonal = matrix.reshape(-1)[:: len(moving) + 1]
         diagonal += ridge[moving]
-        scale = float(diagonal.mean())
-        diagonal += 1.0 / softness[moving]
+        scale, stiffness = float(diagonal.mean()), 1.0 / softness[moving]
+        diagonal += stiffness
         factor = cholesky(matrix, scale)
-        return None if factor is None else cls(factor, moving, parts, theta)
+        return None if factor is None else cls(factor, moving, stiffness, parts, theta)
 
     def solve(self, rest: Array, missing: float) -> tuple[Array, float]:
         """dx and db for the residuals ρ and ``s − Σ v_i``."""
-        parts, moving = self._parts, self._moving
-        stiffness = 1.0 / parts.gathered(1.0 / self._theta)[moving]
+        parts, moving, stiffness = self._parts, self._moving, self._stiffness
         pulled = parts.gathered(parts.sign * rest / self._theta)[moving]
         plain = solve_factored(self._factor, stiffness * pulled)
         db = (float(plain.sum()) - missing) / float(self._ones.sum())

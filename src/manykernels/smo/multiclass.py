@@ -13,13 +13,13 @@ A multiplier α_i^l ∈ [0, C_i] for every margin (α_i^{y_i} = 0) gives, with `
 **Ascent.** The constraints say that α is a circulation: classes are nodes, α_i^l is flow from
 class y_i to class l, and as much leaves a class as enters it. Two feasible points differ by flow
 around cycles of classes, so steps along cycles reach every feasible point, and every iterate is
-feasible. With F = Kd, raising α_i^l changes −D at the rate ``F_{i,y_i} − F_il − 2``. For every
-two classes the cheapest arc is kept; a point is optimal when no cycle of arcs has a negative
-cost, and the cycle of least mean cost −ε is the one to step along. Most are cycles a → b → a:
-the steps of a binary SVM between the two classes.
+feasible. With F = Kd, raising α_i^l changes −D at the rate ``F_{i,y_i} − F_il − 2``, the cost of
+that arc. Only the cheapest arc between any two classes matters: a point is optimal when no cycle
+of arcs has a negative cost, and a step goes along the cycle of least mean cost −ε. Most are cycles
+a → b → a: the steps of a binary SVM between the two classes.
 
-**Biases.** The b^l are lengths of shortest paths in the same graph: with them no margin violates
-its optimality condition by more than ε.
+**Biases.** The b^l are lengths of shortest paths in the same graph: with them every margin meets
+its optimality condition up to ε.
 
 **Certificate.** For every α the predictor (d, b), and any multiple t of it, is a point of the
 primal, so the duality gap
@@ -30,7 +30,7 @@ bounds how far D is below the optimum. The multiple matters where C is large: ma
 cost Cε each, while scaling all of them to 2 costs a share ε of P.
 
 **Polish.** Steps along cycles find out which α are free. On these D is a quadratic, whose maximum
-solves a linear system; it is solved while it is small. If a bound stops it, the steps go on.
+solves a linear system; it is solved if it is small. If a bound stops it, more steps follow.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Labels = NDArray[np.int64]
 
 # A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
 # is computed once per round, and is roughly proportional to ε.
-_ROUND = (50.0, 3.0)
-# Steps per sample after which a round ends in any case.
+_MOST_DIVISION, _LEAST_DIVISION = 50.0, 3.0
+# Most steps per sample of a round.
 _ROUND_STEPS = 50
-# A polish solves systems of at most so many free variables, when ε is so small that these are
-# probably the right ones; bounds may stop it until the cubes of their numbers add up to the cost,
-# about a tenth of a second.
+# A polish solves systems of at most this many free variables, and only below this ε, where they
+# are probably the right ones. A step that a bound stops is followed by another until the cubes of
+# these numbers add up to this cost, about a tenth of a second.
 _POLISH_ROWS = 1500
 _POLISH_EPS = 2e-2
 _POLISH_COST = 5e8
@@ -64,22 +64,9 @@ _STEP_ERROR = 20.0 * ROUNDING
 class MulticlassSolution:
     """Solution of the multiclass SVM, in the letters of this module.
 
-    Attributes
-    ----------
-    alpha : ndarray of shape (m, k)
-        Multipliers α_i^l, feasible.
-    d : ndarray of shape (m, k)
-        Coefficients of ``f^l(x) = Σ_i d_il k(x_i, x) + b^l``.
-    bias : ndarray of shape (k,)
-        b^l, with sum zero.
-    primal, dual : float
-        Upper and lower bound on the optimal value.
-    gap : float
-        ``primal − dual``.
-    n_iter : int
-        Steps taken.
-    converged : bool
-        Whether ``gap ≤ tol · primal``.
+    `alpha` are feasible multipliers, (m, k), and ``f^l(x) = Σ_i d_il k(x_i, x) + b^l``, where the
+    biases sum to zero. `primal` and `dual` bound the optimal value, `n_iter` is the number of
+    steps, and `converged` says whether ``gap = primal − dual ≤ tol · primal``.
     """
 
     alpha: Array
@@ -115,16 +102,12 @@ def solve_multiclass(
     n_classes : int
         k; classes may be empty.
     start : array-like of shape (m, k), optional
-        Multipliers to start from, such as the solution for a similar kernel; a nearby feasible
-        point if they are not feasible.
+        Multipliers to start from, such as the solution for a similar kernel; replaced by a nearby
+        feasible point if they are not feasible.
     tol : float, default=1e-4
         Stop when ``gap ≤ tol · primal``.
     max_iter : int, default=1_000_000
         Most steps.
-
-    Returns
-    -------
-    MulticlassSolution
 
     Examples
     --------
@@ -174,14 +157,14 @@ def solve_multiclass(
         eps_error = _STEP_ERROR * max(2.0, float(np.abs(F).max(initial=0.0)))
         if gap <= tol * primal or eps <= eps_error or n_iter >= max_iter:
             break
-        target = eps * np.clip(0.5 * tol * primal / gap, 1.0 / _ROUND[0], 1.0 / _ROUND[1])
-        target = max(target, 0.5 * eps_error)
+        aim = np.clip(0.5 * tol * primal / gap, 1.0 / _MOST_DIVISION, 1.0 / _LEAST_DIVISION)
+        target = max(eps * aim, 0.5 * eps_error)
         polished = (slow or eps <= _POLISH_EPS) and _polish(problem, F, alpha)
         allowed = min(_ROUND_STEPS * m, max_iter - n_iter)
         steps = loops.ascend(kernel, F, alpha, problem.C, first, floor, target, allowed)
         slow = steps == allowed
         if not (steps or polished):
-            break  # what is left to gain is below the rounding error
+            break  # D cannot rise by more than its rounding error
         n_iter += steps
 
     back = np.argsort(order)
@@ -248,7 +231,7 @@ class _Problem:
         kept = _circulation(flow)
         if kept is not flow:
             alpha *= np.divide(kept, flow, out=np.ones_like(flow), where=flow > 0.0)[self.y].T
-        # D is below zero if the start belongs to a much smaller kernel; then its best multiple.
+        # If the start belongs to a much smaller kernel, D is below zero: take its best multiple.
         d = self.signed(alpha)
         energy = float(np.vdot(d, d @ self.K))
         if 4.0 * alpha.sum() < energy:
@@ -267,7 +250,7 @@ def _circulation(flow: Array) -> Array:
 
 
 def _polish(problem: _Problem, F: Array, alpha: Array) -> bool:
-    """Maximise D over the free variables within their bounds; whether F and α have changed."""
+    """Maximise D over the free variables within their bounds; returns whether α has changed."""
     moved, cost = False, 0.0
     while cost < _POLISH_COST:
         cost += float(((alpha > 0.0) & (alpha < problem.C)).sum()) ** 3
@@ -293,8 +276,8 @@ def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
     V[np.arange(n), classes] = -1.0
     Q = problem.K[np.ix_(rows, rows)] * (V @ V.T)
     scale = float(Q.diagonal().mean())
-    # Equal samples and kernels of low rank make Q singular. With a hundredth of this the direction
-    # is so inaccurate that hard problems need several times the steps (measured).
+    # Equal samples and kernels of low rank make Q singular. With a hundredth of this addition the
+    # direction is so inaccurate that hard problems need several times the steps (measured).
     Q.flat[:: n + 1] += 10.0 * ACCUMULATED * scale
     factor = cholesky(Q, scale)
     if factor is None:

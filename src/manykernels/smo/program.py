@@ -16,14 +16,14 @@ from .face import Array, Indices
 
 # Relative rounding error of a variable that hundreds of steps have changed, or of their sum.
 _STEP_ERROR = 10.0 * ROUNDING
-# Corrections of the sum. Where nearly all of v cancels, one leaves a rounding error as large as
-# what remains, and the next removes that.
+# Corrections of the sum. Where nearly all of v cancels, the first leaves a rounding error as large
+# as what remains, and the next removes that.
 _MOST_CORRECTIONS = 3
 # Largest shortfall of margins, relative to c, for which scaling the machine is worth trying: P
 # grows by the square of the scale.
 _MOST_SHORTFALL = 0.1
-# How much worse than the best known a machine with the usual bias may be: as a share of the gap,
-# and of P for gaps that are rounding error.
+# How much larger than the least P known that of the machine with the usual bias may be: as a share
+# of the gap, and as a share of P where the gap is rounding error.
 _SHARE_OF_GAP, _SHARE_OF_VALUE = 0.1, 1e-10
 
 
@@ -39,10 +39,8 @@ class BoxProblem:
         ``l ≤ 0 ≤ u``; infinite only where r is positive.
     ridge : ndarray of shape (m,)
         r ≥ 0.
-    width : float, default=0.0
-        e.
-    total : float, default=0.0
-        s.
+    width, total : float, default=0.0
+        e and s.
     """
 
     linear: Array
@@ -79,7 +77,7 @@ class BoxProblem:
         return np.where(share < room, np.clip(v + side * share, self.lower, self.upper), end)
 
     def snapped(self, v: Array) -> Array:
-        """`v` with variables within rounding error of a bound, or of the kink, exactly there.
+        """`v` with variables within rounding error of a bound, or of the kink, put exactly there.
 
         Otherwise they would count as free, and free variables determine the bias.
         """
@@ -93,7 +91,7 @@ class BoxProblem:
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
         """The program of some of the variables, the others held where they are in `v`.
 
-        `slopes` are the c of that program: ``c − K v`` at `rows`, where v is that of the others.
+        `slopes` is the c of that program: ``c − K v`` at `rows`, with only the others in v.
         """
         return replace(
             self,
@@ -117,33 +115,25 @@ class BoxProblem:
     def machine(self, v: Array, f: Array, up: Array, down: Array) -> tuple[float, float, float]:
         """P, t and b of the machine with coefficients ``t v`` and bias b that belongs to v.
 
-        That is t = 1 with :meth:`bias`, unless its P is clearly above that of the best b or of a
-        multiple of v. `up` and `down` are the slopes at v.
-        """
-        found = self._best_machines(v, f, up, down)
-        best = min(found)[0]
-        allowed = best + _SHARE_OF_GAP * max(best - self.value(v, f), 0.0)
-        allowed += _SHARE_OF_VALUE * abs(best)
-        usual = self._machine(v, f, 1.0, self.bias(v, up, down))
-        return next(machine for machine in (usual, *found) if machine[0] <= allowed)
-
-    def _best_machines(
-        self, v: Array, f: Array, up: Array, down: Array
-    ) -> list[tuple[float, float, float]]:
-        """P, t and the best b for t = 1, and for the t with which no margin falls short.
-
-        A margin that falls short by ε costs Cε, while scaling all of them by 1 + ε costs the share
-        2ε of ``½v·f``, which is much less where C is large.
+        That is t = 1 with :meth:`bias`, unless its P is clearly above that of the best b for t = 1
+        or for the t with which no margin falls short. (A margin that falls short by ε costs Cε,
+        while scaling all of them by 1 + ε costs the share 2ε of ``½v·f``, which is much less where
+        C is large.) `up` and `down` are the slopes at v.
         """
         from ._loops import best_bias
 
         size = float(np.abs(self.linear).max(initial=0.0))
         shortfall = float(up.max() - down.min()) / size if size else 0.0
         multiples = [1.0, 1.0 + shortfall] if 0.0 < shortfall < _MOST_SHORTFALL else [1.0]
-        return [
+        found = [
             self._machine(v, f, t, float(best_bias(self.linear - t * f, *self._loss_terms)))
             for t in multiples
         ]
+        best = min(found)[0]
+        allowed = best + _SHARE_OF_GAP * max(best - self.value(v, f), 0.0)
+        allowed += _SHARE_OF_VALUE * abs(best)
+        usual = self._machine(v, f, 1.0, self.bias(v, up, down))
+        return next(machine for machine in (usual, *found) if machine[0] <= allowed)
 
     def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
         """P of the coefficients ``t v`` with bias b, then t and b."""
@@ -154,27 +144,19 @@ class BoxProblem:
 
     @property
     def _loss_terms(self) -> tuple[Array, Array, Array, float, float]:
-        """What the losses in P depend on besides outputs and bias."""
+        """The arguments of the compiled losses besides outputs and bias."""
         return self.ridge, self.lower, self.upper, self.width, self.total
 
     @cached_property
     def ceiling(self) -> float:
         """Upper bound on D for every positive semi-definite K: P of v = 0 with bias zero.
 
-        Infinite where all bounds are finite: they keep D finite whatever K is.
+        Infinite where all bounds are finite: then D is bounded whatever K is.
         """
-        zeros = np.zeros(len(self.linear))
         if np.isfinite(self.upper - self.lower).all():
             return np.inf
+        zeros = np.zeros(len(self.linear))
         return self._machine(zeros, zeros, 1.0, 0.0)[0]
-
-    def reach(self, v: Array) -> Array:
-        """Error of P per error of ``f_i``, at most: the slope of the loss of sample i near f_i.
-
-        It is the bound of a variable that is not zero, or the variable where it has no bound.
-        """
-        ends = np.maximum(-self.lower, self.upper)
-        return np.where(v != 0.0, np.where(np.isfinite(ends), ends, np.abs(v)), 0.0)
 
     def slopes(self, v: Array, f: Array) -> tuple[Array, Array]:
         """up and down: the slopes of D to the right and to the left of every variable."""
@@ -189,7 +171,9 @@ class BoxProblem:
         """v with its machine and bounds, where ``f = Kv``."""
         up, down = self.slopes(v, f)
         primal, scale, bias = self.machine(v, f, up, down)
-        reach = self.reach(v)
+        # The slope of a loss is the bound of its variable, or the variable if it has no bound.
+        ends = np.maximum(-self.lower, self.upper)
+        reach = np.where(v != 0.0, np.where(np.isfinite(ends), ends, np.abs(v)), 0.0)
         terms = np.abs(self.linear) + np.abs(f) + abs(bias)
         return BoxSolution(
             v=v,
@@ -202,11 +186,10 @@ class BoxProblem:
             n_steps=n_steps,
             reach=reach,
             rounding=float(EPS * (reach @ terms)),
-            scaled=bool(self.linear.any()),
         )
 
     def bias(self, v: Array, up: Array, down: Array) -> float:
-        """b: mean over the free variables, or the middle of what the others allow."""
+        """b: the mean over the free variables, or the middle of the interval the others allow."""
         from ._loops import BLOCKED
 
         free = self.free(v)
@@ -228,12 +211,10 @@ class BoxSolution:
 
     Attributes
     ----------
-    v : ndarray of shape (m,)
-    product : ndarray of shape (m,)
-        Kv.
-    bias : float
-    scale : float
-        t; the coefficients of the machine are ``t v``.
+    v, product : ndarray of shape (m,)
+        v and Kv.
+    bias, scale : float
+        b and t; the coefficients of the machine are ``t v``.
     primal, dual : float
         Upper and lower bound on the maximum of D: P of the machine, and D of v.
     violation : float
@@ -241,11 +222,9 @@ class BoxSolution:
     n_steps : int
         Pair steps taken.
     reach : ndarray of shape (m,)
-        See :meth:`BoxProblem.reach`.
+        Slope of the loss of each sample, at most: how much P changes with ``f_i = (Kv)_i``.
     rounding : float
         Rounding error of P from its sums over samples.
-    scaled : bool
-        Whether c is not zero; otherwise v is the same for every multiple of K.
     """
 
     v: Array
@@ -258,7 +237,6 @@ class BoxSolution:
     n_steps: int
     reach: Array
     rounding: float
-    scaled: bool
 
     @property
     def gap(self) -> float:
