@@ -3,11 +3,10 @@
 Each iteration (:mod:`~manykernels.solvers.search`) minimises a quadratic model of F over the whole
 weight domain (:mod:`~manykernels.solvers.model`), an n-dimensional conic program
 (:mod:`~manykernels.solvers.quadratic`), and has other steps for where F rejects that one. The gap
-is tested before the Hessian is asked for, so the last iteration needs none.
+is tested before the Hessian is computed, so the last iteration needs none.
 
-The start is the minimiser of a coarse loss where there is one. On a simplex most weights are zero,
-and where kernels are many the steps are taken on an active set of them
-(:mod:`~manykernels.solvers.active_set`).
+The start is the minimiser of a coarse loss where there is one. Many kernels on a simplex, where
+most weights are zero, are solved on active sets (:mod:`~manykernels.solvers.active_set`).
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from dataclasses import dataclass
 from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
 from .active_set import MANY_KERNELS, minimize_on_active_sets
-from .base import Solver
+from .base import Solver, weights_are_free
 from .certificate import NO_BOUND, Bound
 from .cuts import Cuts
 from .run import Run
 from .search import Search
 
-# Planes kept, the latest ones: those of several iterations of trials. Each is a row of the conic
-# program and holds dual variables. Measured as in the model: 20 to 200 alike.
+# Cuts kept, enough for the trials of several iterations. Each is a row of the conic program and
+# holds dual variables. Measured as in `model`: 20 to 200 alike.
 _MOST_CUTS = 60
 
 
@@ -78,9 +77,7 @@ class Newton(Solver, name="newton"):
 
     def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
         start = domain.start(loss.n_kernels)
-        if domain.start_is_optimal or loss.n_kernels == 1:
-            return start
-        coarse = loss.coarse()
+        coarse = loss.coarse() if weights_are_free(loss, domain) else None
         if coarse is None:
             return start
         return self.solve(coarse, domain, tol=self.coarse_tol, max_iter=max_iter).weights

@@ -1,8 +1,8 @@
 """The same problem on some of the rows, small enough for exact solutions.
 
-Its minimiser is a start for the problem on all rows. Scaled and tilted so that its gains at the
-current weights are those of all rows, it becomes a model of the whole problem which knows how
-gains change with weights (:mod:`manykernels.losses.tilted`).
+Its minimiser is a start for the problem on all rows. Scaled, and tilted by a linear term so that
+its gains at the current weights are those of all rows, it is a model of the whole problem that
+includes how gains change with weights (:mod:`manykernels.losses.tilted`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,14 @@ from ..newton import Newton
 _TOL = 1e-6
 # Fewer rows than this say too little about the weights for all.
 _LEAST_ROWS = 50
-# Steps of the weights below this part of them show rounding and inexact gains, no curvature; and
-# most change of the scale of the model from one step to the next, as the gains of unfinished
-# sweeps are inexact. Sweeps of small problems are the same from 1e-6 to 1e-2 and from 1.2 to 5.
+# Relative step of the weights below which inexact gains show no curvature, and most change of the
+# scale of the model per step, for the same reason. Measured: 1e-6 to 1e-2 and 1.2 to 5 alike.
 _LEAST_STEP = 1e-4
 _MOST_RESCALING = 2.0
 
 
 class Guide:
-    """A loss on some of the rows, scaled and tilted to agree with what is known of the loss on
-    all.
-
-    Parameters
-    ----------
-    loss : SquareLoss
-        On some of the rows.
-    domain : Domain
-    """
+    """A loss on some of the rows as a model of the loss on all."""
 
     def __init__(self, loss: SquareLoss, domain: Domain) -> None:
         self._loss = loss
@@ -47,7 +38,7 @@ class Guide:
     def on_rows(cls, loss: SquareLoss, domain: Domain, most_rows: int) -> Guide | None:
         """On rows spread evenly over the targets; None if these would be too few.
 
-        Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        Eigenvalues of K grow in proportion to the number of rows, so λ is scaled with it.
         """
         n_rows = len(loss.targets)
         most = min(n_rows, most_rows)

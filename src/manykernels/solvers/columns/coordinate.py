@@ -5,12 +5,11 @@ solution on the way. For a block of samples the dual variables are solved for ex
 others held (:mod:`manykernels.losses.inexact`, after Keerthi and Shevade 2003), then the weights
 take a relaxed analytic update.
 
-A sweep costs the evaluation of all kernel entries, so everything else is there to have few of
-them: large blocks, drawn anew for each sweep; the best combination of the last sweeps; and a
-guide, the same problem on some of the rows, small enough for exact solutions
-(:mod:`~manykernels.solvers.columns._guide`). Its minimiser is the start, and after each sweep it
-corrects the weights. It knows how gains change with weights, which the analytic update does not.
-That matters at p = 1; for larger p the analytic update alone would do.
+A sweep evaluates all kernel entries, so everything else is there to have few of them: large
+blocks, drawn anew for each sweep; the best linear combination of the last sweeps; and a guide, the
+same problem on some of the rows (:mod:`~manykernels.solvers.columns._guide`). Its minimiser is the
+start, and after each sweep it corrects the weights with the curvature of F, which the analytic
+update does not use. That matters at p = 1; for larger p the analytic update alone would do.
 
 After every sweep P, D and the gains give a true certificate, with no factorisation.
 """
@@ -26,10 +25,9 @@ from ...losses import SquareLoss
 from ...losses.base import Loss
 from ...losses.inexact import BlockAscent, InexactEvaluation
 from .._needs import fixed_regularization, square_loss
-from ..base import Need, Solver, start_or_uniform
+from ..base import Need, Solver, start_or_uniform, weights_are_free
 from ..run import Run
-from ..updates import relaxed_update
-from ._base import RELAXATION, settled, weights_are_free
+from ..updates import RELAXATION, relaxed_update, settled
 from ._guide import Guide
 
 
@@ -82,7 +80,7 @@ class Coordinate(Solver, name="coordinate"):
         def evaluate(weights: Array) -> InexactEvaluation:
             return InexactEvaluation.of(loss, ascent, weights)
 
-        # Gains mean nothing before all samples have been visited: the first sweep is without them.
+        # Gains mean nothing before all samples have been visited: the first sweep keeps weights.
         ascent.sweep(weights)
         while not run.record(point := settled(evaluate(weights), domain, evaluate)):
             if guide is not None:
