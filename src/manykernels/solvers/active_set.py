@@ -38,8 +38,8 @@ _CANDIDATES = 50
 _PART_OF_GAP = 0.1
 _PART_OF_TOL = 0.3
 
-#: Minimises a loss over a domain from some weights, and returns the best lower bound.
-Descent = Callable[[Loss, Domain, Run, Array], Bound]
+#: Minimises a loss over a domain from some weights.
+Descent = Callable[[Loss, Domain, Run, Array], None]
 
 
 def minimize_on_active_sets(
@@ -64,15 +64,16 @@ def minimize_on_active_sets(
         inner = Run(face, tol, run.max_iter)
         held = point.weights[active]
         begin = face.onto_boundary(held) if held.any() else face.start(len(active))
-        proved = descend(loss.restricted(active), face, inner, begin)
+        descend(loss.restricted(active), face, inner, begin)
         weights = np.zeros(n)
         weights[active] = inner.best.weights
         weighted = np.flatnonzero(weights)
         point = loss.evaluate(weights)
         gains, n_solves, bound = point.gains, 1 + inner.n_inner_solves, NO_BOUND
-        if proved.dual is not None and not certify(point, domain, run.tol).exhausted:
-            gains = loss.gains_at(proved.dual)
-            bound = Bound(proved.constant - domain.support(gains), proved.dual)
+        dual = inner.bound.dual
+        if dual is not None and not certify(point, domain, run.tol).exhausted:
+            gains = loss.gains_at(dual)
+            bound = Bound(inner.bound.constant - domain.support(gains), dual)
 
 
 def active_kernels(loss: Loss, domain: Simplex, weighted: Indices, gains: Array) -> Indices:

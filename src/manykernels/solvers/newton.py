@@ -17,7 +17,7 @@ from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
 from .active_set import MANY_KERNELS, minimize_on_active_sets
 from .base import Solver, weights_are_free
-from .certificate import NO_BOUND, Bound
+from .certificate import NO_BOUND
 from .cuts import Cuts
 from .run import Run
 from .search import Search
@@ -55,25 +55,21 @@ class Newton(Solver, name="newton"):
             start = self._coarse_start(loss, domain, run.max_iter)
         self.descend(loss, domain, run, start)
 
-    def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> Bound:
-        """Newton steps on all kernels of `loss`; returns the best lower bound on the minimum."""
+    def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> None:
+        """Newton steps on all kernels of `loss`."""
         point = loss.evaluate(start)
         cuts = Cuts(_MOST_CUTS)
-        best, proved = Bound.of(point, domain), NO_BOUND
-        n_solves, scale = 1, 1.0
-        while not run.record(point, n_solves, proved):
+        n_solves, scale, bound = 1, 1.0, NO_BOUND
+        while not run.record(point, n_solves, bound):
             cuts.add(point)
             search = Search(loss, domain, point, cuts, run.tol, scale)
             found = search.run()
-            n_solves, scale, proved = search.n_solves, search.next_scale, search.bound
-            best = max(best, proved)
+            n_solves, scale, bound = search.n_solves, search.next_scale, search.bound
             if found is None:
                 # The bound that the trials have proved still counts.
-                run.record(point, n_solves, proved)
+                run.record(point, n_solves, bound)
                 break
             point = found
-            best = max(best, Bound.of(point, domain))
-        return best
 
     def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
         start = domain.start(loss.n_kernels)

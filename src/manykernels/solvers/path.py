@@ -13,8 +13,10 @@ Each point takes Newton steps until its own gap is closed. Where the loss reject
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -168,32 +170,28 @@ class _Predictor:
     """Solutions along p for one λ, and the weights that they predict at the next p."""
 
     def __init__(self) -> None:
-        # 1/p, log g and log β, the latest first.
-        self._solutions: list[tuple[float, Array, Array]] = []
+        # 1/p, log g and log β of each.
+        self._solutions: deque[tuple[float, Array, Array]] = deque(maxlen=_DEGREE + 1)
 
     def add(self, p: float, point: SquareEvaluation) -> None:
         """Add a solution, in the place of the oldest one."""
         if self._solutions and self._solutions[0][0] == 1.0 / p:
-            return
+            return  # an equal p of the grid
         log_gains = np.log(np.maximum(point.gains, TINY))
         with np.errstate(divide="ignore"):
             log_weights = np.maximum(np.log(point.weights), _LEAST_LOG)
-        self._solutions = [(1.0 / p, log_gains, log_weights), *self._solutions[:_DEGREE]]
+        self._solutions.appendleft((1.0 / p, log_gains, log_weights))
 
     def weights_at(self, p: float, domain: Domain, n_kernels: int) -> Array:
         """Weights to start from at p."""
         if not self._solutions:
             return domain.start(n_kernels)
         positions, log_gains, log_weights = zip(*self._solutions, strict=True)
-        shares = _lagrange(positions, 1.0 / p)
-        if isinstance(domain, LpBall):
-            predicted = shares @ np.array(log_gains)
-            return domain.maximizer(np.exp(predicted - predicted.max()))
-        predicted = shares @ np.array(log_weights)
-        return domain.onto_boundary(np.exp(predicted - predicted.max()))
-
-
-def _lagrange(positions: Sequence[float], at: float) -> Array:
-    """Values at `at` of the polynomials that are 1 at one position and 0 at the others."""
-    ratios = [[(at - x) / (own - x) for x in positions if x != own] for own in positions]
-    return np.array([np.prod(factors, initial=1.0) for factors in ratios])
+        # Values at 1/p of the polynomials that are 1 at one position and 0 at the others.
+        lagrange = np.array(
+            [prod((1.0 / p - x) / (own - x) for x in positions if x != own) for own in positions]
+        )
+        ball = isinstance(domain, LpBall)
+        predicted = lagrange @ np.array(log_gains if ball else log_weights)
+        predicted = np.exp(predicted - predicted.max())
+        return domain.maximizer(predicted) if ball else domain.onto_boundary(predicted)

@@ -23,6 +23,8 @@ from scipy import linalg, sparse
 from .._rounding import ACCUMULATED
 from ..domains import Array, ConicForm, Domain
 
+Mask = NDArray[np.bool_]
+
 #: Statuses with a useful point; the certificate of the outer problem decides what is accepted.
 USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
 # Tolerance of Clarabel, by default 1e-8: the outer method converges quadratically only if its
@@ -47,7 +49,7 @@ _LOW = 0.5
 # Diagonal entries below n times this part of the largest are rounding, or the ridge that
 # `nearly_definite` adds to a Hessian.
 _RANK_TOL = 3.0 * ACCUMULATED
-# Singular values below this part of the largest belong to equal kernels, see `_step`.
+# Singular values below this part of the largest belong to equal kernels, see `_Objective.step`.
 _SINGULAR = 0.1 * ACCUMULATED
 
 
@@ -62,16 +64,15 @@ def minimize_quadratic(
     size = np.abs(linear).max()
     if not np.isfinite(size) or size == 0.0:
         return None
-    linear, quadratic = linear / size, quadratic / size
-    low_rank = LowRank.of(quadratic)
-    found, _ = _interior_point(linear, quadratic, low_rank, domain, lower)
+    objective = _Objective(linear / size, quadratic / size)
+    found, _ = _interior_point(objective, domain, lower)
     if found is None:
         return None
-    x = np.maximum(domain.settle(found, -(linear + quadratic @ found)), lower)
+    x = np.maximum(domain.settle(found, objective.gains(found)), lower)
     if not x.any():
         return None
     free = (x > 0.0) & (x > (1.0 + _AT_BOUND) * lower)
-    return _polish(linear, quadratic, low_rank, domain.onto_boundary(x), free, domain)
+    return _polish(objective, domain.onto_boundary(x), free, domain)
 
 
 def minimize_above_planes(
@@ -86,18 +87,16 @@ def minimize_above_planes(
     size = max(float(np.abs(linear).max()), float(steepness.min()))
     if not np.isfinite(size) or size == 0.0:
         return None
-    linear, quadratic = linear / size, quadratic / size
+    objective = _Objective(linear / size, quadratic / size)
     # Planes at points where F is huge are steep, so each is scaled by its own slope.
     scale = np.maximum(steepness, size)
-    scaled = (constants / scale, slopes / scale[:, None], size / scale)
-    found, multipliers = _interior_point(
-        linear, quadratic, LowRank.of(quadratic), domain, lower, scaled
-    )
+    units = size / scale
+    scaled = (constants / scale, slopes / scale[:, None], units)
+    found, multipliers = _interior_point(objective, domain, lower, scaled)
     if found is None:
         return None
     x = np.maximum(np.where(found < _ZERO * found.max(), 0.0, found), lower)
-    own = multipliers[: len(constants)] * (size / scale)
-    return (domain.onto_boundary(x), own) if x.any() else None
+    return (domain.onto_boundary(x), multipliers[: len(units)] * units) if x.any() else None
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class LowRank:
 def _template(domain: Domain, n: int) -> tuple[ConicForm, Any, Any, list[Any]]:
     """What programs over one domain share, as making it takes as long as solving one.
 
-    The conic form, an empty objective, the indices of its upper triangle, and the cones.
+    The conic form, an empty Hessian, the indices of its upper triangle, and the cones.
     """
     form = domain.conic_form(n)
     n_extra = form.matrix.shape[1] - n
@@ -154,46 +153,82 @@ def _template(domain: Domain, n: int) -> tuple[ConicForm, Any, Any, list[Any]]:
     rows, cols = np.tril_indices(n)
     starts = np.arange(n + 1) * np.arange(1, n + 2) // 2
     pointers = np.concatenate([starts, np.full(n_extra, starts[-1])])
-    objective = sparse.csc_matrix(
-        (np.zeros(len(cols)), cols, pointers), shape=(n + n_extra, n + n_extra)
-    )
+    shape = (n + n_extra, n + n_extra)
+    hessian = sparse.csc_matrix((np.zeros(len(cols)), cols, pointers), shape)
     cones = [clarabel.NonnegativeConeT(form.n_nonnegative)]
     cones += [clarabel.PowerConeT(exponent) for exponent in form.power_exponents]
-    return form, objective, (rows, cols), cones
+    return form, hessian, (rows, cols), cones
+
+
+class _Objective:
+    """``linear·x + ½ xᵀ quadratic x``; `low_rank` is `quadratic` too if its rank is low."""
+
+    def __init__(self, linear: Array, quadratic: Array) -> None:
+        self.linear, self.quadratic = linear, quadratic
+        self.low_rank = LowRank.of(quadratic)
+
+    def gains(self, x: Array) -> Array:
+        """The negative gradient."""
+        return -(self.linear + self.quadratic @ x)
+
+    def step(self, y: Array, free: Mask, bend: Array, border: Array, residual: Array) -> Array:
+        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered.
+
+        Of the many solutions that equal kernels allow, up to rounding, it is the smallest one.
+        """
+        if self.low_rank is not None and bend.all():
+            right = np.column_stack([residual[:-1], border])
+            try:
+                plain, own = self.low_rank.solve(bend, y, free, right).T
+                step: Array = plain - own * ((border @ plain - residual[-1]) / (border @ own))
+                return step
+            except np.linalg.LinAlgError:
+                pass  # bend, of order y^p, is too close to zero for the small system
+        n_free = len(y)
+        system = np.zeros((n_free + 1, n_free + 1))
+        system[:-1, :-1] = y[:, None] * self.quadratic[np.ix_(free, free)] * y
+        system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
+        system[-1, :-1] = system[:-1, -1] = border
+        try:
+            exact = np.linalg.solve(system, residual)[:-1]
+            if np.abs(exact).max() < _LONGEST_STEP:
+                return exact.astype(np.float64, copy=False)
+        except np.linalg.LinAlgError:
+            pass
+        smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:-1]
+        return smallest.astype(np.float64, copy=False)
 
 
 def _interior_point(
-    linear: Array,
-    quadratic: Array,
-    low_rank: LowRank | None,
+    objective: _Objective,
     domain: Domain,
     lower: Array,
     planes: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array | None, Array]:
     """The minimiser x by Clarabel, or None if it fails, and the multipliers of the constraints.
 
-    The program is ``min ½ uᵀ objective u + linear·u  s.t.  bound − matrix @ u ∈ cones``. Its
+    The program is ``min ½ uᵀ hessian u + linear·u  s.t.  bound − matrix @ u ∈ cones``. Its
     variables u are x and the extra ones of the conic form of the domain; if there are planes, a
     t with ``unit_r t ≥ c_r − q_r·x`` for each plane (c, q, unit); and z = Wx if the rank is low.
     """
-    n = len(linear)
-    form, objective, triangle, cones = _template(domain, n)
+    n, low_rank = len(objective.linear), objective.low_rank
+    form, hessian, triangle, cones = _template(domain, n)
     bound = form.bound.copy()
     bound[form.first_sign_row : form.first_sign_row + n] -= lower
     n_extra = form.matrix.shape[1] - n
-    matrix, linear = form.matrix, np.pad(linear, (0, n_extra))
+    matrix, linear = form.matrix, np.pad(objective.linear, (0, n_extra))
     if low_rank is None:
-        objective = objective.copy()
-        objective.data[:] = quadratic[triangle]
+        hessian = hessian.copy()
+        hessian.data[:] = objective.quadratic[triangle]
     else:
-        objective = sparse.diags_array(np.pad(low_rank.rest, (0, n_extra)), format="csc")
+        hessian = sparse.diags_array(np.pad(low_rank.rest, (0, n_extra)), format="csc")
     if planes is not None:
         constants, slopes, units = planes
         of_x = sparse.csc_matrix(np.pad(-slopes, ((0, 0), (0, n_extra))))
         # The rows of planes come first, so that the cones stay in order.
         matrix = sparse.bmat([[of_x, -units[:, None]], [matrix, None]], format="csc")
         bound = np.concatenate([-constants, bound])
-        objective = sparse.block_diag([objective, [[0.0]]], format="csc")
+        hessian = sparse.block_diag([hessian, [[0.0]]], format="csc")
         linear = np.append(linear, 1.0)
         cones = [clarabel.NonnegativeConeT(len(constants)), *cones]
     if low_rank is not None:
@@ -201,11 +236,11 @@ def _interior_point(
         of_x = sparse.csc_matrix(np.pad(low_rank.factor, ((0, 0), (0, matrix.shape[1] - n))))
         matrix = sparse.bmat([[matrix, None], [of_x, -eye]], format="csc")
         bound = np.append(bound, zeros)
-        objective = sparse.block_diag([objective, eye], format="csc")
+        hessian = sparse.block_diag([hessian, eye], format="csc")
         linear = np.append(linear, zeros)
         cones = [*cones, clarabel.ZeroConeT(len(zeros))]
     settings = clarabel_settings(_TOLERANCE)
-    result = clarabel.DefaultSolver(objective, linear, matrix, bound, cones, settings).solve()
+    result = clarabel.DefaultSolver(hessian, linear, matrix, bound, cones, settings).solve()
     if result.status not in USABLE:
         return None, np.empty(0)
     return np.maximum(np.asarray(result.x)[:n], 0.0), np.asarray(result.z)
@@ -220,14 +255,7 @@ def clarabel_settings(tolerance: float | None = None) -> Any:
     return settings
 
 
-def _polish(
-    linear: Array,
-    quadratic: Array,
-    low_rank: LowRank | None,
-    x: Array,
-    free: NDArray[np.bool_],
-    domain: Domain,
-) -> Array:
+def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Array:
     """Newton steps on the optimality conditions of the `free` weights.
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``. Steps
@@ -243,7 +271,7 @@ def _polish(
             break
         value, gradient, curvature = level
         y = x[free]
-        gains = -(linear + quadratic @ x)
+        gains = objective.gains(x)
         multiplier = (gains[free] @ y) / (gradient[free] @ y)
         residual = np.append(y * (gains - multiplier * gradient)[free], 1.0 - value)
         size = float(np.abs(residual).max())
@@ -251,7 +279,7 @@ def _polish(
             break
         best, least = x, size
         bend, border = multiplier * curvature[free] * y**2, gradient[free] * y
-        step = _step(quadratic, low_rank, y, free, bend, border, residual)
+        step = objective.step(y, free, bend, border, residual)
         x = x.copy()
         leaving = step <= -_LONGEST_STEP
         if leaving.any() and not curvature.any():
@@ -266,38 +294,3 @@ def _polish(
             break
         x = domain.onto_boundary(x)
     return best
-
-
-def _step(
-    quadratic: Array,
-    low_rank: LowRank | None,
-    y: Array,
-    free: NDArray[np.bool_],
-    bend: Array,
-    border: Array,
-    residual: Array,
-) -> Array:
-    """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered.
-
-    Of the many solutions that equal kernels allow, up to rounding, it is the smallest one.
-    """
-    if low_rank is not None and bend.all():
-        try:
-            plain, own = low_rank.solve(bend, y, free, np.column_stack([residual[:-1], border])).T
-            step: Array = plain - own * ((border @ plain - residual[-1]) / (border @ own))
-            return step
-        except np.linalg.LinAlgError:
-            pass  # bend, of order y^p, is too close to zero for the small system
-    n_free = len(y)
-    system = np.zeros((n_free + 1, n_free + 1))
-    system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
-    system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
-    system[-1, :-1] = system[:-1, -1] = border
-    try:
-        exact = np.linalg.solve(system, residual)[:-1]
-        if np.abs(exact).max() < _LONGEST_STEP:
-            return exact.astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        pass
-    smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:-1]
-    return smallest.astype(np.float64, copy=False)

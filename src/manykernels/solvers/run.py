@@ -81,7 +81,7 @@ class Run:
         self.history: list[Progress] = []
         self.n_inner_solves = 0
         self._best: Evaluation | None = None
-        self._bound = NO_BOUND
+        self.bound = NO_BOUND
 
     def record(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
         """Record an outer iterate and the inner solves it took; True if the solver is to stop.
@@ -91,7 +91,7 @@ class Run:
         self.n_inner_solves += n_inner_solves
         if self._best is None or point.value <= self._best.value:
             self._best = point
-        self._bound = max(Bound.of(point, self.domain), self._bound, bound)
+        self.bound = max(Bound.of(point, self.domain), self.bound, bound)
         certificate = self.certificate
         progress = Progress(len(self.history), self.n_inner_solves, certificate)
         self.history.append(progress)
@@ -107,13 +107,13 @@ class Run:
     @property
     def certificate(self) -> Certificate:
         """Of the best weights, with the best bound."""
-        return certify(self.best, self.domain, self.tol, self._bound)
+        return certify(self.best, self.domain, self.tol, self.bound)
 
     def solution(self, loss: Loss, status: str) -> Solution:
         """The best weights, certified by products that are computed again from the kernels."""
         found = self.best.reassessed()
         certificate = certify(found, self.domain, self.tol)
-        bound = self._bound
+        bound = self.bound
         if bound.value > certificate.dual:
             # Dual variables of other weights, or a convex combination of them, prove more.
             if bound.dual is not None:

@@ -8,6 +8,4 @@ block of samples squared, of the n·m·c products ``K_jv``, and of cached column
 |---|---|---|
 | ``"coordinate"`` | square loss | :mod:`~manykernels.solvers.columns.coordinate` |
 | ``"interleaved"`` | support vector machines | :mod:`~manykernels.solvers.columns.interleaved` |
-
-``_guide`` is the smaller problem that guides the first.
 """

@@ -16,7 +16,6 @@ After each round P, D and the gains give a true certificate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ...losses import BoxLoss
 from ...losses.base import Loss
 from ...losses.box_ascent import BoxAscent, InexactBoxPoint
 from .._needs import box_loss, fixed_regularization
-from ..base import Need, Solver, start_or_uniform, weights_are_free
+from ..base import Solver, start_or_uniform, weights_are_free
 from ..run import Run
 from ..updates import RELAXATION, relaxed_update, settled
 
@@ -58,7 +57,7 @@ class Interleaved(Solver, name="interleaved"):
     cache_bytes: int = 2**31
 
     by_columns = True
-    needs: ClassVar[tuple[Need, ...]] = (box_loss, fixed_regularization)
+    needs = (box_loss, fixed_regularization)
     # Rounds, each far cheaper than a machine solved to the end.
     default_max_iter = 2000
 

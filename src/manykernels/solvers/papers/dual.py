@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy import optimize
@@ -36,7 +35,7 @@ from ...losses.base import Certificate, Loss
 from ...losses.square import SquareLoss
 from ...losses.square_evaluation import SquareEvaluation
 from .._needs import fixed_regularization, smooth_norm, square_loss
-from ..base import Need, Problem, Solver, refuse_unfit, start_or_uniform
+from ..base import Problem, Solver, refuse_unfit, start_or_uniform
 from ..certificate import NO_BOUND, Bound
 from ..run import Run
 
@@ -68,7 +67,7 @@ class Dual(Solver, name="dual"):
 
     n_steps: int = 50
 
-    needs: ClassVar[tuple[Need, ...]] = (square_loss, fixed_regularization, smooth_norm)
+    needs = (square_loss, fixed_regularization, smooth_norm)
     # Factorisations; a few are enough unless rounding errors are large.
     default_max_iter = 200
 

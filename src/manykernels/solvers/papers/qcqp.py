@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -33,8 +33,8 @@ from ...domains import Array, Domain, Simplex
 from ...losses.base import Loss, Outline
 from ...losses.program import DualProgram, HasDualProgram
 from .._needs import Expensive, affordable, dual_program, on_a_simplex
-from ..base import Need, start_or_uniform
-from ..certificate import NO_BOUND, Bound
+from ..base import start_or_uniform
+from ..certificate import Bound
 from ..quadratic import clarabel_settings
 from ..run import Run
 
@@ -60,7 +60,7 @@ class QCQP(Expensive, name="qcqp"):
     ...     assert estimator.fit(X[::3], y[::3]).certificate_.converged
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (dual_program, on_a_simplex, affordable)
+    needs = (dual_program, on_a_simplex, affordable)
     # The default of Clarabel, whose iterations these are.
     default_max_iter = 200
 
@@ -79,7 +79,8 @@ class QCQP(Expensive, name="qcqp"):
         if weights is not None:
             point = loss.evaluate(weights)
             settled = domain.settle(weights, point.gains)
-            run.record(point, bound=_bound(loss, domain, v))
+            dual = loss.dual_of(v)
+            run.record(point, bound=Bound(loss.lower_bound(dual, domain.support), dual))
             if settled.any() and not np.array_equal(settled, weights):
                 run.record(loss.evaluate(domain.onto_boundary(settled)))
         return f"Clarabel ended as {status}"
@@ -95,18 +96,13 @@ def _scaled(program: DualProgram, value: float) -> tuple[DualProgram, float]:
     if size > ACCUMULATED * float(np.abs(program.linear).max(initial=0.0)):
         length = value / size
     else:
-        totals = np.zeros(1) if program.totals is None else program.totals
-        length = float(np.linalg.norm(totals)) / np.sqrt(linear.size) or 1.0
+        sums = 0.0 if program.totals is None else float(np.linalg.norm(program.totals))
+        length = sums / np.sqrt(linear.size) or 1.0
     first, second = length / value, length**2 / value
-    scaled = DualProgram(
-        linear=first * linear,
-        ridge=second * program.ridge,
-        lower=program.lower / length,
-        upper=program.upper / length,
-        widths=first * program.widths,
-        totals=None if program.totals is None else program.totals / length,
-    )
-    return scaled, length
+    totals = None if program.totals is None else program.totals / length
+    bounds = program.lower / length, program.upper / length
+    linear, ridge, widths = first * linear, second * program.ridge, first * program.widths
+    return DualProgram(linear, ridge, *bounds, widths, totals), length
 
 
 def _solve(
@@ -142,7 +138,7 @@ def _solve(
     dual = np.asarray(result.z)
     starts = np.cumsum([0, *map(len, bounds)])[n_bounds:-1]
     shares = np.maximum(dual[starts] + dual[starts + 1], 0.0)
-    if not np.isfinite(shares).all() or not shares.any():
+    if not (np.isfinite(v).all() and np.isfinite(shares).all() and shares.any()):
         return None, v, result.status
     return domain.onto_boundary(shares / prices), v, result.status
 
@@ -184,11 +180,3 @@ def _root(kernel: Array) -> Array:
     values, vectors = linalg.eigh(kernel)
     kept = values > ROUNDING * max(values[-1], 0.0)
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
-
-
-def _bound(loss: HasDualProgram, domain: Simplex, v: Array) -> Bound:
-    """The lower bound that v proves; `lower_bound` makes it feasible if it is not."""
-    if not np.isfinite(v).all():
-        return NO_BOUND
-    dual = loss.dual_of(v)
-    return Bound(loss.lower_bound(dual, domain.support), dual)

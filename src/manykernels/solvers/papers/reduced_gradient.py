@@ -2,16 +2,11 @@
 
 Rakotomamonjy, Bach, Canu and Grandvalet (2008), "SimpleMKL", JMLR 9, algorithm 1. The shares
 ``s_j = r_j β_j`` of the budget, r_j being the prices of the domain, lie on the unit simplex, and
+``∂F/∂s_j = −g_j/r_j``. The largest share µ is what the others leave, ``s_µ = 1 − Σ_{j≠µ} s_j``. So
+the gradient in the others, the reduced gradient, is ``ρ_j = ∂F/∂s_j − ∂F/∂s_µ``, and the direction
+D is against it where that stays in the simplex:
 
-    ∂F/∂s_j = −g_j/r_j
-
-The largest share µ is what the others leave, ``s_µ = 1 − Σ_{j≠µ} s_j``. So the gradient in the
-others, the reduced gradient, is ``ρ_j = ∂F/∂s_j − ∂F/∂s_µ``, and the direction D is against it
-where that stays in the simplex:
-
-    D_j = 0                if s_j = 0 and ρ_j > 0
-    D_j = −ρ_j             for the other j ≠ µ
-    D_µ = −Σ_{j≠µ} D_j
+    D_j = 0  if s_j = 0 and ρ_j > 0,    D_j = −ρ_j  for the other j ≠ µ,    D_µ = −Σ_{j≠µ} D_j
 
 F has slope ``−Σ_{j≠µ} D_j²`` along it. The longest step is ``γ = min {−s_j/D_j : D_j < 0}``, where
 the share ν vanishes. If F is lower there, the step is taken and the search goes on from there with
@@ -33,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -41,7 +35,7 @@ from ..._rounding import ACCUMULATED, EPS
 from ...domains import Array, Domain, Simplex
 from ...losses.base import Evaluation, Loss
 from .._needs import on_a_simplex
-from ..base import Need, Solver, start_or_uniform
+from ..base import Solver, start_or_uniform
 from ..run import Run
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -70,7 +64,7 @@ class ReducedGradient(Solver, name="reduced-gradient"):
 
     precision: float = 0.1
 
-    needs: ClassVar[tuple[Need, ...]] = (on_a_simplex,)
+    needs = (on_a_simplex,)
     # As in the code of the authors, whose tolerance is a relative gap of 1e-2.
     default_max_iter = 500
 
@@ -90,7 +84,7 @@ class ReducedGradient(Solver, name="reduced-gradient"):
             point = following
         return None
 
-    def _descend(self, evaluate: Callable[[Array], _Point], point: _Point) -> _Point:
+    def _descend(self, evaluate: _AtShares, point: _Point) -> _Point:
         """A point with a lower F, or `point` if none is found."""
         reference = int(np.argmax(point.shares))
         direction = _direction(point, reference)
@@ -107,11 +101,7 @@ class ReducedGradient(Solver, name="reduced-gradient"):
         return point
 
     def _golden_section(
-        self,
-        evaluate: Callable[[Array], _Point],
-        point: _Point,
-        direction: Array,
-        longest: float,
+        self, evaluate: _AtShares, point: _Point, direction: Array, longest: float
     ) -> _Point:
         """A point close to the lowest one up to `longest`, or `point` if none is lower."""
         slope = point.slope(direction)
@@ -157,6 +147,9 @@ class _Point:
 
     def slope(self, direction: Array) -> float:
         return float(self.gradient @ direction)
+
+
+_AtShares = Callable[[Array], _Point]
 
 
 def _direction(point: _Point, reference: int) -> Array:

@@ -26,7 +26,6 @@ H, where the exact program does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from ...domains import Array, Domain
 from ...losses.base import Loss, Outline
 from ...losses.square import SquareLoss
 from .._needs import Expensive, affordable, on_a_simplex, square_loss
-from ..base import Need
 from ..run import Run
 from ._central_path import CentralPath
 
@@ -64,7 +62,7 @@ class SDP(Expensive, name="sdp"):
     True
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (square_loss, on_a_simplex, affordable)
+    needs = (square_loss, on_a_simplex, affordable)
     # Interior-point steps; four times the usual number.
     default_max_iter = 100
 

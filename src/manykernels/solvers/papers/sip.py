@@ -114,7 +114,7 @@ class SILP(SIP, name="silp"):
         As for :class:`SIP`; Ye et al. use 5e-4.
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (*SIP.needs, on_a_simplex)
+    needs = (*SIP.needs, on_a_simplex)
 
 
 def _rise(point: Evaluation, least: float) -> float:

@@ -29,7 +29,6 @@ until s is accurate to many digits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +39,7 @@ from ...losses import BoxLoss
 from ...losses.base import Loss, Outline
 from ...losses.box_ascent import InexactBoxPoint
 from .._needs import Expensive, affordable, box_loss, fixed_regularization, smooth_norm
-from ..base import Need, start_or_uniform
+from ..base import start_or_uniform
 from ..run import Run
 
 # Estimated time, measured: sweeps of m steps, columns of all kernels that a step reads, and a
@@ -67,7 +66,7 @@ class SMOMKL(Expensive, name="smo-mkl"):
     ('smo-mkl', True)
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (box_loss, fixed_regularization, smooth_norm, affordable)
+    needs = (box_loss, fixed_regularization, smooth_norm, affordable)
     # Sweeps of m steps; ten times the usual number.
     default_max_iter = 10 * _USUAL_SWEEPS
 
@@ -123,7 +122,7 @@ class _Ascent:
         if not mu > 0.0:
             return False
         # A pair of equal samples has a curvature of zero up to rounding.
-        least_curvature = ACCUMULATED * float((weights @ self._diagonals).max())
+        least = ACCUMULATED * float((weights @ self._diagonals).max())
         any_taken = False
         for k, problem in enumerate(self._loss.problems):
             slopes = problem.linear - weights @ self.products[k]
@@ -138,7 +137,7 @@ class _Ascent:
                 problem.width,
                 self._q,
                 mu,
-                max(least_curvature, TINY),
+                max(least, TINY),
                 self.v[k],
                 self.products[k],
                 self.strengths,
