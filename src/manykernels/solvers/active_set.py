@@ -38,7 +38,7 @@ _CANDIDATES = 50
 _PART_OF_GAP = 0.1
 _PART_OF_TOL = 0.3
 
-#: Minimises a loss over a domain from some weights.
+#: Minimises a loss over a domain, from some weights.
 Descent = Callable[[Loss, Domain, Run, Array], None]
 
 

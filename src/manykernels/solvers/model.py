@@ -22,13 +22,9 @@ quadratic; far from it steps are longer than plain Newton steps, and fewer.
 The F of a one-class machine is linear along rays instead. A loss that is not `hyperbolic` gets
 the plain quadratic.
 
-**Cuts.** Where F has kinks the slope of the model is replaced by the greatest of the planes of
-:mod:`~manykernels.solvers.cuts`,
-
-    min_x  max_r (c_r − q_r·x) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
-
-the step of a bundle method with Q as its metric. The multipliers of the planes are those of a
-convex combination of them that bounds F from below.
+**Cuts.** Where F has kinks, the greatest ``max_r (c_r − q_r·x)`` of the planes of
+:mod:`~manykernels.solvers.cuts` takes the place of ``−g·(x − β)``: the step of a bundle method
+with Q as its metric.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._rounding import ACCUMULATED, ROUNDING
+from .._rounding import ROUNDING
 from ..domains import Array, Domain
 from ..losses.base import Evaluation
 from .certificate import NO_BOUND, Bound, certify, plane
@@ -90,21 +86,14 @@ class Model:
         return replace(self, quadratic=_SOFTER * self.quadratic, scale=_SOFTER * self.scale)
 
     def next_scale(self, reached: Evaluation) -> float:
-        """Factor of the curvatures of the next model, by how far F fell on the way to `reached`.
-
-        Beside a kink F can fall by more than a model with the curvature of the kink allows.
-        """
+        """Factor of the curvatures of the next model, by how far F fell on the way to a point."""
         step = reached.weights - self.point.weights
         expected = float(self.point.gains @ step) - 0.5 * float(step @ self.quadratic @ step)
         fell = self.point.value - reached.value
+        # Beside a kink F can fall by more than a model with the curvature of the kink allows.
         if fell > _MORE_THAN_EXPECTED * expected > 0.0:
             return _SOFTER * self.scale
         return min(1.0, self.scale / _SOFTER)
-
-    def moves_to(self, target: Array) -> bool:
-        """Whether `target` differs from the point by more than rounding."""
-        step = np.abs(target - self.point.weights).max()
-        return bool(step > ACCUMULATED * target.max())
 
     def minimizer(self) -> Array:
         """Where the model is least over the domain."""
@@ -141,8 +130,7 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
     reach = 2.0 * gains / curvatures
     shift = np.maximum(reach - weights, _NO_GAIN * reach)
     reach = weights + shift
-    level = float(point.weights @ point.gains)
-    level = max(level, _LEAST_LEVEL * domain.support(point.gains))
+    level = max(float(point.weights @ point.gains), _LEAST_LEVEL * domain.support(point.gains))
     minimizers = domain.equilibrium(gains * reach**2, shift, level)
     theta = np.clip(reach / (minimizers + shift), 1.0 / _MOST_CURVATURE, _MOST_CURVATURE)
     factors = np.sqrt(0.5 * theta * (1.0 + theta))

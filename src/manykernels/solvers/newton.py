@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
 from .active_set import MANY_KERNELS, minimize_on_active_sets
-from .base import Solver, weights_are_free
+from .base import Solver, start_or_uniform, weights_are_free
 from .certificate import NO_BOUND
 from .cuts import Cuts
 from .run import Run
@@ -51,9 +51,10 @@ class Newton(Solver, name="newton"):
         if isinstance(domain, Simplex) and loss.n_kernels >= MANY_KERNELS:
             minimize_on_active_sets(self.descend, loss, domain, run, start)
             return
-        if start is None:
-            start = self._coarse_start(loss, domain, run.max_iter)
-        self.descend(loss, domain, run, start)
+        coarse = loss.coarse() if start is None and weights_are_free(loss, domain) else None
+        if coarse is not None:
+            start = self.solve(coarse, domain, tol=self.coarse_tol, max_iter=run.max_iter).weights
+        self.descend(loss, domain, run, start_or_uniform(start, loss, domain))
 
     def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> None:
         """Newton steps on all kernels of `loss`."""
@@ -70,10 +71,3 @@ class Newton(Solver, name="newton"):
                 run.record(point, n_solves, bound)
                 break
             point = found
-
-    def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
-        start = domain.start(loss.n_kernels)
-        coarse = loss.coarse() if weights_are_free(loss, domain) else None
-        if coarse is None:
-            return start
-        return self.solve(coarse, domain, tol=self.coarse_tol, max_iter=max_iter).weights

@@ -116,9 +116,8 @@ class LowRank:
         n = len(quadratic)
         if n < _MANY:
             return None
-        lower, order, rank, _ = linalg.lapack.dpstrf(
-            quadratic, tol=n * _RANK_TOL * float(np.diag(quadratic).max()), lower=1
-        )
+        tol = n * _RANK_TOL * float(np.diag(quadratic).max())
+        lower, order, rank, _ = linalg.lapack.dpstrf(quadratic, tol=tol, lower=1)
         if rank > _LOW * n:
             return None
         factor = np.zeros((rank, n))
@@ -127,26 +126,20 @@ class LowRank:
         return cls(factor, np.maximum(rest, 0.0))
 
     def solve(self, diagonal: Array, scale: Array, rows: Any, right: Array) -> Array:
-        """``(diag(diagonal) + S Q S)⁻¹ right`` for Q of some rows and ``S = diag(scale)``.
-
-        By the formula of Sherman, Morrison and Woodbury: a system whose size is the rank.
-        """
+        """``(diag(diagonal) + S Q S)⁻¹ right`` for Q of some rows and ``S = diag(scale)``."""
+        # Formula of Sherman, Morrison and Woodbury: a system whose size is the rank.
         diagonal = diagonal + self.rest[rows] * scale**2
         factor = self.factor[:, rows] * scale
         scaled = factor / diagonal
         inner = scaled @ factor.T
         inner.flat[:: len(inner) + 1] += 1.0
         plain = (right.T / diagonal).T
-        solution: Array = plain - scaled.T @ np.linalg.solve(inner, factor @ plain)
-        return solution
+        return np.asarray(plain - scaled.T @ np.linalg.solve(inner, factor @ plain))
 
 
 @lru_cache(maxsize=32)  # the norms of a path, several numbers of kernels
 def _template(domain: Domain, n: int) -> tuple[ConicForm, Any, Any, list[Any]]:
-    """What programs over one domain share, as making it takes as long as solving one.
-
-    The conic form, an empty Hessian, the indices of its upper triangle, and the cones.
-    """
+    """Conic form, zero Hessian, indices of its upper triangle, and cones; slow to make."""
     form = domain.conic_form(n)
     n_extra = form.matrix.shape[1] - n
     # Upper triangle column by column; the extra variables have no quadratic part.
@@ -172,16 +165,12 @@ class _Objective:
         return -(self.linear + self.quadratic @ x)
 
     def step(self, y: Array, free: Mask, bend: Array, border: Array, residual: Array) -> Array:
-        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered.
-
-        Of the many solutions that equal kernels allow, up to rounding, it is the smallest one.
-        """
+        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered."""
         if self.low_rank is not None and bend.all():
             right = np.column_stack([residual[:-1], border])
             try:
                 plain, own = self.low_rank.solve(bend, y, free, right).T
-                step: Array = plain - own * ((border @ plain - residual[-1]) / (border @ own))
-                return step
+                return np.asarray(plain - own * ((border @ plain - residual[-1]) / (border @ own)))
             except np.linalg.LinAlgError:
                 pass  # bend, of order y^p, is too close to zero for the small system
         n_free = len(y)
@@ -195,6 +184,7 @@ class _Objective:
                 return exact.astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             pass
+        # Equal kernels make the system singular: any split of their weight is right.
         smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:-1]
         return smallest.astype(np.float64, copy=False)
 
@@ -260,9 +250,8 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``. Steps
     are taken in ``log x``, where weights of very different size are equally well scaled, and
-    kept while the residual of the conditions shrinks. The interior-point method alone leaves an
-    error of the square root of its tolerance in x, so that weights would visibly depend on the
-    order of the kernels.
+    kept while the residual shrinks. The interior-point method alone leaves an error of the square
+    root of its tolerance in x, so that weights would visibly depend on the order of the kernels.
     """
     best, least = x, np.inf
     for _ in range(_POLISHING_STEPS):

@@ -54,5 +54,4 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     except linalg.LinAlgError:
         return None
     half = linalg.solve_triangular(root, plane.T, lower=True)
-    response: Array = slopes @ (np.sqrt(2.0) * unit[:, None] * half.T)
-    return response
+    return np.asarray(slopes @ (np.sqrt(2.0) * unit[:, None] * half.T))

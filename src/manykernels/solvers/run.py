@@ -66,43 +66,29 @@ class Solution:
 
 
 class Run:
-    """The history of a solver, the best weights seen and the best lower bound proved.
+    """The history of a solver, the best weights seen and the best lower bound proved."""
 
-    It ends at the relative gap `tol`, or with outer iteration `max_iter`, the start being 0.
-    """
+    best: Evaluation
 
     def __init__(
         self, domain: Domain, tol: float, max_iter: int, observer: Observer | None = None
     ) -> None:
-        self.domain = domain
-        self.tol = tol
-        self.max_iter = max_iter
-        self.observer = observer
+        self.domain, self.tol, self.max_iter, self.observer = domain, tol, max_iter, observer
         self.history: list[Progress] = []
         self.n_inner_solves = 0
-        self._best: Evaluation | None = None
         self.bound = NO_BOUND
 
     def record(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
-        """Record an outer iterate and the inner solves it took; True if the solver is to stop.
-
-        `bound` is a lower bound on the minimum that other points have proved.
-        """
+        """Record an iterate, and a bound that others prove; True if the solver is to stop."""
         self.n_inner_solves += n_inner_solves
-        if self._best is None or point.value <= self._best.value:
-            self._best = point
+        if not self.history or point.value <= self.best.value:
+            self.best = point
         self.bound = max(Bound.of(point, self.domain), self.bound, bound)
         certificate = self.certificate
         progress = Progress(len(self.history), self.n_inner_solves, certificate)
         self.history.append(progress)
         stop = self.observer is not None and self.observer(progress)
         return bool(stop) or certificate.exhausted or progress.iteration >= self.max_iter
-
-    @property
-    def best(self) -> Evaluation:
-        """The point with the least loss so far."""
-        assert self._best is not None, "a run has at least one point"
-        return self._best
 
     @property
     def certificate(self) -> Certificate:

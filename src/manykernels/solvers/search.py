@@ -47,9 +47,7 @@ class Search:
         self._model = Model.at(point, domain, scale)
         self._target = self._model.minimizer()
         self._lowest: Evaluation | None = None
-        self.n_solves = 0
-        self.bound = NO_BOUND
-        self.next_scale = 1.0
+        self.n_solves, self.bound, self.next_scale = 0, NO_BOUND, 1.0
 
     def run(self) -> Evaluation | None:
         """The next point; `point` itself if its gap is proved to be within `tol`; or None."""
@@ -64,18 +62,14 @@ class Search:
         return accepted
 
     def _analytic_step(self) -> Evaluation | None:
-        """The analytic update, which never raises F and uses no second derivatives.
-
-        This helps where λ is so small that they are mostly rounding error.
-        """
+        """The analytic update, for where λ is so small that Hessians are mostly rounding error."""
+        point = self._point
         with np.errstate(divide="ignore"):
-            log_weights = np.log(self._point.weights)
-        updated = self._evaluate(
-            np.exp(analytic_update(log_weights, self._point.gains, self._domain))
-        )
-        promised = float(self._point.gains @ (self._target - self._point.weights))
-        least = max(promised, ROUNDING * abs(self._point.value))
-        if updated.value <= self._point.value - _WORTHWHILE * least:
+            log_weights = np.log(point.weights)
+        updated = self._evaluate(np.exp(analytic_update(log_weights, point.gains, self._domain)))
+        promised = float(point.gains @ (self._target - point.weights))
+        least = max(promised, ROUNDING * abs(point.value))
+        if updated.value <= point.value - _WORTHWHILE * least:
             return updated
         self._reject(updated)
         return None
@@ -86,8 +80,7 @@ class Search:
         Every rejected trial adds a cut. Curvatures shrink after some trials, as the cuts then
         describe F better than the curvature of one side of a kink. The multipliers of the cuts
         prove a lower bound, which may show that the point is good enough where its own gap does
-        not. Support vector machines with a small C need this: F has many kinks and little
-        curvature.
+        not. Support vector machines with a small C need this.
         """
         for trial in range(1, _MOST_TRIALS):
             if self._aim_above_cuts():
@@ -110,11 +103,9 @@ class Search:
         return certify(self._point, self._domain, self._tol, self.bound).exhausted
 
     def _attempt(self, *, soften: bool) -> Evaluation | None:
-        """The target if F falls enough there.
-
-        If not, curvatures shrink if `soften`, or if the target is the point itself.
-        """
-        moves = self._model.moves_to(self._target)
+        """The target if F falls enough; else curvatures shrink if `soften` or if it is no step."""
+        step = np.abs(self._target - self._point.weights).max()
+        moves = step > ACCUMULATED * self._target.max()
         if moves:
             candidate = self._evaluate(self._target)
             if improves(candidate, self._point, self._domain):

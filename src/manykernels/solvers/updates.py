@@ -54,10 +54,7 @@ def relaxed_update(weights: Array, gains: Array, domain: Domain, relaxation: flo
 
 
 def settled(point: Point, domain: Domain, evaluate: Callable[[Array], Point]) -> Point:
-    """The point with weights set to zero that updates send there but never reach, if F is lower.
-
-    Otherwise the point itself.
-    """
+    """The point with weights that are on their way to zero set to zero, unless F is higher."""
     if not (point.gains > 0.0).any():
         return point
     weights = domain.settle(point.weights, point.gains)

@@ -10,8 +10,8 @@ blocks, drawn anew for each sweep; the best linear combination of the last sweep
 same problem on some of the rows, small enough for exact solutions. Its minimiser is the start.
 Scaled, and tilted by a linear term so that its gains at the current weights are those of all rows
 (:mod:`manykernels.losses.tilted`), it is a model of the whole problem, whose minimiser corrects
-the weights after each sweep. Other than the analytic update it includes how gains change with
-weights. That matters at p = 1; for larger p the analytic update alone would do.
+the weights after each sweep. Unlike the analytic update the model knows how gains change with
+weights, which matters at p = 1; for larger p the analytic update alone would do.
 
 After every sweep P, D and the gains give a true certificate, with no factorisation.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -34,8 +35,6 @@ from ..newton import Newton
 from ..run import Run
 from ..updates import RELAXATION, relaxed_update, settled
 
-# Relative gap of the small problems: the default of all solvers; they cost next to nothing.
-_TOL = 1e-6
 # Fewer rows than this say too little about the weights for all.
 _LEAST_ROWS = 50
 # Relative step of the weights below which inexact gains show no curvature, and most change of the
@@ -92,9 +91,7 @@ class Coordinate(Solver, name="coordinate"):
         if guide is not None and start is None:
             weights = guide.start()
         ascent = BlockAscent.of(loss, self.block_size, self.random_state)
-
-        def evaluate(weights: Array) -> InexactEvaluation:
-            return InexactEvaluation.of(loss, ascent, weights)
+        evaluate = partial(InexactEvaluation.of, loss, ascent)
 
         # Gains mean nothing before all samples have been visited: the first sweep keeps weights.
         ascent.sweep(weights)
@@ -114,15 +111,12 @@ class Guide:
     def __init__(self, loss: SquareLoss, domain: Domain) -> None:
         self._loss = loss
         self._domain = domain
-        self._scale: float | None = None
+        self._scale = 1.0
         self._last: tuple[Evaluation, Array] | None = None
 
     @classmethod
     def on_rows(cls, loss: SquareLoss, domain: Domain, most_rows: int) -> Guide | None:
-        """On rows spread evenly over the targets; None if these would be too few.
-
-        Eigenvalues of K grow in proportion to the number of rows, so λ is scaled with it.
-        """
+        """On rows spread evenly over the targets; None if these would be too few."""
         n_rows = len(loss.targets)
         most = min(n_rows, most_rows)
         if most < min(n_rows, _LEAST_ROWS):
@@ -134,29 +128,30 @@ class Guide:
         targets = loss.targets[rows]
         targets = targets - np.average(targets, axis=0, weights=sample_weight)
         part = loss.kernels[np.ix_(rows, rows)]
+        # Eigenvalues of K grow in proportion to the number of rows, and λ with them.
         return cls(SquareLoss(part, targets, loss.reg * most / n_rows, sample_weight), domain)
 
     def start(self) -> Array:
         """The minimiser on these rows."""
-        return Newton().solve(self._loss, self._domain, tol=_TOL).weights
+        return Newton().solve(self._loss, self._domain).weights
 
     def correct(self, weights: Array, gains: Array, value: float) -> Array:
         """Minimiser of the model that has these gains at these weights."""
         here = self._loss.evaluate(weights)
-        if self._scale is None:
+        if self._last is None:
             self._scale = value / here.value
-        if self._last is not None:
-            self._scale *= self._rescaling(here, gains)
+        else:
+            self._scale *= self._rescaling(here, gains, *self._last)
         self._last = here, gains
         model = TiltedLoss(self._loss, self._scale, gains - self._scale * here.gains)
-        return Newton().solve(model, self._domain, tol=_TOL, start=weights).weights
+        return Newton().solve(model, self._domain, start=weights).weights
 
-    def _rescaling(self, here: Evaluation, gains: Array) -> float:
+    def _rescaling(
+        self, here: Evaluation, gains: Array, before: Evaluation, gains_before: Array
+    ) -> float:
         """Curvature of the loss on all rows over that of the model, along the last step."""
-        assert self._last is not None
-        before, gains_before = self._last
         step = here.weights - before.weights
-        expected = float((before.gains - here.gains) @ step) * (self._scale or 1.0)
+        expected = float((before.gains - here.gains) @ step) * self._scale
         if np.abs(step).max() <= _LEAST_STEP * here.weights.max() or expected <= 0.0:
             return 1.0
         ratio = float((gains_before - gains) @ step) / expected

@@ -80,17 +80,10 @@ class Dual(Solver, name="dual"):
 
 @dataclass(frozen=True)
 class TikhonovSolution:
-    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``.
+    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``, certified for this objective.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_kernels,)
-    radius : float
-        ``‖weights‖_p``. The same direction is best in the unit ball for λ/radius.
-    certificate : Certificate
-        Of the objective above.
-    evaluation : SquareEvaluation
-        The loss at the weights.
+    `radius` is ``‖weights‖_p``; ``weights/radius`` is the minimiser in the unit ball for
+    ``λ/radius``. `evaluation` is the loss F at the weights.
     """
 
     weights: Array

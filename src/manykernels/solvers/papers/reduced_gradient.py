@@ -20,8 +20,7 @@ error, and no step is tried along which F rises at once. Where values differ by 
 only, a negative slope at the end shows that F falls: otherwise a tiny share would stop the method,
 as F does not change visibly until it has vanished. So no threshold for zero shares is needed.
 
-Being one of steepest descent, the method finds the kernels that matter soon and the last digits of
-their weights slowly.
+As steepest descent does, it finds the last digits of the weights slowly.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ identity among the M_i) and prices r_i on a simplex, ``Σ_i r_iθ_i ≤ 1``,
 The exact program is (8) for two classes and (29) for more (Theorems 2.1 and 3.1), with λ learnt
 (41) and the exact version of (45); the approximate one is (32), and (45) as it stands.
 
-General conic solvers are slow here. To Clarabel 0.11 the (m+1)×(m+1) cone is a dense block of
-((m+1)(m+2)/2)² numbers: ten kernels take it 2 s at m = 50 and 42 s at m = 100, though there are
-only n + c variables. A step of :mod:`~manykernels.solvers.papers._central_path` takes one Cholesky
-factorisation of an m×m matrix.
+General conic solvers are slow here: to Clarabel 0.11 the cone is a dense block of
+((m+1)(m+2)/2)² numbers, and ten kernels take it 2 s at m = 50 and 42 s at m = 100. A step of
+:mod:`~manykernels.solvers.papers._central_path` takes one Cholesky factorisation, m×m.
 
 In the notation there, any X ⪰ 0 with diag X = 1 proves
 

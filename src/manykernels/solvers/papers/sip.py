@@ -118,10 +118,7 @@ class SILP(SIP, name="silp"):
 
 
 def _rise(point: Evaluation, least: float) -> float:
-    """Relative rise ``(D − ζ)/|ζ|`` of the greatest cut at `point` by the cut made there.
-
-    ``D(α, β)`` is F(β), or less if the inner problem is not solved exactly.
-    """
+    """Relative rise ``(D − ζ)/|ζ|`` of the greatest cut at `point` by the cut made there."""
     dual_value = point.value - point.slack
     return (dual_value - least) / abs(least) if least > -np.inf else np.inf
 
