@@ -9,9 +9,9 @@ inner solutions where F has a kink, see :mod:`~manykernels.solvers.cuts`),
 
 proves a lower bound over all kernels: the same with the maximum over all j, one pass over the
 kernels. If that is within the tolerance, the weights are certified as if all kernels had taken
-part. If not, a kernel outside W has the largest gain per price. The next W are the kernels that
-have a weight now and those with the largest gains per price. The last solution is feasible for
-them, hence F falls from round to round.
+part. If not, a kernel outside W has the largest gain per price. The next W has the kernels that
+have a weight now and those with the largest gains per price. The last solution is feasible there,
+hence F falls from round to round.
 """
 
 from __future__ import annotations

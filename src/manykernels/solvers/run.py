@@ -66,7 +66,7 @@ class Solution:
 
 
 class Run:
-    """The history of a solver, the best weights seen and the best lower bound proved."""
+    """The history of a solver, the point of least F so far and the best lower bound so far."""
 
     best: Evaluation
 
@@ -79,7 +79,7 @@ class Run:
         self.bound = NO_BOUND
 
     def record(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
-        """Record an iterate, and a bound that others prove; True if the solver is to stop."""
+        """Record an iterate, its inner solves, any other bound; True if the solver is to stop."""
         self.n_inner_solves += n_inner_solves
         if not self.history or point.value <= self.best.value:
             self.best = point

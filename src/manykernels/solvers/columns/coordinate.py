@@ -109,9 +109,7 @@ class Guide:
     """A loss on some of the rows as a model of the loss on all."""
 
     def __init__(self, loss: SquareLoss, domain: Domain) -> None:
-        self._loss = loss
-        self._domain = domain
-        self._scale = 1.0
+        self._loss, self._domain, self._scale = loss, domain, 1.0
         self._last: tuple[Evaluation, Array] | None = None
 
     @classmethod

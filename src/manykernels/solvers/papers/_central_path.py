@@ -50,8 +50,7 @@ _LEAST_PART = 1e-2
 # Part of the way to the boundary that a step may take: far from the optimum; and near it, where
 # the products are below this part of the objective and convergence is fast. Measured: 0.8 for the
 # first takes 21 % more steps, 0.95 for the second 14 % more, 1e-5 for the last 5 % more.
-_FAR, _NEAR = 0.95, 0.995
-_NEAR_FROM = 1e-3
+_FAR, _NEAR, _NEAR_FROM = 0.95, 0.995, 1e-3
 # Halvings of a step; a millionth of it is rounding.
 _MOST_HALVINGS = 20
 # Ridges of the Newton system, relative to its largest diagonal entry, tried in turn: equal kernels
@@ -61,7 +60,7 @@ _RIDGES = (0.0, 4.0 * EPS, 10.0 * ROUNDING)
 
 @dataclass(frozen=True)
 class Derivatives:
-    """C, the D_i and the R⁻ᵀM_iU, whose inner products are G, at one θ."""
+    """C, the D_i and the `halves` R⁻ᵀM_iU, whose inner products are G/2, at one θ."""
 
     C: Array
     D: Array

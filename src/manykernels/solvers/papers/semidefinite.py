@@ -123,7 +123,7 @@ class SDPApprox(SDP, name="sdp-approx"):
             iterate, n_steps = following, n_steps + 1
             if iterate.distance < best.distance:
                 best, n_best = iterate, n_steps
-        # A run keeps the point of least F, which is not what (32) minimises: one is recorded.
+        # A run returns the point of least F, which is not what (32) minimises: record only one.
         run.record(loss.evaluate(path.settled(best)))
         status = "the single constraint (32) is an approximation"
         if (relative := best.distance / best.value) > _WORTH_TELLING:

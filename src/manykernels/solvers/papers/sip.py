@@ -16,9 +16,9 @@ the current weights β̃ (Yan 2012 (11)),
     ν(β) = c(β̃) + ∇c·(β − β̃) + ½ Σ_j c''_j (β_j − β̃_j)² ≤ 1
 
 a ball in ``z_j = β_j √c''_j``, and Clarabel solves a program with linear constraints and one
-second-order cone. The expansion is good near β̃ only, so its solutions are scaled onto the
-boundary and expanded at again until the weights converge, which costs no inner problem. (With a
-single expansion the papers' test can hold at weights far from optimal.)
+second-order cone. The expansion is good near β̃ only, so the solution is scaled onto the boundary
+and the next expansion made there, until the weights converge, which costs no inner problem. (With
+a single expansion the papers' test can hold at weights far from optimal.)
 
 Weights jump between corners of B, most of all at p = 1, where the gap of the weights themselves
 stays around 1e-2 when the papers' test holds. But the multipliers of the cuts in the master give a
