@@ -41,7 +41,7 @@ class Newton(Solver, name="newton"):
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA, rbf_grid
     >>> model = MKFDA(rbf_grid([0.5, 2, 8]), p=1, solver="newton").fit(*load_iris(return_X_y=True))
-    >>> model.certificate_.converged, model.n_factorizations_ < 10
+    >>> model.certificate_.converged, model.n_inner_solves_ < 10
     (True, True)
     """
 

@@ -61,7 +61,7 @@ class Dual(Solver, name="dual"):
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
     >>> X, y = load_iris(return_X_y=True)
-    >>> MKFDA(p=1.5, solver="dual").fit(X, y).n_factorizations_ < 10
+    >>> MKFDA(p=1.5, solver="dual").fit(X, y).n_inner_solves_ < 10
     True
     """
 

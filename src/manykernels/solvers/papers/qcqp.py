@@ -1,7 +1,7 @@
 """The quadratically constrained quadratic programs of Lanckriet 2004 and Ye 2008, by Clarabel.
 
 A loss with a dual program (:mod:`manykernels.losses.program`) and prices r_j on a simplex,
-``Σ r_jβ_j = 1``, has the minimum
+``Σ r_jβ_j = 1``, has the minimum (r_ik being the ridge of that program)
 
     min_β F = max_{v,t}  Σ_k {c_k·v_k − e_k Σ_i|v_ik| − ½ Σ_i r_ik v_ik²} − ½ t
               s.t.  t ≥ (1/r_j) Σ_k v_kᵀM_jv_k  for all j,   l ≤ v ≤ u,   Σ_i v_ik = s_k
