@@ -205,16 +205,16 @@ def _interior_point(
     form, hessian, triangle, cones = _template(domain, n)
     bound = form.bound.copy()
     bound[form.first_sign_row : form.first_sign_row + n] -= lower
-    n_extra = form.matrix.shape[1] - n
-    matrix, linear = form.matrix, np.pad(objective.linear, (0, n_extra))
+    none = np.zeros(form.matrix.shape[1] - n)
+    matrix, linear = form.matrix, np.append(objective.linear, none)
     if low_rank is None:
         hessian = hessian.copy()
         hessian.data[:] = objective.quadratic[triangle]
     else:
-        hessian = sparse.diags_array(np.pad(low_rank.rest, (0, n_extra)), format="csc")
+        hessian = sparse.diags_array(np.append(low_rank.rest, none), format="csc")
     if planes is not None:
         constants, slopes, units = planes
-        of_x = sparse.csc_matrix(np.pad(-slopes, ((0, 0), (0, n_extra))))
+        of_x = sparse.csc_matrix(np.pad(-slopes, ((0, 0), (0, len(none)))))
         # The rows of planes come first, so that the cones stay in order.
         matrix = sparse.bmat([[of_x, -units[:, None]], [matrix, None]], format="csc")
         bound = np.concatenate([-constants, bound])
