@@ -15,7 +15,7 @@ from manykernels.losses import JointSquareLoss, SquareLoss, inexact
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
 from manykernels.losses.tilted import TiltedLoss
 from manykernels.solvers import Coordinate, Newton, certify
-from manykernels.solvers.columns._guide import Guide
+from manykernels.solvers.columns.coordinate import Guide
 from tests.differences import assert_derivatives
 from tests.problems import dense_kernels, random_gram_matrices, square_loss
 

@@ -16,7 +16,6 @@ from manykernels.solvers.papers.reduced_gradient import (
     _direction,
     _falls,
     _longest_step,
-    _LossOfShares,
     _moved,
     _Point,
 )
@@ -239,10 +238,21 @@ def test_other_norms_are_refused_with_solvers_that_take_them():
         ReducedGradient().solve(loss, lp_domain(2.0))
 
 
-def test_evaluations_are_counted_since_the_last_time():
-    place = _LossOfShares(Parabola([1.0, 1.0], [0.5, 0.5]), np.array([2.0, 4.0]))
-    point = place(np.array([0.5, 1.5]))
+def test_shares_of_the_budget_become_weights_and_their_gradient():
+    loss = Parabola([1.0, 1.0], [0.5, 0.5])
+    point = _Point.at(np.array([0.5, 1.5]), loss, np.array([2.0, 4.0]))
     np.testing.assert_allclose(point.evaluation.weights, [0.125, 0.1875])
     np.testing.assert_allclose(point.gradient, [-0.375 / 2, -0.3125 / 4])
-    assert place.count() == 1
-    assert place.count() == 0
+
+
+def test_every_evaluation_is_an_inner_solve(monkeypatch):
+    loss = square_loss(random_gram_matrices(4, 30), 2)
+    evaluate, n_evaluations = type(loss).evaluate, []
+
+    def counted(self, weights):
+        n_evaluations.append(1)
+        return evaluate(self, weights)
+
+    monkeypatch.setattr(type(loss), "evaluate", counted)
+    solution = ReducedGradient().solve(loss, Simplex(), tol=1e-4)
+    assert solution.n_inner_solves == len(n_evaluations)

@@ -1,34 +1,22 @@
-"""Solvers: how the minimum of a loss over a weight domain is found and certified.
-
-**The default solver**, :class:`Newton`, takes any loss and any domain.
+"""Solvers: they minimise a loss over a weight domain and certify the result.
 
 | module | what it holds |
 |---|---|
-| ``newton`` | the solver: its start, its iterations |
-| ``search`` | one iteration: the Newton step, and what is tried where F rejects it |
-| ``model`` | the quadratic model that a step minimises |
+| ``base`` | the interface :class:`Solver`, the registry :data:`SOLVERS`, refusals |
+| ``run`` | the history of a solver, the observer protocol, :class:`Solution` |
+| ``certificate`` | lower bounds and the duality gap |
+| ``_needs`` | the conditions that solvers put on a problem |
+| ``newton`` | the default solver, :class:`Newton`, for any loss and any domain |
+| ``search`` | one iteration of it: the Newton step, and what is tried where F rejects it |
+| ``model`` | the quadratic model that a Newton step minimises |
 | ``quadratic`` | that subproblem, a small quadratic program over a domain |
-| ``cuts`` | planes below F, for kinks |
+| ``cuts`` | linear lower bounds on F, for kinks |
 | ``updates`` | the analytic update of weights |
 | ``active_set`` | many kernels, few of which can have a weight |
 | ``path`` | many norms and regularisations, each solved from its neighbours |
 | ``response`` | how the minimiser changes with the targets |
-
-**Other solvers** of the same problem:
-
-| package | what it holds |
-|---|---|
 | ``papers`` | the programs of the papers: cutting planes, conic programs, SimpleMKL, … |
 | ``columns`` | kernels that do not fit into memory, a few columns at a time |
-
-**What they share**:
-
-| module | what it holds |
-|---|---|
-| ``base`` | the contract: :class:`Solver`, the registry :data:`SOLVERS`, refusals |
-| ``run`` | what a solver reports while it iterates, the observer protocol, :class:`Solution` |
-| ``certificate`` | lower bounds and the duality gap |
-| ``_needs`` | the conditions that solvers put on a problem |
 """
 
 from ..losses.base import Certificate

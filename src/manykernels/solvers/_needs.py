@@ -1,6 +1,6 @@
-"""What solvers ask of a problem: each function answers what is missing, or None.
+"""What solvers need of a problem: each function returns why it is refused, or None.
 
-An answer completes the sentence "solver 'x' …", see :func:`~manykernels.solvers.refuse_unfit`.
+The answer completes the sentence "solver='x' …" of :func:`~manykernels.solvers.refuse_unfit`.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from ..domains import Box, LpBall, Simplex
 from ..losses import BoxLoss, Outline, SquareLoss
 from .base import Problem, Solver
 
-# Minutes that a user is supposed to wait without being asked.
+# Longest estimated time that starts without ``force=True``: about as long as a user may wait.
 _MOST_MINUTES = 10.0
 
 
 def square_loss(solver: Solver, problem: Problem) -> str | None:
     """The loss is that of Fisher's discriminant, with λ given or learnt."""
-    if issubclass(problem.outline.kind, SquareLoss):
-        return None
-    return f"works for the square loss only, not for {problem.outline.kind.__name__}"
+    kind = problem.outline.kind
+    fits = issubclass(kind, SquareLoss)
+    return None if fits else f"works for the square loss only, not for {kind.__name__}"
 
 
 def box_loss(solver: Solver, problem: Problem) -> str | None:
-    """The loss is that of a support vector machine, bounds on each of its dual variables."""
-    if issubclass(problem.outline.kind, BoxLoss):
-        return None
-    return f"works for support vector machines only, not for {problem.outline.kind.__name__}"
+    """The loss is that of a support vector machine, with bounds on each dual variable."""
+    kind = problem.outline.kind
+    fits = issubclass(kind, BoxLoss)
+    return None if fits else f"works for support vector machines only, not for {kind.__name__}"
 
 
 def dual_program(solver: Solver, problem: Problem) -> str | None:
-    """The loss can be written as one quadratic program."""
-    if hasattr(problem.outline.kind, "dual_program"):
-        return None
-    return f"needs a loss with a dual program, not {problem.outline.kind.__name__}"
+    """The dual of the loss is a quadratic program."""
+    kind = problem.outline.kind
+    fits = hasattr(kind, "dual_program")
+    return None if fits else f"needs a loss with a dual program, not {kind.__name__}"
 
 
 def fixed_regularization(solver: Solver, problem: Problem) -> str | None:
-    """λ is given."""
+    """λ or C is given, not learnt."""
     return 'needs a number for reg or C, not "joint"' if problem.outline.learns_reg else None
 
 
@@ -57,13 +57,7 @@ def smooth_norm(solver: Solver, problem: Problem) -> str | None:
 
 @dataclass(frozen=True)
 class Expensive(Solver):
-    """A solver whose memory and time are estimated before it starts.
-
-    Parameters
-    ----------
-    force : bool, default=False
-        Start whatever the estimates of memory and time.
-    """
+    """A solver whose memory and time are estimated first; `force` starts it whatever they are."""
 
     force: bool = False
 
@@ -77,8 +71,8 @@ def affordable(solver: Solver, problem: Problem) -> str | None:
     assert isinstance(solver, Expensive)
     outline = problem.outline
     n_bytes, minutes = solver.cost(outline)
-    within = n_bytes <= (available_memory() or np.inf) and minutes <= _MOST_MINUTES
-    if solver.force or within:
+    fits = n_bytes <= (available_memory() or np.inf) and minutes <= _MOST_MINUTES
+    if solver.force or fits:
         return None
     return (
         f"would take about {n_bytes / 2**30:.1f} GiB and {minutes:.0f} minutes for "

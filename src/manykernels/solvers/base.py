@@ -1,8 +1,8 @@
-"""What a solver is: the contract between solvers and those who use them.
+"""The interface of solvers, the registry of them, and the refusal of problems that do not fit.
 
-A solver names what it needs of a problem. A problem that does not fit is refused before any
-work, in one sentence that says which solvers take it: :func:`refuse_unfit`. What a solver reports
-while it iterates, and what it returns, is in :mod:`~manykernels.solvers.run`.
+A solver lists its needs. A problem that does not meet them is refused before any work, in one
+sentence that says which solvers take it. What a solver reports and returns is in
+:mod:`~manykernels.solvers.run`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .run import Observer, Run, Solution
 
 @dataclass(frozen=True)
 class Problem:
-    """What solvers may ask before they take a problem: enough to refuse it without any work."""
+    """What a solver may inspect before any work, to refuse the problem if need be."""
 
     outline: Outline
     domain: Domain
     tol: float
 
 
-#: Says what a problem lacks for a solver, as in "works at p=1 only", or None if it fits.
+#: Returns why a solver refuses a problem, as in "works at p=1 only", or None if it takes it.
 Need = Callable[["Solver", Problem], str | None]
 
 #: The solver that estimators use unless told otherwise, named first where another one refuses.
@@ -42,22 +42,20 @@ class Solver(ABC):
     """Minimises a loss over a weight domain.
 
     A subclass gives its name as a class keyword, which enters it in :data:`SOLVERS`, and
-    implements :meth:`_minimize`. Its options are fields with defaults, so that ``SOLVERS[name]()``
+    implements :meth:`_minimize`. All its options have defaults, so that ``SOLVERS[name]()``
     makes one. Estimators read the attributes below and call :meth:`solve`, nothing else.
 
     Attributes
     ----------
     name : str
-        What users call it.
+        The name by which users choose it.
     needs : tuple of callables
         Conditions on the problem, see :mod:`manykernels.solvers._needs`.
     default_max_iter : int
         Outer iterations that are enough, unless a problem is hard.
     by_columns : bool
-        Whether a few columns of the kernels at a time are enough, so that estimators need not
-        store kernel matrices.
-    cache_bytes : int
-        For such a solver: memory for kernel columns that are kept between iterations.
+        Whether it reads kernels a few columns at a time, so that estimators need not store
+        kernel matrices; `cache_bytes` is its memory for columns kept between iterations.
     """
 
     name: str
@@ -94,10 +92,9 @@ class Solver(ABC):
         max_iter : int, optional
             Most outer iterations; by default `default_max_iter`.
         start : ndarray of shape (n_kernels,), optional
-            Weights to start from, for solvers that can.
+            Weights to start from; some solvers ignore them.
         observer : callable, optional
-            Sees the progress of every outer iteration; a true answer ends the run. See
-            :mod:`manykernels.solvers.run`.
+            Called with the :class:`Progress` of every outer iteration; a true answer ends the run.
 
         Returns
         -------
@@ -115,14 +112,14 @@ class Solver(ABC):
 
     @abstractmethod
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
-        """Iterate until ``run.record`` says stop; return what is to be said about the end.
+        """Pass every outer iterate, at least one, to ``run.record`` until that returns True.
 
-        Every outer iterate is recorded, at least one.
+        Returns the status of the :class:`Solution`, if there is one.
         """
 
 
 def as_solver(given: Any) -> Solver:
-    """The solver that a user names or hands over.
+    """The solver of that name, or the given object as a solver.
 
     Any object with a method ``solve`` will do, which is called with `loss`, `domain`, `tol`,
     `max_iter` and `observer`. Attributes of :class:`Solver` that it lacks get their defaults.
@@ -146,7 +143,7 @@ def as_solver(given: Any) -> Solver:
 
 
 class _Foreign(Solver):
-    """An object with a method ``solve`` that is no :class:`Solver`."""
+    """A solver whose ``solve`` is that of another object, which is no :class:`Solver`."""
 
     def __init__(self, given: Any) -> None:
         self.name = getattr(given, "name", type(given).__name__.lower())
@@ -164,10 +161,14 @@ def start_or_uniform(start: Array | None, loss: Loss, domain: Domain) -> Array:
     return domain.start(loss.n_kernels) if start is None else start
 
 
+def weights_are_free(loss: Loss, domain: Domain) -> bool:
+    """Whether there are weights to learn: several kernels, and a start that may not be optimal."""
+    return loss.n_kernels > 1 and not domain.start_is_optimal
+
+
 def complaint(solver: Solver, problem: Problem) -> str | None:
-    """The first need of `solver` that `problem` does not meet."""
-    answers = (need(solver, problem) for need in solver.needs)
-    return next((answer for answer in answers if answer is not None), None)
+    """Why `solver` refuses `problem`, by the first need that is not met; None if it takes it."""
+    return next(filter(None, (need(solver, problem) for need in solver.needs)), None)
 
 
 def refuse_unfit(solver: Solver, problem: Problem) -> None:
@@ -182,10 +183,10 @@ def refuse_unfit(solver: Solver, problem: Problem) -> None:
 
 
 def refuse_indefinite(solution: Solution, domain: Domain, loss: Loss, names: list[str]) -> None:
-    """Raise ValueError if a kernel cannot be positive semi-definite, as the problem supposes.
+    """Raise ValueError if a kernel is provably not positive semi-definite.
 
-    A negative gain proves it: the loss would rise with the weight of that kernel. So does a value
-    of the loss below a lower bound on its minimum. Neither matters within the tolerance.
+    A negative gain proves it, as the loss would rise with the weight of that kernel; so does a
+    loss below its lower bound. Neither matters within the tolerance.
     """
     certificate, evaluation = solution.certificate, solution.evaluation
     allowed = certificate.tol * abs(certificate.primal)

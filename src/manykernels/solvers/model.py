@@ -7,8 +7,8 @@ factorisation of an m×m matrix. The model is
 
 **Secant curvature.** A quadratic is a poor approximation of F far away: along one weight F falls
 like ``1/x``, so the model sends weights to zero where F grows without bound, and lets small
-weights grow by no more than half. The hyperbola ``r_j/(x + s_j)`` with the slope and curvature of
-F at β_j,
+weights grow by no more than half. The hyperbola ``r_j/(x + s_j)`` with the slope and the curvature
+of F at β_j,
 
     β_j + s_j = 2g_j/Q_jj ,   r_j = g_j (β_j + s_j)²      (s_j ≥ 0, since β_j Q_jj ≤ 2g_j)
 
@@ -17,19 +17,14 @@ equals the price that the domain asks of the weight (``Domain.equilibrium``). Wi
 ``θ_j = (β_j + s_j)/(t_j + s_j)`` the mean curvature of the hyperbola between β_j and t_j is
 ``c_j Q_jj``, ``c_j = θ_j(1 + θ_j)/2``; so Q is replaced by ``C^½ Q C^½``, and no weight may fall
 below a tenth of t_j in one step. At the solution t = β and C = I, hence convergence stays
-quadratic; far from it this keeps the number of factorisations small where plain Newton steps are
-short.
+quadratic; far from it steps are longer than plain Newton steps, and fewer.
 
-The one-class machine is different: its F is linear along rays and falls as fast whatever the
-weights. A loss that is not `hyperbolic` gets the plain quadratic.
+The F of a one-class machine is linear along rays instead. A loss that is not `hyperbolic` gets
+the plain quadratic.
 
-**Cuts.** Where F has kinks the slope of the model is replaced by the greatest of the planes of
-:mod:`~manykernels.solvers.cuts`,
-
-    min_x  max_r (c_r − q_r·x) + ½ (x − β)ᵀ Q (x − β)   s.t.  x ∈ B
-
-the step of a bundle method with Q as its metric. The multipliers of the planes mix them into a
-lower bound on F.
+**Cuts.** Where F has kinks, the greatest ``max_r (c_r − q_r·x)`` of the planes of
+:mod:`~manykernels.solvers.cuts` takes the place of ``−g·(x − β)``: the step of a bundle method
+with Q as its metric.
 """
 
 from __future__ import annotations
@@ -38,42 +33,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._rounding import ACCUMULATED, ROUNDING
+from .._rounding import ROUNDING
 from ..domains import Array, Domain
 from ..losses.base import Evaluation
 from .certificate import NO_BOUND, Bound, certify, plane
 from .cuts import Cuts
 from .quadratic import minimize_above_planes, minimize_quadratic
 
-# "Measured" in these modules: total of inner solves over 110 small problems, square loss and
-# support vector machines at five norms, with one value changed.
+# "Measured" in `model`, `search` and `newton`: total of inner solves over 110 small problems,
+# square loss and support vector machines at five norms, with one value changed.
 
 # Factor by which curvatures shrink where they prove too large. Measured: 0.03 to 0.3 alike.
 _SOFTER = 0.1
 # Curvatures are too large where F falls by this factor more than the model expects. Measured: 3 is
-# as good; 1.05 reacts to every model that is not exact and takes a third more.
+# as good; 1.05 takes a third more, as no model is exact.
 _MORE_THAN_EXPECTED = 1.5
-# Most curvature relative to (largest gain)/(largest weight), the scale of g in units of β, and
-# bound on θ. At a kink the curvature of one side is next to infinite, and the interior-point
-# method fails on programs with entries that far apart. Measured: 1e5 to 1e11 alike.
+# Bound on θ, and on curvatures relative to (largest gain)/(largest weight): they are next to
+# infinite at a kink, where the interior-point method would fail. Measured: 1e5 to 1e11 alike.
 _MOST_CURVATURE = 1e8
-# Gains below this part of the largest one are rounding: ten times a sum of well-scaled terms, as
-# each is a sum over outputs of such sums.
+# Relative size of gains that are rounding: sums, over outputs, of well-scaled sums.
 _NO_GAIN = 10.0 * ROUNDING
-# Least part of its predicted minimiser t_j that a weight keeps in one step. Measured: 0.01 to 0.3
-# alike.
+# Part of t_j that a weight keeps at least in one step. Measured: 0.01 to 0.3 alike.
 _LEAST_PART_KEPT = 0.1
-# The price level is that of the weights, β·g, but at least this part of σ_B(g): weights on kernels
-# without gain would make all others look free. Measured: 1e-5 to 0.1 alike.
+# The price level is β·g, but at least this part of σ_B(g): weights on kernels without gain would
+# make all others look free. Measured: 1e-5 to 0.1 alike.
 _LEAST_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
 class Model:
-    """The model at one point.
-
-    `quadratic` is ``C^½ Q C^½``, times `scale`; `lower` are the least weights of a step.
-    """
+    """The model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`."""
 
     point: Evaluation
     domain: Domain
@@ -97,21 +86,14 @@ class Model:
         return replace(self, quadratic=_SOFTER * self.quadratic, scale=_SOFTER * self.scale)
 
     def next_scale(self, reached: Evaluation) -> float:
-        """Factor of the curvatures of the next model, by how far F fell on the way to `reached`.
-
-        Beside a kink F can fall by more than a model with the curvature of the kink allows.
-        """
+        """Factor of the curvatures of the next model, by how far F fell on the way to a point."""
         step = reached.weights - self.point.weights
         expected = float(self.point.gains @ step) - 0.5 * float(step @ self.quadratic @ step)
         fell = self.point.value - reached.value
+        # Beside a kink F can fall by more than a model with the curvature of the kink allows.
         if fell > _MORE_THAN_EXPECTED * expected > 0.0:
             return _SOFTER * self.scale
         return min(1.0, self.scale / _SOFTER)
-
-    def moves_to(self, target: Array) -> bool:
-        """Whether `target` differs from the point by more than rounding."""
-        step = np.abs(target - self.point.weights).max()
-        return bool(step > ACCUMULATED * target.max())
 
     def minimizer(self) -> Array:
         """Where the model is least over the domain."""
@@ -120,16 +102,13 @@ class Model:
         target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower)
         rounding = ROUNDING * float(point.gains @ point.weights)
         if target is None or point.gains @ (target - point.weights) <= -rounding:
-            # A step along which F rises is a numerical failure; that of the conditional gradient
-            # method never does.
+            # Along the step F rises, a numerical failure. Along that of the conditional gradient
+            # method it never does.
             target = self.domain.maximizer(point.gains)
         return target
 
     def minimizer_above(self, cuts: Cuts) -> tuple[Array, Bound]:
-        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove.
-
-        The plane at the point of the model is one of them.
-        """
+        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove."""
         constant, _ = plane(self.point)
         linear = -self.quadratic @ self.point.weights
         planes = (cuts.constants - constant, cuts.slopes)
@@ -151,8 +130,7 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
     reach = 2.0 * gains / curvatures
     shift = np.maximum(reach - weights, _NO_GAIN * reach)
     reach = weights + shift
-    level = float(point.weights @ point.gains)
-    level = max(level, _LEAST_LEVEL * domain.support(point.gains))
+    level = max(float(point.weights @ point.gains), _LEAST_LEVEL * domain.support(point.gains))
     minimizers = domain.equilibrium(gains * reach**2, shift, level)
     theta = np.clip(reach / (minimizers + shift), 1.0 / _MOST_CURVATURE, _MOST_CURVATURE)
     factors = np.sqrt(0.5 * theta * (1.0 + theta))

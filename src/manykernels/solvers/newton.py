@@ -3,11 +3,10 @@
 Each iteration (:mod:`~manykernels.solvers.search`) minimises a quadratic model of F over the whole
 weight domain (:mod:`~manykernels.solvers.model`), an n-dimensional conic program
 (:mod:`~manykernels.solvers.quadratic`), and has other steps for where F rejects that one. The gap
-is tested before the Hessian is asked for, so the last iteration needs none.
+is tested before the Hessian is computed, so the last iteration needs none.
 
-The start is the minimiser of a coarse loss where there is one. On a simplex most weights are zero,
-and where kernels are many the steps are taken on an active set of them
-(:mod:`~manykernels.solvers.active_set`).
+The start is the minimiser of a coarse loss where there is one. Many kernels on a simplex, where
+most weights are zero, are solved on active sets (:mod:`~manykernels.solvers.active_set`).
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from dataclasses import dataclass
 from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss
 from .active_set import MANY_KERNELS, minimize_on_active_sets
-from .base import Solver
-from .certificate import NO_BOUND, Bound
+from .base import Solver, start_or_uniform, weights_are_free
+from .certificate import NO_BOUND
 from .cuts import Cuts
 from .run import Run
 from .search import Search
 
-# Planes kept, the latest ones: those of several iterations of trials. Each is a row of the conic
-# program and holds dual variables. Measured as in the model: 20 to 200 alike.
+# Cuts kept, enough for the trials of several iterations. Each is a row of the conic program and
+# holds dual variables. Measured as in `model`: 20 to 200 alike.
 _MOST_CUTS = 60
 
 
@@ -42,7 +41,7 @@ class Newton(Solver, name="newton"):
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA, rbf_grid
     >>> model = MKFDA(rbf_grid([0.5, 2, 8]), p=1, solver="newton").fit(*load_iris(return_X_y=True))
-    >>> model.certificate_.converged, model.n_factorizations_ < 10
+    >>> model.certificate_.converged, model.n_inner_solves_ < 10
     (True, True)
     """
 
@@ -52,35 +51,23 @@ class Newton(Solver, name="newton"):
         if isinstance(domain, Simplex) and loss.n_kernels >= MANY_KERNELS:
             minimize_on_active_sets(self.descend, loss, domain, run, start)
             return
-        if start is None:
-            start = self._coarse_start(loss, domain, run.max_iter)
-        self.descend(loss, domain, run, start)
+        coarse = loss.coarse() if start is None and weights_are_free(loss, domain) else None
+        if coarse is not None:
+            start = self.solve(coarse, domain, tol=self.coarse_tol, max_iter=run.max_iter).weights
+        self.descend(loss, domain, run, start_or_uniform(start, loss, domain))
 
-    def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> Bound:
-        """Newton steps on all kernels of `loss`; returns the best lower bound on the minimum."""
+    def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> None:
+        """Newton steps on all kernels of `loss`."""
         point = loss.evaluate(start)
         cuts = Cuts(_MOST_CUTS)
-        best, proved = Bound.of(point, domain), NO_BOUND
-        n_solves, scale = 1, 1.0
-        while not run.record(point, n_solves, proved):
+        n_solves, scale, bound = 1, 1.0, NO_BOUND
+        while not run.record(point, n_solves, bound):
             cuts.add(point)
             search = Search(loss, domain, point, cuts, run.tol, scale)
             found = search.run()
-            n_solves, scale, proved = search.n_solves, search.next_scale, search.bound
-            best = max(best, proved)
+            n_solves, scale, bound = search.n_solves, search.next_scale, search.bound
             if found is None:
                 # The bound that the trials have proved still counts.
-                run.record(point, n_solves, proved)
+                run.record(point, n_solves, bound)
                 break
             point = found
-            best = max(best, Bound.of(point, domain))
-        return best
-
-    def _coarse_start(self, loss: Loss, domain: Domain, max_iter: int) -> Array:
-        start = domain.start(loss.n_kernels)
-        if domain.start_is_optimal or loss.n_kernels == 1:
-            return start
-        coarse = loss.coarse()
-        if coarse is None:
-            return start
-        return self.solve(coarse, domain, tol=self.coarse_tol, max_iter=max_iter).weights

@@ -1,21 +1,22 @@
 """Many norms and regularisations of one problem, each solved from its neighbours.
 
-At the solution for ``‖β‖_p ≤ 1`` the gains and the weights determine each other, ``β`` being
-where ``b·g`` is largest over the ball, and along p the logarithms of the gains are smooth, down
-from p = ∞ where all weights are 1. A polynomial in 1/p through the last few solutions predicts
-the gains at the next p, and so weights to start from, often within the tolerance. (At p = 1 the
-weights are not determined by the gains: their own logarithms are extrapolated.)
+The solution for ``‖β‖_p ≤ 1`` is where ``b·g`` is largest over the ball, and the logarithms of the
+gains g are smooth in p, down from p = ∞ where all weights are 1. A polynomial in 1/p through the
+last few solutions predicts the gains at the next p, and so weights to start from, often within
+the tolerance. (At p = 1 the gains do not determine the weights: log β is extrapolated itself.)
 
-All regularisations are solved side by side: for each p, one pass over the kernels makes the
-sums of all of them, and another the products (:func:`~manykernels.losses.square.evaluate_all`).
-Each point then takes Newton steps until its own gap is closed. Where the loss rejects a step,
+Several regularisations are solved side by side: for each p, one pass over the kernels computes
+their weighted sums, and another the products (:func:`~manykernels.losses.square.evaluate_all`).
+Each point takes Newton steps until its own gap is closed. Where the loss rejects a step,
 :class:`~manykernels.solvers.Newton` with all its safeguards solves that point.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -30,16 +31,16 @@ from .newton import Newton
 from .run import Run
 from .search import improves
 
-#: The norms of Yan 2012, section 3.3; their 10⁶ is ∞ here.
+#: The norms of Yan 2012, section 3.3, with ∞ in the place of their 10⁶.
 PAPER_NORMS = (1.0, *(1.0 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
 
-# Regularisations solved side by side. Each shares the passes over the kernels with the others and
-# keeps an m×m factor in memory.
+# Regularisations solved side by side: they share passes over the kernels, but each has an m×m
+# factor in memory.
 _SIDE_BY_SIDE = 5
 # Degree of the polynomial in 1/p. Measured on three data sets of scikit-learn, 84 points each:
-# degrees 1 to 4 take 142 to 159 evaluations in all; from the last solution, degree 0, 181 to 203.
+# degrees 1 to 4 take 142 to 159 evaluations, degree 0 (start at the last solution) 181 to 203.
 _DEGREE = 3
-# Weights below rounding have no logarithm to extrapolate.
+# Smaller weights are rounding; zeros have no logarithm to extrapolate.
 _LEAST_LOG = np.log(ACCUMULATED)
 
 
@@ -55,16 +56,12 @@ class GridPoint:
     n_inner_solves: int
 
 
-#: Called at every point as soon as it is solved; a true answer skips the rest of the grid.
-Visitor = Callable[[GridPoint], bool | None]
-
-
 def walk_grid(
     kernels: KernelOperator,
     targets: Array,
     ps: Sequence[float] | Array,
     regs: Sequence[float] | Array,
-    visit: Visitor,
+    visit: Callable[[GridPoint], bool | None],
     *,
     sample_weight: Array | None = None,
     tol: float = 1e-5,
@@ -90,8 +87,7 @@ def walk_grid(
     max_iter : int, default=50
         Most Newton steps at a point.
     """
-    # Large λ first: points solved side by side are then similar, and take similar numbers of
-    # steps.
+    # In order of λ, so that points solved side by side take similar numbers of steps.
     reg_order = np.argsort(regs)[::-1].tolist()
     failures: list[str] = []
     for start in range(0, len(reg_order), _SIDE_BY_SIDE):
@@ -99,16 +95,14 @@ def walk_grid(
         losses = {j: SquareLoss(kernels, targets, float(regs[j]), sample_weight) for j in some}
         predictors = {j: _Predictor() for j in some}
         for i in np.argsort(ps)[::-1].tolist():
-            domain = lp_domain(float(ps[i]))
+            p = float(ps[i])
+            domain = lp_domain(p)
             runs = {j: Run(domain, tol, max_iter) for j in some}
-            starts = {
-                j: predictors[j].weights_at(float(ps[i]), domain, losses[j].n_kernels)
-                for j in some
-            }
+            starts = {j: predictors[j].weights_at(p, domain, losses[j].n_kernels) for j in some}
             points = _solve_together(losses, domain, runs, starts, failures)
             for j, point in points.items():
                 run = runs[j]
-                predictors[j].add(float(ps[i]), point)
+                predictors[j].add(p, point)
                 found = GridPoint(i, j, losses[j], point, run.certificate, run.n_inner_solves)
                 if visit(found):
                     return failures
@@ -123,9 +117,9 @@ def _solve_together(
     failures: list[str],
 ) -> dict[int, SquareEvaluation]:
     """Newton steps of all problems in turn; the solutions of those that have one."""
+    points: dict[int, SquareEvaluation] = {}
     solved: dict[int, SquareEvaluation] = {}
     trials = starts
-    points: dict[int, SquareEvaluation] = {}
     while trials:
         found = _evaluate_together(losses, trials, failures)
         trials = {}
@@ -144,7 +138,7 @@ def _solve_together(
 def _evaluate_together(
     losses: dict[int, SquareLoss], trials: dict[int, Array], failures: list[str]
 ) -> dict[int, SquareEvaluation]:
-    """Evaluations of the losses that have one at their trial weights."""
+    """Evaluations at the trial weights; where the matrix is indefinite, a failure instead."""
     chosen = list(trials)
     try:
         together = evaluate_all([losses[j] for j in chosen], [trials[j] for j in chosen])
@@ -176,37 +170,28 @@ class _Predictor:
     """Solutions along p for one λ, and the weights that they predict at the next p."""
 
     def __init__(self) -> None:
-        self._positions: list[float] = []
-        self._log_gains: list[Array] = []
-        self._log_weights: list[Array] = []
+        # 1/p, log g and log β of each.
+        self._solutions: deque[tuple[float, Array, Array]] = deque(maxlen=_DEGREE + 1)
 
     def add(self, p: float, point: SquareEvaluation) -> None:
         """Add a solution, in the place of the oldest one."""
-        if self._positions and self._positions[0] == 1.0 / p:
-            return
+        if self._solutions and self._solutions[0][0] == 1.0 / p:
+            return  # an equal p of the grid
+        log_gains = np.log(np.maximum(point.gains, TINY))
         with np.errstate(divide="ignore"):
             log_weights = np.maximum(np.log(point.weights), _LEAST_LOG)
-        self._positions = [1.0 / p, *self._positions[:_DEGREE]]
-        self._log_gains = [np.log(np.maximum(point.gains, TINY)), *self._log_gains[:_DEGREE]]
-        self._log_weights = [log_weights, *self._log_weights[:_DEGREE]]
+        self._solutions.appendleft((1.0 / p, log_gains, log_weights))
 
     def weights_at(self, p: float, domain: Domain, n_kernels: int) -> Array:
         """Weights to start from at p."""
-        if not self._positions:
+        if not self._solutions:
             return domain.start(n_kernels)
-        shares = _lagrange(self._positions, 1.0 / p)
-        if isinstance(domain, LpBall):
-            log_gains = shares @ np.array(self._log_gains)
-            return domain.maximizer(np.exp(log_gains - log_gains.max()))
-        log_weights = shares @ np.array(self._log_weights)
-        return domain.onto_boundary(np.exp(log_weights - log_weights.max()))
-
-
-def _lagrange(positions: list[float], at: float) -> Array:
-    """Values at `at` of the polynomials that are 1 at one position and 0 at the others."""
-    return np.array(
-        [
-            np.prod([(at - x) / (own - x) for x in positions if x != own], initial=1.0)
-            for own in positions
-        ]
-    )
+        positions, log_gains, log_weights = zip(*self._solutions, strict=True)
+        # Values at 1/p of the polynomials that are 1 at one position and 0 at the others.
+        lagrange = np.array(
+            [prod((1.0 / p - x) / (own - x) for x in positions if x != own) for own in positions]
+        )
+        ball = isinstance(domain, LpBall)
+        predicted = lagrange @ np.array(log_gains if ball else log_weights)
+        predicted = np.exp(predicted - predicted.max())
+        return domain.maximizer(predicted) if ball else domain.onto_boundary(predicted)

@@ -1,7 +1,8 @@
 """Small convex quadratic programs over a weight domain: Clarabel, then Newton steps.
 
-With many kernels on few samples a Hessian has a rank r far below n, and a solver that is given its
-n² entries takes a time of order n³. As ``Q = WᵀW + diag d`` (:class:`LowRank`) the same program,
+With many kernels on few samples a Hessian has a rank r far below n, and Clarabel would take a time
+of order n³ per iteration on its n² entries. With ``Q = WᵀW + diag d`` (:class:`LowRank`) the same
+program,
 
     min_{x, z}  linear·x + ½ z·z + ½ Σ_j d_j x_j²   s.t.  z = Wx,  x ∈ B
 
@@ -22,32 +23,33 @@ from scipy import linalg, sparse
 from .._rounding import ACCUMULATED
 from ..domains import Array, ConicForm, Domain
 
-# A stalled interior-point method still gives a useful point; the certificate of the outer
-# problem, not the status here, decides what is accepted.
+Mask = NDArray[np.bool_]
+
+#: Statuses with a useful point; the certificate of the outer problem decides what is accepted.
 USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
-# Tolerance of Clarabel, whose own default is 1e-8: the outer method converges quadratically only
-# if its steps are exact. At 1e-12 Clarabel stalls more often.
+# Tolerance of Clarabel, by default 1e-8: the outer method converges quadratically only if its
+# steps are exact. At 1e-12 Clarabel stalls more often.
 _TOLERANCE = 1e-10
-# Most Newton steps that polish a solution. They converge quadratically from the square root of the
-# tolerance: three are usually enough, more are needed where weights leave one by one.
+# Most polishing steps. They converge quadratically from the square root of the tolerance: three
+# are usually enough, more are needed where weights become zero one by one.
 _POLISHING_STEPS = 8
-# Longest relative step of a weight in the polishing. Its expansion in log x is good for small
-# steps only, and a weight that would fall by more is on its way to zero.
+# Longest relative step of a weight in the polishing, whose expansion in log x is good for small
+# steps only. A weight that would fall by more is on its way to zero.
 _LONGEST_STEP = 0.5
-# Weights within this part of their lower bounds are held there in the polishing: more than the
-# error that the interior-point method leaves in x.
+# Weights this close to their lower bounds, relatively, are held there in the polishing: more than
+# the error that the interior-point method leaves in x.
 _AT_BOUND = 1e-3
-# Weights that it leaves below this part of the largest one are zero: far above its tolerance, far
+# Weights below this part of the largest one are zero: far above the tolerance of Clarabel, far
 # below weights that matter to a tolerance of the outer problem.
 _ZERO = 1e-8
-# From so many kernels on, and for a rank up to this part of their number, the sparse form of low
-# rank has fewer entries and pays for its factorisation.
+# Least number of kernels, and largest rank relative to it, for the sparse form to have fewer
+# entries and be worth its factorisation.
 _MANY = 100
 _LOW = 0.5
-# Diagonal entries below n times this part of the largest are rounding, or the ridge of ACCUMULATED
-# times the trace that losses add to keep a Hessian positive semi-definite.
+# Diagonal entries below n times this part of the largest are rounding, or the ridge that
+# `nearly_definite` adds to a Hessian.
 _RANK_TOL = 3.0 * ACCUMULATED
-# Singular values below this part of the largest belong to equal kernels, see `_solve`.
+# Singular values below this part of the largest belong to equal kernels, see `_Objective.step`.
 _SINGULAR = 0.1 * ACCUMULATED
 
 
@@ -62,55 +64,44 @@ def minimize_quadratic(
     size = np.abs(linear).max()
     if not np.isfinite(size) or size == 0.0:
         return None
-    linear, quadratic = linear / size, quadratic / size
-    low_rank = LowRank.of(quadratic)
-    found, _ = _interior_point(_Program.of(linear, quadratic, low_rank, domain, lower), low_rank)
+    objective = _Objective(linear / size, quadratic / size)
+    found, _ = _interior_point(objective, domain, lower)
     if found is None:
         return None
-    x = np.maximum(domain.settle(found, -(linear + quadratic @ found)), lower)
+    x = np.maximum(domain.settle(found, objective.gains(found)), lower)
     if not x.any():
         return None
     free = (x > 0.0) & (x > (1.0 + _AT_BOUND) * lower)
-    return _polish(linear, quadratic, low_rank, domain.onto_boundary(x), free, domain)
+    return _polish(objective, domain.onto_boundary(x), free, domain)
 
 
 def minimize_above_planes(
     linear: Array, quadratic: Array, domain: Domain, lower: Array, planes: tuple[Array, Array]
 ) -> tuple[Array, Array] | None:
-    """``argmin_x linear·x + ½ xᵀ quadratic x + max_r (constants_r − slopes_r·x)`` over the same.
+    """The same with ``max_r (c_r − q_r·x)`` added to the objective, where `planes` are c and q.
 
-    With the multiplier of each plane at the solution; None if the solver fails.
+    The minimiser, and the multiplier of each plane; None if the solver fails.
     """
     constants, slopes = planes
     steepness = np.abs(slopes).max(axis=1)
     size = max(float(np.abs(linear).max()), float(steepness.min()))
     if not np.isfinite(size) or size == 0.0:
         return None
-    quadratic = quadratic / size
-    low_rank = LowRank.of(quadratic)
-    program = _Program.of(linear / size, quadratic, low_rank, domain, lower)
-    # Planes at points where F is huge are steep; in units of their slope all others would vanish.
-    units = np.maximum(steepness, size)
-    program.add_planes(constants / units, slopes / units[:, None], size / units)
-    found, multipliers = _interior_point(program, low_rank)
+    objective = _Objective(linear / size, quadratic / size)
+    # Planes at points where F is huge are steep, so each is scaled by its own slope.
+    scale = np.maximum(steepness, size)
+    units = size / scale
+    scaled = (constants / scale, slopes / scale[:, None], units)
+    found, multipliers = _interior_point(objective, domain, lower, scaled)
     if found is None:
         return None
     x = np.maximum(np.where(found < _ZERO * found.max(), 0.0, found), lower)
-    shares = multipliers[: len(constants)] * (size / units)
-    return (domain.onto_boundary(x), shares) if x.any() else None
+    return (domain.onto_boundary(x), multipliers[: len(units)] * units) if x.any() else None
 
 
 @dataclass(frozen=True)
 class LowRank:
-    """``WᵀW + diag d``.
-
-    Parameters
-    ----------
-    factor : ndarray of shape (rank, n)
-        W.
-    rest : ndarray of shape (n,)
-        d ≥ 0.
-    """
+    """``WᵀW + diag d``: `factor` is W, (rank, n), and `rest` is d ≥ 0."""
 
     factor: Array
     rest: Array
@@ -119,15 +110,14 @@ class LowRank:
     def of(cls, quadratic: Array) -> LowRank | None:
         """A positive semi-definite matrix in this form; None if its rank is not low.
 
-        By a Cholesky factorisation with pivoting that stops where all remaining diagonal entries
-        are rounding: the entries off the diagonal that it has not reached are no larger.
+        A pivoted Cholesky factorisation stops where all remaining diagonal entries are rounding;
+        no remaining entry off the diagonal is larger.
         """
         n = len(quadratic)
         if n < _MANY:
             return None
-        lower, order, rank, _ = linalg.lapack.dpstrf(
-            quadratic, tol=n * _RANK_TOL * float(np.diag(quadratic).max()), lower=1
-        )
+        tol = n * _RANK_TOL * float(np.diag(quadratic).max())
+        lower, order, rank, _ = linalg.lapack.dpstrf(quadratic, tol=tol, lower=1)
         if rank > _LOW * n:
             return None
         factor = np.zeros((rank, n))
@@ -136,130 +126,118 @@ class LowRank:
         return cls(factor, np.maximum(rest, 0.0))
 
     def solve(self, diagonal: Array, scale: Array, rows: Any, right: Array) -> Array:
-        """``(diag(diagonal) + S Q S)⁻¹ right`` with Q of some rows and ``S = diag(scale)``.
-
-        By the formula of Sherman, Morrison and Woodbury: a system of the rank.
-        """
+        """``(diag(diagonal) + S Q S)⁻¹ right`` for Q of some rows and ``S = diag(scale)``."""
+        # Formula of Sherman, Morrison and Woodbury: a system whose size is the rank.
         diagonal = diagonal + self.rest[rows] * scale**2
         factor = self.factor[:, rows] * scale
         scaled = factor / diagonal
         inner = scaled @ factor.T
         inner.flat[:: len(inner) + 1] += 1.0
         plain = (right.T / diagonal).T
-        solution: Array = plain - scaled.T @ np.linalg.solve(inner, factor @ plain)
-        return solution
-
-
-@dataclass(frozen=True)
-class _Template:
-    """What conic programs over one domain share; making it takes as long as solving one."""
-
-    form: ConicForm
-    objective: sparse.csc_matrix
-    triangle: tuple[NDArray[np.intp], NDArray[np.intp]]
-    cones: list[Any]
+        return np.asarray(plain - scaled.T @ np.linalg.solve(inner, factor @ plain))
 
 
 @lru_cache(maxsize=32)  # the norms of a path, several numbers of kernels
-def _template(domain: Domain, n: int) -> _Template:
+def _template(domain: Domain, n: int) -> tuple[ConicForm, Any, Any, list[Any]]:
+    """Conic form, zero Hessian, indices of its upper triangle, and cones; slow to make."""
     form = domain.conic_form(n)
     n_extra = form.matrix.shape[1] - n
     # Upper triangle column by column; the extra variables have no quadratic part.
     rows, cols = np.tril_indices(n)
     starts = np.arange(n + 1) * np.arange(1, n + 2) // 2
     pointers = np.concatenate([starts, np.full(n_extra, starts[-1])])
-    objective = sparse.csc_matrix(
-        (np.zeros(len(cols)), cols, pointers), shape=(n + n_extra, n + n_extra)
-    )
+    shape = (n + n_extra, n + n_extra)
+    hessian = sparse.csc_matrix((np.zeros(len(cols)), cols, pointers), shape)
     cones = [clarabel.NonnegativeConeT(form.n_nonnegative)]
     cones += [clarabel.PowerConeT(exponent) for exponent in form.power_exponents]
-    return _Template(form, objective, (rows, cols), cones)
+    return form, hessian, (rows, cols), cones
 
 
-@dataclass
-class _Program:
-    """``min ½ xᵀ objective x + linear·x  s.t.  bound − matrix @ x ∈ cones``; x first."""
+class _Objective:
+    """``linear·x + ½ xᵀ quadratic x``; `low_rank` is `quadratic` too if its rank is low."""
 
-    n: int
-    objective: Any
-    linear: Array
-    matrix: Any
-    bound: Array
-    cones: list[Any]
+    def __init__(self, linear: Array, quadratic: Array) -> None:
+        self.linear, self.quadratic = linear, quadratic
+        self.low_rank = LowRank.of(quadratic)
 
-    @classmethod
-    def of(
-        cls,
-        linear: Array,
-        quadratic: Array,
-        low_rank: LowRank | None,
-        domain: Domain,
-        lower: Array,
-    ) -> _Program:
-        """With the whole of `quadratic`, or only the diagonal part if its rank is low."""
-        n = len(linear)
-        template = _template(domain, n)
-        form = template.form
-        bound = form.bound.copy()
-        bound[form.first_sign_row : form.first_sign_row + n] -= lower
-        none = np.zeros(form.matrix.shape[1] - n)
-        if low_rank is None:
-            rows, cols = template.triangle
-            objective = template.objective.copy()
-            objective.data[:] = quadratic[rows, cols]
-        else:
-            objective = sparse.diags_array(np.append(low_rank.rest, none), format="csc")
-        return cls(n, objective, np.append(linear, none), form.matrix, bound, template.cones)
+    def gains(self, x: Array) -> Array:
+        """The negative gradient."""
+        return -(self.linear + self.quadratic @ x)
 
-    def add_planes(self, constants: Array, slopes: Array, units: Array) -> None:
-        """One more variable t, added to the cost, such that ``unit_r t`` is above plane r."""
-        n_planes, (n_rows, n_variables) = len(constants), self.matrix.shape
-        rows = np.zeros((n_planes, n_variables + 1))
-        rows[:, : self.n] = -slopes
-        rows[:, -1] = -units
-        others = sparse.hstack([self.matrix, sparse.csc_matrix((n_rows, 1))])
+    def step(self, y: Array, free: Mask, bend: Array, border: Array, residual: Array) -> Array:
+        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered."""
+        if self.low_rank is not None and bend.all():
+            right = np.column_stack([residual[:-1], border])
+            try:
+                plain, own = self.low_rank.solve(bend, y, free, right).T
+                return np.asarray(plain - own * ((border @ plain - residual[-1]) / (border @ own)))
+            except np.linalg.LinAlgError:
+                pass  # bend, of order y^p, is too close to zero for the small system
+        n_free = len(y)
+        system = np.zeros((n_free + 1, n_free + 1))
+        system[:-1, :-1] = y[:, None] * self.quadratic[np.ix_(free, free)] * y
+        system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
+        system[-1, :-1] = system[:-1, -1] = border
+        try:
+            exact = np.linalg.solve(system, residual)[:-1]
+            if np.abs(exact).max() < _LONGEST_STEP:
+                return exact.astype(np.float64, copy=False)
+        except np.linalg.LinAlgError:
+            pass
+        # Equal kernels make the system singular: any split of their weight is right.
+        smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:-1]
+        return smallest.astype(np.float64, copy=False)
+
+
+def _interior_point(
+    objective: _Objective,
+    domain: Domain,
+    lower: Array,
+    planes: tuple[Array, Array, Array] | None = None,
+) -> tuple[Array | None, Array]:
+    """The minimiser x by Clarabel, or None if it fails, and the multipliers of the constraints.
+
+    The program is ``min ½ uᵀ hessian u + linear·u  s.t.  bound − matrix @ u ∈ cones``. Its
+    variables u are x and the extra ones of the conic form of the domain; if there are planes, a
+    t with ``unit_r t ≥ c_r − q_r·x`` for each plane (c, q, unit); and z = Wx if the rank is low.
+    """
+    n, low_rank = len(objective.linear), objective.low_rank
+    form, hessian, triangle, cones = _template(domain, n)
+    bound = form.bound.copy()
+    bound[form.first_sign_row : form.first_sign_row + n] -= lower
+    none = np.zeros(form.matrix.shape[1] - n)
+    matrix, linear = form.matrix, np.append(objective.linear, none)
+    if low_rank is None:
+        hessian = hessian.copy()
+        hessian.data[:] = objective.quadratic[triangle]
+    else:
+        hessian = sparse.diags_array(np.append(low_rank.rest, none), format="csc")
+    if planes is not None:
+        constants, slopes, units = planes
+        of_x = sparse.csc_matrix(np.pad(-slopes, ((0, 0), (0, len(none)))))
         # The rows of planes come first, so that the cones stay in order.
-        self.matrix = sparse.vstack([sparse.csc_matrix(rows), others], format="csc")
-        self.bound = np.concatenate([-constants, self.bound])
-        self.objective = sparse.block_diag(
-            [self.objective, sparse.csc_matrix((1, 1))], format="csc"
-        )
-        self.linear = np.append(self.linear, 1.0)
-        self.cones = [clarabel.NonnegativeConeT(n_planes), *self.cones]
-
-    def add_products(self, factor: Array) -> None:
-        """Variables ``z = Wx``, ½ z·z added to the cost."""
-        rank, (n_rows, n_variables) = len(factor), self.matrix.shape
-        eye = sparse.eye(rank, format="csc")
-        between = sparse.csc_matrix((rank, n_variables - self.n))
-        rows = sparse.hstack([sparse.csc_matrix(factor), between, -eye])
-        others = sparse.hstack([self.matrix, sparse.csc_matrix((n_rows, rank))])
-        self.matrix = sparse.vstack([others, rows], format="csc")
-        self.bound = np.append(self.bound, np.zeros(rank))
-        self.objective = sparse.block_diag([self.objective, eye], format="csc")
-        self.linear = np.append(self.linear, np.zeros(rank))
-        self.cones = [*self.cones, clarabel.ZeroConeT(rank)]
-
-
-def _interior_point(program: _Program, low_rank: LowRank | None) -> tuple[Array | None, Array]:
-    """The solution, or None if there is none, and the multipliers of the constraints."""
+        matrix = sparse.bmat([[of_x, -units[:, None]], [matrix, None]], format="csc")
+        bound = np.concatenate([-constants, bound])
+        hessian = sparse.block_diag([hessian, [[0.0]]], format="csc")
+        linear = np.append(linear, 1.0)
+        cones = [clarabel.NonnegativeConeT(len(constants)), *cones]
     if low_rank is not None:
-        program.add_products(low_rank.factor)
-    result = clarabel.DefaultSolver(
-        program.objective,
-        program.linear,
-        program.matrix,
-        program.bound,
-        program.cones,
-        clarabel_settings(_TOLERANCE),
-    ).solve()
+        zeros, eye = np.zeros(len(low_rank.factor)), sparse.eye(len(low_rank.factor))
+        of_x = sparse.csc_matrix(np.pad(low_rank.factor, ((0, 0), (0, matrix.shape[1] - n))))
+        matrix = sparse.bmat([[matrix, None], [of_x, -eye]], format="csc")
+        bound = np.append(bound, zeros)
+        hessian = sparse.block_diag([hessian, eye], format="csc")
+        linear = np.append(linear, zeros)
+        cones = [*cones, clarabel.ZeroConeT(len(zeros))]
+    settings = clarabel_settings(_TOLERANCE)
+    result = clarabel.DefaultSolver(hessian, linear, matrix, bound, cones, settings).solve()
     if result.status not in USABLE:
         return None, np.empty(0)
-    return np.maximum(np.asarray(result.x)[: program.n], 0.0), np.asarray(result.z)
+    return np.maximum(np.asarray(result.x)[:n], 0.0), np.asarray(result.z)
 
 
 def clarabel_settings(tolerance: float | None = None) -> Any:
-    """Silent settings of Clarabel with one tolerance for all its tests, or its own ones."""
+    """Silent settings of Clarabel, with one tolerance for all its tests or its own defaults."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     if tolerance is not None:
@@ -267,21 +245,13 @@ def clarabel_settings(tolerance: float | None = None) -> Any:
     return settings
 
 
-def _polish(
-    linear: Array,
-    quadratic: Array,
-    low_rank: LowRank | None,
-    x: Array,
-    free: NDArray[np.bool_],
-    domain: Domain,
-) -> Array:
+def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Array:
     """Newton steps on the optimality conditions of the `free` weights.
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``. Steps
     are taken in ``log x``, where weights of very different size are equally well scaled, and
-    kept while the residual of the conditions shrinks. An interior-point method alone leaves an
-    error of the square root of its tolerance in x, and with it visibly different weights for the
-    same problem stated in another order.
+    kept while the residual shrinks. The interior-point method alone leaves an error of the square
+    root of its tolerance in x, so that weights would visibly depend on the order of the kernels.
     """
     best, least = x, np.inf
     for _ in range(_POLISHING_STEPS):
@@ -290,7 +260,7 @@ def _polish(
             break
         value, gradient, curvature = level
         y = x[free]
-        gains = -(linear + quadratic @ x)
+        gains = objective.gains(x)
         multiplier = (gains[free] @ y) / (gradient[free] @ y)
         residual = np.append(y * (gains - multiplier * gradient)[free], 1.0 - value)
         size = float(np.abs(residual).max())
@@ -298,11 +268,11 @@ def _polish(
             break
         best, least = x, size
         bend, border = multiplier * curvature[free] * y**2, gradient[free] * y
-        step = _step(quadratic, low_rank, y, free, bend, border, residual)
+        step = objective.step(y, free, bend, border, residual)
         x = x.copy()
         leaving = step <= -_LONGEST_STEP
         if leaving.any() and not curvature.any():
-            # On a flat boundary weights can be zero at the minimum, and these are.
+            # On a flat boundary weights can be zero at the minimum, and these seem to be.
             x[np.flatnonzero(free)[leaving]] = 0.0
             free, least = free & (x > 0.0), np.inf
         elif np.all(np.abs(step) < _LONGEST_STEP):
@@ -313,43 +283,3 @@ def _polish(
             break
         x = domain.onto_boundary(x)
     return best
-
-
-def _step(
-    quadratic: Array,
-    low_rank: LowRank | None,
-    y: Array,
-    free: NDArray[np.bool_],
-    bend: Array,
-    border: Array,
-    residual: Array,
-) -> Array:
-    """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered."""
-    if low_rank is not None and bend.all():
-        try:
-            plain, own = low_rank.solve(bend, y, free, np.column_stack([residual[:-1], border])).T
-            step: Array = plain - own * ((border @ plain - residual[-1]) / (border @ own))
-            return step
-        except np.linalg.LinAlgError:
-            pass  # bend, of order y^p, is too close to zero for the small system
-    n_free = len(y)
-    system = np.zeros((n_free + 1, n_free + 1))
-    system[:-1, :-1] = y[:, None] * quadratic[np.ix_(free, free)] * y
-    system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
-    system[-1, :-1] = system[:-1, -1] = border
-    return _solve(system, residual)[:-1]
-
-
-def _solve(system: Array, residual: Array) -> Array:
-    """Solution of a symmetric system; the smallest one if it is (nearly) singular.
-
-    Equal kernels make it so, and then any split of their weight is right.
-    """
-    try:
-        solution = np.linalg.solve(system, residual)
-        if np.abs(solution[:-1]).max() < _LONGEST_STEP:
-            return solution.astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        pass
-    smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0]
-    return smallest.astype(np.float64, copy=False)

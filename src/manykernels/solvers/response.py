@@ -9,9 +9,8 @@ from .._rounding import EPS
 from ..domains import Array, Domain
 from ..losses.square_evaluation import SquareEvaluation
 
-# Added to the curvature, relative to it: between equal kernels the division of a weight is neither
-# determined nor of any effect, and would make it singular. It changes the response by the same
-# part, far less than the terms of second order that are left out.
+# Ridge relative to the curvature, which is singular where kernels are equal: how they share a
+# weight has no effect. It changes the response by far less than the terms of second order do.
 _RIDGE = 1e-10
 
 
@@ -27,21 +26,19 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     zero.
 
     None where the minimiser does not depend on the targets, as for p = ∞; where there are too many
-    samples for a factorisation; and where the curvature is all rounding error, which the
-    certificate reports.
+    samples for a factorisation; and where the curvature is all rounding error.
     """
     boundary = domain.level_set(evaluation.weights)
     positive = np.flatnonzero(evaluation.weights > 0.0)
     if boundary is None or len(positive) < 2 or not evaluation.factorized:
         return None
-    _, gradient, curvature = (np.asarray(part) for part in boundary)
-    gradient, curvature = gradient[positive], curvature[positive]
+    gradient, curvature = (part[positive] for part in boundary[1:])
     weights, gains = evaluation.weights[positive], evaluation.gains[positive]
     slopes, hessian = evaluation.sensitivity(positive)
     multiplier = (gains @ weights) / (gradient @ weights)
     hessian[np.diag_indices(len(positive))] += multiplier * curvature
-    # In units in which the curvature of every weight is one. Curvatures are squares of quantities
-    # with relative errors of EPS: below EPS² they are rounding, and these weights do not change.
+    # Units in which the curvature of every weight is one. Curvatures are squares of numbers with
+    # relative errors of EPS: below EPS² they are rounding, and these weights do not change.
     sizes = np.diagonal(hessian)
     least = float(np.abs(sizes).max()) * EPS**2
     unit = np.where(sizes > least, 1.0 / np.sqrt(np.where(sizes > least, sizes, 1.0)), 0.0)
@@ -57,5 +54,4 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     except linalg.LinAlgError:
         return None
     half = linalg.solve_triangular(root, plane.T, lower=True)
-    response: Array = slopes @ (np.sqrt(2.0) * unit[:, None] * half.T)
-    return response
+    return np.asarray(slopes @ (np.sqrt(2.0) * unit[:, None] * half.T))

@@ -1,6 +1,6 @@
 """One iteration of Newton's method: from a point to one where F is lower.
 
-Four ideas in turn, each a method of :class:`Search`; the first that succeeds ends the iteration.
+Four kinds of step are tried in turn; the first that succeeds ends the iteration.
 """
 
 from __future__ import annotations
@@ -17,27 +17,26 @@ from .updates import analytic_update
 
 # Part of the slope by which F has to fall: the usual value (Nocedal and Wright 2006, section 3.1).
 _ARMIJO = 1e-4
-# Differences of F below this part of it may be rounding: two digits more than a factorisation
-# loses. There slopes decide instead of values. "Measured" as in the model: 1e-12 to 1e-8 alike.
+# Relative differences of F below this may be rounding, two digits more than a factorisation
+# loses; slopes decide there. Measured as in `model`: 1e-12 to 1e-8 alike.
 _INDISTINGUISHABLE = 100.0 * ACCUMULATED
-# F may rise by this part of it where the gap halves, no more than a tenth of the usual tolerance.
+# Relative rise of F that is allowed where the gap halves: a tenth of the usual tolerance.
 # Measured: 1e-9 takes 3 % more inner solves, 1e-5 as many.
 _MOST_RISE = 1e-7
-# Most trials of one iteration, a bound on the work where rounding hides all progress; and after
-# how many of them curvatures shrink. Measured: half and double of either alike.
+# Most trials of one iteration, for where rounding hides all progress; and after how many of them
+# curvatures shrink. Measured: half and double of either alike.
 _MOST_TRIALS = 16
 _TRIALS_BEFORE_SOFTENING = 5
-# Part of the fall that the Newton step promised to first order which makes the analytic update
-# worth an iteration of its own. Measured: 0.1 takes 4 % more inner solves, 0.9 takes 19 % more.
+# The analytic update is accepted if F falls by this part of what the slope of the Newton step
+# promised. Measured: 0.1 takes 4 % more inner solves, 0.9 takes 19 % more.
 _WORTHWHILE = 0.3
 
 
 class Search:
-    """One iteration from `point`, until it is good enough to the relative gap `tol`.
+    """One iteration from `point`; `cuts` holds its cut already, and rejected trials add theirs.
 
-    `cuts` holds planes at points seen, that of `point` among them; rejected trials add theirs.
     Afterwards `n_solves` is the number of evaluations of the loss, `bound` the best lower bound
-    that mixtures of cuts have proved, and `next_scale` the `scale` of curvatures to go on with.
+    that the cuts have proved, and `next_scale` the `scale` of the curvatures of the next model.
     """
 
     def __init__(
@@ -48,51 +47,40 @@ class Search:
         self._model = Model.at(point, domain, scale)
         self._target = self._model.minimizer()
         self._lowest: Evaluation | None = None
-        self.n_solves = 0
-        self.bound = NO_BOUND
-        self.next_scale = 1.0
+        self.n_solves, self.bound, self.next_scale = 0, NO_BOUND, 1.0
 
     def run(self) -> Evaluation | None:
-        """The next point; `point` itself once it is proved good enough; None if none is found."""
-        for idea in (self._newton_step, self._analytic_step, self._cut_steps, self._lowest_trial):
-            found = idea()
-            if found is not None:
-                return found
-        return None
+        """The next point; `point` itself if its gap is proved to be within `tol`; or None."""
+        steps = (self._newton_step, self._analytic_step, self._cut_steps, self._lowest_trial)
+        return next((found for step in steps if (found := step()) is not None), None)
 
     def _newton_step(self) -> Evaluation | None:
-        """The minimiser of the quadratic model, if F falls enough there: :func:`improves`."""
+        """The minimiser of the quadratic model, if F falls enough: :func:`improves`."""
         accepted = self._attempt(soften=False)
         if accepted is not None:
             self.next_scale = self._model.next_scale(accepted)
         return accepted
 
     def _analytic_step(self) -> Evaluation | None:
-        """The analytic update, :mod:`~manykernels.solvers.updates`.
-
-        It never raises F and does not use second derivatives, which helps where λ is so small
-        that they are mostly rounding error.
-        """
+        """The analytic update, for where λ is so small that Hessians are mostly rounding error."""
+        point = self._point
         with np.errstate(divide="ignore"):
-            log_weights = np.log(self._point.weights)
-        updated = self._evaluate(
-            np.exp(analytic_update(log_weights, self._point.gains, self._domain))
-        )
-        promised = float(self._point.gains @ (self._target - self._point.weights))
-        least = max(promised, ROUNDING * abs(self._point.value))
-        if updated.value <= self._point.value - _WORTHWHILE * least:
+            log_weights = np.log(point.weights)
+        updated = self._evaluate(np.exp(analytic_update(log_weights, point.gains, self._domain)))
+        promised = float(point.gains @ (self._target - point.weights))
+        least = max(promised, ROUNDING * abs(point.value))
+        if updated.value <= point.value - _WORTHWHILE * least:
             return updated
         self._reject(updated)
         return None
 
     def _cut_steps(self) -> Evaluation | None:
-        """Minimisers of the greatest of the cuts plus the quadratic.
+        """Minimisers of the greatest of the cuts plus the quadratic, a bundle method.
 
-        The planes at all points seen, rejected ones too, lie below F; every rejected trial adds
-        one. Curvatures shrink after some trials, as the planes know more by then than the
-        curvature of one side of a kink. The multipliers of the planes prove a lower bound, which
-        may show that the point is good enough where its own gap does not. Support vector machines
-        with a small C need this: there F has many kinks and little curvature.
+        Every rejected trial adds a cut. Curvatures shrink after some trials, as the cuts then
+        describe F better than the curvature of one side of a kink. The multipliers of the cuts
+        prove a lower bound, which may show that the point is good enough where its own gap does
+        not. Support vector machines with a small C need this.
         """
         for trial in range(1, _MOST_TRIALS):
             if self._aim_above_cuts():
@@ -103,7 +91,7 @@ class Search:
         return self._point if self._aim_above_cuts() else None
 
     def _lowest_trial(self) -> Evaluation | None:
-        """The lowest trial that lowers F at all, though less than a step should."""
+        """The lowest rejected trial, if it lowers F at all."""
         lowest = self._lowest
         lower = lowest is not None and lowest.value < self._point.value - self._point.slack
         return lowest if lower else None
@@ -115,11 +103,9 @@ class Search:
         return certify(self._point, self._domain, self._tol, self.bound).exhausted
 
     def _attempt(self, *, soften: bool) -> Evaluation | None:
-        """F at the target if it is accepted; if not, the model may be softened.
-
-        It always is where the target is the point itself.
-        """
-        moves = self._model.moves_to(self._target)
+        """The target if F falls enough; else curvatures shrink if `soften` or if it is no step."""
+        step = np.abs(self._target - self._point.weights).max()
+        moves = step > ACCUMULATED * self._target.max()
         if moves:
             candidate = self._evaluate(self._target)
             if improves(candidate, self._point, self._domain):
@@ -140,11 +126,11 @@ class Search:
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
-    """Whether F falls enough from `point` to `candidate`, a step along its model.
+    """Whether F falls enough from `point` to `candidate`.
 
-    Close to the solution differences of F are rounding error, but slopes and gaps are not. So
-    beside the condition of Armijo there are the same condition for the parabola through both
-    slopes (Hager and Zhang 2005, (22)); and half of the gap, where F hardly rises.
+    Either Armijo's condition holds; or, as differences of F close to the solution are rounding
+    error where slopes and gaps are not, the same condition for the parabola through both slopes
+    (Hager and Zhang 2005, (22)); or the gap halves and F hardly rises.
     """
     step = candidate.weights - point.weights
     slope, end_slope = -float(point.gains @ step), -float(candidate.gains @ step)

@@ -1,14 +1,14 @@
-"""ℓp-norm support vector machines with weights learnt while the machine is.
+"""ℓp-norm support vector machines whose weights are updated while the machine is trained.
 
 Kloft et al. (2011), algorithm 2, the interleaved method that Yan 2012 compares with: the saddle
 point ``min_β max_v D(v, β)`` needs no machine solved to the end before the weights move. Some
 variables of the machine are improved at the current weights
-(:mod:`manykernels.losses.box_ascent`), the products ``K_jv`` follow, and from these come the gains
+(:mod:`manykernels.losses.box_ascent`). Their products ``K_jv`` give the gains
 ``g_j = ½ vᵀK_jv`` and a relaxed analytic update of the weights.
 
-The paper has no relaxation, ω = 1. More pays where machines follow at once: where their own gap
-``P − D`` is below the gap ``σ_B(g) − β·g`` of the weights. There ω starts at 1.8, and loses half
-of what it has above 1 whenever the loss rises. All outputs are visited at the same weights.
+The paper has no relaxation, ω = 1. Over-relaxation pays where the gap ``P − D`` of the machines
+is below the gap ``σ_B(g) − β·g`` of the weights. There ω starts at 1.8, and ω − 1 is halved
+whenever the loss rises. All outputs are visited at the same weights.
 
 After each round P, D and the gains give a true certificate.
 """
@@ -16,7 +16,6 @@ After each round P, D and the gains give a true certificate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,10 +24,9 @@ from ...losses import BoxLoss
 from ...losses.base import Loss
 from ...losses.box_ascent import BoxAscent, InexactBoxPoint
 from .._needs import box_loss, fixed_regularization
-from ..base import Need, Solver, start_or_uniform
+from ..base import Solver, start_or_uniform, weights_are_free
 from ..run import Run
-from ..updates import relaxed_update
-from ._base import RELAXATION, settled, weights_are_free
+from ..updates import RELAXATION, relaxed_update, settled
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Interleaved(Solver, name="interleaved"):
     cache_bytes: int = 2**31
 
     by_columns = True
-    needs: ClassVar[tuple[Need, ...]] = (box_loss, fixed_regularization)
+    needs = (box_loss, fixed_regularization)
     # Rounds, each far cheaper than a machine solved to the end.
     default_max_iter = 2000
 
@@ -68,7 +66,7 @@ class Interleaved(Solver, name="interleaved"):
         searching = weights_are_free(loss, domain)
         weights = start_or_uniform(start, loss, domain)
         ascent = BoxAscent(loss, self.working_set)
-        # Gains mean nothing before all machines have begun.
+        # Gains mean nothing before every machine has taken some steps.
         ascent.visit_all(weights)
         relaxation = _Relaxation(domain)
         while not run.record(settled(point := ascent.point(weights), domain, ascent.point)):

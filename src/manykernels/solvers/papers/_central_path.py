@@ -1,9 +1,9 @@
 """The central path of the semidefinite programs of Ye 2008, and Newton steps along it.
 
 In the notation of :mod:`~manykernels.solvers.papers.semidefinite`: A is positive definite for
-positive θ, so the constraints are ``T = diag(t) − C(θ) ⪰ 0`` with ``C = HᵀA⁻¹H``. (The exact
-program has only the diagonal of C, here and in all that follows.) The derivatives cost one
-Cholesky factorisation of A: with U = A⁻¹H,
+positive θ, so the constraints are ``T = diag(t) − C(θ) ⪰ 0`` with ``C = HᵀA⁻¹H``. (In the exact
+program C is the diagonal of that, here and below.) The derivatives cost one Cholesky factorisation
+of A: with U = A⁻¹H,
 
     D_i = −∂_iC = UᵀM_iU ,    ∂²_ij tr(XC) = 2 tr(X UᵀM_iA⁻¹M_jU) =: G_ij(X)
 
@@ -25,7 +25,7 @@ which is solved by Newton's method in all variables (the HKM direction in X). Th
 μ = 0 predicts how much μ can fall. With z, y and X eliminated, (θ, t) have the system of the
 barrier with ``tr(N_aT⁻¹N_bX)`` in the place of ``μ tr(N_aT⁻¹N_bT⁻¹)``, N_a being D_i or e_ke_kᵀ.
 With X = LLᵀ and T⁻¹ = KKᵀ these are inner products of the LᵀN_aK, so a QR decomposition eliminates
-t. Iterates keep ``diag(T)`` and not t, since t_k − C_kk would be all rounding in the end.
+t. Iterates keep ``diag(T)``, as the difference t_k − C_kk would be all rounding in the end.
 """
 
 from __future__ import annotations
@@ -42,26 +42,25 @@ from ...domains import Array, Simplex
 from ...losses.square import SquareLoss
 from ..run import Run
 
-# μ falls by the cube of what the direction towards μ = 0 leaves (Mehrotra 1992), but by no more
-# than this factor in one step, nor below this part of the μ that the proven distance would mean on
-# the path. "Measured" here: steps of eight small problems; 1e-5 to 1e-2 and 1e-4 to 1e-2 alike.
+# μ falls by the cube of the factor that the direction towards μ = 0 predicts (Mehrotra 1992), but
+# at most by this factor in one step, and not below this part of the μ that has the proven distance
+# on the path. Measured, in steps of eight small problems: 1e-5 to 1e-2 and 1e-4 to 1e-2 alike.
 _MOST_FALL = 1e-3
 _LEAST_PART = 1e-2
-# Part of the way to the boundary that a step may take, and the larger one where the products are
-# below this part of the objective and convergence is fast. Measured: 0.8 for the first takes 21 %
-# more steps, 0.95 for the second 14 % more, 1e-5 for the last 5 % more.
-_FAR, _NEAR = 0.95, 0.995
-_NEAR_FROM = 1e-3
+# Part of the way to the boundary that a step may take: far from the optimum; and near it, where
+# the products are below this part of the objective and convergence is fast. Measured: 0.8 for the
+# first takes 21 % more steps, 0.95 for the second 14 % more, 1e-5 for the last 5 % more.
+_FAR, _NEAR, _NEAR_FROM = 0.95, 0.995, 1e-3
 # Halvings of a step; a millionth of it is rounding.
 _MOST_HALVINGS = 20
-# Ridges of the Newton system, relative to its largest entry, tried in turn: equal kernels make it
-# singular up to rounding.
+# Ridges of the Newton system, relative to its largest diagonal entry, tried in turn: equal kernels
+# make it singular up to rounding.
 _RIDGES = (0.0, 4.0 * EPS, 10.0 * ROUNDING)
 
 
 @dataclass(frozen=True)
 class Derivatives:
-    """C, the D_i and the R⁻ᵀM_iU, whose inner products are G, at one θ."""
+    """C, the D_i and the `halves` R⁻ᵀM_iU, whose inner products are G/2, at one θ."""
 
     C: Array
     D: Array
@@ -69,13 +68,12 @@ class Derivatives:
 
     def gains(self, X: Array) -> Array:
         """``tr(XD_i) = −∂_i tr(XC)``."""
-        gains: Array = np.einsum("kl,ikl->i", X, self.D)
-        return gains
+        return np.asarray(np.einsum("kl,ikl->i", X, self.D))
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """Strictly feasible θ and T, as shares of the budget, with multipliers."""
+    """Strictly feasible θ, in shares of the budget, and T, with multipliers X, z and y."""
 
     at: Derivatives
     shares: Array
@@ -113,7 +111,7 @@ class Direction:
     y: float
 
     def reach(self, iterate: Iterate, fraction: float) -> tuple[float, float]:
-        """Longest primal and dual steps, up to 1, that go this part of the way to the boundary."""
+        """Primal and dual steps, up to 1, that go at most this part of the way to the boundary."""
         shares, z = (-self.shares / iterate.shares).max(), (-self.z / iterate.z).max()
         unspent = self.shares.sum() / iterate.unspent
         primal = float(max(shares, unspent, _inverse_reach(iterate.T, self.T)))
@@ -122,26 +120,16 @@ class Direction:
 
 
 class CentralPath:
-    """The path of one of the programs, whose columns are ``rotated_targets @ basis.T``.
+    """The path of one of the programs, where ``H = rotated_targets @ basis.T``.
 
-    Parameters
-    ----------
-    loss : SquareLoss
-    run : Run
-        Its domain is the simplex; factorisations are added to its inner solves.
-    basis : ndarray of shape (n_columns, n_outputs)
-    coupled : bool
-        Whether C is the whole matrix, as in the approximate program, or its diagonal.
+    The program is the approximate one if `coupled`, else C is diagonal. Factorisations are added
+    to the inner solves of `run`, whose domain is a simplex.
     """
 
     def __init__(self, loss: SquareLoss, run: Run, basis: Array, *, coupled: bool) -> None:
-        domain = run.domain
-        assert isinstance(domain, Simplex)
-        self.loss = loss
-        self.run = run
-        self.domain = domain
-        self.prices = domain.prices(loss.n_kernels)
-        self.basis = basis
+        assert isinstance(run.domain, Simplex)
+        self.loss, self.run, self.domain, self.basis = loss, run, run.domain, basis
+        self.prices = run.domain.prices(loss.n_kernels)
         size = len(basis)
         self.pattern = np.ones((size, size)) if coupled else np.eye(size)
 
@@ -167,18 +155,17 @@ class CentralPath:
 
     def _in_columns(self, matrices: Array) -> Array:
         turned = np.einsum("ka,...ab,lb->...kl", self.basis, matrices, self.basis, optimize=True)
-        symmetric: Array = 0.5 * (turned + turned.mT) * self.pattern
-        return symmetric
+        return np.asarray(0.5 * (turned + turned.mT) * self.pattern)
 
     def start(self) -> Iterate:
-        """Equal shares of the budget for all kernels and for what is left unspent."""
+        """Equal shares of the budget for all kernels and for the unspent part."""
         n, size = self.loss.n_kernels, len(self.basis)
         shares = np.full(n, 1.0 / (n + 1))
         at = self.derivatives(shares)
         mu = float(np.trace(at.C)) / (n + 1 + size)
-        apart = at.C - np.diag(np.diag(at.C))
+        off_diagonal = at.C - np.diag(np.diag(at.C))
         # Diagonally dominant, hence positive definite.
-        T = np.diag(mu + 1.1 * np.abs(apart).sum(axis=0)) - apart
+        T = np.diag(mu + 1.1 * np.abs(off_diagonal).sum(axis=0)) - off_diagonal
         return Iterate(at, shares, shares[0], T, np.eye(size), mu / shares, mu / shares[0])
 
     def advance(self, iterate: Iterate) -> Iterate | None:
@@ -196,8 +183,8 @@ class CentralPath:
         direction = towards(target)
         fraction = _NEAR if iterate.products < _NEAR_FROM * iterate.value else _FAR
         primal, dual = direction.reach(iterate, fraction)
-        # The step minimises the quadratic model of a convex function of θ. The slope at its end
-        # judges it, also where values differ by rounding errors only.
+        # The step minimises the quadratic model of a convex function of θ. It is judged by the
+        # slope at its end, as values may differ by rounding errors only.
         expected = iterate.X + direction.X
 
         def slope(at: Derivatives, where: Iterate) -> float:
@@ -265,16 +252,15 @@ def _moved(iterate: Iterate, direction: Direction, primal: float, dual: float) -
 
 def _with_derivatives(iterate: Iterate, at: Derivatives) -> Iterate:
     """The iterate with the derivatives at its own shares, and a T that goes with them."""
-    # T is not linear in θ: off the diagonal it is −C. More on the diagonal, a larger t, keeps it
-    # positive definite.
-    apart = at.C - np.diag(np.diag(at.C))
+    # Off the diagonal T is −C, which is not linear in θ. A larger t keeps T positive definite.
+    off_diagonal = at.C - np.diag(np.diag(at.C))
     diagonal = np.diag(np.diag(iterate.T))
-    missing = np.abs(apart + iterate.T - diagonal).sum(axis=0)
-    return replace(iterate, at=at, T=diagonal + np.diag(missing) - apart)
+    missing = np.abs(off_diagonal + iterate.T - diagonal).sum(axis=0)
+    return replace(iterate, at=at, T=diagonal + np.diag(missing) - off_diagonal)
 
 
 def _factorized(system: Array, diagonal: Array) -> tuple[Array, bool]:
-    """Cholesky factor of ``system + diag(diagonal)``; equal kernels may need a ridge."""
+    """Cholesky factor of ``system + diag(diagonal)``, with the first ridge that is enough."""
     largest = float(system.diagonal().max())
     for ridge in _RIDGES:
         shifted = system + np.diag(diagonal + ridge * largest)

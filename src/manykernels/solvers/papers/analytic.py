@@ -1,8 +1,7 @@
 """Analytic update: weights in closed form between two fits of the discriminant.
 
-Evaluating the loss and the update of :mod:`manykernels.solvers.updates` alternate (Kloft et al.
-2011; Yan 2012, end of section 2.1). F never rises, for any p ≥ 1. Close to p = 1 the authors of
-Yan 2012 met numerical trouble; here weights are kept as logarithms.
+Evaluations of the loss alternate with the update of :mod:`manykernels.solvers.updates`, for any
+p ≥ 1. Yan 2012 reports numerical trouble close to p = 1; here weights are kept as logarithms.
 """
 
 from __future__ import annotations
@@ -40,10 +39,8 @@ class Analytic(Solver, name="analytic"):
             while not run.record(point := loss.evaluate(np.exp(log_weights))):
                 # A loss may have raised a weight that was too small for it.
                 log_weights = np.maximum(log_weights, np.log(point.weights))
-                before, log_weights = (
-                    log_weights,
-                    analytic_update(log_weights, point.gains, domain),
-                )
-                if np.array_equal(before, log_weights):
+                updated = analytic_update(log_weights, point.gains, domain)
+                if np.array_equal(updated, log_weights):
                     return "no kernel has a gain, or the weights stay as they are"
+                log_weights = updated
         return None

@@ -7,26 +7,25 @@ F is a maximum over α, and for given α the best weights are known: minimising
     max_α  tr(Hᵀα) − ¼‖α‖² − (1/64μλ³) σ_B(s)²                                   Tikhonov
 
 with ``σ_B(s) = ‖s‖_q``, smooth for p > 1 (Yan 2012 (26) and Vishwanathan et al. 2010). In the
-first the weights live in the unit ball; in the second they are free and ``(μ/2)‖β‖_p²`` is added
-to ``F/2λ`` (Yan 2012 (25), with C = 1/λ and α scaled by C/2). With α the weights are
+first the weights are in the unit ball; in the second they are free and ``(μ/2)‖β‖_p²`` is added
+to ``F/2λ`` (Yan 2012 (25), with C = 1/λ and α scaled by C/2). The weights that belong to α are
 
     β = ρ · argmax_{b ∈ B} b·s ,    ρ = 1  or  ρ = σ_B(s)/(8μλ²)
 
 that is, ``β_j = ρ s_j^{q/p}/‖s‖_q^{q/p}``. Both are one problem: the Tikhonov solution of (λ, μ)
 is ρ times the solution in the unit ball for λ/ρ, and the solution in the unit ball is that of
-Tikhonov for ``μ = ‖g‖_q/2λ``, see :func:`tikhonov_strength`.
+Tikhonov for ``μ = ‖g‖_q/2λ``.
 
-The Hessian in α is close to ``−½A(β)``, as badly conditioned as the kernels. One Cholesky
-factorisation A = RᵀR at the current weights and the variable ``z = Rα`` make it the identity near
-the solution. After some steps of L-BFGS, each a product with every kernel, F is evaluated at the
-weights of α, which also gives the next factor, and the true gap decides.
+The Hessian in α is close to ``−½A(β)``, as badly conditioned as the kernels. So the variable is
+``z = Rα`` with a Cholesky factor A = RᵀR at the current weights, which makes it a multiple of the
+identity near the solution. After some steps of L-BFGS, each a product with every kernel, F is
+evaluated at the weights of α, which gives the true gap and the next factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy import optimize
@@ -36,16 +35,16 @@ from ...losses.base import Certificate, Loss
 from ...losses.square import SquareLoss
 from ...losses.square_evaluation import SquareEvaluation
 from .._needs import fixed_regularization, smooth_norm, square_loss
-from ..base import Need, Problem, Solver, refuse_unfit, start_or_uniform
+from ..base import Problem, Solver, refuse_unfit, start_or_uniform
 from ..certificate import NO_BOUND, Bound
 from ..run import Run
 
-# L-BFGS stops where a step gains less than this part of the gap asked for. Measured on 24 small
+# L-BFGS stops where a step gains less than this part of the tolerance. Measured on 24 small
 # problems: 1 takes a third more factorisations, 1e-4 no fewer.
 _PART_OF_TOL = 1e-2
 
-#: From σ_B(s) to its term in the dual objective, and the derivative.
-Price = Callable[[float], tuple[float, float]]
+#: Term of σ_B(s)/λ in the dual objective, and its derivative.
+Penalty = Callable[[float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -62,36 +61,29 @@ class Dual(Solver, name="dual"):
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
     >>> X, y = load_iris(return_X_y=True)
-    >>> MKFDA(p=1.5, solver="dual").fit(X, y).n_factorizations_ < 10
+    >>> MKFDA(p=1.5, solver="dual").fit(X, y).n_inner_solves_ < 10
     True
     """
 
     n_steps: int = 50
 
-    needs: ClassVar[tuple[Need, ...]] = (square_loss, fixed_regularization, smooth_norm)
-    # Factorisations; a few are enough where rounding does not interfere.
+    needs = (square_loss, fixed_regularization, smooth_norm)
+    # Factorisations; a few are enough unless rounding errors are large.
     default_max_iter = 200
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
         assert isinstance(loss, SquareLoss)
         weights, bound = start_or_uniform(start, loss, domain), NO_BOUND
         while not run.record(point := loss.evaluate(weights), bound=bound):
-            weights, bound = _ascend(loss, domain, point, _unit_ball, self.n_steps, run.tol)
+            weights, bound = _ascend(loss, domain, point, _in_unit_ball, self.n_steps, run.tol)
 
 
 @dataclass(frozen=True)
 class TikhonovSolution:
-    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``.
+    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``, certified for this objective.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_kernels,)
-    radius : float
-        ``‖weights‖_p``. The same direction is best in the unit ball for λ/radius.
-    certificate : Certificate
-        Of the objective above.
-    evaluation : SquareEvaluation
-        The loss at the weights.
+    `radius` is ``‖weights‖_p``; ``weights/radius`` is the minimiser in the unit ball for
+    ``λ/radius``. `evaluation` is the loss F at the weights.
     """
 
     weights: Array
@@ -109,7 +101,7 @@ def tikhonov(
     max_iter: int = 200,
     n_steps: int = 50,
 ) -> TikhonovSolution:
-    """Kernel weights with a penalty on their norm instead of a ball, Yan 2012 (25) and (26).
+    """Kernel weights with a penalty on their norm instead of a bound, Yan 2012 (25) and (26).
 
     Parameters
     ----------
@@ -143,8 +135,7 @@ def tikhonov(
     refuse_unfit(Dual(), Problem(loss.outline, domain, tol))
     factor = 1.0 / (2.0 * loss.reg)  # from F to the units of Yan 2012
 
-    def price(support: float) -> tuple[float, float]:
-        # Products of the loss are divided by λ, so `support` is σ_B(s)/λ.
+    def penalty(support: float) -> tuple[float, float]:
         curvature = 1.0 / (64.0 * mu * loss.reg)
         return curvature * support**2, 2.0 * curvature * support
 
@@ -156,7 +147,7 @@ def tikhonov(
         certificate = Certificate(primal, bound, primal - bound, tol)
         if certificate.converged:
             break
-        weights, found = _ascend(loss, domain, point, price, n_steps, tol)
+        weights, found = _ascend(loss, domain, point, penalty, n_steps, tol)
         bound = max(bound, factor * found.value)
     return TikhonovSolution(point.weights, radius, certificate, point)
 
@@ -170,7 +161,7 @@ def tikhonov_strength(evaluation: SquareEvaluation, domain: Domain, reg: float) 
     return domain.support(evaluation.gains) / (2.0 * reg)
 
 
-def _unit_ball(support: float) -> tuple[float, float]:
+def _in_unit_ball(support: float) -> tuple[float, float]:
     return 0.25 * support, 0.25
 
 
@@ -178,7 +169,7 @@ def _ascend(
     loss: SquareLoss,
     domain: Domain,
     point: SquareEvaluation,
-    price: Price,
+    penalty: Penalty,
     n_steps: int,
     tol: float,
 ) -> tuple[Array, Bound]:
@@ -188,13 +179,13 @@ def _ascend(
 
     def negative(flat: Array) -> tuple[float, Array]:
         alpha = point.unwhiten(flat.reshape(targets.shape))
-        products = loss.products(alpha)
+        products = loss.products(alpha)  # K_jα/λ
         strengths = np.einsum("jik,ik->j", products, alpha)
-        paid, rate = price(domain.support(strengths))
-        value = np.sum(targets * alpha) - 0.25 * np.sum(alpha**2) - paid
-        # dσ/ds are the weights where σ is attained, ds_j/dα = 2K_jα.
-        pull = np.einsum("j,jik->ik", domain.maximizer(strengths), products)
-        gradient = targets - 0.5 * alpha - 2.0 * rate * pull
+        term, slope = penalty(domain.support(strengths))
+        value = np.sum(targets * alpha) - 0.25 * np.sum(alpha**2) - term
+        # ∂σ_B/∂s are the weights where σ_B is attained, ∂s_j/∂α = 2K_jα.
+        combined = np.einsum("j,jik->ik", domain.maximizer(strengths), products)
+        gradient = targets - 0.5 * alpha - 2.0 * slope * combined
         return -value / size, -point.whiten(gradient).ravel() / size
 
     # z = Rα for α = 2U, since RᵀR U = H.
@@ -208,6 +199,6 @@ def _ascend(
     )
     alpha = point.unwhiten(found.x.reshape(targets.shape))
     strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
-    _, rate = price(domain.support(strengths))
+    _, slope = penalty(domain.support(strengths))
     bound = Bound(float(-found.fun * size), loss.dual_of(alpha / np.sqrt(2.0)))
-    return 4.0 * rate * domain.maximizer(strengths), bound
+    return 4.0 * slope * domain.maximizer(strengths), bound

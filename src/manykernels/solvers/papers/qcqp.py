@@ -1,27 +1,28 @@
 """The quadratically constrained quadratic programs of Lanckriet 2004 and Ye 2008, by Clarabel.
 
 A loss with a dual program (:mod:`manykernels.losses.program`) and prices r_j on a simplex,
-``Σ r_jβ_j = 1``, has the minimum
+``Σ r_jβ_j = 1``, has the minimum (r_ik being the ridge of that program)
 
     min_β F = max_{v,t}  Σ_k {c_k·v_k − e_k Σ_i|v_ik| − ½ Σ_i r_ik v_ik²} − ½ t
               s.t.  t ≥ (1/r_j) Σ_k v_kᵀM_jv_k  for all j,   l ≤ v ≤ u,   Σ_i v_ik = s_k
 
 For the hinge, the squared hinge and the squared hinge whose C is learnt, with traces for prices,
 these are SM1, SM2 and SM2_C of Lanckriet et al. (2004). The square loss (Ye 2008 (13) and (34),
-with λ learnt (43) and (46)) has neither bounds nor sums. ``r_jβ_j/2`` are the multipliers
-of the constraints. With ``M_j = L_jL_jᵀ`` each is a second-order cone,
+with λ learnt (43) and (46)) has neither bounds nor sums. The constraints on t have multipliers
+``r_jβ_j/2``. With ``M_j = L_jL_jᵀ`` each is a second-order cone,
 
     ‖(t − 1, 2 r_j^{-½} L_jᵀv)‖ ≤ t + 1
 
-and the multiplier is the sum of the first two entries of the cone's dual variable. The program is
-scaled so that the objective is 1 at equal weights and c has unit length (or without c, s a length
-of about one): the tolerances of the solver are absolute.
+and its multiplier is the sum of the first two entries of the cone's dual variable. As tolerances
+of Clarabel are absolute, the program is scaled: its objective is 1 at equal weights, and c (or
+without c, s) has a length of about one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -32,14 +33,14 @@ from ...domains import Array, Domain, Simplex
 from ...losses.base import Loss, Outline
 from ...losses.program import DualProgram, HasDualProgram
 from .._needs import Expensive, affordable, dual_program, on_a_simplex
-from ..base import Need, start_or_uniform
-from ..certificate import NO_BOUND, Bound
+from ..base import start_or_uniform
+from ..certificate import Bound
 from ..quadratic import clarabel_settings
 from ..run import Run
 
-# Tolerance of Clarabel, whose own default is 1e-8: weights have the square root of its errors.
+# Tolerance of Clarabel, by default 1e-8: errors of the weights are about its square root.
 _TOLERANCE = 1e-9
-# Measured: memory and time of Clarabel, per entry of the constraints and per unit of n m³ k.
+# Measured: memory of Clarabel per entry of the constraints, and its time per unit of n m³ k.
 _BYTES_PER_ENTRY = 60.0
 _MINUTES_PER_UNIT = 7e-10
 
@@ -59,7 +60,7 @@ class QCQP(Expensive, name="qcqp"):
     ...     assert estimator.fit(X[::3], y[::3]).certificate_.converged
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (dual_program, on_a_simplex, affordable)
+    needs = (dual_program, on_a_simplex, affordable)
     # The default of Clarabel, whose iterations these are.
     default_max_iter = 200
 
@@ -78,145 +79,104 @@ class QCQP(Expensive, name="qcqp"):
         if weights is not None:
             point = loss.evaluate(weights)
             settled = domain.settle(weights, point.gains)
-            run.record(point, bound=_bound(loss, domain, v))
+            dual = loss.dual_of(v)
+            run.record(point, bound=Bound(loss.lower_bound(dual, domain.support), dual))
             if settled.any() and not np.array_equal(settled, weights):
                 run.record(loss.evaluate(domain.onto_boundary(settled)))
         return f"Clarabel ended as {status}"
 
 
-@dataclass(frozen=True)
-class _Scaled:
-    """The program in ``v/length``, its objective in units of `value`."""
-
-    program: DualProgram
-    length: float
-    value: float
-
-    @classmethod
-    def at(cls, program: DualProgram, value: float) -> _Scaled:
-        """In the units of the module, for an objective that is `value` at equal weights."""
-        linear = program.linear
-        if program.totals is not None:
-            # Where Σv is given, the mean of c adds a constant to the objective.
-            linear = linear - linear.mean(axis=0)
-        value = abs(value) or 1.0
-        size = float(np.linalg.norm(linear))
-        if size > ACCUMULATED * float(np.abs(program.linear).max(initial=0.0)):
-            length = value / size
-        else:
-            totals = np.zeros(1) if program.totals is None else program.totals
-            length = float(np.linalg.norm(totals)) / np.sqrt(linear.size) or 1.0
-        first, second = length / value, length**2 / value
-        scaled = DualProgram(
-            linear=first * linear,
-            ridge=second * program.ridge,
-            lower=program.lower / length,
-            upper=program.upper / length,
-            widths=first * program.widths,
-            totals=None if program.totals is None else program.totals / length,
-        )
-        return cls(scaled, length, value)
-
-    def root(self, kernel: Array, price: float) -> Array:
-        """L of a kernel in these units, per price."""
-        root: Array = _factor(kernel) * (self.length / np.sqrt(self.value * price))
-        return root
+def _scaled(program: DualProgram, value: float) -> tuple[DualProgram, float]:
+    """The program in ``v/length``, its objective in units of `value`; and that length."""
+    linear = program.linear
+    if program.totals is not None:
+        # Where Σv is given, the mean of c only adds a constant to the objective.
+        linear = linear - linear.mean(axis=0)
+    size = float(np.linalg.norm(linear))
+    if size > ACCUMULATED * float(np.abs(program.linear).max(initial=0.0)):
+        length = value / size
+    else:
+        sums = 0.0 if program.totals is None else float(np.linalg.norm(program.totals))
+        length = sums / np.sqrt(linear.size) or 1.0
+    first, second = length / value, length**2 / value
+    totals = None if program.totals is None else program.totals / length
+    bounds = program.lower / length, program.upper / length
+    linear, ridge, widths = first * linear, second * program.ridge, first * program.widths
+    return DualProgram(linear, ridge, *bounds, widths, totals), length
 
 
 def _solve(
     loss: HasDualProgram, domain: Simplex, value: float, max_iter: int
 ) -> tuple[Array | None, Array, Any]:
-    """Weights, or None if there are none, v, and the status of the solver."""
-    scaled = _Scaled.at(loss.dual_program(), value)
-    program = scaled.program
+    """Weights, or None if Clarabel finds none; v; and the status of Clarabel."""
+    value = abs(value) or 1.0
+    program, length = _scaled(loss.dual_program(), value)
     prices = domain.prices(loss.n_kernels)
     m, k = program.linear.shape
-    # Variables are v, output after output, then |v| where that has a price, then t.
+    # Variables are v, output after output, then |v| where it has a cost e, then t.
     kinked = np.repeat(program.widths, m) if program.widths.any() else np.zeros(0)
     cost = np.concatenate([-program.linear.T.ravel(), kinked, [0.5]])
     curvature = np.append(program.ridge.T.ravel(), np.zeros(len(kinked) + 1))
-    constraints = _Constraints(len(cost))
-    _add_bounds(constraints, program)
-    starts = []
+    blocks = [block for block in _box(program) if len(block[1])]
+    n_bounds = len(blocks)
     for j in range(loss.n_kernels):
-        body = sparse.kron(
-            sparse.eye(k), sparse.csc_matrix(-2.0 * scaled.root(loss.kernel(j), prices[j]).T)
-        )
-        # bound − row @ (v, |v|, t) = (t + 1, t − 1, 2 Lᵀv)
-        sides = sparse.csc_matrix(([-1.0, -1.0], ([0, 1], [len(cost) - 1] * 2)), (2, len(cost)))
-        rows = sparse.vstack([sides, constraints.wide(body)])
-        bound = np.concatenate([[1.0, -1.0], np.zeros(body.shape[0])])
-        starts.append(constraints.add(rows, bound, clarabel.SecondOrderConeT))
+        root = _root(loss.kernel(j)) * (length / np.sqrt(value * prices[j]))
+        blocks.append(_cone(root, k, len(kinked)))
+    rows, bounds, cones = zip(*blocks, strict=True)
     settings = clarabel_settings(_TOLERANCE)
     settings.max_iter = max_iter
     settings.direct_solve_method = "qdldl"  # faster than the others on these programs
     result = clarabel.DefaultSolver(
         sparse.diags(curvature, format="csc"),
         cost,
-        sparse.vstack(constraints.rows, format="csc"),
-        np.concatenate(constraints.bounds),
-        constraints.cones,
+        sparse.vstack([_widened(block, len(cost)) for block in rows], format="csc"),
+        np.concatenate(bounds),
+        [cone(len(bound)) for cone, bound in zip(cones, bounds, strict=True)],
         settings,
     ).solve()
-    v = scaled.length * np.asarray(result.x)[: m * k].reshape(k, m).T
+    v = length * np.asarray(result.x)[: m * k].reshape(k, m).T
     dual = np.asarray(result.z)
-    shares = np.maximum(dual[starts] + dual[np.array(starts) + 1], 0.0)
-    if not np.isfinite(shares).all() or not shares.any():
+    starts = np.cumsum([0, *map(len, bounds)])[n_bounds:-1]
+    shares = np.maximum(dual[starts] + dual[starts + 1], 0.0)
+    if not (np.isfinite(v).all() and np.isfinite(shares).all() and shares.any()):
         return None, v, result.status
     return domain.onto_boundary(shares / prices), v, result.status
 
 
-class _Constraints:
-    """Rows of ``bound − row @ x ∈ cone``, cone after cone."""
-
-    def __init__(self, n_variables: int) -> None:
-        self.n_variables = n_variables
-        self.rows: list[Any] = []
-        self.bounds: list[Array] = []
-        self.cones: list[Any] = []
-
-    def add(self, rows: Any, bound: Array, cone: Any) -> int:
-        """Add the rows of one cone; returns the number of rows before them."""
-        start = sum(map(len, self.bounds))
-        if len(bound):
-            self.rows.append(self.wide(rows))
-            self.bounds.append(bound)
-            self.cones.append(cone(len(bound)))
-        return start
-
-    def wide(self, rows: Any) -> Any:
-        """Rows of the first variables as rows of all of them."""
-        missing = self.n_variables - rows.shape[1]
-        return sparse.hstack([rows, sparse.csc_matrix((rows.shape[0], missing))], format="csc")
+#: Rows of ``bound − row @ u ∈ cone`` for the first variables of u, bound and cone.
+Block = tuple[Any, Array, Any]
 
 
-def _add_bounds(constraints: _Constraints, program: DualProgram) -> None:
-    """``l ≤ v ≤ u``, the totals, and |v| above both v and −v."""
+def _box(program: DualProgram) -> Iterator[Block]:
+    """The totals, ``l ≤ v ≤ u``, and |v| above both v and −v; some may have no rows."""
     m, k = program.linear.shape
     if program.totals is not None:
-        sums = sparse.kron(sparse.eye(k), np.ones((1, m)))
-        constraints.add(sums, program.totals, clarabel.ZeroConeT)
+        yield sparse.kron(sparse.eye(k), np.ones((1, m))), program.totals, clarabel.ZeroConeT
     eye = sparse.eye(m * k, format="csr")
     for sign, ends in ((1.0, program.upper), (-1.0, -program.lower)):
         bound = ends.T.ravel()
         finite = np.flatnonzero(np.isfinite(bound))
-        constraints.add(sign * eye[finite], bound[finite], clarabel.NonnegativeConeT)
+        yield sign * eye[finite], bound[finite], clarabel.NonnegativeConeT
         if program.widths.any():
-            above = sparse.hstack([sign * eye, -eye])
-            constraints.add(above, np.zeros(m * k), clarabel.NonnegativeConeT)
+            yield sparse.hstack([sign * eye, -eye]), np.zeros(m * k), clarabel.NonnegativeConeT
 
 
-def _bound(loss: HasDualProgram, domain: Simplex, v: Array) -> Bound:
-    """What v proves of the minimum, feasible or not."""
-    if not np.isfinite(v).all():
-        return NO_BOUND
-    dual = loss.dual_of(v)
-    return Bound(loss.lower_bound(dual, domain.support), dual)
+def _cone(root: Array, k: int, n_between: int) -> Block:
+    """``(t + 1, t − 1, 2 Lᵀv_1, …, 2 Lᵀv_k)`` in the second-order cone, for L = `root`."""
+    of_v = sparse.kron(sparse.eye(k), sparse.csc_matrix(-2.0 * root.T))
+    of_t = sparse.csc_matrix([[-1.0], [-1.0]])
+    rows = sparse.bmat([[None, of_t], [_widened(of_v, of_v.shape[1] + n_between), None]])
+    return rows, np.append([1.0, -1.0], np.zeros(of_v.shape[0])), clarabel.SecondOrderConeT
 
 
-def _factor(matrix: Array) -> Array:
-    """L with ``matrix = LLᵀ`` up to rounding, as few columns as it takes."""
-    values, vectors = linalg.eigh(matrix)
+def _widened(rows: Any, n_variables: int) -> Any:
+    """Rows of the first variables as rows of all of them."""
+    missing = sparse.csc_matrix((rows.shape[0], n_variables - rows.shape[1]))
+    return sparse.hstack([rows, missing], format="csc")
+
+
+def _root(kernel: Array) -> Array:
+    """L with ``kernel = LLᵀ`` up to rounding, as few columns as it takes."""
+    values, vectors = linalg.eigh(kernel)
     kept = values > ROUNDING * max(values[-1], 0.0)
-    factor: Array = vectors[:, kept] * np.sqrt(values[kept])
-    return factor
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))

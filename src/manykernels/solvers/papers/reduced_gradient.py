@@ -2,42 +2,31 @@
 
 Rakotomamonjy, Bach, Canu and Grandvalet (2008), "SimpleMKL", JMLR 9, algorithm 1. The shares
 ``s_j = r_j β_j`` of the budget, r_j being the prices of the domain, lie on the unit simplex, and
+``∂F/∂s_j = −g_j/r_j``. The largest share µ is what the others leave, ``s_µ = 1 − Σ_{j≠µ} s_j``. So
+the gradient in the others, the reduced gradient, is ``ρ_j = ∂F/∂s_j − ∂F/∂s_µ``, and the direction
+D is against it where that stays in the simplex:
 
-    ∂F/∂s_j = −g_j/r_j
-
-The largest share µ is what the others leave, ``s_µ = 1 − Σ_{j≠µ} s_j``. So the gradient in the
-others, the reduced gradient, is ``ρ_j = ∂F/∂s_j − ∂F/∂s_µ``, and the direction D goes against it
-wherever that leads into the simplex:
-
-    D_j = 0                if s_j = 0 and ρ_j > 0
-    D_j = −ρ_j             for the other j ≠ µ
-    D_µ = −Σ_{j≠µ} D_j
+    D_j = 0  if s_j = 0 and ρ_j > 0,    D_j = −ρ_j  for the other j ≠ µ,    D_µ = −Σ_{j≠µ} D_j
 
 F has slope ``−Σ_{j≠µ} D_j²`` along it. The longest step is ``γ = min {−s_j/D_j : D_j < 0}``, where
-the share ν vanishes. If F is lower there, the step is taken and the search goes on from there
-along the same direction without ν,
-
-    D_ν = 0,   D_µ = −Σ_{j≠µ} D_j
-
-to the next share that vanishes, until F falls no more: each kernel that leaves costs one value
-of F. (It also ends where µ itself has vanished. The sum of D stays zero; algorithm 1 is to
-be read in this sense.) A golden section search between the last two points ends the iteration.
+the share ν vanishes. If F is lower there, the step is taken and the search goes on from there with
+``D_ν = 0`` and ``D_µ = −Σ_{j≠µ} D_j`` to the next share that vanishes, until F falls no more or µ
+itself has vanished: each kernel that leaves costs one value of F. (Algorithm 1 is to be read such
+that D keeps the sum zero.) A golden section search between the last two points ends the iteration.
 
 Here a value of F comes with its gradient, and F is convex, which the paper makes less use of. The
 line search ends where the slope has become small, or where F could fall by no more than rounding
-error, and no step is tried along which F rises at once. And where values differ by rounding error
-only, a negative slope at the end shows that F falls: without that a tiny share would stop the
-method, as F does not change visibly until it has vanished. So no share needs to be set to zero
-below a threshold.
+error, and no step is tried along which F rises at once. Where values differ by rounding error
+only, a negative slope at the end shows that F falls: otherwise a tiny share would stop the method,
+as F does not change visibly until it has vanished. So no threshold for zero shares is needed.
 
-The method is one of steepest descent. It finds the kernels that matter soon and the last digits
-of their weights slowly.
+As steepest descent does, it finds the last digits of the weights slowly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,11 +34,11 @@ from ..._rounding import ACCUMULATED, EPS
 from ...domains import Array, Domain, Simplex
 from ...losses.base import Evaluation, Loss
 from .._needs import on_a_simplex
-from ..base import Need, Solver, start_or_uniform
+from ..base import Solver, start_or_uniform
 from ..run import Run
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-# Most evaluations of one line search; the interval has shrunk by 0.618^60 = 3e-13 then.
+# Most evaluations of one line search; they shrink the interval to 0.618^60 = 3e-13 of its length.
 _MOST_TRIALS = 60
 
 
@@ -74,23 +63,27 @@ class ReducedGradient(Solver, name="reduced-gradient"):
 
     precision: float = 0.1
 
-    needs: ClassVar[tuple[Need, ...]] = (on_a_simplex,)
-    # As in the code of the authors, who ask for a relative gap of 1e-2.
+    needs = (on_a_simplex,)
+    # As in the code of the authors, whose tolerance is a relative gap of 1e-2.
     default_max_iter = 500
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
         assert isinstance(domain, Simplex)
-        evaluate = _LossOfShares(loss, domain.prices(loss.n_kernels))
-        point = evaluate(start_or_uniform(start, loss, domain) * evaluate.prices)
-        while not run.record(point.evaluation, evaluate.count()):
+        prices = domain.prices(loss.n_kernels)
+
+        def evaluate(shares: Array) -> _Point:
+            run.n_inner_solves += 1
+            return _Point.at(shares, loss, prices)
+
+        point = evaluate(start_or_uniform(start, loss, domain) * prices)
+        while not run.record(point.evaluation, 0):
             following = self._descend(evaluate, point)
             if following is point:
-                run.n_inner_solves += evaluate.count()
                 return "no step along the reduced gradient lowers the loss any more"
             point = following
         return None
 
-    def _descend(self, evaluate: _LossOfShares, point: _Point) -> _Point:
+    def _descend(self, evaluate: _AtShares, point: _Point) -> _Point:
         """A point with a lower F, or `point` if none is found."""
         reference = int(np.argmax(point.shares))
         direction = _direction(point, reference)
@@ -102,19 +95,17 @@ class ReducedGradient(Solver, name="reduced-gradient"):
             point = corner
             if vanishing == reference:
                 break
-            direction = _balanced(
-                np.where((point.shares > 0.0) | (direction > 0.0), direction, 0.0), reference
-            )
+            kept = (point.shares > 0.0) | (direction > 0.0)
+            direction = _balanced(np.where(kept, direction, 0.0), reference)
         return point
 
     def _golden_section(
-        self, evaluate: _LossOfShares, point: _Point, direction: Array, longest: float
+        self, evaluate: _AtShares, point: _Point, direction: Array, longest: float
     ) -> _Point:
         """A point close to the lowest one up to `longest`, or `point` if none is lower."""
         slope = point.slope(direction)
-        low, high = 0.0, longest
+        low, high, best = 0.0, longest, point
         left = right = None
-        best = point
         for _ in range(_MOST_TRIALS):
             # F falls by no more than this between here and its minimum.
             if -slope * high <= EPS * abs(point.value):
@@ -146,29 +137,18 @@ class _Point:
     gradient: Array
     evaluation: Evaluation
 
+    @classmethod
+    def at(cls, shares: Array, loss: Loss, prices: Array) -> _Point:
+        # Rounding errors would add up over many steps.
+        shares = shares / shares.sum()
+        evaluation = loss.evaluate(shares / prices)
+        return cls(shares, evaluation.value, -evaluation.gains / prices, evaluation)
+
     def slope(self, direction: Array) -> float:
         return float(self.gradient @ direction)
 
 
-class _LossOfShares:
-    """A loss as a function of the shares; counts its evaluations."""
-
-    def __init__(self, loss: Loss, prices: Array) -> None:
-        self.loss = loss
-        self.prices = prices
-        self._count = 0
-
-    def __call__(self, shares: Array) -> _Point:
-        self._count += 1
-        # Rounding errors would add up over many steps.
-        shares = shares / shares.sum()
-        evaluation = self.loss.evaluate(shares / self.prices)
-        return _Point(shares, evaluation.value, -evaluation.gains / self.prices, evaluation)
-
-    def count(self) -> int:
-        """Evaluations since this was last asked."""
-        count, self._count = self._count, 0
-        return count
+_AtShares = Callable[[Array], _Point]
 
 
 def _direction(point: _Point, reference: int) -> Array:
@@ -178,7 +158,7 @@ def _direction(point: _Point, reference: int) -> Array:
 
 
 def _balanced(direction: Array, reference: int) -> Array:
-    """The direction with the entry of the reference that keeps the sum of the shares."""
+    """The direction with its entry for the reference such that it sums to zero."""
     direction[reference] = 0.0
     direction[reference] = -direction.sum()
     return direction

@@ -9,25 +9,22 @@ identity among the M_i) and prices r_i on a simplex, ``Σ_i r_iθ_i ≤ 1``,
 The exact program is (8) for two classes and (29) for more (Theorems 2.1 and 3.1), with λ learnt
 (41) and the exact version of (45); the approximate one is (32), and (45) as it stands.
 
-General conic solvers do not pay here. To Clarabel 0.11 the (m+1)×(m+1) cone is a dense block of
-((m+1)(m+2)/2)² numbers: ten kernels took it 2 s at m = 50, 7 s at m = 70 and 42 s at m = 100,
-which points to ten minutes at the m = 166 of Ye's sonar data, though there are only n + c
-variables. The method of :mod:`~manykernels.solvers.papers._central_path` takes a step for one
-Cholesky factorisation of an m×m matrix.
+General conic solvers are slow here: to Clarabel 0.11 the cone is a dense block of
+((m+1)(m+2)/2)² numbers, and ten kernels take it 2 s at m = 50 and 42 s at m = 100. A step of
+:mod:`~manykernels.solvers.papers._central_path` takes one Cholesky factorisation, m×m.
 
-Any X ⪰ 0 with diag X = 1 proves
+In the notation there, any X ⪰ 0 with diag X = 1 proves
 
     Σ_k t_k − optimum ≤ tr(XT) + max_i tr(XD_i) − Σ_i θ_i tr(XD_i)
 
-in the notation there. It also shows what (32) is: ``min_θ max_X tr(X HᵀA⁻¹H)`` over correlation
-matrices X. The exact program has X = I, one of them, so its optimum is the smaller one; and (32)
-depends on the choice of columns, where the exact program does not.
+Hence (32) is ``min_θ max_X tr(X HᵀA⁻¹H)`` over correlation matrices X. The exact program has
+X = I, one of them, so its optimum is the smaller one; and (32) depends on the choice of columns of
+H, where the exact program does not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -36,18 +33,16 @@ from ...domains import Array, Domain
 from ...losses.base import Loss, Outline
 from ...losses.square import SquareLoss
 from .._needs import Expensive, affordable, on_a_simplex, square_loss
-from ..base import Need
 from ..run import Run
 from ._central_path import CentralPath
 
-# Proven distance to the optimum of (32), relative to it, at which its solver stops, and above
-# which the status tells the distance.
+# Proven relative distance to the optimum of (32) at which its solver stops; and above which the
+# status reports it, the default tolerance of solvers.
 _ACCURACY = 1e-9
 _WORTH_TELLING = 1e-6
-# Steps without a smaller distance before it gives up: close to the accuracy of arithmetic
-# distances rise and fall for a while.
+# Steps without a smaller distance before it gives up: close to rounding distances rise and fall.
 _MOST_SETBACKS = 10
-# Measured: dense operations of one core, and the usual number of steps.
+# The usual 25 steps, and dense operations on one core. Measured.
 _MINUTES_PER_FLOP = 25 * 1e-12
 
 
@@ -66,8 +61,8 @@ class SDP(Expensive, name="sdp"):
     True
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (square_loss, on_a_simplex, affordable)
-    # Interior-point steps; about 25 are usual.
+    needs = (square_loss, on_a_simplex, affordable)
+    # Interior-point steps; four times the usual number.
     default_max_iter = 100
 
     def cost(self, outline: Outline) -> tuple[float, float]:
@@ -83,7 +78,7 @@ class SDP(Expensive, name="sdp"):
             finished = iterate.distance <= ROUNDING * iterate.value
             following = None if finished else path.advance(iterate)
             if following is None:
-                # A weight taken for zero may be a small one.
+                # A weight that was set to zero may be a small one.
                 if run.record(loss.evaluate(iterate.shares / path.prices)):
                     break
                 return (
@@ -98,8 +93,8 @@ class SDP(Expensive, name="sdp"):
 class SDPApprox(SDP, name="sdp-approx"):
     """Semidefinite program of Ye 2008, one constraint for all classes, p = 1: (32), (45).
 
-    For more than two classes its solution is not that of the problem it approximates; the
-    certificate tells how much worse it is at most.
+    For more than two classes its solution is not that of the exact program; the certificate tells
+    how much worse it is at most.
 
     Examples
     --------
@@ -116,7 +111,7 @@ class SDPApprox(SDP, name="sdp-approx"):
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, SquareLoss)
         if len(loss.rotation) == 1:
-            # With one column the programs are the same.
+            # With one column of H the programs are the same.
             return super()._minimize(loss, domain, run, start)
         path = CentralPath(loss, run, loss.rotation, coupled=True)
         iterate = best = path.start()
@@ -128,8 +123,7 @@ class SDPApprox(SDP, name="sdp-approx"):
             iterate, n_steps = following, n_steps + 1
             if iterate.distance < best.distance:
                 best, n_best = iterate, n_steps
-        # A run keeps the point of least F, which is not what (32) minimises: only the last iterate
-        # is recorded.
+        # A run returns the point of least F, which is not what (32) minimises: record only one.
         run.record(loss.evaluate(path.settled(best)))
         status = "the single constraint (32) is an approximation"
         if (relative := best.distance / best.value) > _WORTH_TELLING:

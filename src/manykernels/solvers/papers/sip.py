@@ -6,9 +6,9 @@ greatest of the cuts so far,
 
     min_{ζ, β} ζ   s.t.  ζ ≥ c_r − β·q_r  (r = 1 … t),   β ∈ B
 
-and its solution is where the next cut is made (Yan 2012, algorithms 1 and 2, with θ = −ζ and S =
-−D; Ye 2008 (16) and (37)). The papers stop when ``|1 − S/θ| ≤ ε``: the next cut would hardly raise
-the minimum of the master, or not at all if α is so poor that D lies below ζ. On a simplex the
+and the next cut is made at its solution (Yan 2012, algorithms 1 and 2, with θ = −ζ and S = −D;
+Ye 2008 (16) and (37)). The papers stop when ``|1 − S/θ| ≤ ε``: the next cut would hardly raise the
+minimum of the master, or not at all if α is so inexact that D lies below ζ. On a simplex the
 master is a linear program, to which HiGHS adds each cut as a row and continues from its last
 basis. For p > 1 the constraint ``c(β) = Σ β_j^p ≤ 1`` is replaced by its second-order expansion at
 the current weights β̃ (Yan 2012 (11)),
@@ -16,24 +16,22 @@ the current weights β̃ (Yan 2012 (11)),
     ν(β) = c(β̃) + ∇c·(β − β̃) + ½ Σ_j c''_j (β_j − β̃_j)² ≤ 1
 
 a ball in ``z_j = β_j √c''_j``, and Clarabel solves a program with linear constraints and one
-second-order cone. The expansion is right only on the boundary, so iterates are renormalised; and
-only near β̃, so it is repeated at the solution until the weights converge, which costs no inner
-problem. (With a single expansion the papers' test can hold at weights far from optimal.)
+second-order cone. The expansion is good near β̃ only, so the solution is scaled onto the boundary
+and the next expansion made there, until the weights converge, which costs no inner problem. (With
+a single expansion the papers' test can hold at weights far from optimal.)
 
-Cutting planes have no curvature: weights jump between corners of B, most of all at p = 1, where
-the gap of the weights themselves stays around 1e-2 when the papers' test holds. But the
-multipliers of the cuts in the master mix them into one that proves more, whatever the accuracy of
-the master; the certificate uses the better of the two bounds.
+Weights jump between corners of B, most of all at p = 1, where the gap of the weights themselves
+stays around 1e-2 when the papers' test holds. But the multipliers of the cuts in the master give a
+convex combination of them that proves more, and the certificate uses the better bound.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import clarabel
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from ...domains import Array, Domain
@@ -47,13 +45,13 @@ from ..run import Run
 
 # Feasibility tolerance of HiGHS, the smallest that it accepts; its default is 1e-7.
 _FEASIBILITY = 1e-10
-# Least relative gap that can be asked for: cuts this close are not told apart by the master.
+# Least relative gap that can be reached: the master cannot tell closer cuts apart.
 _LEAST_TOL = 1e-7
-# Least weight at which the boundary is expanded: a weight of zero has infinite curvature below
-# p = 2 and none above. Measured on 16 small problems: 1e-6 takes 8 % more cuts, 1e-12 no fewer.
+# Least weight at which the boundary is expanded: at zero its curvature is infinite for p < 2, and
+# zero for p > 2. Measured on 16 small problems: 1e-6 takes 8 % more cuts, 1e-12 no fewer.
 _LEAST_WEIGHT = 1e-10
-# Most expansions of the boundary in one master problem, which ends sooner where its minimum falls
-# by less than this part. Measured: 8 expansions take 3 % more cuts, a part of 1e-6 takes 6 % more.
+# Most expansions of the boundary in one master problem, and least relative fall of its minimum to
+# go on. Measured: 8 expansions take 3 % more cuts, a fall of 1e-6 takes 6 % more.
 _MOST_EXPANSIONS = 20
 _LEAST_FALL = 1e-9
 
@@ -108,7 +106,7 @@ class SIP(Solver, name="sip"):
 
 @dataclass(frozen=True)
 class SILP(SIP, name="silp"):
-    """Semi-infinite linear program of Ye 2008 (16), (37), joint (44), (47): p = 1.
+    """Semi-infinite linear program of Ye 2008 (16), (37), with λ learnt (44), (47): p = 1.
 
     Parameters
     ----------
@@ -116,35 +114,23 @@ class SILP(SIP, name="silp"):
         As for :class:`SIP`; Ye et al. use 5e-4.
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (*SIP.needs, on_a_simplex)
+    needs = (*SIP.needs, on_a_simplex)
 
 
 def _rise(point: Evaluation, least: float) -> float:
-    """By which part the cut at `point` raises the maximum of the cuts there, ``(D − ζ)/|ζ|``.
-
-    ``D(α, β)`` is F(β), or less if the inner problem is not solved exactly.
-    """
+    """Relative rise ``(D − ζ)/|ζ|`` of the greatest cut at `point` by the cut made there."""
     dual_value = point.value - point.slack
     return (dual_value - least) / abs(least) if least > -np.inf else np.inf
 
 
-class _Master(Protocol):
-    def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
-        """Weights, ζ, multipliers of the cuts, and what went wrong if anything did.
-
-        `cuts` are those of the last call and more, `current` are the weights of the last one.
-        """
-        ...
-
-
-def _master(domain: Domain, size: float, n_kernels: int) -> _Master:
+def _master(domain: Domain, size: float, n_kernels: int) -> _LinearMaster | _QuadraticMaster:
     level = domain.level_set(domain.start(n_kernels))
     curved = level is not None and level[2].any()
     return (_QuadraticMaster if curved else _LinearMaster)(domain, size, n_kernels)
 
 
 class _LinearMaster:
-    """min ζ over cuts and ``conic_form`` of a polyhedral domain, by HiGHS."""
+    """min ζ over cuts and ``conic_form`` of a polyhedral domain, by HiGHS; `size` is that of F."""
 
     def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
         import highspy  # slow to import, and most users never need it
@@ -164,19 +150,21 @@ class _LinearMaster:
         form = domain.conic_form(n_kernels)
         self._n_fixed_rows = len(form.bound)
         for row, bound in zip(form.matrix.toarray(), form.bound, strict=True):
-            columns = np.flatnonzero(row)
-            self._add_row(-infinity, bound, columns + 1, row[columns])
+            self._add_row(-infinity, bound, np.append(0.0, row))
 
-    def _add_row(
-        self, lower: float, upper: float, columns: NDArray[np.intp], values: Array
-    ) -> None:
-        self._highs.addRow(lower, upper, len(columns), columns.astype(np.int32), values)
+    def _add_row(self, lower: float, upper: float, row: Array) -> None:
+        columns = np.flatnonzero(row).astype(np.int32)
+        self._highs.addRow(lower, upper, len(columns), columns, row[columns])
 
     def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
+        """Weights, ζ, multipliers of the cuts, and what went wrong if anything did.
+
+        `cuts` are those of the last call and more, `current` are the weights of the last one.
+        """
         n_known = self._highs.getNumRow() - self._n_fixed_rows
         for constant, slope in zip(cuts.constants[n_known:], cuts.slopes[n_known:], strict=True):
-            row = np.concatenate([[1.0], slope / self._size])
-            self._add_row(constant / self._size, np.inf, np.arange(len(row)), row)
+            row = np.append(1.0, slope / self._size)
+            self._add_row(constant / self._size, np.inf, row)
         self._highs.run()
         status = self._highs.getModelStatus()
         solution = self._highs.getSolution()
@@ -194,6 +182,7 @@ class _QuadraticMaster:
         self._size = abs(size) or 1.0
 
     def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
+        """As in :class:`_LinearMaster`."""
         constants, slopes = cuts.constants / self._size, cuts.slopes / self._size
         best, least, shares = current, np.inf, np.zeros(len(constants))
         for _ in range(_MOST_EXPANSIONS):

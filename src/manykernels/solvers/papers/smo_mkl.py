@@ -11,25 +11,24 @@ The paper penalises the squared norm of free weights instead, which makes the la
     ½ ‖s‖_q = min_μ { ‖s‖_q²/(8μ) + μ/2 } ,   attained at  μ = ½ ‖s‖_q
 
 and ``(v, μ) ↦ ‖s(v)‖_q²/(8μ)`` is convex, being y²/μ at the convex y = ‖s(v)‖_q ≥ 0. So pair
-steps raise the objective at fixed μ, μ follows in closed form after each sweep, and the two find
-the one maximum. With ``S = ‖s‖_q`` the slopes are those of a machine at the weights
+steps at fixed μ, and the best μ after each sweep, find the one maximum in turn. With ``S = ‖s‖_q``
+the slopes are those of a machine at the weights
 
     β_j = (S/2μ) (s_j/S)^{q−1} ,     G = c − Σ_j β_j K_jv − r∘v
 
-and a pair is chosen as in :mod:`manykernels.smo.box`, at fixed weights. Along the pair each s_j
-is a parabola, ``s_j + 2t a_j + t² b_j``, and the best t is found by Newton's method on one
-variable, no further than the first bound. As β moves with every step, each costs a pass over
-the products ``K_jv`` of all kernels, and over their columns of the two variables.
+and a pair is chosen as in :mod:`manykernels.smo.box`. Along the pair each s_j is a parabola,
+``s_j + 2t a_j + t² b_j``, and the best t is found by Newton's method on one variable, up to the
+first bound. As β changes with every step, each reads the products ``K_jv`` of all kernels and
+their columns of the two variables.
 
 Between sweeps ``β = argmax_{b ∈ B} b·s``, which is the above at the best μ, and P and D at v are
-the certificate. For p close to 1 that β has nearly all weight on one kernel until s is accurate
-to many digits; the method is slow there.
+the certificate. The method is slow for p close to 1: there β has nearly all weight on one kernel
+until s is accurate to many digits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,14 +39,13 @@ from ...losses import BoxLoss
 from ...losses.base import Loss, Outline
 from ...losses.box_ascent import InexactBoxPoint
 from .._needs import Expensive, affordable, box_loss, fixed_regularization, smooth_norm
-from ..base import Need, start_or_uniform
+from ..base import start_or_uniform
 from ..run import Run
 
-# Measured: a step reads the columns of two variables of all kernels from memory, a nanosecond per
-# number; and for the usual number of sweeps of m steps, with four such reads each.
-_MINUTES_PER_ENTRY = 1e-9 / 60.0
+# Measured: number of sweeps of m steps; time of a sweep per kernel entry, four reads of a
+# nanosecond.
 _USUAL_SWEEPS = 200
-_READS_PER_STEP = 4.0
+_MINUTES_PER_ENTRY = 4e-9 / 60.0
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,13 @@ class SMOMKL(Expensive, name="smo-mkl"):
     ('smo-mkl', True)
     """
 
-    needs: ClassVar[tuple[Need, ...]] = (box_loss, fixed_regularization, smooth_norm, affordable)
+    needs = (box_loss, fixed_regularization, smooth_norm, affordable)
     # Sweeps of m steps; ten times the usual number.
     default_max_iter = 10 * _USUAL_SWEEPS
 
     def cost(self, outline: Outline) -> tuple[float, float]:
         entries = float(outline.n_samples) ** 2 * outline.n_kernels
-        n_reads = _USUAL_SWEEPS * _READS_PER_STEP * entries * outline.n_outputs
-        return 8.0 * entries, _MINUTES_PER_ENTRY * n_reads
+        return 8.0 * entries, _MINUTES_PER_ENTRY * entries * outline.n_outputs * _USUAL_SWEEPS
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, BoxLoss)
@@ -111,11 +108,10 @@ class _Ascent:
         self.n_steps = 0
 
     def _strengths(self) -> Array:
-        strengths: Array = np.einsum("kjm,km->j", self.products, self.v)
-        return np.maximum(strengths, 0.0)
+        return np.asarray(np.maximum(np.einsum("kjm,km->j", self.products, self.v), 0.0))
 
     def sweep(self) -> bool:
-        """As many steps as there are variables of each output, then μ; False if none is taken."""
+        """For each output, as many steps as it has variables; False if none is taken."""
         from ...smo._mkl_loops import ascend_mkl, norm_and_weights
 
         weights = np.empty(len(self.strengths))
@@ -123,7 +119,7 @@ class _Ascent:
         if not mu > 0.0:
             return False
         # A pair of equal samples has a curvature of zero up to rounding.
-        least_curvature = ACCUMULATED * float((weights @ self._diagonals).max())
+        least = ACCUMULATED * float((weights @ self._diagonals).max())
         any_taken = False
         for k, problem in enumerate(self._loss.problems):
             slopes = problem.linear - weights @ self.products[k]
@@ -138,15 +134,15 @@ class _Ascent:
                 problem.width,
                 self._q,
                 mu,
-                max(least_curvature, TINY),
+                max(least, TINY),
                 self.v[k],
                 self.products[k],
                 self.strengths,
-                ROUNDING * size,  # violations of the optimality conditions below are rounding
+                ROUNDING * size,  # violations of the optimality conditions that are rounding
                 len(self.v[k]),
             )
             self.n_steps += taken
             any_taken = any_taken or taken > 0
-        # Computed anew: the steps have added up rounding errors.
+        # Computed again, as the steps have added up rounding errors.
         self.strengths = self._strengths()
         return any_taken
