@@ -83,9 +83,7 @@ class GaussianProcessKernel(Kernel):
     _accepts_sparse = False
     # Positive semi-definite for some parameters or in one dimension only.
     _sometimes_psd = (gp.PairwiseKernel, gp.Exponentiation, gp.ExpSineSquared)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [gp.Kernel],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [gp.Kernel]}
 
     def __init__(self, kernel: gp.Kernel, *, columns: Any = None) -> None:
         self.kernel = kernel
@@ -123,9 +121,7 @@ class CallableKernel(Kernel):
     array([[0.462]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "function": [callable],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"function": [callable]}
 
     def __init__(self, function: Callable[[Any, Any], np.ndarray], *, columns: Any = None) -> None:
         self.function = function

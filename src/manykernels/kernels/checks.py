@@ -11,12 +11,7 @@ import numpy as np
 
 from .._memory import allocate
 from .._rounding import TINY
-from ._spectrum import (
-    EXACT_ROWS,
-    clipped,
-    exact_extremes_if_negative,
-    found_extremes_if_negative,
-)
+from ._spectrum import EXACT_ROWS, clipped, exact_extremes_if_negative, found_extremes_if_negative
 
 if TYPE_CHECKING:
     from .stack import KernelStack
