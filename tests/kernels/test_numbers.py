@@ -160,7 +160,7 @@ def test_kernels_that_do_not_exist(kernels, error, message):
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
 def test_weights_are_finite(weight):
-    message = f"Weights must be finite, and that of kernel 'b' is {weight}"
+    message = f"Weights must be finite, but that of kernel 'b' is {weight}"
     with pytest.raises(ValueError, match=message):
         STACK.combine([1.0, weight, 1.0])
     with pytest.raises(ValueError, match=message):

@@ -45,8 +45,10 @@ class GammaKernel(Kernel):
     gamma: float | str
 
     def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
-        by_rule = isinstance(self.gamma, str)
-        self.gamma_ = float(GAMMA_RULES[self.gamma](self, X, weights) if by_rule else self.gamma)
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma = GAMMA_RULES[gamma](self, X, weights)
+        self.gamma_ = float(gamma)
 
     def _factor(self) -> float:
         return frozen_scale(self, "gamma", "gamma_")

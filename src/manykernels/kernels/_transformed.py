@@ -76,7 +76,8 @@ class Samples:
 
     def _taken(self, positions: Positions, axis: int, names: np.ndarray | None) -> Samples:
         vectors = (self.diagonal, self.factor, self.offset)
-        return Samples(*(take(vector, positions, axis) for vector in vectors), names)
+        diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
+        return Samples(diagonal, factor, offset, names)
 
     def scaled(self, scale: np.ndarray) -> Samples:
         """The vectors of kernels ``scale[j] K_j``."""

@@ -124,8 +124,14 @@ def _change_to_psd(
         extremes = exact_extremes_if_negative(matrix, *tolerance)
     if extremes is None:
         return None
-    if psd != "clip":
-        _refuse_unless_explained(extremes, name, rounding * np.sqrt(len(matrix)))
+    explained = min(rounding * np.sqrt(len(matrix)), MOST_EXPLAINED * extremes[1])
+    if psd != "clip" and extremes[0] < -explained:
+        raise IndefiniteKernelError(
+            f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
+            f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "
+            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, or '
+            "choose another kernel."
+        )
     # A difference, so that a kernel centred for the check keeps its means, as test blocks do.
     return clipped(matrix) - matrix
 
@@ -212,16 +218,6 @@ def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
         f"{worst[row]:.3g}. A block between different samples is given with gram=False; otherwise "
         "pass (K + K.T) / 2."
     )
-
-
-def _refuse_unless_explained(extremes: tuple[float, float], name: str, explained: float) -> None:
-    if extremes[0] < -min(explained, MOST_EXPLAINED * extremes[1]):
-        raise IndefiniteKernelError(
-            f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
-            f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "
-            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, or '
-            "choose another kernel."
-        )
 
 
 def _centered(matrix: np.ndarray) -> np.ndarray:

@@ -155,11 +155,11 @@ class FromDistances(_Lookup):
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
         super()._learn_scale(X, weights)
-        if isinstance(self.scale, Real):
-            self.eta_ = float(self.scale)
-        else:
+        scale = self.scale
+        if isinstance(scale, str):
             counts = np.bincount(X[:, 0], weights, minlength=len(self.matrix_))
-            self.eta_ = float(counts @ self.matrix_ @ counts / counts.sum() ** 2) or 1.0
+            scale = counts @ self.matrix_ @ counts / counts.sum() ** 2 or 1.0
+        self.eta_ = float(scale)
 
     def _similarity(self, entries: np.ndarray) -> np.ndarray:
         return np.exp(entries / -frozen_scale(self, "scale", "eta_"))
