@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -35,9 +36,6 @@ _DIRECTORY_BYTES = 2**14
 _DAMAGED = (ValueError, TypeError, ArithmeticError, EOFError, RuntimeError, zlib.error)
 
 
-# -- writing -------------------------------------------------------------------------------
-
-
 def write_stack(stack: KernelStack, path: str | Path) -> None:
     """Write a stack to `path`; an older file is replaced once the new one is complete."""
     arrays: dict[str, Any] = {
@@ -60,9 +58,6 @@ def write_stack(stack: KernelStack, path: str | Path) -> None:
                         member.write(block.reshape(-1).view(np.uint8).data)
         # Release space that was reserved and not needed.
         file.truncate(file.tell())
-
-
-# -- reading -------------------------------------------------------------------------------
 
 
 def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> Any:
@@ -91,12 +86,10 @@ def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> An
 
 
 def _checked(stack: Any) -> Any:
-    """The stack with the strongest guarantee that holds; finite and symmetric in any case."""
+    """The stack with the strongest guarantee that holds; refused if not finite and symmetric."""
     for centered in (False, True):
-        try:
+        with suppress(IndefiniteKernelError):
             return check_stack(stack, "raise", centered=centered)
-        except IndefiniteKernelError:
-            continue
     stack = check_stack(stack, "ignore")
     return stack._changed(guarantees=replace(stack.guarantees, checked=False))
 

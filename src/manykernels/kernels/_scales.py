@@ -65,10 +65,6 @@ def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     return 1.0 / (X.shape[1] * variance)
 
 
-def _inverse_width(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    return 1.0 / X.shape[1]
-
-
 def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     """One over the weighted median distance of all ordered pairs, or over their mean if it is 0.
 
@@ -96,6 +92,6 @@ def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
 
 GAMMA_RULES = {
     "scale": _inverse_variance,
-    "auto": _inverse_width,
+    "auto": lambda kernel, X, weights: 1.0 / X.shape[1],
     "median": _inverse_median_distance,
 }

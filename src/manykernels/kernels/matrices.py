@@ -84,17 +84,15 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
     if _is_storage(arrays):
         return Matrices(arrays, labels, None, None)
     matrices = list(arrays)
-    if not matrices:
-        raise ValueError("A kernel stack needs at least one kernel.")
     single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
-    data = None
+    data = np.empty((0, 0, 0))
     samples: dict[str, np.ndarray | None] = {"rows": None, "columns": None}
     for j, given in enumerate(matrices):
         label = labels[j] if j < len(labels) else f"kernel{j}"
         matrix = real_array(given, f"Kernel {label!r}")
         if matrix.ndim != 2:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
-        if data is None:
+        if j == 0:
             shape = (len(matrices), *matrix.shape)
             data = allocate(shape, np.float32 if single else np.float64)
         if matrix.shape != data.shape[1:]:
@@ -110,7 +108,6 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
                 )
             samples[side] = known if found is None else found
         data[j] = matrix
-    assert data is not None
     return Matrices(data, labels, samples["rows"], samples["columns"])
 
 

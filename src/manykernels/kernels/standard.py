@@ -30,7 +30,7 @@ def writable(X: Any) -> Any:
 
     The compiled χ² loop of scikit-learn refuses read-only buffers although it only reads them.
     """
-    return X if sparse.issparse(X) else np.require(X, requirements="W")
+    return X if X is None or sparse.issparse(X) else np.require(X, requirements="W")
 
 
 def _inner_products(X: Any, Y: Any) -> np.ndarray:
@@ -181,7 +181,7 @@ def _squared_euclidean(X: Any, Y: Any) -> np.ndarray:
 
 
 def _squared_difference_over_sum(X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
-    return -additive_chi2_kernel(writable(X), None if Y is None else writable(Y))
+    return -additive_chi2_kernel(writable(X), writable(Y))
 
 
 class RBF(DistanceKernel):

@@ -41,9 +41,6 @@ def is_frame(table: Any) -> bool:
     return hasattr(table, "columns") and hasattr(table, "dtypes")
 
 
-# -- columns -------------------------------------------------------------------------------
-
-
 def resolve_columns(columns: Any, X: Any) -> Any:
     """The columns that a callable such as `make_column_selector` chooses; others unchanged."""
     return columns(X) if callable(columns) else columns
@@ -89,9 +86,6 @@ def _existing_columns(X: Any) -> str:
         return f"columns 0 to {X.shape[1] - 1} and no column names"
     shown = ", ".join(repr(name) for name in names[:_NAMES_SHOWN])
     return f"the columns {shown}" + (", …" if len(names) > _NAMES_SHOWN else "")
-
-
-# -- numbers -------------------------------------------------------------------------------
 
 
 def check_numbers(table: Any, what: str, way_out: str = "") -> None:

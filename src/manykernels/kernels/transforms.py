@@ -39,9 +39,7 @@ class StackTransform(BaseEstimator, ABC):
         """Learn from a training stack and return it transformed."""
         return self.fit(stack, y, sample_weight).transform(stack)
 
-    def fit(
-        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
-    ) -> Self:
+    def fit(self, stack: KernelStack, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a stack whose rows and columns are the training samples.
 
         Class labels `y` are for transforms that choose something by cross-validation.
