@@ -120,7 +120,10 @@ def _change_to_psd(
         # "clip" leaves no negative eigenvalue beyond rounding error: rounding of the entries
         # shifts an eigenvalue by no more than this part of the largest.
         tolerance = (len(matrix) * np.finfo(matrix.dtype).eps, 0.0) if psd == "clip" else ()
-        matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
+        matrix = matrix.astype(np.float64, copy=False)
+        if centered:
+            means = matrix.mean(axis=0)
+            matrix = matrix - means - means[:, None] + means.mean()
         extremes = exact_extremes_if_negative(matrix, *tolerance)
     if extremes is None:
         return None
@@ -218,8 +221,3 @@ def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
         f"{worst[row]:.3g}. A block between different samples is given with gram=False; otherwise "
         "pass (K + K.T) / 2."
     )
-
-
-def _centered(matrix: np.ndarray) -> np.ndarray:
-    means = matrix.mean(axis=0, dtype=np.float64)
-    return matrix - means - means[:, None] + means.mean()

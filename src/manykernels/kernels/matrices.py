@@ -81,7 +81,12 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
             f"{arrays!r}."
         )
     labels = [f"kernel{j}" for j in range(len(arrays))] if names is None else list(names)
-    if _is_storage(arrays):
+    if (
+        type(arrays) in _PLAIN
+        and arrays.ndim == 3
+        and arrays.dtype in (np.float32, np.float64)
+        and arrays.flags.c_contiguous
+    ):
         return Matrices(arrays, labels, None, None)
     matrices = list(arrays)
     single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
@@ -109,17 +114,6 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
             samples[side] = known if found is None else found
         data[j] = matrix
     return Matrices(data, labels, samples["rows"], samples["columns"])
-
-
-def _is_storage(arrays: Any) -> bool:
-    return (
-        type(arrays) in _PLAIN
-        and arrays.ndim == 3
-        and len(arrays) > 0
-        and arrays.dtype in (np.float32, np.float64)
-        and arrays.dtype.isnative
-        and arrays.flags.c_contiguous
-    )
 
 
 def positions(key: Any, size: int) -> np.ndarray:

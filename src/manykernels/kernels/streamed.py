@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .._memory import allocate
 from .._sklearn import openmp_n_threads, safe_indexing
-from ._transformed import Guarantees, Samples, TransformedKernels, take
+from ._transformed import Guarantees, Samples, TransformedKernels
 from .matrices import positions
 from .stack import KernelStack
 from .tables import naming
@@ -90,17 +90,12 @@ class StreamedKernels(TransformedKernels):
     ) -> np.ndarray:
         panels = self.cache.panels(indices, self.n_kernels, len(self)) if keep else {}
         products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
-        factor = take(self._cols.factor, indices, 1)
-        columns = [
-            coefficients if factor is None else factor[j, :, None] * coefficients
-            for j in range(self.n_kernels)
-        ]
-        missing = []
-        for j in range(self.n_kernels):
-            if j in panels and panels[j].filled:
-                products[j] = panels[j].values @ columns[j]
-            else:
-                missing.append(j)
+        factor = 1.0 if self._cols.factor is None else self._cols.factor[:, indices, None]
+        columns = np.broadcast_to(factor * coefficients, (self.n_kernels, *coefficients.shape))
+        filled = [j for j, panel in panels.items() if panel.filled]
+        for j in filled:
+            products[j] = panels[j].values @ columns[j]
+        missing = [j for j in range(self.n_kernels) if j not in filled]
 
         def multiply(j: int, rows: slice, tile: np.ndarray) -> None:
             products[j, rows] = tile @ columns[j]
@@ -132,14 +127,13 @@ class StreamedKernels(TransformedKernels):
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns), in one pass."""
         columns = self._check_columns(columns)
-        products = np.zeros((self.n_kernels, len(self), columns.shape[1]))
+        if out is None:
+            # Each column is contiguous, as in the products of a stack.
+            out = np.empty((self.n_kernels, columns.shape[1], len(self))).mT
+        out[...] = 0.0
         for block in self._column_blocks():
-            products += self._apply_stored(block, columns[block], keep=False)
-        self._transform_products(products, slice(None), columns)
-        if out is not None:
-            out[...] = products
-        # Each column contiguous, as a stack returns them.
-        return np.ascontiguousarray(products.mT).mT if out is None else out
+            out += self._apply_stored(block, columns[block], keep=False)
+        return self._transform_products(out, slice(None), columns)
 
     def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
         """``Σ_j weights[j] K_j``, a matrix (m, m)."""
