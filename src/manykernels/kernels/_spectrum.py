@@ -91,8 +91,7 @@ def lanczos_extremes(
     matrix: np.ndarray, steps: int, *, centered: bool = False
 ) -> tuple[float, float]:
     """Extreme eigenvalues of T after `steps` from a fixed vector, with full orthogonalisation."""
-    single = matrix.dtype == np.float32
-    symv = blas.ssymv if single else blas.dsymv
+    symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
     vector = np.random.default_rng(0).standard_normal(len(matrix))
     if centered:
         vector -= vector.mean()
@@ -129,6 +128,4 @@ def clipped(matrix: np.ndarray) -> np.ndarray:
 def _if_negative(
     smallest: float, largest: float, ratio: float, value: float = NEGATIVE_VALUE
 ) -> tuple[float, float] | None:
-    if smallest >= -max(ratio * largest, value):
-        return None
-    return smallest, largest
+    return None if smallest >= -max(ratio * largest, value) else (smallest, largest)

@@ -66,15 +66,9 @@ class Samples:
     offset: np.ndarray | None = None
     names: np.ndarray | None = None
 
-    def take(self, positions: Positions) -> Samples:
-        """The vectors of some of the samples."""
-        return self._taken(positions, 1, take(self.names, positions, 0))
-
-    def of_kernels(self, kernels: np.ndarray) -> Samples:
-        """The vectors of some of the kernels."""
-        return self._taken(kernels, 0, self.names)
-
-    def _taken(self, positions: Positions, axis: int, names: np.ndarray | None) -> Samples:
+    def take(self, positions: Positions, axis: int = 1) -> Samples:
+        """The vectors of some of the samples or, with ``axis=0``, of some of the kernels."""
+        names = take(self.names, positions, 0) if axis == 1 else self.names
         vectors = (self.diagonal, self.factor, self.offset)
         diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
         return Samples(diagonal, factor, offset, names)

@@ -132,6 +132,7 @@ class CallableKernel(Kernel):
         return False
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        name = getattr(self.function, "__name__", repr(self.function))
         gram = Y is None
         Y = X if gram else Y
         # A copy, since the matrix is changed later and may belong to the function.
@@ -139,15 +140,12 @@ class CallableKernel(Kernel):
         expected = (num_samples(X), num_samples(Y))
         if K.shape != expected:
             raise ValueError(
-                f"CallableKernel: {self._function_name()} returned shape {K.shape} instead of "
+                f"CallableKernel: {name} returned shape {K.shape} instead of "
                 f"(rows of X, rows of Y) = {expected}."
             )
         if gram:
-            check_symmetric(K, self._function_name())
+            check_symmetric(K, name)
         return K
-
-    def _function_name(self) -> str:
-        return getattr(self.function, "__name__", repr(self.function))
 
 
 # Kernels by name, with the defaults of sklearn.metrics.pairwise.pairwise_kernels.

@@ -44,11 +44,6 @@ class Axes:
     #: ``Δ_b⁻¹ U_bᵀ S K``, of shape (n_axes, m).
     right: np.ndarray
 
-    def part(self, start: int, stop: int) -> Axes:
-        """Some of these axes."""
-        chosen = slice(start, stop)
-        return Axes(self.values[chosen], self.left[:, chosen], self.right[chosen])
-
 
 def spectrum(K: np.ndarray, weights: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of SKS in descending order, and eigenvectors in columns.
@@ -219,7 +214,8 @@ class SpectralTransform(StackTransform):
             if any(new._cuts[i].stop is None for i in mine):
                 continue
             first = min(new._cuts[i].start for i in mine)
-            new._axes[position] = axes.part(first, max(new._cuts[i].stop or 0 for i in mine))
+            part = slice(first, max(new._cuts[i].stop or 0 for i in mine))
+            new._axes[position] = Axes(axes.values[part], axes.left[:, part], axes.right[part])
             for i in mine:
                 name, start, stop = new._cuts[i]
                 new._cuts[i] = Cut(name, start - first, (stop or 0) - first)

@@ -172,7 +172,13 @@ class Kernel(BaseEstimator, ABC):
 
     def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
         check_finite(K, type(self).__name__)
-        return mirror_upper_triangle(K) if gram else K
+        if gram:
+            # Make K exactly symmetric: rounding errors may differ between the triangles.
+            for rows in gen_batches(len(K), TILE_ROWS):
+                K[rows, : rows.start] = K[: rows.start, rows].T
+                corner = K[rows, rows]
+                corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        return K
 
     # -- algebra ---------------------------------------------------------------------------
 
@@ -308,12 +314,3 @@ def _combine(operation: type[_Pair], left: Any, right: Any) -> Any:
     if not all(isinstance(k, Kernel) for k in operands):
         return NotImplemented
     return operation(*operands)
-
-
-def mirror_upper_triangle(K: np.ndarray) -> np.ndarray:
-    """Make `K` exactly symmetric, in place: rounding errors may differ between triangles."""
-    for rows in gen_batches(len(K), TILE_ROWS):
-        K[rows, : rows.start] = K[: rows.start, rows].T
-        corner = K[rows, rows]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
-    return K

@@ -189,8 +189,7 @@ def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
                 difference = np.maximum(difference, np.abs(upper - lower.T).max())
     if not np.isfinite(difference) or not np.isfinite(largest):
         check_finite(matrix, name)
-    single = matrix.dtype == np.float32
-    tolerance = SAME_SINGLE_ENTRY if single else SAME_ENTRY
+    tolerance = SAME_SINGLE_ENTRY if matrix.dtype == np.float32 else SAME_ENTRY
     if difference > tolerance * max(largest, TINY):
         _refuse_asymmetric(matrix, name)
     return float(difference), float(largest)

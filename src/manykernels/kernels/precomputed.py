@@ -50,8 +50,8 @@ class _Lookup(Kernel):
 
     def _checked_matrix(self) -> np.ndarray:
         name, label = type(self).__name__, self._matrix_parameter
-        matrix = getattr(self, label)
-        matrix = check_array(matrix, dtype=np.float64, input_name=label, estimator=name)
+        given = getattr(self, label)
+        matrix = check_array(given, dtype=np.float64, input_name=label, estimator=name)
         if matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"{name}: {label} must be square, got shape {matrix.shape}.")
         check_symmetric(matrix, name)

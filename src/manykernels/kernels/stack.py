@@ -309,8 +309,8 @@ class KernelStack(StoredKernels):
             self.data[chosen],
             names=[self.names[j] for j in chosen],
             _scale=self._scale[chosen],
-            _rows=self._rows.of_kernels(chosen),
-            _cols=self._cols.of_kernels(chosen),
+            _rows=self._rows.take(chosen, axis=0),
+            _cols=self._cols.take(chosen, axis=0),
         )
 
     def rows(self, rows: slice, kernels: np.ndarray) -> KernelStack:

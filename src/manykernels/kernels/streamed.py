@@ -31,8 +31,6 @@ from .stack import KernelStack
 from .tables import naming
 from .union import KernelUnion, SharedDistances
 
-# 2 GiB: the panels of one kernel of 16 000 rows.
-DEFAULT_CACHE_BYTES = 2**31
 # Entries of a tile: 1 MiB of float64, so that distances and kernel values of a tile stay in a
 # second-level cache.
 _TILE_ENTRIES = 2**17
@@ -45,7 +43,8 @@ Work = Callable[[int, slice, np.ndarray], None]
 class StreamedKernels(TransformedKernels):
     """The kernels of a fitted `union` between the m rows of the table `X`.
 
-    At most `cache_bytes` of memory are used to keep panels.
+    At most `cache_bytes` of memory are used to keep panels; the default of 2 GiB holds those of
+    one kernel of 16 000 rows.
 
     Examples
     --------
@@ -61,9 +60,7 @@ class StreamedKernels(TransformedKernels):
            [-0.32, -0.13,  0.45]])
     """
 
-    def __init__(
-        self, union: KernelUnion, X: Any, *, cache_bytes: int = DEFAULT_CACHE_BYTES
-    ) -> None:
+    def __init__(self, union: KernelUnion, X: Any, *, cache_bytes: int = 2**31) -> None:
         self.union = union
         self.names = union.names_
         psd = all(kernel.is_psd for _, kernel in union.kernels_)
@@ -82,8 +79,6 @@ class StreamedKernels(TransformedKernels):
 
     def _without_offsets(self) -> StreamedKernels:
         raise ValueError("Kernels by columns are rescaled sample by sample before centring only.")
-
-    # -- by columns ------------------------------------------------------------------------
 
     def _apply_stored(
         self, indices: np.ndarray, coefficients: np.ndarray, *, keep: bool = True
@@ -121,8 +116,6 @@ class StreamedKernels(TransformedKernels):
 
         self._visit(rows, columns, np.flatnonzero(weights).tolist(), add)
         return total
-
-    # -- whole kernels, for losses of few rows ---------------------------------------------
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns), in one pass."""

@@ -133,7 +133,8 @@ def real_array(table: Any, what: str) -> np.ndarray:
 
 def _check_columns(frame: Any, what: str, way_out: str) -> None:
     for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
-        if _is_numeric(dtype):
+        # polars has types of its own.
+        if dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf":
             continue
         column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
         try:
@@ -159,9 +160,3 @@ def _check_objects(array: np.ndarray, what: str) -> None:
 
 def _place(position: Any) -> str:
     return ", ".join(map(str, position))
-
-
-def _is_numeric(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars has types of its own
-        return bool(dtype.is_numeric())
-    return dtype.kind in "biuf"
