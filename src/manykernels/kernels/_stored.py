@@ -190,13 +190,18 @@ class StoredKernels(TransformedKernels):
         if n_columns == 1 and self._cols.factor is None:
             # One column times all kernels: a single product over contiguous memory.
             flat = product(self.data.reshape(-1, self.shape[1]), columns)
-            products = flat.reshape(n_kernels, n_rows, 1)
+            products = flat.reshape(n_kernels, 1, n_rows)
         else:
             # Each column of a product is contiguous, as LAPACK wants it.
-            products = np.empty((n_kernels, n_columns, n_rows)).mT if out is None else out
+            products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
             for j in range(n_kernels):
-                products[j] = self._stored_product(j, columns)
-        return self._transform_products(products, slice(None), columns)
+                products[j] = self._factored_product(j, columns).T
+        if np.any(self._scale != 1.0):
+            products *= self._scale[:, None, None]
+        if self._rows.offset is not None and self._cols.offset is not None:
+            products -= self._rows.offset[:, None] * columns.sum(axis=0)[:, None]
+            products -= matmul(self._cols.offset, columns)[:, :, None]
+        return products.mT
 
     def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
@@ -204,19 +209,19 @@ class StoredKernels(TransformedKernels):
         columns = self._check_columns(columns)
         total = np.zeros((len(self), columns.shape[1]))
         for j in np.flatnonzero(weights).tolist():
-            part = self._stored_product(j, columns)
-            if self._rows.factor is not None:
-                part *= self._rows.factor[j, :, None]
-            total += weights[j] * self._scale[j] * part
+            total += weights[j] * self._scale[j] * self._factored_product(j, columns)
         if self._rows.offset is not None and self._cols.offset is not None:
             total -= np.outer(weights @ self._rows.offset, columns.sum(axis=0))
             total -= (weights @ self._cols.offset) @ columns
         return total
 
-    def _stored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
-        """``data[j] @ (f_j · columns)``, Fortran-ordered."""
-        factor = self._cols.factor
-        return product(self.data[j], columns if factor is None else factor[j, :, None] * columns)
+    def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
+        """``f_j · (data[j] @ (f_j · columns))``, Fortran-ordered."""
+        if self._rows.factor is None or self._cols.factor is None:
+            return product(self.data[j], columns)
+        result = product(self.data[j], columns * self._cols.factor[j, :, None])
+        result *= self._rows.factor[j, :, None]
+        return result
 
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
@@ -227,14 +232,12 @@ class StoredKernels(TransformedKernels):
             products[j] = panel @ (factor * coefficients)
         return products
 
-    def _combine_stored(
-        self, weights: np.ndarray, rows: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
-        block = np.zeros((len(rows), len(columns)))
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        block = np.zeros((len(rows), len(cols)))
         for j in np.flatnonzero(weights).tolist():
-            part = weights[j] * self.data[j][np.ix_(rows, columns)]
+            part = weights[j] * self.data[j][np.ix_(rows, cols)]
             if self._rows.factor is not None and self._cols.factor is not None:
-                part *= self._rows.factor[j, rows, None] * self._cols.factor[j, columns]
+                part *= self._rows.factor[j, rows, None] * self._cols.factor[j, cols]
             block += part
         return block
 

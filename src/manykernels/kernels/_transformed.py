@@ -17,7 +17,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._blas import matmul
 from .._rounding import ACCUMULATED, EPS
 
 Positions = np.ndarray | slice
@@ -226,7 +225,7 @@ class TransformedKernels(ABC):
 
     def combine_block(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j[indices, indices]``."""
-        block = self._combine_stored(weights * self._scale, indices, indices)
+        block = self._sum_stored(weights * self._scale, indices, indices)
         return self._subtract_offsets(block, weights, indices, indices)
 
     @abstractmethod
@@ -234,9 +233,7 @@ class TransformedKernels(ABC):
         """``data[j][:, indices] @ (f_j(indices) · coefficients)`` of every kernel."""
 
     @abstractmethod
-    def _combine_stored(
-        self, weights: np.ndarray, rows: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` in some rows and columns."""
 
     def _transform_products(
@@ -245,11 +242,10 @@ class TransformedKernels(ABC):
         """Turn products with ``f_j(c) data[j, r, c]`` into products with (*), in place."""
         if self._rows.factor is not None:
             products *= self._rows.factor[:, :, None]
-        if np.any(self._scale != 1.0):
-            products *= self._scale[:, None, None]
+        products *= self._scale[:, None, None]
         if self._rows.offset is not None and self._cols.offset is not None:
             products -= self._rows.offset[:, :, None] * coefficients.sum(axis=0)
-            products -= matmul(self._cols.offset[:, columns], coefficients)[:, None]
+            products -= (self._cols.offset[:, columns] @ coefficients)[:, None]
         return products
 
     def _subtract_offsets(

@@ -56,8 +56,8 @@ def check_stack(
         matrices it takes twenty to sixty Lanczos steps, which cost no more than learning and
         may miss negative eigenvalues above some −1e-3 times the largest.
     centered : bool, default=False
-        Ask only that kernels be PSD after centring, so that a constant may be missing from them;
-        enough for every method that centres.
+        Ask only that kernels be PSD after centring (conditionally positive semi-definite), which
+        is enough for every method that centres.
     rounding : float, default=0.0
         Known rounding of the entries, such as 1 for integers. Negative eigenvalues that
         independent errors of this size explain are clipped instead of refused.

@@ -102,19 +102,17 @@ class StreamedKernels(TransformedKernels):
             panel.filled = True
         return products
 
-    def _combine_stored(
-        self, weights: np.ndarray, rows: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
-        total = np.zeros((len(rows), len(columns)))
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(rows), len(cols)))
 
         def add(j: int, part: slice, tile: np.ndarray) -> None:
             tile *= weights[j]
             if self._rows.factor is not None and self._cols.factor is not None:
                 tile *= self._rows.factor[j, rows[part], None]
-                tile *= self._cols.factor[j, columns]
+                tile *= self._cols.factor[j, cols]
             total[part] += tile
 
-        self._visit(rows, columns, np.flatnonzero(weights).tolist(), add)
+        self._visit(rows, cols, np.flatnonzero(weights).tolist(), add)
         return total
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -133,7 +131,7 @@ class StreamedKernels(TransformedKernels):
         weights = self._check_weights(weights)
         total = allocate(self.shape[:2]) if out is None else out
         for block in self._column_blocks():
-            panel = self._combine_stored(weights * self._scale, np.arange(len(self)), block)
+            panel = self._sum_stored(weights * self._scale, np.arange(len(self)), block)
             total[:, block] = self._subtract_offsets(panel, weights, slice(None), block)
         return total
 
