@@ -95,8 +95,7 @@ class TrainingSamples:
                 f"kernel {name!r} differ. A test block has one row per test sample and one column "
                 "per training sample."
             )
-        assert block.row_diag is not None
-        if _equal(block.row_diag[self.kernel], self.diagonal):
+        if block.row_diag is not None and _equal(block.row_diag[self.kernel], self.diagonal):
             raise ValueError(
                 f"The rows of X are the training samples, to judge by their self-similarities in "
                 f"kernel {name!r}, and its columns are not: pass the transposed block."
