@@ -117,7 +117,7 @@ STACK = KernelStack.from_arrays({"a": np.eye(3), "b": np.ones((3, 3)), "c": 2 * 
 )
 def test_products_need_a_table(columns):
     streamed = KernelUnion([("rbf", RBF(1.0))]).fit(np.eye(3))
-    message = r"one row per column of theirs, 3; got .* of shape"
+    message = r"one row per column of the kernels, 3; got .* of shape"
     with pytest.raises(ValueError, match=message):
         STACK.apply(columns)
     with pytest.raises(ValueError, match=message):

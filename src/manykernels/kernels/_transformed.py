@@ -278,7 +278,7 @@ class TransformedKernels(ABC):
         if array.ndim != 2 or len(array) != self.shape[1] or array.dtype.kind not in "biuf":
             raise ValueError(
                 "Kernels are multiplied with a table of numbers that has one row per column of "
-                f"theirs, {self.shape[1]}; got {array.dtype} of shape {array.shape}."
+                f"the kernels, {self.shape[1]}; got {array.dtype} of shape {array.shape}."
             )
         return array.astype(np.float64, copy=False)
 

@@ -108,7 +108,7 @@ class TrainingSamples:
         if rows is not None and np.array_equal(rows, self.names):
             way_out = "Its rows are: pass the transposed block."
         elif sorted(columns) == sorted(self.names):
-            way_out = "They are the same samples in another order: put them in that of training."
+            way_out = "They are the same samples in another order: use the order of training."
         else:
             way_out = "A test block has one column per training sample."
         raise ValueError(

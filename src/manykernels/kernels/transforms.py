@@ -66,7 +66,7 @@ class StackTransform(BaseEstimator, ABC):
         if stack.shape[1] != self.n_samples_fit_:
             raise ValueError(
                 f"The block has {stack.shape[1]} columns, but {type(self).__name__} was "
-                f"fitted on {self.n_samples_fit_} training samples: columns are training samples."
+                f"fitted on {self.n_samples_fit_} training samples, which the columns must be."
             )
         return self._transform(stack)
 

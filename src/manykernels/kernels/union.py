@@ -245,7 +245,7 @@ def views_union(views: Mapping[str, Any], kernel: Any = None) -> tuple[Any, Kern
             checked = check_array(table, accept_sparse="csr", dtype=np.float64)
             if tables and checked.shape[0] != tables[0].shape[0]:
                 raise ValueError(
-                    f"it has {checked.shape[0]} rows, the views before {tables[0].shape[0]}."
+                    f"it has {checked.shape[0]} rows, the views before it {tables[0].shape[0]}."
                 )
             for name, part in _named_parts(view, recipes[view]):
                 kernels.append((name, _placed(part, table, start, checked.shape[1])))
