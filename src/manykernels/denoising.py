@@ -1,11 +1,12 @@
 """How much of the variance of a kernel to keep, chosen by cross-validation: ``Denoise("cv")``.
 
-Ridge regression of the Fisher targets on the leading r principal axes, scaled to unit variance, is
-judged by folds whose axes are found without them: one decomposition per fold serves all r and λ.
+The error is that of a ridge regression of the Fisher targets on the leading r principal axes,
+scaled to unit variance. The axes are found without the fold that is left out; one decomposition
+per fold serves all r and λ.
 
-Leaving samples out in closed form would be cheaper, but the axes would have seen the samples.
-Where the spectrum is flat, as of texts, single samples determine axes, and few axes would look
-better than they are.
+A closed form for leaving samples out of the regression would be cheaper, but the axes would depend
+on these samples. With a flat spectrum, as of texts, single samples determine axes, and few axes
+would seem better than they are.
 """
 
 from __future__ import annotations
@@ -24,24 +25,16 @@ from .kernels.axes import n_leading, spectrum
 from .kernels.spectral import VARIANCE_RULES, VARIANCES
 from .kernels.transforms import centered_trace
 
-#: Regularisations λ of kernels of unit variance, the best of which counts unless one is given:
-#: two decades on each side of the λ at which penalty and loss have equal weight.
+#: Regularisations λ that are tried if none is given, for kernels of unit variance: two decades on
+#: each side of the λ at which penalty and loss have equal weight.
 REGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class CrossValidatedErrors:
-    """Errors on held-out samples of single-kernel discriminants on leading axes.
+    """Errors of single-kernel discriminants on leading axes, on left-out samples.
 
-    Parameters
-    ----------
-    y : array-like of shape (m,)
-        Class labels.
-    weights : ndarray of shape (m,)
-        Sample weights.
-    reg : float or None
-        λ of the discriminants; by default for every variance the best of ``REGS``.
-    folds : int
-        Number of folds.
+    `y` are class labels, `weights` sample weights. `reg` and `folds` are as for
+    :class:`~manykernels.kernels.Denoise`.
     """
 
     def __init__(self, y: Any, weights: np.ndarray, reg: Any, folds: Any) -> None:
@@ -60,16 +53,15 @@ class CrossValidatedErrors:
         if len(classes) < 2:
             raise ValueError(f"At least 2 classes are needed, got {classes.tolist()}.")
         self.labels = (y[:, None] == classes).argmax(axis=1)
-        masses = np.bincount(self.labels, weights=weights)
-        self.targets = fisher_targets(self.labels, masses)
+        self.targets = fisher_targets(self.labels, np.bincount(self.labels, weights=weights))
         self.weights = weights
         self.regs = REGS if reg is None else (float(reg),)
         self.n_folds = int(folds)
 
     def __call__(self, K: np.ndarray) -> np.ndarray:
-        """Squared error at each of ``VARIANCES`` and its best λ, relative to that of the mean.
+        """Squared error at each of ``VARIANCES`` with its best λ, relative to predicting the mean.
 
-        NaN where samples are too alike to be divided into folds.
+        NaN if samples are too alike to be divided into folds.
         """
         labels, position = self.labels[self.present], K.diagonal()[self.present]
         folds = folds_of_equal_classes(labels, position, self.n_folds)
@@ -89,7 +81,7 @@ class CrossValidatedErrors:
         train = KernelStack(K[np.ix_(kept, kept)][None], ["kernel"], gram=True)
         train = center.fit_transform(train, sample_weight=weights)
         block = center.transform(KernelStack(K[np.ix_(fold, kept)][None], ["kernel"])).kernel(0)
-        # A kernel that is constant outside of the fold has no axes: the mean is predicted.
+        # If the kernel is constant outside the fold, it has no axes and the mean is predicted.
         _, rounding = centered_trace(train, weights)
         values, vectors = spectrum(train.kernel(0), weights, rounding[0])
         roots = np.sqrt(weights)[:, None]

@@ -117,7 +117,7 @@ STACK = KernelStack.from_arrays({"a": np.eye(3), "b": np.ones((3, 3)), "c": 2 * 
 )
 def test_products_need_a_table(columns):
     streamed = KernelUnion([("rbf", RBF(1.0))]).fit(np.eye(3))
-    message = r"one row per column of theirs, 3; got .* of shape"
+    message = r"one row per column of the kernels, 3; got .* of shape"
     with pytest.raises(ValueError, match=message):
         STACK.apply(columns)
     with pytest.raises(ValueError, match=message):
@@ -160,7 +160,7 @@ def test_kernels_that_do_not_exist(kernels, error, message):
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
 def test_weights_are_finite(weight):
-    message = f"Weights must be finite, and that of kernel 'b' is {weight}"
+    message = f"Weights must be finite, but that of kernel 'b' is {weight}"
     with pytest.raises(ValueError, match=message):
         STACK.combine([1.0, weight, 1.0])
     with pytest.raises(ValueError, match=message):

@@ -189,3 +189,10 @@ def test_where_nothing_tells_nothing_is_refused():
     known.check_columns(stack[np.ix_([3, 0], [1, 4])])
     plain = KernelStack.from_arrays(GRAM[:, :2, 3:], gram=False)
     TrainingSamples.of(KernelStack.from_arrays(GRAM[:, :2, :2])).check_columns(plain)
+
+
+def test_self_similarities_of_the_columns_alone_do_not_show_a_transposed_block():
+    known = TrainingSamples.of(KernelStack.from_arrays(GRAM[:, :2, :2]))
+    block = KernelStack.from_arrays(GRAM[:, :2, 3:], gram=False, col_diag=np.ones((2, 2)))
+    assert block.row_diag is None
+    known.check_columns(block)

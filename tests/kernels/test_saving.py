@@ -111,13 +111,21 @@ def test_parts_that_do_not_fit(saved, changes, message):
 # -- sizes before memory -----------------------------------------------------------------------
 
 
-def test_a_header_that_promises_more_than_there_is(saved):
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1, 10**6, 10**6), r"data should have 8000000000000 bytes .* and has 0"),
+        ((0, 10**30, 1), "not a saved KernelStack"),
+        ((0, -1, 1), "not a saved KernelStack|at least one kernel"),
+    ],
+)
+def test_a_header_with_a_shape_that_cannot_be(saved, shape, message):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f8", "fortran_order": False, "shape": (1, 10**6, 10**6)}
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
     )
     rewrite(saved, data=header.getvalue())
-    refused(saved, r"data should have 8000000000000 bytes .* and has 0")
+    refused(saved, message)
 
 
 def test_a_compressed_file_is_not_inflated_beyond_memory(saved, monkeypatch):

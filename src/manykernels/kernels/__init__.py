@@ -12,12 +12,12 @@
 **matrices**
 `stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
 `streamed`         `StreamedKernels`: the same interface, values computed when needed
-`_transformed`     what both share: formula (*), and what is known about the matrices
-`_stored`          sums and products of stored matrices
-`_saving`          files
-`matrices`         matrices, names and indices as users give them
-`samples`          names of samples, columns of test blocks
-`checks`           finite, symmetric, positive semi-definite
+`_transformed`     their common base: the transforms, and what is known about the matrices
+`_stored`          the base of `KernelStack`: sums and products of stored matrices
+`_saving`          stacks written to files and read from them
+`matrices`         matrices, names and indices as users give them, checked
+`samples`          names of samples, and whether test blocks have the right columns
+`checks`           whether matrices are finite, symmetric, positive semi-definite
 `_spectrum`        negative eigenvalues
 **transforms**
 `transforms`       centring and ``NORMALIZATIONS``

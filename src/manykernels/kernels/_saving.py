@@ -1,17 +1,19 @@
 """Stacks saved as .npz archives of arrays, as ``numpy.savez`` writes them.
 
-A file that is read may be damaged or forged: sizes are compared with what is there before memory
-is taken, what it says about its kernels is checked, and no object is ever unpickled.
+A file may be damaged or forged. So the sizes in its headers are compared with the sizes of its
+members before memory is allocated, its claims about the kernels are checked, and nothing is
+unpickled.
 """
 
 from __future__ import annotations
 
 import zipfile
 import zlib
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,22 +25,19 @@ from .tables import naming
 if TYPE_CHECKING:
     from .stack import KernelStack
 
-# Order of the booleans in the array "flags"; only the first and the third are read again.
+# Order of the booleans in the array "flags". Only "gram" and "centered" are read again.
 _FLAGS = ("gram", "checked", "centered", "psd", "psd_if_centered")
 _REQUIRED = ("data", "names", "flags")
 _OPTIONAL = ("row_diag", "col_diag", "features", "row_samples", "col_samples")
 # Upper bound of the bytes of an archive besides its arrays: at most eight members, each with two
 # directory entries of some hundred bytes.
 _DIRECTORY_BYTES = 2**14
-# Bytes read at once: large enough that the number of calls does not matter.
-_READ_BYTES = 2**24
-
-
-# -- writing -------------------------------------------------------------------------------
+# What NumPy and zipfile raise when an archive or an array in it is damaged, besides BadZipFile.
+_DAMAGED = (ValueError, TypeError, ArithmeticError, EOFError, RuntimeError, zlib.error)
 
 
 def write_stack(stack: KernelStack, path: str | Path) -> None:
-    """Write a stack to `path`; what stood there is replaced when all of it is written."""
+    """Write a stack to `path`; an older file is replaced once the new one is complete."""
     arrays: dict[str, Any] = {
         "names": np.array(stack.names),
         "flags": np.array([getattr(stack.guarantees, flag) for flag in _FLAGS]),
@@ -57,17 +56,14 @@ def write_stack(stack: KernelStack, path: str | Path) -> None:
                     member.write(header)
                     for block in kernels if name == "data" else [arrays[name]]:
                         member.write(block.reshape(-1).view(np.uint8).data)
-        # Give back what was reserved and not needed.
+        # Release space that was reserved and not needed.
         file.truncate(file.tell())
-
-
-# -- reading -------------------------------------------------------------------------------
 
 
 def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> Any:
     """The stack of class `kind` in a file, checked; see :meth:`KernelStack.load`."""
     arrays = _read_arrays(path)
-    told = dict(zip(_FLAGS, arrays["flags"].tolist(), strict=True))
+    claimed = dict(zip(_FLAGS, arrays["flags"].tolist(), strict=True))
     row_diag, col_diag, features, row_samples, col_samples = map(arrays.get, _OPTIONAL)
     with naming(str(path)):
         stack: Any = kind(
@@ -75,7 +71,7 @@ def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> An
             [str(name) for name in arrays["names"]],
             row_diag=row_diag,
             col_diag=col_diag,
-            gram=told["gram"],
+            gram=claimed["gram"],
         )
         stack = stack.with_samples(row_samples, col_samples)
         if features is not None:
@@ -83,19 +79,17 @@ def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> An
         if stack.gram:
             _check_own_diagonals(stack)
         stack = _checked(stack) if psd is None else check_stack(stack, psd)
-    # Sample weights are not saved: kernels of weighted mean zero are not taken for centred, and
-    # centring them once more does no harm.
-    centered = told["centered"] and stack.gram and _means_vanish(stack)
+    # Sample weights are not saved, so kernels centred by a weighted mean do not count as centred;
+    # they can be centred once more without harm.
+    centered = claimed["centered"] and stack.gram and _means_vanish(stack)
     return stack._changed(guarantees=replace(stack.guarantees, centered=centered))
 
 
 def _checked(stack: Any) -> Any:
-    """The stack with the strongest guarantee that holds; finite and symmetric in any case."""
+    """The stack with the strongest guarantee that holds; refused if not finite and symmetric."""
     for centered in (False, True):
-        try:
+        with suppress(IndefiniteKernelError):
             return check_stack(stack, "raise", centered=centered)
-        except IndefiniteKernelError:
-            continue
     stack = check_stack(stack, "ignore")
     return stack._changed(guarantees=replace(stack.guarantees, checked=False))
 
@@ -119,7 +113,7 @@ def _means_vanish(stack: Any) -> bool:
 
 
 def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays of a saved stack, by name, without those that it does not have."""
+    """The arrays of a saved stack by name; optional ones may be missing."""
     try:
         with zipfile.ZipFile(path) as archive:
             present = {name.removesuffix(".npy") for name in archive.namelist()}
@@ -138,49 +132,26 @@ def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         raise ValueError(
             f"{path} is not a saved KernelStack, or only the beginning of one: {error}."
         ) from error
-    except (
-        ValueError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        TypeError,
-        zlib.error,
-    ) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{path} is not a saved KernelStack: {error}.") from error
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """One array of the archive; memory is taken only for as much as is there."""
+    """One array of the archive, read once its size is known to be that of its header."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as member:
-        shape, fortran, dtype = _header(member)
-        if dtype.hasobject:
-            raise ValueError(
-                f"{name} holds Python objects, which are not read (allow_pickle=False)"
-            )
-        n_bytes = dtype.itemsize * prod(shape)
-        if member.tell() + n_bytes != info.file_size:
-            raise ValueError(
-                f"{name} should have {n_bytes} bytes for its shape {shape}, and has "
-                f"{info.file_size - member.tell()}"
-            )
-        require_memory(shape, f"{name} of {archive.filename}", dtype)
-        array = np.empty(shape, dtype, order="F" if fortran else "C")
-        flat = array.reshape(-1, order="A").view(np.uint8)
-        start = 0
-        while start < n_bytes:
-            part = np.frombuffer(member.read(_READ_BYTES), np.uint8)
-            if not len(part):
-                raise ValueError(f"{name} ends after {start} of {n_bytes} bytes")
-            flat[start : start + len(part)] = part
-            start += len(part)
-        # Only at the end of a member does zipfile compare the checksum.
+        if np.lib.format.read_magic(member) == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(member)
+        n_bytes, present = dtype.itemsize * prod(shape), info.file_size - member.tell()
+    if n_bytes != present and not dtype.hasobject:
+        raise ValueError(
+            f"{name} should have {n_bytes} bytes for its shape {shape}, and has {present}"
+        )
+    require_memory(shape, f"{name} of {archive.filename}", dtype)
+    with archive.open(info) as member:
+        array = np.lib.format.read_array(member, allow_pickle=False)
+        # zipfile compares the checksum only when the end of a member is reached.
         member.read(1)
     return array
-
-
-def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    version = np.lib.format.read_magic(member)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(member)
-    return np.lib.format.read_array_header_2_0(member)

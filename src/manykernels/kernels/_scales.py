@@ -1,7 +1,4 @@
-"""Bandwidths taken from the training rows.
-
-Every rule counts a row of weight two as two equal rows.
-"""
+"""Bandwidths taken from training rows; a row of weight two counts as two equal rows."""
 
 from __future__ import annotations
 
@@ -16,18 +13,18 @@ from .._rounding import EPS
 from .._sklearn import Interval, StrOptions
 from .base import Kernel
 
-# Rows whose distances give the median. Its standard error is then one to six per cent (measured
-# for 50 to 1 normal columns), closer than a bandwidth has to be.
+# The median distance is that of at most so many rows. Its standard error is then one to six per
+# cent (measured for 50 to 1 normally distributed columns), which is enough for a bandwidth.
 _MEDIAN_ROWS = 500
 
 
 def gamma_options(*rules: str) -> list[Any]:
-    """What a kernel accepts as `gamma`: a positive number or the name of one of these rules."""
+    """Constraints of a parameter `gamma`: a positive number or the name of one of `rules`."""
     return [Interval(Real, 0, None, closed="neither"), StrOptions(set(rules))]
 
 
 def frozen_scale(kernel: Kernel, parameter: str, learnt: str) -> float:
-    """The scale in use: attribute `learnt` of a fitted kernel, else `parameter` if a number."""
+    """The scale in use: attribute `learnt` of a fitted kernel, else the number `parameter`."""
     if hasattr(kernel, learnt):
         return getattr(kernel, learnt)
     value = getattr(kernel, parameter)
@@ -42,21 +39,18 @@ def frozen_scale(kernel: Kernel, parameter: str, learnt: str) -> float:
 class GammaKernel(Kernel):
     """A kernel with a factor `gamma`: a number or the name of a rule in ``GAMMA_RULES``.
 
-    Attributes
-    ----------
-    gamma_ : float
-        The factor in use, once the kernel is fitted.
+    A fitted kernel has the number as its attribute `gamma_`.
     """
 
     gamma: float | str
 
     def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
-        if isinstance(self.gamma, str):
-            self.gamma_ = float(GAMMA_RULES[self.gamma](self, X, weights))
-        else:
-            self.gamma_ = float(self.gamma)
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma = GAMMA_RULES[gamma](self, X, weights)
+        self.gamma_ = float(gamma)
 
-    def _frozen_gamma(self) -> float:
+    def _factor(self) -> float:
         return frozen_scale(self, "gamma", "gamma_")
 
 
@@ -64,22 +58,17 @@ def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     """One over the number of columns times the variance of all entries."""
     centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
     variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
-    # Equal entries have variance zero: what is left are squared rounding errors of the mean.
-    # (Written so that it holds for the NaN of entries that overflow, too.)
+    # The variance of equal entries is zero but for the squared rounding error of the mean. With
+    # `not`, the condition also holds for NaN, when large entries overflow.
     if not variance > (4 * EPS * centre) ** 2:
         return 1.0
     return 1.0 / (X.shape[1] * variance)
 
 
-def _inverse_width(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    return 1.0 / X.shape[1]
-
-
 def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    """One over the weighted median over all ordered pairs; if it is zero, over their mean.
+    """One over the weighted median distance of all ordered pairs, or over their mean if it is 0.
 
-    Pairs of a row with itself are counted: two copies of a row make such a pair too, and a
-    weight must not differ from copies.
+    Pairs of a row with itself count, since a row of weight two must count as two equal rows.
     """
     rows = np.arange(len(weights))
     if len(rows) > _MEDIAN_ROWS:
@@ -91,7 +80,7 @@ def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
 
 
 def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
-    """For each row the mean of (entry − centre)²."""
+    """The mean of (entry − centre)² in each row."""
     if not sparse.issparse(X):
         return ((X - centre) ** 2).mean(axis=1)
     stored = X.copy()
@@ -103,6 +92,6 @@ def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
 
 GAMMA_RULES = {
     "scale": _inverse_variance,
-    "auto": _inverse_width,
+    "auto": lambda kernel, X, weights: 1.0 / X.shape[1],
     "median": _inverse_median_distance,
 }

@@ -1,19 +1,16 @@
-"""Whether a symmetric matrix has negative eigenvalues: exactly, or by a few Lanczos steps.
+"""Negative eigenvalues of symmetric matrices, found exactly or by a few Lanczos steps.
 
-A Cholesky factorisation of the shifted matrix decides exactly and costs m³/3 multiplications,
-more than learning from one kernel of some thousand samples. Lanczos costs m² per step. After k
-steps from a vector q the extreme eigenvalues of the tridiagonal matrix T = QᵀKQ are Rayleigh
-quotients of K:
+A Cholesky factorisation of the shifted matrix is exact and costs m³/3 multiplications, more than
+learning from one kernel of some thousand samples. A Lanczos step costs m². The eigenvalues of
+the tridiagonal matrix T = QᵀKQ that Lanczos computes are Rayleigh quotients of K:
 
     λ_min(K) ≤ λ_min(T),    λ_max(T) ≤ λ_max(K).
 
-A negative λ_min(T) therefore proves that K has a negative eigenvalue. The converse fails: an
-eigenvalue close to the rest of the spectrum takes more steps to find. Twenty steps find what is
-beyond some 1e-3 of the largest eigenvalue, unless the spectrum is flat, and miss −1e-4; so small
-a one shows in a machine learnt later, by a negative duality gap. Up to sixty steps are taken
-where the matrix is small enough.
-
-Where the kernel is to be centred, ``P K P`` is applied without being formed.
+So a negative λ_min(T) proves that K has a negative eigenvalue, but K may have one without. Unless
+the spectrum is flat, twenty steps find eigenvalues below some −1e-3 times the largest and miss
+−1e-4; a machine that learns from such a kernel may then report a negative duality gap. Smaller
+matrices get up to sixty steps. If a kernel is to be centred, ``P K P`` is applied without being
+formed.
 """
 
 from __future__ import annotations
@@ -32,12 +29,12 @@ NEGATIVE_VALUE = 1e-10
 # The ratio for Lanczos on single precision: the error of its products, some thousand times the
 # rounding error of 6e-8.
 SINGLE_RATIO = 1e-4
-# Lanczos takes 20 steps from 3000 rows on, and on smaller matrices as many as cost no more than
-# that, up to 60. tests/kernels/test_spectrum.py tells what they have to find.
+# Lanczos takes 20 steps from 3000 rows on, and as many as cost the same on smaller matrices, up
+# to 60. tests/kernels/test_spectrum.py specifies what they have to find.
 LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
-# Up to so many rows the exact answer takes half the time of sixty Lanczos steps.
+# Number of rows up to which the exact answer takes at most half the time of sixty Lanczos steps.
 EXACT_ROWS = 256
-# Below so many rows all eigenvalues take a seventh of the time in which ARPACK finds one.
+# Number of rows below which computing all eigenvalues takes a seventh of the time of ARPACK.
 _SMALL_ROWS = 32
 
 
@@ -47,8 +44,8 @@ def exact_extremes_if_negative(
     """``(smallest, largest)`` eigenvalue of a matrix that is not PSD, None if it is.
 
     Eigenvalues above −`ratio` times the largest, or above −`value`, count as zero. A Cholesky
-    factorisation of the matrix shifted by that much decides almost every case at a tenth of the
-    price of all eigenvalues.
+    factorisation of the matrix shifted by this decides almost every case, at a tenth of the
+    cost of all eigenvalues.
     """
     if not matrix.any():
         return None
@@ -71,9 +68,9 @@ def exact_extremes_if_negative(
 def found_extremes_if_negative(
     matrix: np.ndarray, largest_entry: float, *, centered: bool
 ) -> tuple[float, float] | None:
-    """Bounds ``(smallest ≤, largest ≥)`` that prove a matrix not PSD, None if none is found.
+    """An upper bound of λ_min that proves a matrix not PSD and a lower bound of λ_max, or None.
 
-    Besides what Lanczos finds, ``λ_min ≤ K_ii`` and, from the rows i and j alone,
+    λ_min is bounded by Lanczos, by ``λ_min ≤ K_ii`` and, from two rows, by
     ``λ_min ≤ max(K_ii, K_jj) − |K_ij|``.
     """
     smallest, largest = lanczos_extremes(matrix, n_steps(len(matrix)), centered=centered)
@@ -85,7 +82,7 @@ def found_extremes_if_negative(
 
 
 def n_steps(n_rows: int) -> int:
-    """How many Lanczos steps are taken on a matrix of `n_rows`."""
+    """The number of Lanczos steps for a matrix of `n_rows`."""
     affordable = int(LEAST_STEPS * (ROWS_OF_LEAST_STEPS / n_rows) ** 2)
     return min(max(LEAST_STEPS, affordable), MOST_STEPS)
 
@@ -93,9 +90,8 @@ def n_steps(n_rows: int) -> int:
 def lanczos_extremes(
     matrix: np.ndarray, steps: int, *, centered: bool = False
 ) -> tuple[float, float]:
-    """Extreme eigenvalues of T after `steps` from a fixed vector, fully reorthogonalised."""
-    single = matrix.dtype == np.float32
-    symv = blas.ssymv if single else blas.dsymv
+    """Extreme eigenvalues of T after `steps` from a fixed vector, with full orthogonalisation."""
+    symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
     vector = np.random.default_rng(0).standard_normal(len(matrix))
     if centered:
         vector -= vector.mean()
@@ -132,6 +128,4 @@ def clipped(matrix: np.ndarray) -> np.ndarray:
 def _if_negative(
     smallest: float, largest: float, ratio: float, value: float = NEGATIVE_VALUE
 ) -> tuple[float, float] | None:
-    if smallest >= -max(ratio * largest, value):
-        return None
-    return smallest, largest
+    return None if smallest >= -max(ratio * largest, value) else (smallest, largest)

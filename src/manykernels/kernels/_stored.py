@@ -1,4 +1,4 @@
-"""Kernels whose values are stored: their sums and products, in one pass over the data.
+"""Kernels whose values are stored: sums and products, each in one pass over the data.
 
 Equation (*) is that of :mod:`manykernels.kernels._transformed`.
 """
@@ -16,11 +16,11 @@ from .._files import file_identity
 from .._memory import storage
 from ._transformed import TransformedKernels
 
-# Entries of a block of one kernel: 2 MiB of float64, so that a block of the sum stays in a
-# second-level cache while the kernels are added to it.
+# Entries of a block of rows of one kernel: 2 MiB of float64, so that a block of the sum stays in
+# a second-level cache while the kernels are added to it.
 _BLOCK_ENTRIES = 2**18
-# Entries of a block of all kernels that several sums are made from: 16 MiB of float64, so that
-# it stays in a third-level cache and a matrix product has rows to work on.
+# Entries of a block of rows of all kernels, when several sums are computed by one matrix product:
+# 16 MiB of float64, which stay in a third-level cache and are enough for a fast product.
 _SHARED_ENTRIES = 2**21
 
 
@@ -33,8 +33,8 @@ class StoredArray:
         self._file = file_identity(self.array)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # joblib hands a mapped array to other processes by the name of its file. Where another
-        # file has taken that name since, the values have to go along.
+        # joblib sends a mapped array to other processes as the name of its file. If that name
+        # belongs to another file by now, the values are sent instead.
         replaced = self._file != file_identity(self.array)
         return StoredArray, (np.array(self.array) if replaced else self.array,)
 
@@ -68,7 +68,7 @@ class StoredKernels(TransformedKernels):
         return (slice(r, min(r + height, n_rows)) for r in range(0, n_rows, height))
 
     def _factored(self, j: int, rows: slice) -> np.ndarray:
-        """Rows of data times sample factors: (*) without scale and offsets."""
+        """Some rows of ``f_j(r) f_j(c) data[j, r, c]``: (*) without scale and offsets."""
         block = self.data[j, rows]
         if self._rows.factor is None or self._cols.factor is None:
             return block
@@ -78,7 +78,7 @@ class StoredKernels(TransformedKernels):
         return product
 
     def _values(self, j: int, rows: slice) -> np.ndarray:
-        """Rows of the transformed kernel j, all of (*)."""
+        """Some rows of kernel j, all transforms applied."""
         block = self._factored(j, rows) * self._scale[j]
         if self._rows.offset is not None and self._cols.offset is not None:
             block -= self._rows.offset[j, rows, None] + self._cols.offset[j]
@@ -92,7 +92,7 @@ class StoredKernels(TransformedKernels):
         return self.dtype if plain else np.dtype(np.float64)
 
     def _blocks(self) -> Iterator[tuple[int, slice, np.ndarray]]:
-        """All transformed kernels, block by block: kernel, rows and values."""
+        """All kernels in blocks ``(kernel, rows, values)``, transforms applied."""
         dtype = self._plain_dtype
         for j in range(self.n_kernels):
             for rows in self._row_blocks():
@@ -102,10 +102,10 @@ class StoredKernels(TransformedKernels):
         return self.materialized()
 
     def materialized(self, memmap: str | Path | None = None) -> Self:
-        """Copy with all transforms written into the data, in memory or in the file `memmap`.
+        """Copy with all transforms applied to the data, in memory or in the file `memmap`.
 
-        The file appears, or takes the place of an older one, when all of it is written. A stack
-        that is mapped from the older one keeps its values.
+        An older file is replaced once the new one is complete. Stacks that are mapped from the
+        older one keep their values.
         """
         with storage(self.data.shape, memmap, self._plain_dtype) as space:
             for j, rows, block in self._blocks():
@@ -138,7 +138,7 @@ class StoredKernels(TransformedKernels):
                 f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
             )
         active = self.contributing(weights).tolist()
-        # A kernel that is left out is left out with its offsets.
+        # The offsets of kernels that are left out are left out too.
         kept = np.zeros_like(weights)
         kept[active] = weights[active]
         offsets = None
@@ -147,7 +147,6 @@ class StoredKernels(TransformedKernels):
             offsets = -row_offset[:, None], -matmul(self._cols.offset.T, kept)
         scaled = kept * self._scale
         for rows in self._row_blocks():
-            # The block of the sum stays in the cache while the kernels stream past it.
             block = out[rows]
             rest = active
             if offsets is not None:
@@ -189,7 +188,7 @@ class StoredKernels(TransformedKernels):
         columns = self._check_columns(columns)
         n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
         if n_columns == 1 and self._cols.factor is None:
-            # One column against all kernels at once: a single pass over contiguous memory.
+            # One column times all kernels: a single product over contiguous memory.
             flat = product(self.data.reshape(-1, self.shape[1]), columns)
             products = flat.reshape(n_kernels, 1, n_rows)
         else:
@@ -202,7 +201,7 @@ class StoredKernels(TransformedKernels):
         if self._rows.offset is not None and self._cols.offset is not None:
             products -= self._rows.offset[:, None] * columns.sum(axis=0)[:, None]
             products -= matmul(self._cols.offset, columns)[:, :, None]
-        return products.transpose(0, 2, 1)
+        return products.mT
 
     def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
@@ -217,7 +216,7 @@ class StoredKernels(TransformedKernels):
         return total
 
     def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
-        """``(*) @ columns`` without scale and offsets, Fortran-ordered."""
+        """``f_j · (data[j] @ (f_j · columns))``, Fortran-ordered."""
         if self._rows.factor is None or self._cols.factor is None:
             return product(self.data[j], columns)
         result = product(self.data[j], columns * self._cols.factor[j, :, None])
@@ -227,31 +226,31 @@ class StoredKernels(TransformedKernels):
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
         for j in range(self.n_kernels):
-            # Rows are contiguous, and those of a Gram matrix are its columns.
+            # The columns of a Gram matrix are its rows, which are contiguous.
             panel = self.data[j, indices].T if self.gram else self.data[j][:, indices]
             factor = 1.0 if self._cols.factor is None else self._cols.factor[j, indices, None]
             products[j] = panel @ (factor * coefficients)
         return products
 
-    def _combine_stored(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        block = np.zeros((len(indices), len(indices)))
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        block = np.zeros((len(rows), len(cols)))
         for j in np.flatnonzero(weights).tolist():
-            part = weights[j] * self.data[j][np.ix_(indices, indices)]
+            part = weights[j] * self.data[j][np.ix_(rows, cols)]
             if self._rows.factor is not None and self._cols.factor is not None:
-                part *= self._rows.factor[j, indices, None] * self._cols.factor[j, indices]
+                part *= self._rows.factor[j, rows, None] * self._cols.factor[j, cols]
             block += part
         return block
 
     def alignment(self, *, centered: bool = False) -> np.ndarray:
         """Cosines ``⟨K_i, K_j⟩ / (‖K_i‖ ‖K_j‖)`` of every pair, (n_kernels, n_kernels).
 
-        With ``centered=True`` the kernels are centred in feature space first, which is what
-        a discriminant sees (Yan 2012, Fig. 5). A zero kernel is aligned with nothing.
+        With ``centered=True`` the kernels are centred in feature space first, as a discriminant
+        centres them (Yan 2012, Fig. 5). The alignment with a zero kernel is zero.
         """
         if centered:
             from .transforms import preparation
 
-            # Cosines do not see the scale; a unit trace makes a constant kernel exactly zero.
+            # Scaling changes no cosine; "trace" makes a constant kernel exactly zero.
             return preparation("trace").fit_transform(cast(Any, self)).alignment()
         inner = np.zeros((self.n_kernels, self.n_kernels))
         for rows in self._row_blocks():

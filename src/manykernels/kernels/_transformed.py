@@ -24,103 +24,77 @@ Positions = np.ndarray | slice
 
 @dataclass(frozen=True)
 class Guarantees:
-    """What is known about kernel matrices besides their values.
+    """What is known about kernel matrices besides their values."""
 
-    Attributes
-    ----------
-    gram : bool
-        Rows and columns are the same samples in the same order.
-    checked : bool
-        :func:`~manykernels.kernels.check_stack` has nothing left to do.
-    centered : bool
-        The training samples have mean zero in feature space.
-    psd : bool
-        Gram matrices are positive semi-definite (PSD) as they are.
-    psd_if_centered : bool
-        They are PSD as they are or once they are centred.
-    """
-
+    #: Rows and columns are the same samples in the same order.
     gram: bool = False
+    #: :func:`~manykernels.kernels.check_stack` has nothing left to do.
     checked: bool = False
+    #: The training samples have mean zero in feature space.
     centered: bool = False
+    #: Gram matrices are positive semi-definite (PSD).
     psd: bool = False
+    #: Gram matrices are PSD once they are centred, if not before.
     psd_if_centered: bool = False
 
     def of_part(self, *, gram: bool) -> Guarantees:
-        """For some of the rows and columns, which have other means."""
+        """What holds for some of the rows and columns, whose means are different."""
         return replace(self, gram=gram, centered=False)
 
     def of_centered(self) -> Guarantees:
-        """For the same kernels once they are centred."""
+        """What holds for the same kernels after centring."""
         return replace(self, centered=True, psd=self.psd_if_centered)
 
     def of_rescaled(self) -> Guarantees:
-        """For ``f(r) f(c) K(r, c)``, which keeps PSD matrices PSD and no others."""
+        """What holds for ``f(r) f(c) K(r, c)``: it is PSD if K is, but not if only ``PKP`` is."""
         return replace(self, centered=False, psd_if_centered=self.psd)
 
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples along the rows, or along the columns, of kernels.
+    """Vectors of the samples along the rows, or along the columns, of kernels.
 
-    Attributes
-    ----------
-    diagonal : ndarray of shape (n_kernels, n_samples) or None
-        Self-similarities ``K_j(x, x)``, all transforms applied.
-    factor, offset : ndarray of shape (n_kernels, n_samples) or None
-        f and o of (*).
-    names : ndarray of str of shape (n_samples,) or None
+    All but `names` have the shape (n_kernels, n_samples); each may be missing.
     """
 
+    #: Self-similarities ``K_j(x, x)``, all transforms applied.
     diagonal: np.ndarray | None = None
+    #: f of (*).
     factor: np.ndarray | None = None
+    #: o of (*).
     offset: np.ndarray | None = None
     names: np.ndarray | None = None
 
-    def take(self, positions: Positions) -> Samples:
-        """Some of the samples."""
-        return self._taken(positions, 1, take(self.names, positions, 0))
-
-    def of_kernels(self, kernels: np.ndarray) -> Samples:
-        """The same samples in some of the kernels."""
-        return self._taken(kernels, 0, self.names)
-
-    def _taken(self, positions: Positions, axis: int, names: np.ndarray | None) -> Samples:
+    def take(self, positions: Positions, axis: int = 1) -> Samples:
+        """The vectors of some of the samples or, with ``axis=0``, of some of the kernels."""
+        names = take(self.names, positions, 0) if axis == 1 else self.names
         vectors = (self.diagonal, self.factor, self.offset)
         diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
         return Samples(diagonal, factor, offset, names)
 
     def scaled(self, scale: np.ndarray) -> Samples:
-        """In kernels ``scale[j] K_j``."""
-        column = scale[:, None]
-        return replace(
-            self, diagonal=_times(self.diagonal, column), offset=_times(self.offset, column)
-        )
+        """The vectors of kernels ``scale[j] K_j``."""
+        diagonal, offset = (_times(v, scale[:, None]) for v in (self.diagonal, self.offset))
+        return replace(self, diagonal=diagonal, offset=offset)
 
     def rescaled(self, factor: np.ndarray) -> Samples:
-        """In kernels ``f_j(r) f_j(c) K_j(r, c)``; there are no offsets."""
+        """The vectors of kernels ``f_j(r) f_j(c) K_j(r, c)``; K_j must have no offsets."""
         product = factor if self.factor is None else self.factor * factor
         return replace(self, factor=product, diagonal=_times(self.diagonal, factor**2))
 
     def shifted(self, offset: np.ndarray) -> Samples:
-        """In kernels ``K_j(r, c) − o_j(r) − o_j(c)``."""
+        """The vectors of kernels ``K_j(r, c) − o_j(r) − o_j(c)``."""
         total = offset if self.offset is None else self.offset + offset
         diagonal = None if self.diagonal is None else self.diagonal - 2 * offset
         return replace(self, offset=total, diagonal=diagonal)
 
     def plain(self) -> Samples:
-        """In kernels that have all transforms in their values."""
+        """The vectors of the same kernels with all transforms applied to their values."""
         return replace(self, factor=None, offset=None)
 
 
 class TransformedKernels(ABC):
-    """The vectors of (*), and what can be computed from them alone.
-
-    Attributes
-    ----------
-    names : list of str
-    guarantees : Guarantees
-    """
+    """The vectors of (*), and what can be computed from them alone."""
 
     names: list[str]
     guarantees: Guarantees
@@ -163,14 +137,14 @@ class TransformedKernels(ABC):
     # -- transforms ------------------------------------------------------------------------
 
     def _changed(self, **changes: Any) -> Self:
-        """A copy with some attributes replaced, which shares the values."""
+        """A copy that shares the values, with some attributes replaced."""
         new = copy(self)
         vars(new).update(changes)
         return new
 
     @abstractmethod
     def _without_offsets(self) -> Self:
-        """These kernels with no offset left outside of the values."""
+        """The same kernels with the offsets applied to the values."""
 
     def scaled(self, scale: np.ndarray) -> Self:
         """Kernels ``scale[j] K_j``."""
@@ -190,7 +164,7 @@ class TransformedKernels(ABC):
         )
 
     def shifted(self, row_offset: np.ndarray, col_offset: np.ndarray) -> Self:
-        """Kernels ``K_j(r, c) − o_j(r) − o_j(c)``, the form of a centred kernel."""
+        """Kernels ``K_j(r, c) − o_j(r) − o_j(c)``, where o centres them."""
         return self._changed(
             _rows=self._rows.shifted(row_offset),
             _cols=self._cols.shifted(col_offset),
@@ -200,14 +174,14 @@ class TransformedKernels(ABC):
     # -- bounds ----------------------------------------------------------------------------
 
     def contributing(self, weights: np.ndarray) -> np.ndarray:
-        """Positions of the kernels whose part in the weighted sum is more than rounding error.
+        """Positions of the kernels whose part in the weighted sum exceeds its rounding error.
 
         No entry of a PSD matrix is larger than its largest diagonal entry.
         """
         if not (self.gram and self.guarantees.psd) or self.row_diag is None:
             return np.flatnonzero(weights * self._scale)
         part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
-        # A thousandth of the rounding error of the sum: a thousand such kernels change no digit.
+        # With this thousandth, leaving out a thousand such kernels is still within rounding.
         return np.flatnonzero(part > 1e-3 * EPS * part.sum())
 
     def without_variance(self) -> np.ndarray:
@@ -226,10 +200,10 @@ class TransformedKernels(ABC):
     def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).
 
-        Entries of size ``√(s_r s_c)`` are added up, s being the diagonal before centring, which
-        is part of (*): ``|K_j(r, r)| + 2|o_j(r)|``. Each step of the sum over a row rounds what
-        has been added up, which grows like a random walk, by ``u = 2⁻⁵³`` of it; the errors of
-        m steps are independent, and so are those of rows: the standard error is about
+        The terms have the size ``√(s_r s_c)``, where s is the diagonal before centring,
+        ``s_r = |K_j(r, r)| + 2|o_j(r)|``. Each of the m additions along a row rounds the partial
+        sum, which grows like a random walk, by ``u = 2⁻⁵³`` of it. If rounding errors are
+        independent, the standard error of the result is about
         ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned.
         """
         assert self.row_diag is not None
@@ -242,7 +216,7 @@ class TransformedKernels(ABC):
         errors: np.ndarray = EPS * np.sum(first * second, axis=1)
         return errors
 
-    # -- a few columns of kernels of training rows with themselves -------------------------
+    # -- a few columns of Gram matrices ----------------------------------------------------
 
     def apply_columns(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, rows, n_columns)."""
@@ -251,7 +225,7 @@ class TransformedKernels(ABC):
 
     def combine_block(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """``Σ_j weights[j] K_j[indices, indices]``."""
-        block = self._combine_stored(weights * self._scale, indices)
+        block = self._sum_stored(weights * self._scale, indices, indices)
         return self._subtract_offsets(block, weights, indices, indices)
 
     @abstractmethod
@@ -259,13 +233,13 @@ class TransformedKernels(ABC):
         """``data[j][:, indices] @ (f_j(indices) · coefficients)`` of every kernel."""
 
     @abstractmethod
-    def _combine_stored(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` for r and c in `indices`."""
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` in some rows and columns."""
 
     def _transform_products(
         self, products: np.ndarray, columns: Positions, coefficients: np.ndarray
     ) -> np.ndarray:
-        """Products with (*), in place, from those with ``f_j(c) data[j, r, c]``."""
+        """Turn products with ``f_j(c) data[j, r, c]`` into products with (*), in place."""
         if self._rows.factor is not None:
             products *= self._rows.factor[:, :, None]
         products *= self._scale[:, None, None]
@@ -295,7 +269,7 @@ class TransformedKernels(ABC):
         if not np.isfinite(weights).all():
             j = int(np.argmin(np.isfinite(weights)))
             raise ValueError(
-                f"Weights must be finite, and that of kernel {self.names[j]!r} is {weights[j]}."
+                f"Weights must be finite, but that of kernel {self.names[j]!r} is {weights[j]}."
             )
         return weights
 
@@ -304,7 +278,7 @@ class TransformedKernels(ABC):
         if array.ndim != 2 or len(array) != self.shape[1] or array.dtype.kind not in "biuf":
             raise ValueError(
                 "Kernels are multiplied with a table of numbers that has one row per column of "
-                f"theirs, {self.shape[1]}; got {array.dtype} of shape {array.shape}."
+                f"the kernels, {self.shape[1]}; got {array.dtype} of shape {array.shape}."
             )
         return array.astype(np.float64, copy=False)
 

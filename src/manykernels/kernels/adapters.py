@@ -1,4 +1,4 @@
-"""as_kernel: everything that can stand where a kernel is expected, as a :class:`Kernel`."""
+"""as_kernel: names, functions and kernels of scikit-learn as :class:`Kernel` objects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PairwiseKernel(Kernel):
     False
     """
 
-    # "poly" needs a coef0 that is not negative, "sigmoid" and "additive_chi2" are indefinite.
+    # Not "poly", which is indefinite if coef0 is negative, "sigmoid" and "additive_chi2".
     _psd_metrics = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "metric": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS))],
@@ -57,8 +57,8 @@ class PairwiseKernel(Kernel):
         return self.metric in self._psd_metrics and not self.params
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        Y = None if Y is None else writable(Y)
-        return pairwise_kernels(writable(X), Y, metric=self.metric, **(self.params or {}))
+        params = self.params or {}
+        return pairwise_kernels(writable(X), writable(Y), metric=self.metric, **params)
 
 
 class GaussianProcessKernel(Kernel):
@@ -81,11 +81,9 @@ class GaussianProcessKernel(Kernel):
     """
 
     _accepts_sparse = False
-    # Positive semi-definite for some parameters or in one dimension only.
+    # Positive semi-definite only for some parameters, or only in one dimension.
     _sometimes_psd = (gp.PairwiseKernel, gp.Exponentiation, gp.ExpSineSquared)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [gp.Kernel],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [gp.Kernel]}
 
     def __init__(self, kernel: gp.Kernel, *, columns: Any = None) -> None:
         self.kernel = kernel
@@ -106,7 +104,7 @@ class GaussianProcessKernel(Kernel):
 class CallableKernel(Kernel):
     """A function ``f(X, Y)`` that returns the matrix of similarities.
 
-    Nothing is known about it, so shape and symmetry are checked here and positive
+    Nothing is known about it, so its result is checked: shape and symmetry here, positive
     semi-definiteness by the union.
 
     Parameters
@@ -123,9 +121,7 @@ class CallableKernel(Kernel):
     array([[0.462]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "function": [callable],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"function": [callable]}
 
     def __init__(self, function: Callable[[Any, Any], np.ndarray], *, columns: Any = None) -> None:
         self.function = function
@@ -136,27 +132,23 @@ class CallableKernel(Kernel):
         return False
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        name = getattr(self.function, "__name__", repr(self.function))
         gram = Y is None
         Y = X if gram else Y
-        # A copy: the function may keep the matrix it returns, and the caller writes into it.
+        # A copy, since the matrix is changed later and may belong to the function.
         K = np.array(self.function(X, Y), dtype=np.float64)
         expected = (num_samples(X), num_samples(Y))
         if K.shape != expected:
             raise ValueError(
-                f"CallableKernel: {self._function_name()} returned shape {K.shape} instead of "
+                f"CallableKernel: {name} returned shape {K.shape} instead of "
                 f"(rows of X, rows of Y) = {expected}."
             )
         if gram:
-            check_symmetric(K, self._function_name())
+            check_symmetric(K, name)
         return K
 
-    def _function_name(self) -> str:
-        return getattr(self.function, "__name__", repr(self.function))
 
-
-# -- what stands for a kernel --------------------------------------------------------------
-
-# The defaults are those of sklearn.metrics.pairwise.pairwise_kernels.
+# Kernels by name, with the defaults of sklearn.metrics.pairwise.pairwise_kernels.
 NAMED_KERNELS: dict[str, Callable[[], Kernel]] = {
     "additive_chi2": partial(PairwiseKernel, "additive_chi2"),
     "chi2": ChiSquare,
@@ -179,20 +171,20 @@ _ACCEPTED = (
 
 @singledispatch
 def as_kernel(kernel: Any) -> Kernel:
-    """Turn anything that stands for a kernel into a :class:`Kernel`.
+    """Turn a name, a function or a kernel of scikit-learn into a :class:`Kernel`.
 
-    Other types can join with ``as_kernel.register``.
+    ``as_kernel.register`` adds other types.
 
     Parameters
     ----------
     kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
-        A name means the kernel of that name, with the defaults, of
-        :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+        A name is one of :func:`sklearn.metrics.pairwise.pairwise_kernels`, and means the kernel
+        with the defaults that it has there.
 
     Returns
     -------
     kernel : Kernel
-        The very object if it is a :class:`Kernel` already.
+        The same object if it is a :class:`Kernel` already.
 
     Examples
     --------

@@ -1,18 +1,18 @@
 """Principal axes of kernels with sample weights, and transforms that cut kernels along them.
 
-Sample weights w count as repetitions. With ``S = diag(√w)`` and the weighted mean subtracted,
-the covariance is ``ΦᵀS²Φ``, so that the axes are ``v_k = ΦᵀS u_k/√δ_k`` with the eigenvectors of
-``SKS = UΔUᵀ``. From ``z_k(x) = k(x, ·) S u_k/√δ_k`` follow
+A sample of weight w counts as w equal samples. With ``S = diag(√w)`` and the weighted mean
+subtracted from the features Φ, their covariance is ``ΦᵀS²Φ``. The eigenvectors of
+``SKS = UΔUᵀ`` then give the axes ``v_k = ΦᵀS u_k/√δ_k`` and the coordinates
+``z_k(x) = k(x, ·) S u_k/√δ_k``, and so
 
-    K_b = K S U_b Δ_b⁻¹ U_bᵀ S K,      K_t ↦ K_t (S U_b) (Δ_b⁻¹ U_bᵀ S K)
+    K_b = K S U_b Δ_b⁻¹ U_bᵀ S K,      K_t ↦ K_t (S U_b) (Δ_b⁻¹ U_bᵀ S K).
 
-and ``Δ_b⁻¹ U_bᵀ S K = U_bᵀ S⁻¹`` in the columns of samples with positive weight, which avoids a
-division by small eigenvalues. A range of axes that ends with the last one is computed as what
-the axes before it leave, ``K_t − K_t (S U_b)(U_bᵀ S⁻¹)``: no small eigenvalue enters there either.
+In the columns of samples with positive weight ``Δ_b⁻¹ U_bᵀ S K = U_bᵀ S⁻¹``, which needs no
+division by small eigenvalues. Nor does a range of axes that ends with the last one: it is what
+the axes before it leave, ``K_t − K_t (S U_b)(U_bᵀ S⁻¹)``.
 
-All eigenvalues are computed, even if few axes are kept: most of the cost is the reduction to
-tridiagonal form, and a tenth of the axes takes half the time of all of them, by LAPACK as by
-Lanczos.
+All eigenvalues are computed even if few axes are kept. Most of the cost is the reduction to
+tridiagonal form: a tenth of the axes takes half the time of all, by LAPACK or by Lanczos.
 """
 
 from __future__ import annotations
@@ -35,33 +35,21 @@ from .transforms import Center, StackTransform, centered_trace
 
 @dataclass(frozen=True)
 class Axes:
-    """Leading principal axes of one kernel; ``(K_t @ left) @ right`` projects a block on them.
+    """Some principal axes of one kernel; ``(K_t @ left) @ right`` projects a block on them."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_axes,)
-        Eigenvalues Δ_b, in descending order.
-    left : ndarray of shape (m, n_axes)
-        ``S U_b``.
-    right : ndarray of shape (n_axes, m)
-        ``Δ_b⁻¹ U_bᵀ S K``.
-    """
-
+    #: Eigenvalues Δ_b, in descending order.
     values: np.ndarray
+    #: ``S U_b``, of shape (m, n_axes).
     left: np.ndarray
+    #: ``Δ_b⁻¹ U_bᵀ S K``, of shape (n_axes, m).
     right: np.ndarray
-
-    def part(self, start: int, stop: int) -> Axes:
-        """Some of the axes."""
-        cut = slice(start, stop)
-        return Axes(self.values[cut], self.left[:, cut], self.right[cut])
 
 
 def spectrum(K: np.ndarray, weights: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of SKS in descending order, none negative, and eigenvectors in columns.
+    """Eigenvalues of SKS in descending order, and eigenvectors in columns.
 
-    The smallest ones are set to zero while their sum is no more than `rounding`: scaled to unit
-    variance they would be noise.
+    Negative eigenvalues are set to zero, and so are the smallest ones whose sum is within
+    `rounding`: they are rounding errors, which a scaling to unit variance may amplify.
     """
     roots = np.sqrt(weights)
     values, vectors = linalg.eigh(K * roots * roots[:, None], driver="evd", check_finite=False)
@@ -73,7 +61,7 @@ def spectrum(K: np.ndarray, weights: np.ndarray, rounding: float) -> tuple[np.nd
 def leading_axes(
     K: np.ndarray, weights: np.ndarray, values: np.ndarray, vectors: np.ndarray
 ) -> Axes:
-    """The axes that belong to `values`, the first of the spectrum."""
+    """The axes of the leading eigenvalues `values`."""
     leading = np.ascontiguousarray(vectors[:, : len(values)])
     if np.all(weights == 1.0):
         return Axes(values, leading, leading.T)
@@ -86,9 +74,9 @@ def leading_axes(
 
 
 def n_leading(values: np.ndarray, share: float) -> int:
-    """How many of the values, in descending order, hold a share of their sum.
+    """The number of leading values whose sum is at least `share` of the sum of all.
 
-    All of them, if the rest of the sum is no more than rounding error.
+    All of them, if what the others add is within rounding error.
     """
     held = np.cumsum(values)
     number = 1 + int(np.searchsorted(held, (share - ACCUMULATED) * held[-1]))
@@ -102,16 +90,22 @@ class Cut(NamedTuple):
     start: int
     stop: int | None
 
+    def self_similarities(self, by_axis: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        """The diagonal of this kernel, from those of single axes and that of all axes."""
+        if self.stop is None:
+            return whole - by_axis.sum(axis=1)
+        return by_axis[:, self.start : self.stop].sum(axis=1)
 
-# From the position of a kernel, its centred matrix and its eigenvalues to the cuts.
+
+# Takes the position of a kernel, its centred matrix and its eigenvalues; returns the cuts.
 Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
 
 
 class SpectralTransform(StackTransform):
-    """Base of the transforms that cut kernels along their axes; a subclass says where.
+    """Base of the transforms that cut kernels along their axes; a subclass decides where.
 
-    A stack that is not centred is centred first, and so are blocks transformed later. If the
-    stack was centred, such blocks have to be centred too.
+    If the training stack is not centred, it is centred first, and so are the blocks to transform.
+    If it is centred, they must be too.
     """
 
     @abstractmethod
@@ -119,7 +113,7 @@ class SpectralTransform(StackTransform):
         """Check the parameters, and return the function that cuts one kernel."""
 
     def most_kernels(self, n_kernels: int) -> int:
-        """How many kernels can come from `n_kernels`."""
+        """The largest number of kernels that `n_kernels` can be cut into."""
         return n_kernels
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -140,7 +134,7 @@ class SpectralTransform(StackTransform):
         self.eigenvalues_ = np.zeros((stack.n_kernels, len(stack)))
         self._axes: list[Axes] = []
         self._cuts: list[Cut] = []
-        sources, diagonals = [], []
+        sources, diagonals, counts = [], [], []
         for j in range(stack.n_kernels):
             K = stack.kernel(j)
             if trace[j] <= rounding[j]:
@@ -152,21 +146,16 @@ class SpectralTransform(StackTransform):
             self._axes.append(axes)
             self._cuts += cuts
             sources += [j] * len(cuts)
-            shares = axes.right.T**2 * axes.values
-            diagonals += [_pieces(shares, K.diagonal(), c) for c in cuts]
+            by_axis = axes.right.T**2 * axes.values
+            diagonals += [c.self_similarities(by_axis, K.diagonal()) for c in cuts]
+            # The rank as numpy.linalg.matrix_rank defines it.
+            values = self.eigenvalues_[j]
+            rank = np.count_nonzero(values > len(values) * EPS * values[0])
+            counts += [(rank if c.stop is None else c.stop) - c.start for c in cuts]
         self.sources_ = np.array(sources)
         self._diagonals = np.array(diagonals)
-        self.n_components_ = self._count_components()
+        self.n_components_ = np.array(counts)
         self.kernel_names_ = [c.name for c in self._cuts]
-
-    def _count_components(self) -> np.ndarray:
-        counts = []
-        for j, c in zip(self.sources_, self._cuts, strict=True):
-            values = self.eigenvalues_[j]
-            # As numpy.linalg.matrix_rank counts.
-            rank = np.count_nonzero(values > len(values) * EPS * values[0])
-            counts.append((rank if c.stop is None else c.stop) - c.start)
-        return np.array(counts)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
         if stack.n_kernels != len(self._axes):
@@ -195,7 +184,8 @@ class SpectralTransform(StackTransform):
                 else:
                     np.matmul(scores[:, c.start : c.stop], axes.right[c.start : c.stop], data[i])
                 if row_diag is not None and stack.row_diag is not None:
-                    row_diag[i] = _pieces(scores**2 / axes.values, stack.row_diag[j], c)
+                    by_axis = scores**2 / axes.values
+                    row_diag[i] = c.self_similarities(by_axis, stack.row_diag[j])
         if stack.gram:
             row_diag = np.einsum("jii->ji", data).copy()
         col_diag = row_diag if stack.gram else self._diagonals
@@ -212,36 +202,28 @@ class SpectralTransform(StackTransform):
         return np.array(list(dict.fromkeys(self.sources_[kernels].tolist())), dtype=int)
 
     def select(self, kernels: np.ndarray) -> Self:
-        # With no axes but those that the chosen kernels need.
         chosen = np.atleast_1d(np.arange(len(self._cuts))[kernels])
         needed = self.sources(chosen)
         new = copy(self)
-        cuts = [self._cuts[i] for i in chosen]
+        new._cuts = [self._cuts[i] for i in chosen]
         new.sources_ = np.array([needed.tolist().index(j) for j in self.sources_[chosen]])
-        new._axes = []
-        for position, j in enumerate(needed):
-            mine = [i for i in range(len(cuts)) if new.sources_[i] == position]
-            whole = any(cuts[i].stop is None for i in mine)
-            first = 0 if whole else min(cuts[i].start for i in mine)
-            last = len(self._axes[j].values) if whole else max(cuts[i].stop or 0 for i in mine)
-            new._axes.append(self._axes[j].part(first, last))
+        new._axes = [self._axes[j] for j in needed]
+        for position, axes in enumerate(new._axes):
+            # Drop the axes before the first and after the last that a chosen kernel needs.
+            mine = [i for i in range(len(chosen)) if new.sources_[i] == position]
+            if any(new._cuts[i].stop is None for i in mine):
+                continue
+            first = min(new._cuts[i].start for i in mine)
+            part = slice(first, max(new._cuts[i].stop or 0 for i in mine))
+            new._axes[position] = Axes(axes.values[part], axes.left[:, part], axes.right[part])
             for i in mine:
-                name, start, stop = cuts[i]
-                cuts[i] = Cut(name, start - first, None if stop is None else stop - first)
-        new._cuts = cuts
+                name, start, stop = new._cuts[i]
+                new._cuts[i] = Cut(name, start - first, (stop or 0) - first)
         new._diagonals = self._diagonals[chosen]
         new.n_components_ = self.n_components_[chosen]
-        new.kernel_names_ = [c.name for c in cuts]
-        new.eigenvalues_ = self.eigenvalues_[needed]
-        for name in self._per_kernel:
+        new.kernel_names_ = [c.name for c in new._cuts]
+        for name in ("eigenvalues_", *self._per_kernel):
             setattr(new, name, getattr(self, name)[needed])
         if self.center_ is not None:
             new.center_ = self.center_.select(needed)
         return new
-
-
-def _pieces(shares: np.ndarray, whole: np.ndarray, cut: Cut) -> np.ndarray:
-    """Self-similarities in a cut, from those along each axis and those of the whole kernel."""
-    if cut.stop is None:
-        return whole - shares.sum(axis=1)
-    return shares[:, cut.start : cut.stop].sum(axis=1)

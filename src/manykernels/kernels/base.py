@@ -1,4 +1,4 @@
-"""Kernel: what every kernel is, and the algebra that combines kernels."""
+"""Kernel: the base of all kernels, and sums and products of kernels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from .tables import check_numbers, naming, resolve_columns, select_columns
 class Kernel(BaseEstimator, ABC):
     """A positive semi-definite similarity between the rows of tables.
 
-    ``kernel(X, Y)`` is the matrix of similarities and ``kernel(X)`` the symmetric one of the
-    rows of `X` with themselves. ``fit`` freezes whatever the kernel takes from data, such as
-    a bandwidth, on the training rows. Kernels add and multiply, with each other and with
-    numbers.
+    ``kernel(X, Y)`` is the matrix of similarities between the rows of `X` and `Y`, ``kernel(X)``
+    the Gram matrix of the rows of `X`. ``fit`` learns what the kernel takes from training rows,
+    such as a bandwidth. Kernels can be added and multiplied, with each other and with numbers.
 
-    A new kernel defines ``_evaluate(X, Y)`` on validated float64 arrays, with `Y` None for
-    the rows of `X` themselves, and where it can ``_diagonal(X)``. Its constructor ends with
-    the keyword ``columns=None``.
+    A new kernel defines ``_evaluate(X, Y)`` on validated float64 arrays, with `Y` None for a
+    Gram matrix, and ``_diagonal(X)`` if there is a faster way to the diagonal. Its constructor
+    ends with the keyword ``columns=None``.
 
     Parameters
     ----------
@@ -53,14 +52,14 @@ class Kernel(BaseEstimator, ABC):
     # -- what a user calls -----------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Freeze data-driven scales on the rows of `X`.
+        """Learn what the kernel takes from training rows, such as a bandwidth.
 
         Parameters
         ----------
         X : {array-like, dataframe, sparse matrix} of shape (rows, features)
         y : ignored
         sample_weight : array-like of shape (rows,), optional
-            A row of weight two counts as two equal rows, one of weight zero as none.
+            A row of weight two counts as two equal rows, one of weight zero is ignored.
 
         Returns
         -------
@@ -103,7 +102,7 @@ class Kernel(BaseEstimator, ABC):
         columns : str, int, list, slice, boolean mask or callable
             Names need a dataframe. A callable such as
             :class:`~sklearn.compose.make_column_selector` is given `X` and returns columns.
-            A combined kernel selects before its parts do.
+            The columns of the parts of a sum or product are counted among these.
         """
         return clone(self).set_params(columns=columns)
 
@@ -111,14 +110,14 @@ class Kernel(BaseEstimator, ABC):
 
     @abstractmethod
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        """Similarities of validated rows; `Y` is None for the rows of `X` themselves."""
+        """Similarities of validated rows; `Y` is None for a Gram matrix."""
 
     def _diagonal(self, X: Any) -> np.ndarray:
         blocks = gen_batches(num_samples(X), TILE_ROWS)
         return np.concatenate([np.diagonal(self._evaluate(X[rows], None)) for rows in blocks])
 
     def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
-        """Set the attributes learnt from rows `X`, all of positive weight."""
+        """Set the attributes learnt from the rows `X`, all of positive weight."""
 
     def _validated(self, X: Any) -> Any:
         """Selected columns of `X` as finite float64 numbers in two dimensions."""
@@ -128,7 +127,7 @@ class Kernel(BaseEstimator, ABC):
             f"Choose the columns to compare, as in {type(self).__name__}().on(['a', 'b']), or "
             "encode it first, such as by OneHotEncoder.",
         )
-        # One memory order, so that the rounding does not depend on the container.
+        # One memory order, so that rounding errors do not depend on the container.
         return check_array(
             X,
             accept_sparse="csr" if self._accepts_sparse else False,
@@ -144,7 +143,7 @@ class Kernel(BaseEstimator, ABC):
         self._learn_scale(X if counted.all() else X[counted], weights[counted])
 
     def _distance_key(self, X: Any) -> Any:
-        """Equal for kernels that are functions of one distance matrix on `X`; None: of none."""
+        """A key shared by kernels that are functions of the same distances, or None."""
         return None
 
     # -- shared steps ----------------------------------------------------------------------
@@ -159,9 +158,7 @@ class Kernel(BaseEstimator, ABC):
         return X, Y
 
     def _frozen_columns(self, X: Any) -> Any:
-        if hasattr(self, "columns_"):
-            return self.columns_
-        return resolve_columns(self.columns, X)
+        return self.columns_ if hasattr(self, "columns_") else resolve_columns(self.columns, X)
 
     def _check_widths(self, X: Any, Y: Any) -> None:
         width = X.shape[1]
@@ -175,11 +172,17 @@ class Kernel(BaseEstimator, ABC):
 
     def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
         check_finite(K, type(self).__name__)
-        return mirror_upper_triangle(K) if gram else K
+        if gram:
+            # Make K exactly symmetric: rounding errors may differ between the triangles.
+            for rows in gen_batches(len(K), TILE_ROWS):
+                K[rows, : rows.start] = K[: rows.start, rows].T
+                corner = K[rows, rows]
+                corner[:] = np.triu(corner) + np.triu(corner, 1).T
+        return K
 
     # -- algebra ---------------------------------------------------------------------------
 
-    # Then ``numpy_scalar * kernel`` calls the operators below instead of making an array.
+    # Makes ``numpy_scalar * kernel`` call the operators below instead of returning an array.
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Sum:
@@ -196,7 +199,7 @@ class Kernel(BaseEstimator, ABC):
 
 
 class _WholeTable(Kernel):
-    """A kernel that does not read the entries of `X` itself, so that any table will do."""
+    """A kernel that does not read the entries of `X` itself, so any table is accepted."""
 
     def _validated(self, X: Any) -> Any:
         return X
@@ -222,7 +225,7 @@ class Constant(_WholeTable):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "value": [Interval(Real, None, None, closed="neither")],
+        "value": [Interval(Real, None, None, closed="neither")]
     }
 
     def __init__(self, value: float = 1.0, *, columns: Any = None) -> None:
@@ -244,24 +247,10 @@ class Constant(_WholeTable):
 
 
 class _Pair(_WholeTable):
-    """Two kernels combined entry by entry; each validates the columns it compares itself.
+    """Two kernels of the same `columns`, combined entry by entry; each validates them itself."""
 
-    Parameters
-    ----------
-    left, right : Kernel
-    columns : default=None
-        Columns that both are given.
-    """
-
-    left: Kernel
-    right: Kernel
-    left_: Kernel
-    right_: Kernel
     _operation: np.ufunc
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "left": [Kernel],
-        "right": [Kernel],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
 
     def __init__(self, left: Kernel, right: Kernel, *, columns: Any = None) -> None:
         self.left = left
@@ -325,12 +314,3 @@ def _combine(operation: type[_Pair], left: Any, right: Any) -> Any:
     if not all(isinstance(k, Kernel) for k in operands):
         return NotImplemented
     return operation(*operands)
-
-
-def mirror_upper_triangle(K: np.ndarray) -> np.ndarray:
-    """Make `K` exactly symmetric, in place: formulas are symmetric, rounding errors may not be."""
-    for rows in gen_batches(len(K), TILE_ROWS):
-        K[rows, : rows.start] = K[: rows.start, rows].T
-        corner = K[rows, rows]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
-    return K

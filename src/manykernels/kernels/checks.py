@@ -1,4 +1,4 @@
-"""What kernel matrices must be before anything is learnt from them: finite, symmetric, PSD."""
+"""Checks that kernel matrices are finite, symmetric and positive semi-definite (PSD)."""
 
 from __future__ import annotations
 
@@ -11,37 +11,32 @@ import numpy as np
 
 from .._memory import allocate
 from .._rounding import TINY
-from ._spectrum import (
-    EXACT_ROWS,
-    clipped,
-    exact_extremes_if_negative,
-    found_extremes_if_negative,
-)
+from ._spectrum import EXACT_ROWS, clipped, exact_extremes_if_negative, found_extremes_if_negative
 
 if TYPE_CHECKING:
     from .stack import KernelStack
 
-# Entries that should be equal may differ by this part of the largest one, since sums depend on
-# their order: the square root of the rounding error, the usual choice where none can be derived.
+# Entries that should be equal may differ by this part of the largest one, since rounding depends
+# on the order of sums: the square root of EPS, the usual choice where none can be derived.
 SAME_ENTRY = 1e-8
-# The same in single precision, whose rounding error is 6e-8: sums of some hundred terms.
+# The same in single precision: the rounding error, 6e-8, of a sum of some hundred terms.
 SAME_SINGLE_ENTRY = 1e-5
-# Known rounding of entries (`rounding`) excuses negative eigenvalues up to this part of the
-# largest one; beyond it the matrix holds more noise than similarity.
+# Negative eigenvalues are refused from this part of the largest on, even if known rounding of the
+# entries (`rounding`) explains them: a matrix with so much noise is of no use.
 MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
-# Rows of a tile: 512 KiB of float64, two of which fit into a second-level cache.
+# Rows and columns of a tile: 512 KiB of float64, two of which fit into a second-level cache.
 TILE_ROWS = 256
 
 
 class IndefiniteKernelError(ValueError):
-    """A kernel has negative eigenvalues that rounding does not explain."""
+    """A kernel has negative eigenvalues that rounding errors do not explain."""
 
 
 def check_stack(
     stack: KernelStack, psd: str = "raise", *, centered: bool = False, rounding: float = 0.0
 ) -> KernelStack:
-    """Return `stack` once its kernels are known to be finite, symmetric and PSD.
+    """Check that kernels are finite, symmetric and positive semi-definite (PSD).
 
     A block between different samples (``stack.gram`` false) is checked for finite values
     only. A stack that has been checked is returned at once; sub-stacks count as checked, since
@@ -55,17 +50,22 @@ def check_stack(
     stack : KernelStack
     psd : {"raise", "exact", "clip", "ignore"}, default="raise"
         What to do with a kernel whose smallest eigenvalue is below −1e-5 times the largest
-        (and below −1e-10): refuse it ("raise" and "exact") or take it as it is; "clip" replaces
-        a kernel with any negative eigenvalue beyond rounding by its nearest PSD matrix. From 257
-        rows on "raise" looks for such eigenvalues by twenty to sixty Lanczos steps, which cost no
-        more than learning: they find what is beyond some 1e-3 of the largest eigenvalue and may
-        miss smaller ones. "exact" and "clip" miss none, at the price of a factorisation.
+        (and below −1e-10): "raise" and "exact" refuse it, "ignore" keeps it. "clip" replaces a
+        kernel with any negative eigenvalue beyond rounding error by the nearest PSD matrix.
+        "exact" and "clip" need a factorisation. So does "raise" up to 256 rows. For larger
+        matrices it takes twenty to sixty Lanczos steps, which cost no more than learning and
+        may miss negative eigenvalues above some −1e-3 times the largest.
     centered : bool, default=False
-        Ask that of the kernel after centring, which allows any constant to be added to it;
-        enough for every method that centres.
+        Ask only that kernels be PSD after centring (conditionally positive semi-definite), which
+        is enough for every method that centres.
     rounding : float, default=0.0
-        Known size of the rounding of single entries, 1 for integers. Negative eigenvalues
-        that it explains, as independent errors of that size would, are clipped, not refused.
+        Known rounding of the entries, such as 1 for integers. Negative eigenvalues that
+        independent errors of this size explain are clipped instead of refused.
+
+    Returns
+    -------
+    stack : KernelStack
+        Marked as checked; with other values only where a kernel had to be changed.
 
     Raises
     ------
@@ -81,74 +81,70 @@ def check_stack(
         for matrix, name in zip(stack.data, stack.names, strict=True):
             check_finite(matrix, name)
         return stack._changed(guarantees=replace(stack.guarantees, checked=True))
-    corrected = _Corrected(stack.data)
-    any_clipped = False
+    data = stack.data
+    changes: dict[str, Any] = {}
     for j, name in enumerate(stack.names):
-        difference, largest = check_symmetric(corrected.data[j], name)
+        difference, largest = check_symmetric(data[j], name)
         if difference > 0.0:
-            symmetrize(corrected.writable()[j])
+            data = _writable(data, stack.data)
+            symmetrize(data[j])
         if psd == "ignore":
             continue
         change = _change_to_psd(
-            corrected.data[j], name, largest, psd=psd, centered=centered, rounding=rounding
+            data[j], name, largest, psd=psd, centered=centered, rounding=rounding
         )
         if change is not None:
-            corrected.writable()[j] += change
-            symmetrize(corrected.data[j])
-            any_clipped = True
+            data = _writable(data, stack.data)
+            data[j] += change
+            symmetrize(data[j])
+            diagonal = np.einsum("jii->ji", data).astype(np.float64)
+            changes["_rows"] = replace(stack._rows, diagonal=diagonal)
+            changes["_cols"] = replace(stack._cols, diagonal=diagonal)
     definite = psd != "ignore"
-    changes: dict[str, Any] = {
-        "guarantees": replace(
-            stack.guarantees,
-            checked=True,
-            psd=definite and not centered,
-            psd_if_centered=definite,
-        )
-    }
-    if any_clipped:
-        diagonal = np.einsum("jii->ji", corrected.data).astype(np.float64)
-        changes["_rows"] = replace(stack._rows, diagonal=diagonal)
-        changes["_cols"] = replace(stack._cols, diagonal=diagonal)
-    return stack._with_data(corrected.data, **changes)
+    changes["guarantees"] = replace(
+        stack.guarantees, checked=True, psd=definite and not centered, psd_if_centered=definite
+    )
+    return stack._with_data(data, **changes)
 
 
 def _change_to_psd(
     matrix: np.ndarray, name: str, largest: float, *, psd: str, centered: bool, rounding: float
 ) -> np.ndarray | None:
-    """What has to be added to make a symmetric matrix PSD; None if it is, or may count as such.
+    """What has to be added to make a symmetric matrix PSD; None if it counts as PSD.
 
-    Raises
-    ------
-    IndefiniteKernelError
-        If negative eigenvalues are to be refused.
+    Raises IndefiniteKernelError if negative eigenvalues are to be refused.
     """
     if psd == "raise" and not rounding and len(matrix) > EXACT_ROWS:
         extremes = found_extremes_if_negative(matrix, largest, centered=centered)
     else:
-        # Later computations may not tolerate what a check does: "clip" leaves nothing negative.
-        # Rounding of entries shifts an eigenvalue by no more than this part of the largest.
+        # "clip" leaves no negative eigenvalue beyond rounding error: rounding of the entries
+        # shifts an eigenvalue by no more than this part of the largest.
         tolerance = (len(matrix) * np.finfo(matrix.dtype).eps, 0.0) if psd == "clip" else ()
-        matrix = _centered(matrix) if centered else matrix.astype(np.float64, copy=False)
+        matrix = matrix.astype(np.float64, copy=False)
+        if centered:
+            means = matrix.mean(axis=0)
+            matrix = matrix - means - means[:, None] + means.mean()
         extremes = exact_extremes_if_negative(matrix, *tolerance)
     if extremes is None:
         return None
-    if psd != "clip":
-        _refuse_unless_explained(extremes, name, rounding * np.sqrt(len(matrix)))
-    # Where the kernel was centred for the check its means stay: test blocks have them too.
+    explained = min(rounding * np.sqrt(len(matrix)), MOST_EXPLAINED * extremes[1])
+    if psd != "clip" and extremes[0] < -explained:
+        raise IndefiniteKernelError(
+            f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
+            f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "
+            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, or '
+            "choose another kernel."
+        )
+    # A difference, so that a kernel centred for the check keeps its means, as test blocks do.
     return clipped(matrix) - matrix
 
 
-class _Corrected:
-    """Data that are copied when something has to be changed, and not before."""
-
-    def __init__(self, given: np.ndarray) -> None:
-        self.data = self._given = given
-
-    def writable(self) -> np.ndarray:
-        if self.data is self._given:
-            self.data = allocate(self._given.shape, self._given.dtype)
-            self.data[...] = self._given
-        return self.data
+def _writable(data: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """`data`, or a copy if it still is the array that was `given`."""
+    if data is given:
+        data = allocate(given.shape, given.dtype)
+        data[...] = given
+    return data
 
 
 def _check_diagonals(stack: KernelStack) -> None:
@@ -157,7 +153,7 @@ def _check_diagonals(stack: KernelStack) -> None:
             continue
         j, sample = np.argwhere(~np.isfinite(diagonals))[0]
         if stack.gram:
-            # The matrix is what the user knows: name its row and column if they are not finite.
+            # Users know the matrix: name the row and column of it that are not finite.
             check_finite(stack.data[j], stack.names[j])
         raise ValueError(
             f"{what} of kernel {stack.names[j]!r} has a value that is not finite "
@@ -179,31 +175,29 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
 
 
 def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
-    """Largest difference ``|K_rc − K_cr|`` and largest entry of a matrix that may be a kernel.
+    """Refuse a matrix that is not finite and symmetric.
 
-    One pass over pairs of mirrored tiles. Tiles with NaN are not equal, and infinite values show
-    in the largest entry, so that no further pass has to look for them.
+    Returns the largest difference ``|K_rc − K_cr|`` and the largest ``|K_rc|``, in one pass over
+    pairs of mirrored tiles. NaN shows in the difference and infinity in the largest entry.
     """
     difference = largest = 0.0
     with np.errstate(invalid="ignore", over="ignore"):
         for upper, lower in _mirrored_tiles(matrix):
-            # maximum keeps a NaN, max would not.
+            # np.maximum keeps NaN, the built-in max may not.
             largest = np.maximum(largest, max(upper.max(), -upper.min()))
             if not np.array_equal(upper, lower.T):
                 difference = np.maximum(difference, np.abs(upper - lower.T).max())
     if not np.isfinite(difference) or not np.isfinite(largest):
         check_finite(matrix, name)
-    single = matrix.dtype == np.float32
-    tolerance = SAME_SINGLE_ENTRY if single else SAME_ENTRY
+    tolerance = SAME_SINGLE_ENTRY if matrix.dtype == np.float32 else SAME_ENTRY
     if difference > tolerance * max(largest, TINY):
         _refuse_asymmetric(matrix, name)
     return float(difference), float(largest)
 
 
 def _mirrored_tiles(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Tiles on and above the diagonal, each with the one below at the mirrored place."""
-    starts = range(0, len(matrix), TILE_ROWS)
-    parts = [slice(start, start + TILE_ROWS) for start in starts]
+    """Tiles on and above the diagonal, each with its mirror image below."""
+    parts = [slice(start, start + TILE_ROWS) for start in range(0, len(matrix), TILE_ROWS)]
     for rows, cols in combinations_with_replacement(parts, 2):
         yield matrix[rows, cols], matrix[cols, rows]
 
@@ -226,18 +220,3 @@ def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
         f"{worst[row]:.3g}. A block between different samples is given with gram=False; otherwise "
         "pass (K + K.T) / 2."
     )
-
-
-def _refuse_unless_explained(extremes: tuple[float, float], name: str, explained: float) -> None:
-    if extremes[0] < -min(explained, MOST_EXPLAINED * extremes[1]):
-        raise IndefiniteKernelError(
-            f"Kernel {name!r} is not positive semi-definite: its eigenvalues go from "
-            f"{extremes[0]:.3g} to {extremes[1]:.3g}. Build the stack with "
-            'KernelStack.from_arrays(..., psd="clip") to remove the negative part, or '
-            "choose another kernel."
-        )
-
-
-def _centered(matrix: np.ndarray) -> np.ndarray:
-    means = matrix.mean(axis=0, dtype=np.float64)
-    return matrix - means - means[:, None] + means.mean()

@@ -1,4 +1,4 @@
-"""What a kernel stack is made from and indexed by, in every accepted form, checked."""
+"""Matrices, names and indices of a kernel stack in all forms that users may give, checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import is_frame, real_array
 
 
 def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
-    """`names` as a list: one string per kernel, all different."""
+    """`names` as a list of one string per kernel, all different."""
     names = list(names)
     if n_kernels == 0:
         raise ValueError("A kernel stack needs at least one kernel.")
@@ -30,7 +30,7 @@ def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
 
 
 def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarray | None:
-    """`diagonal` as an array of this shape; `what` names it in the error message."""
+    """`diagonal` as an array of this shape; `what` is its name in the error message."""
     if diagonal is None:
         return None
     diagonal = np.asarray(diagonal, dtype=np.float64)
@@ -40,7 +40,7 @@ def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarr
 
 
 def refuse_transposed(arrays: Any) -> None:
-    """Refuse an array that must have the kernels along its last axis."""
+    """Refuse an array that has the kernels along its last axis, to judge by its shape."""
     shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
     if len(shape) == 3 and 1 < shape[0] == shape[1] != shape[2]:
         raise ValueError(
@@ -50,12 +50,12 @@ def refuse_transposed(arrays: Any) -> None:
         )
 
 
-# Types of arrays that may be used as they are; subclasses, such as masked arrays, may not.
+# Types of arrays that are used without conversion; other subclasses may be masked arrays.
 _PLAIN = (np.ndarray, np.memmap)
 
 
 class Matrices(NamedTuple):
-    """Kernel matrices as one array, and what came with them."""
+    """Kernel matrices as one array, and the names that came with them."""
 
     data: np.ndarray
     names: list[str]
@@ -64,10 +64,10 @@ class Matrices(NamedTuple):
 
 
 def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
-    """Matrices in any accepted form: a list, a dict, an array of them, data frames.
+    """Read a list, a dict or an array of matrices, or of data frames.
 
-    A C-ordered array of float64 or float32 is not copied. Several matrices are kept in single
-    precision if all of them are.
+    A C-ordered array of float64 or float32 is not copied. Matrices in single precision stay so
+    if all of them are.
     """
     if isinstance(arrays, Mapping):
         if names is not None:
@@ -81,22 +81,25 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
             f"{arrays!r}."
         )
     labels = [f"kernel{j}" for j in range(len(arrays))] if names is None else list(names)
-    if _is_storage(arrays):
+    if (
+        type(arrays) in _PLAIN
+        and arrays.ndim == 3
+        and arrays.dtype in (np.float32, np.float64)
+        and arrays.flags.c_contiguous
+    ):
         return Matrices(arrays, labels, None, None)
     matrices = list(arrays)
-    if not matrices:
-        raise ValueError("A kernel stack needs at least one kernel.")
-    data = None
+    single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
+    data = np.empty((0, 0, 0))
     samples: dict[str, np.ndarray | None] = {"rows": None, "columns": None}
     for j, given in enumerate(matrices):
         label = labels[j] if j < len(labels) else f"kernel{j}"
         matrix = real_array(given, f"Kernel {label!r}")
         if matrix.ndim != 2:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
-        if data is None:
-            single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
-            dtype = np.float32 if single else np.float64
-            data = allocate((len(matrices), *matrix.shape), dtype)
+        if j == 0:
+            shape = (len(matrices), *matrix.shape)
+            data = allocate(shape, np.float32 if single else np.float64)
         if matrix.shape != data.shape[1:]:
             raise ValueError(
                 f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
@@ -110,23 +113,11 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
                 )
             samples[side] = known if found is None else found
         data[j] = matrix
-    assert data is not None
     return Matrices(data, labels, samples["rows"], samples["columns"])
 
 
-def _is_storage(arrays: Any) -> bool:
-    return (
-        type(arrays) in _PLAIN
-        and arrays.ndim == 3
-        and len(arrays) > 0
-        and arrays.dtype in (np.float32, np.float64)
-        and arrays.dtype.isnative
-        and arrays.flags.c_contiguous
-    )
-
-
 def positions(key: Any, size: int) -> np.ndarray:
-    """Positions chosen by a slice, mask or integer array along an axis of `size` samples."""
+    """Positions of the samples, of `size`, that a slice, a mask or integers choose."""
     if key is Ellipsis:
         return np.arange(size)
     if isinstance(key, int | np.integer):
@@ -141,7 +132,7 @@ def positions(key: Any, size: int) -> np.ndarray:
 
 
 def chosen_kernels(key: Any, names: list[str]) -> np.ndarray:
-    """Positions of kernels chosen by a name, names, positions, a slice or a mask."""
+    """Positions of the kernels that a name, names, positions, a slice or a mask choose."""
     if isinstance(key, str):
         key = [key]
     if isinstance(key, list | tuple | np.ndarray) and any(isinstance(k, str) for k in key):

@@ -1,7 +1,7 @@
 """Kernels looked up in a matrix.
 
-`X` is one column of row numbers of the matrix, so that whatever splits, shuffles or resamples the
-rows of `X` works unchanged.
+`X` is one column of row numbers of the matrix, so that everything that splits, shuffles or
+resamples the rows of `X` works unchanged.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from .checks import check_symmetric
 
 
 class _Lookup(Kernel):
-    """A kernel looked up in the matrix that is its parameter `_matrix_parameter`.
-
-    Cloning shares the matrix instead of copying it.
-    """
+    """A kernel looked up in the matrix that is its parameter `_matrix_parameter`."""
 
     _accepts_sparse = False
     _matrix_parameter: str
@@ -32,20 +29,18 @@ class _Lookup(Kernel):
         return False
 
     def __sklearn_clone__(self) -> Self:
-        # The default clone copies arrays: one matrix for each fold of a cross-validation.
+        # The default clone copies arrays, so each fold of a cross-validation would have a copy.
         return type(self)(**self.get_params(deep=False))
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
         self.matrix_ = self._checked_matrix()
 
     def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
-        rows = X[:, 0]
-        columns = rows if Y is None else Y[:, 0]
-        return self._similarity(self._matrix()[np.ix_(rows, columns)])
+        columns = (X if Y is None else Y)[:, 0]
+        return self._similarity(self._matrix()[np.ix_(X[:, 0], columns)])
 
     def _diagonal(self, X: np.ndarray) -> np.ndarray:
-        rows = X[:, 0]
-        return self._similarity(self._matrix()[rows, rows])
+        return self._similarity(self._matrix()[X[:, 0], X[:, 0]])
 
     def _similarity(self, entries: np.ndarray) -> np.ndarray:
         return entries
@@ -55,8 +50,8 @@ class _Lookup(Kernel):
 
     def _checked_matrix(self) -> np.ndarray:
         name, label = type(self).__name__, self._matrix_parameter
-        matrix = getattr(self, label)
-        matrix = check_array(matrix, dtype=np.float64, input_name=label, estimator=name)
+        given = getattr(self, label)
+        matrix = check_array(given, dtype=np.float64, input_name=label, estimator=name)
         if matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"{name}: {label} must be square, got shape {matrix.shape}.")
         check_symmetric(matrix, name)
@@ -88,14 +83,14 @@ class Precomputed(_Lookup):
     Parameters
     ----------
     gram : array-like of shape (n, n)
-        Similarities of all rows that will ever be used, training and test.
+        Similarities of all rows, training and test.
     columns : str, int or callable, default=None
         The column of `X` that holds the row numbers; None when `X` has only that one.
 
     Attributes
     ----------
     matrix_ : ndarray of shape (n, n)
-        `gram`, found square, finite and symmetric.
+        `gram` as an array, square, finite and symmetric.
 
     Examples
     --------
@@ -117,14 +112,14 @@ class Precomputed(_Lookup):
 class FromDistances(_Lookup):
     """The kernel ``exp(−D / η)`` of a distance matrix, looked up by row numbers.
 
-    With ``scale="mean"`` η is the mean distance of the training rows, over all ordered
-    pairs (Yan et al. 2012, section 3.5). Not every distance gives a positive semi-definite
-    kernel, so a union checks the result.
+    With ``scale="mean"`` η is the mean distance over all ordered pairs of training rows (Yan et
+    al. 2012, section 3.5). Not every distance gives a positive semi-definite kernel, so a union
+    checks the result.
 
     Parameters
     ----------
     distances : array-like of shape (n, n)
-        Distances of all rows that will ever be used, training and test.
+        Distances of all rows, training and test.
     scale : float or "mean", default="mean"
         η, or how to take it from the training rows.
     columns : see :class:`Precomputed`
@@ -134,7 +129,7 @@ class FromDistances(_Lookup):
     eta_ : float
         The η in use.
     matrix_ : ndarray of shape (n, n)
-        `distances`, found square, finite, symmetric and not negative.
+        `distances` as an array, square, finite, symmetric and not negative.
 
     Examples
     --------
@@ -148,7 +143,7 @@ class FromDistances(_Lookup):
 
     _matrix_parameter = "distances"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})],
+        "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"mean"})]
     }
 
     def __init__(
@@ -160,12 +155,11 @@ class FromDistances(_Lookup):
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
         super()._learn_scale(X, weights)
-        if isinstance(self.scale, str):
+        scale = self.scale
+        if isinstance(scale, str):
             counts = np.bincount(X[:, 0], weights, minlength=len(self.matrix_))
-            mean = counts @ self.matrix_ @ counts / counts.sum() ** 2
-            self.eta_ = float(mean) or 1.0
-        else:
-            self.eta_ = float(self.scale)
+            scale = counts @ self.matrix_ @ counts / counts.sum() ** 2 or 1.0
+        self.eta_ = float(scale)
 
     def _similarity(self, entries: np.ndarray) -> np.ndarray:
         return np.exp(entries / -frozen_scale(self, "scale", "eta_"))

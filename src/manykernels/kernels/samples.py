@@ -1,7 +1,7 @@
 """Names of samples, and whether the columns of a test block are the training samples.
 
-A square block between test and training samples cannot be told from its transpose by its shape.
-Names of rows and columns, as data frames have them, tell it, and so may self-similarities.
+The shape of a square block between test and training samples does not tell it from its transpose.
+The names of rows and columns of data frames do, and self-similarities may.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .tables import is_frame
 if TYPE_CHECKING:
     from .stack import KernelStack
 
-# Self-similarities that differ by more than this part of the largest belong to different
-# samples: ten times the rounding error of single precision, in which blocks may be given.
+# Self-similarities that differ by more than this part of the largest are those of different
+# samples: ten times the rounding error of single precision, which blocks may have.
 _SAME = 1e-6
 
 
 def row_names(table: Any) -> np.ndarray | None:
-    """Names of the rows of a data frame; None if they are only numbered, or for other tables."""
+    """Names of the rows of a data frame; None if they are numbers from 0, and for other tables."""
     return _names(getattr(table, "index", None)) if is_frame(table) else None
 
 
@@ -51,14 +51,12 @@ def check_samples(names: Any, size: int, what: str) -> np.ndarray | None:
 
 
 def same_samples(left: np.ndarray | None, right: np.ndarray | None) -> bool:
-    """Whether these may be names of the same samples; without names they may."""
+    """Whether the names are equal, as far as they are known."""
     return left is None or right is None or np.array_equal(left, right)
 
 
-def first_difference(left: np.ndarray | None, right: np.ndarray | None) -> str:
+def first_difference(left: Any, right: Any) -> str:
     """The first difference between two arrays of names, for an error message."""
-    assert left is not None
-    assert right is not None
     if len(left) != len(right):
         return f"{len(left)} names against {len(right)}"
     position = int(np.argmax(left != right))
@@ -67,25 +65,17 @@ def first_difference(left: np.ndarray | None, right: np.ndarray | None) -> str:
 
 @dataclass(frozen=True)
 class TrainingSamples:
-    """What is known of the training samples when a test block arrives.
-
-    Parameters
-    ----------
-    names : ndarray of str or None
-    kernel : int or None
-        The first kernel by whose self-similarities samples can be told apart; None if all of
-        them are equal in every kernel, as in Gaussian ones.
-    diagonal : ndarray or None
-        Those self-similarities.
-    """
+    """What is remembered of the training samples, to check the columns of test blocks."""
 
     names: np.ndarray | None
+    #: The first kernel whose self-similarities differ; None if there is none, as for Gaussians.
     kernel: int | None
+    #: The self-similarities in this kernel.
     diagonal: np.ndarray | None
 
     @classmethod
     def of(cls, stack: KernelStack) -> TrainingSamples:
-        """What a Gram stack tells about the training samples."""
+        """What is remembered of a Gram stack."""
         for j, diagonal in enumerate(stack.row_diag if stack.row_diag is not None else []):
             if not _equal(diagonal, diagonal[:1]):
                 return cls(stack.col_samples, j, diagonal.copy())
@@ -93,8 +83,7 @@ class TrainingSamples:
 
     def check_columns(self, block: KernelStack) -> None:
         """Refuse a block whose columns are known not to be the training samples, in order."""
-        if not same_samples(block.col_samples, self.names):
-            self._refuse_names(block.col_samples, block.row_samples)
+        self._check_names(block.col_samples, block.row_samples)
         if self.kernel is None or self.diagonal is None or block.col_diag is None:
             return
         if _equal(block.col_diag[self.kernel], self.diagonal):
@@ -106,21 +95,20 @@ class TrainingSamples:
                 f"kernel {name!r} differ. A test block has one row per test sample and one column "
                 "per training sample."
             )
-        assert block.row_diag is not None
-        if _equal(block.row_diag[self.kernel], self.diagonal):
+        if block.row_diag is not None and _equal(block.row_diag[self.kernel], self.diagonal):
             raise ValueError(
                 f"The rows of X are the training samples, to judge by their self-similarities in "
                 f"kernel {name!r}, and its columns are not: pass the transposed block."
             )
 
-    def _refuse_names(self, columns: np.ndarray | None, rows: np.ndarray | None) -> None:
-        assert self.names is not None
-        assert columns is not None
+    def _check_names(self, columns: np.ndarray | None, rows: np.ndarray | None) -> None:
+        if columns is None or self.names is None or np.array_equal(columns, self.names):
+            return
         where = first_difference(columns, self.names)
         if rows is not None and np.array_equal(rows, self.names):
             way_out = "Its rows are: pass the transposed block."
         elif sorted(columns) == sorted(self.names):
-            way_out = "They are the same samples in another order: put them in that of training."
+            way_out = "They are the same samples in another order: use the order of training."
         else:
             way_out = "A test block has one column per training sample."
         raise ValueError(
@@ -130,7 +118,7 @@ class TrainingSamples:
 
 
 def _equal(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether self-similarities are equal up to rounding error; `right` may be one number."""
+    """Whether self-similarities are equal up to rounding error; `right` may have one entry."""
     if left.shape != right.shape and right.shape != (1,):
         return False
     with np.errstate(invalid="ignore"):  # infinite values are refused later

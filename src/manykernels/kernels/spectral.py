@@ -8,14 +8,14 @@ kernel of the samples projected on some of the axes, those of the columns U_b, i
     K_b = U_b Δ_b U_bᵀ,      K_t ↦ K_t U_b U_bᵀ
 
 on training samples and for a centred block K_t between new and training samples. Each is a
-kernel: it is positive semi-definite and new samples have their place in it. Axes are cut where
-their eigenvalues hold a given share of the trace, the variance.
+kernel: it is positive semi-definite and defined for new samples. The axes are divided where the
+leading eigenvalues add up to a given share of the trace, the variance.
 
 * :class:`Denoise` keeps the leading axes only (section 3 of the paper), on the assumption that
   the others hold noise. How many is given, or chosen by a rule of ``VARIANCE_RULES``.
-* :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Weights learnt for these
-  weigh axes and kernels in one convex program: an answer to the paper's wish (section 5) for an
-  objective that includes denoising.
+* :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Learning their weights
+  chooses axes and kernels in one convex program; section 5 of the paper asks for an objective
+  that includes denoising.
 
 :mod:`manykernels.kernels.axes` has the formulas with sample weights.
 """
@@ -36,9 +36,9 @@ from .stack import KernelStack
 VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 #: Error of a centred kernel (m, m) when it is cut at each of ``VARIANCES``; NaN if unknown.
 VarianceErrors = Callable[[np.ndarray], np.ndarray]
-#: Rules that choose the variance, by the names that ``Denoise(variance=…)`` takes: each is called
-#: with labels, sample weights and the parameters `reg` and `folds`. This package does no learning:
-#: "cv" is added by :mod:`manykernels.denoising`.
+#: Rules that choose the variance, by the names that ``Denoise(variance=…)`` takes. Each is called
+#: with labels, sample weights and the parameters `reg` and `folds`. Kernels know nothing of
+#: learning, so the only rule, "cv", is added by :mod:`manykernels.denoising`.
 VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
 
 
@@ -49,37 +49,37 @@ class Denoise(SpectralTransform):
     ----------
     variance : float in (0, 1], "cv" or sequence of float, default=0.9
         The share of the variance to keep: the fewest axes that hold as much are kept. A sequence
-        has one for each kernel. "cv" chooses for each kernel among ``VARIANCES`` (0.1, 0.2, …,
-        0.9, 0.95, 0.99 and 1) by the error of a discriminant on this kernel alone, in folds
-        whose axes are found without them; `fit` then needs the class labels.
+        has one share for each kernel. "cv" chooses one of ``VARIANCES`` (0.1, 0.2, …, 0.9, 0.95,
+        0.99 and 1) for each kernel by the cross-validated error of a discriminant on this kernel
+        alone. The axes are found without the samples left out; `fit` needs the class labels.
     reg : float, optional
-        λ of these discriminants, whose kernel has unit variance. By default that of
-        :class:`~manykernels.MKFDA` inside one with a number for `reg` and
-        ``normalize="multiplicative"``; else for every variance the best of 0.01, 0.1, 1, 10, 100.
+        λ of these discriminants, whose kernel has unit variance. Inside
+        :class:`~manykernels.MKFDA` with a number for `reg` and ``normalize="multiplicative"``
+        it defaults to that number; else to the best of 0.01, 0.1, 1, 10, 100 for every variance.
     folds : int, default=5
-        Into how many parts "cv" divides the samples. Each takes a decomposition per kernel.
+        Number of folds of "cv", each of which takes a decomposition per kernel.
 
     Attributes
     ----------
     variance_ : ndarray of shape (n_kernels,)
-        The share asked for or chosen.
+        The share given or chosen.
     n_components_ : ndarray of shape (n_kernels,)
-        Axes kept.
+        Number of axes kept.
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
         Spectra of the centred kernels, in descending order.
     cv_errors_ : ndarray of shape (n_kernels, 12)
-        Squared error on held-out samples at each of ``VARIANCES``, relative to that of the mean.
-        NaN without "cv", for a kernel without variance, and where samples are too alike to be
-        divided into folds; such a kernel is kept whole.
+        Squared error on left-out samples at each of ``VARIANCES``, relative to that of predicting
+        the mean. NaN without "cv", for a constant kernel, and if samples are too alike to be
+        divided into folds; such a kernel keeps all axes.
 
     Notes
     -----
     A stack that is not centred is centred first. A constant kernel becomes zero. Of variances
-    that are equally good the largest is kept.
+    that are equally good the largest is chosen.
 
-    :class:`~manykernels.MKFDA` takes its probabilities from samples left out of the regression
-    but not of the axes. Axes of a flat spectrum lean on single samples, and few of them look
-    better than they are (docs/benchmarks/denoising.md).
+    :class:`~manykernels.MKFDA` computes its probabilities from samples that are left out of the
+    regression, but not when the axes are found. With a flat spectrum axes depend on single
+    samples, so that few axes seem better than they are (docs/benchmarks/denoising.md).
 
     References
     ----------
@@ -120,7 +120,7 @@ class Denoise(SpectralTransform):
             if errors_of is not None:
                 self.cv_errors_[j] = errors = errors_of(K)
                 if np.isfinite(errors).all():
-                    # From the end: of equally good variances the largest.
+                    # Searched from the end: the largest of equally good variances.
                     self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
             stop = n_leading(values, self.variance_[j])
             return [Cut(stack.names[j], 0, None if stop == len(values) else stop)]
@@ -130,7 +130,7 @@ class Denoise(SpectralTransform):
     def _checked_variance(self, n_kernels: int) -> np.ndarray:
         several = not isinstance(self.variance, str | Real) and hasattr(self.variance, "__len__")
         values = list(self.variance) if several else [self.variance]
-        if not all(_is_share(value) for value in values):
+        if not all(map(_is_share, values)):
             raise ValueError(
                 'variance must be a number in (0, 1], "cv", or a sequence of such numbers, one '
                 f"per kernel; got {self.variance!r}."
@@ -150,29 +150,29 @@ class Bands(SpectralTransform):
     n_bands : int, default=3
         Bands of equal shares of the variance, as far as single eigenvalues allow.
     edges : sequence of float in (0, 1], optional
-        Instead, the shares of the variance at which bands end, increasing: ``[0.5, 0.9, 1]``.
-        Axes beyond a last edge below 1 are left out.
+        The shares of the variance at which bands end, increasing, such as ``[0.5, 0.9, 1]``;
+        replaces `n_bands`. If the last edge is below 1, the axes beyond it are left out.
 
     Attributes
     ----------
     kernel_names_ : list of str
         Such as "texture[0.5-0.9]".
     sources_ : ndarray of shape (n_outputs,)
-        The kernel that each band is cut from.
+        Position of the kernel that each band is cut from.
     n_components_ : ndarray of shape (n_outputs,)
-        Axes of each band.
+        Number of axes of each band.
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
-        Spectra of the centred kernels, in descending order.
+        As of :class:`Denoise`.
 
     Notes
     -----
-    An axis across an edge belongs to the band below it. So a band can be empty, where an axis
-    holds more variance than a band is wide; it is left out. A stack that is not centred is
-    centred first. A constant kernel stays one kernel and becomes zero.
+    An axis across an edge belongs to the band below it. A band is empty, and left out, if one
+    axis holds more variance than it. A stack that is not centred is centred first. A constant
+    kernel stays one kernel and becomes zero.
 
-    Weights are learnt from an error on the training samples. The last bands, of the most axes,
-    fit these best where there is little regularisation, noise or not; so bands leave `reg` to be
-    chosen as before (docs/benchmarks/denoising.md, examples/plot_denoising.py).
+    Weights are learnt from an error on training samples. With little regularisation the last
+    bands, which have the most axes, fit these best even if they hold noise. So `reg` has to be
+    chosen as without bands (docs/benchmarks/denoising.md, examples/plot_denoising.py).
 
     Examples
     --------
@@ -192,7 +192,7 @@ class Bands(SpectralTransform):
         self.edges = edges
 
     def most_kernels(self, n_kernels: int) -> int:
-        """How many bands `n_kernels` have at most."""
+        """The largest number of bands that `n_kernels` can be cut into."""
         return n_kernels * len(self._checked_edges())
 
     def _checked_edges(self) -> list[float]:
@@ -203,8 +203,7 @@ class Bands(SpectralTransform):
                 )
             return [b / self.n_bands for b in range(1, int(self.n_bands) + 1)]
         edges = list(self.edges) if hasattr(self.edges, "__len__") else []
-        numbers = all(_is_share(edge) for edge in edges)
-        if not edges or not numbers or any(np.diff(edges) <= 0.0):
+        if not edges or not all(map(_is_share, edges)) or any(np.diff(edges) <= 0.0):
             raise ValueError(
                 f"edges must be increasing numbers in (0, 1], at least one; got {self.edges!r}."
             )
@@ -235,10 +234,9 @@ def _is_share(value: Any) -> bool:
 
 
 def _range_labels(edges: list[float]) -> list[str]:
-    """ "0-0.5", "0.5-0.9", …, with as many digits as it takes to tell them apart."""
-    every = [0.0, *edges]
+    """Labels "0-0.5", "0.5-0.9", … with as many digits as it takes to make edges differ."""
     for digits in range(3, 18):
-        labels = [f"{edge:.{digits}g}" for edge in every]
+        labels = [f"{edge:.{digits}g}" for edge in (0.0, *edges)]
         if len(set(labels)) == len(labels):
             break
     return [f"{low}-{high}" for low, high in pairwise(labels)]

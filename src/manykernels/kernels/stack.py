@@ -1,7 +1,7 @@
 """KernelStack: several kernel matrices of the same samples, as one array-like object.
 
-A stack holds its matrices once, read-only, as ``data[j, r, c]``. Transforms are kept beside them
-as vectors (:mod:`manykernels.kernels._transformed`), so that none copies the data.
+A stack holds its matrices once, read-only, as ``data[j, r, c]``. Transforms are vectors beside
+them (:mod:`manykernels.kernels._transformed`), so that no transform copies the data.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class KernelStack(StoredKernels):
     gram : bool, default=False
         Rows and columns are the same samples in the same order.
     checked : bool, default=False
-        The entries are known to be finite, symmetric and positive semi-definite.
+        The matrices are known to be finite, symmetric and positive semi-definite.
 
     Attributes
     ----------
     shape : tuple
         ``(rows, cols, n_kernels)``, the order in which scikit-learn slices samples.
     features : ndarray of shape (rows, n_features) or None
-        A table that goes with the rows, see :meth:`with_features`.
+        Features of the row samples, see :meth:`with_features`.
     row_samples, col_samples : ndarray of str or None
         Names of the samples, see :meth:`with_samples`.
     guarantees : Guarantees
@@ -130,7 +130,7 @@ class KernelStack(StoredKernels):
         arrays : list or dict of (rows, cols) matrices, or array (n_kernels, rows, cols)
             Kernel values in storage order. A C-ordered array of float64 or float32 is not copied,
             and float32 stays float32. The keys of a dict, or of an opened .npz file, are the
-            names. Rows and columns of data frames name the samples, unless they only count them.
+            names. Data frames name the samples, unless rows and columns are only numbered.
         names : sequence of str, optional
             Defaults to "kernel0", "kernel1", …
         row_diag, col_diag : array-like, optional
@@ -138,12 +138,12 @@ class KernelStack(StoredKernels):
         row_samples, col_samples : sequence, optional
             Names of the samples, see :meth:`with_samples`.
         gram : bool, optional
-            Whether rows and columns are the same samples; by default, whether the matrices
-            are square and names of samples do not say otherwise. Pass ``gram=False`` for a test
+            Whether rows and columns are the same samples. By default they are if the matrices
+            are square and the names of samples do not differ. Pass ``gram=False`` for a test
             block that happens to be square.
         psd : {"raise", "exact", "clip", "ignore"}, default="raise"
-            What to do with a Gram matrix that has significant negative eigenvalues, and how
-            closely to look; see :func:`check_stack`.
+            How to look for negative eigenvalues of Gram matrices, and what to do with them; see
+            :func:`check_stack`.
 
         Examples
         --------
@@ -222,9 +222,9 @@ class KernelStack(StoredKernels):
         )
 
     def with_features(self, features: Any) -> KernelStack:
-        """The same stack with a table of features of its rows, cut along with them.
+        """The same stack with features of its rows, for the gates of localized machines.
 
-        Localized machines let their gate look at it.
+        A sub-stack has the features of its rows.
 
         Parameters
         ----------
@@ -252,12 +252,12 @@ class KernelStack(StoredKernels):
         return self._changed(features=table)
 
     def with_samples(self, rows: Any, cols: Any = None) -> KernelStack:
-        """The same stack with names of its samples, cut along with them.
+        """The same stack with names of its samples, which sub-stacks keep.
 
-        An estimator remembers the names of the training samples. A test block with names is
-        refused if its columns are not those samples in that order, so that a block given the
-        wrong way round is found. Without names a square block cannot be told from its transpose,
-        unless the self-similarities of its samples tell (:attr:`row_diag`, :attr:`col_diag`).
+        An estimator remembers the names of the training samples, and refuses a test block with
+        names whose columns are not those samples in that order, such as a transposed one. Without
+        names a square block can be told from its transpose only if the self-similarities of the
+        samples (:attr:`row_diag`, :attr:`col_diag`) differ.
 
         Parameters
         ----------
@@ -309,12 +309,12 @@ class KernelStack(StoredKernels):
             self.data[chosen],
             names=[self.names[j] for j in chosen],
             _scale=self._scale[chosen],
-            _rows=self._rows.of_kernels(chosen),
-            _cols=self._cols.of_kernels(chosen),
+            _rows=self._rows.take(chosen, axis=0),
+            _cols=self._cols.take(chosen, axis=0),
         )
 
     def rows(self, rows: slice, kernels: np.ndarray) -> KernelStack:
-        """A block of rows of some of the kernels, copied only where kernels are left out."""
+        """A block of rows of some of the kernels, copied only if kernels are left out."""
         part = self._with_data(
             self.data[:, rows],
             guarantees=self.guarantees.of_part(gram=False),
@@ -326,10 +326,10 @@ class KernelStack(StoredKernels):
     # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write names, values and diagonals to a .npz file, transforms applied.
+        """Write names, values and diagonals to a .npz file, all transforms applied.
 
-        The file is replaced as by :meth:`materialized`. Values are written block by block: a
-        stack on disk is not copied into memory.
+        An older file is replaced as by :meth:`materialized`. Values are written block by block,
+        so that a stack on disk is not copied into memory.
         """
         write_stack(self, path)
 
@@ -337,16 +337,15 @@ class KernelStack(StoredKernels):
     def load(cls, path: str | Path, *, psd: str | None = None) -> Self:
         """Read a stack written by :meth:`save`.
 
-        What the file says of its kernels is not taken on trust: they are checked as by
-        :meth:`from_arrays`.
+        The kernels are checked as by :meth:`from_arrays`, whatever the file says of them.
 
         Parameters
         ----------
         path : path
         psd : {"raise", "exact", "clip", "ignore"}, optional
             What to do with significant negative eigenvalues, see :func:`check_stack`. By default
-            they are no error yet: the stack is returned unchecked, and a method that cannot take
-            them refuses it.
+            a stack that has some is returned unchecked, and refused by methods that need it to
+            be positive semi-definite.
 
         Raises
         ------
@@ -354,6 +353,6 @@ class KernelStack(StoredKernels):
             With the path, if the file is empty, damaged or not a saved stack, or a kernel is not
             finite or not symmetric.
         MemoryError
-            If the values do not fit into memory, before they are read.
+            Before anything is read, if the values do not fit into memory.
         """
         return read_stack(cls, path, psd)

@@ -1,7 +1,7 @@
 """The standard kernels of tables of numbers.
 
 All have the parameter `columns` of :class:`~manykernels.kernels.Kernel`. Those with a factor
-`gamma` have an attribute `gamma_` once they are fitted, the number in use.
+`gamma` have an attribute `gamma_` after ``fit``, the number in use.
 """
 
 from __future__ import annotations
@@ -11,11 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics.pairwise import (
-    additive_chi2_kernel,
-    euclidean_distances,
-    manhattan_distances,
-)
+from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, manhattan_distances
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
@@ -30,11 +26,11 @@ _BLOCK_ENTRIES = 2**22
 
 
 def writable(X: Any) -> Any:
-    """`X` or, if dense and read-only as joblib hands it to workers, a copy.
+    """`X`, or a copy if it is dense and read-only, as joblib passes arrays to workers.
 
     The compiled χ² loop of scikit-learn refuses read-only buffers although it only reads them.
     """
-    return X if sparse.issparse(X) else np.require(X, requirements="W")
+    return X if X is None or sparse.issparse(X) else np.require(X, requirements="W")
 
 
 def _inner_products(X: Any, Y: Any) -> np.ndarray:
@@ -109,13 +105,13 @@ class Polynomial(GammaKernel):
         return self._power(row_norms(X, squared=True))
 
     def _power(self, products: np.ndarray) -> np.ndarray:
-        products *= self._frozen_gamma()
+        products *= self._factor()
         products += self.coef0
         return np.power(products, self.degree, out=products)
 
 
 class Cosine(Kernel):
-    """Cosine of the angle between rows; a zero row is similar to nothing, itself included.
+    """Cosine of the angle between rows; zero for a row of zeros, also with itself.
 
     Examples
     --------
@@ -132,16 +128,15 @@ class Cosine(Kernel):
 
 
 class DistanceKernel(GammaKernel):
-    """A kernel that falls exponentially with a distance.
+    """A kernel that decays exponentially with a distance.
 
-    A subclass sets `_metric(X, Y)`, symmetric and exactly zero between a row and itself.
-    For successive kernels with the same metric and columns a
-    :class:`~manykernels.KernelUnion` computes the distances once, through :meth:`distance` and
-    :meth:`from_distance`.
+    A subclass sets `_metric(X, Y)`, symmetric and exactly zero between a row and itself. A
+    :class:`~manykernels.KernelUnion` calls :meth:`distance` once for successive kernels of the
+    same metric and columns, and :meth:`from_distance` for each.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": gamma_options("scale", "auto", "median"),
+        "gamma": gamma_options("scale", "auto", "median")
     }
 
     def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
@@ -162,7 +157,7 @@ class DistanceKernel(GammaKernel):
 
     def _decayed(self, distances: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
-            K = distances * -self._decay()
+            K = distances * -self._factor()
             return np.exp(K, out=K)
 
     def _distance(self, X: Any, Y: Any) -> np.ndarray:
@@ -172,16 +167,13 @@ class DistanceKernel(GammaKernel):
     def _distance_key(self, X: Any) -> Any:
         return type(self)._metric, tuple(column_positions(X, self._frozen_columns(X)))
 
-    def _decay(self) -> float:
-        return self._frozen_gamma()
-
     def _diagonal(self, X: Any) -> np.ndarray:
         return np.ones(X.shape[0])
 
 
 def _squared_euclidean(X: Any, Y: Any) -> np.ndarray:
     if not sparse.issparse(X) and not sparse.issparse(Y):
-        # ‖x‖² − 2⟨x, y⟩ + ‖y‖² cancels far from the origin; a shift changes no distance.
+        # ‖x‖² − 2⟨x, y⟩ + ‖y‖² loses digits far from the origin; a shift changes no distance.
         origin = X.mean(axis=0)
         X = X - origin
         Y = None if Y is None else Y - origin
@@ -189,7 +181,7 @@ def _squared_euclidean(X: Any, Y: Any) -> np.ndarray:
 
 
 def _squared_difference_over_sum(X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
-    return -additive_chi2_kernel(writable(X), None if Y is None else writable(Y))
+    return -additive_chi2_kernel(writable(X), writable(Y))
 
 
 class RBF(DistanceKernel):
@@ -202,7 +194,7 @@ class RBF(DistanceKernel):
         as in :class:`~sklearn.svm.SVC`; "auto" one over the number of columns; "median" one
         over the median squared distance of training rows.
     width : float, default=1.0
-        With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise relative to
+        With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise a multiple of
         the bandwidth that `gamma` stands for.
     columns : see :class:`Kernel`
 
@@ -230,9 +222,9 @@ class RBF(DistanceKernel):
         self.width = width
         self.columns = columns
 
-    def _decay(self) -> float:
+    def _factor(self) -> float:
         # Divided twice, since the square of an extreme width may overflow.
-        return super()._decay() / self.width / self.width
+        return super()._factor() / self.width / self.width
 
 
 class Laplacian(DistanceKernel):
@@ -287,9 +279,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     """
 
     _metric = staticmethod(_squared_difference_over_sum)
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": gamma_options("median"),
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"gamma": gamma_options("median")}
 
     def __init__(self, gamma: float | str = 1.0, *, columns: Any = None) -> None:
         super().__init__(gamma, columns=columns)

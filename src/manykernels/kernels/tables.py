@@ -1,7 +1,7 @@
-"""Tables of numbers: which of their columns a kernel compares, and whether they are numbers.
+"""Tables: the columns that a kernel compares, and whether they hold numbers.
 
-Complex numbers, masked entries and dates are refused before the table is converted: NumPy would
-drop imaginary parts and masks, and count days, without an error.
+Complex numbers, masked entries and dates are refused before a table is converted to float64:
+NumPy would drop imaginary parts and masks, and turn dates into numbers, without an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._sklearn import get_column_indices, safe_indexing
 _NAMES_SHOWN = 20
 
 _NOT_REAL = {
-    # As scikit-learn begins it.
+    # The first words are those of scikit-learn's message.
     "c": "Complex data not supported: {what} holds complex numbers ({dtype}), not real numbers.",
     "M": "{what} holds dates ({dtype}), not real numbers: subtract one and divide by a unit.",
     "m": "{what} holds differences of times ({dtype}), not real numbers: divide by a unit.",
@@ -28,10 +28,7 @@ _NOT_REAL = {
 
 @contextmanager
 def naming(culprit: str) -> Iterator[None]:
-    """Put `culprit` in front of the message of any error raised inside.
-
-    The same error is raised again, so that its type and traceback stay.
-    """
+    """Put `culprit` in front of the message of any error raised inside, and raise it again."""
     try:
         yield
     except Exception as error:
@@ -40,30 +37,19 @@ def naming(culprit: str) -> Iterator[None]:
 
 
 def is_frame(table: Any) -> bool:
-    """Whether `table` is a data frame, of whichever library."""
+    """Whether `table` is a data frame of any library."""
     return hasattr(table, "columns") and hasattr(table, "dtypes")
 
 
-# -- columns -------------------------------------------------------------------------------
-
-
 def resolve_columns(columns: Any, X: Any) -> Any:
-    """Columns chosen by a callable such as `make_column_selector`; others as they are."""
+    """The columns that a callable such as `make_column_selector` chooses; others unchanged."""
     return columns(X) if callable(columns) else columns
 
 
 def column_positions(X: Any, columns: Any) -> list[int]:
-    """Positions in `X` of `columns`: names, integers, a slice or a mask (None: all).
-
-    Raises
-    ------
-    ValueError
-        Naming the columns asked for and those that exist.
-    """
+    """Positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
     X = _as_table(X)
-    columns = resolve_columns(columns, X)
-    if columns is None:
-        columns = slice(None)
+    columns = slice(None) if columns is None else resolve_columns(columns, X)
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
         return list(range(X.shape[1])[columns])
     try:
@@ -76,7 +62,7 @@ def column_positions(X: Any, columns: Any) -> list[int]:
 
 
 def select_columns(X: Any, columns: Any) -> Any:
-    """The columns of `X` asked for, in two dimensions and in the container `X` came in."""
+    """Some columns of `X`, in two dimensions and in the same kind of container."""
     if columns is None:
         return X
     X = _as_table(X)
@@ -102,38 +88,30 @@ def _existing_columns(X: Any) -> str:
     return f"the columns {shown}" + (", …" if len(names) > _NAMES_SHOWN else "")
 
 
-# -- numbers -------------------------------------------------------------------------------
-
-
 def check_numbers(table: Any, what: str, way_out: str = "") -> None:
-    """Refuse complex numbers, dates, masked entries and text, and name where they are.
+    """Refuse complex numbers, dates, masked entries and text in a table of any kind.
 
-    Parameters
-    ----------
-    table : array-like, data frame or sparse matrix
-    what : str
-        Subject of the message, such as "Kernel 'a'".
-    way_out : str
-        What can be done about a column of a data frame that holds no numbers.
+    `what`, such as "Kernel 'a'", is the subject of the error message. For a column of a data
+    frame the message ends with `way_out`, what can be done about it.
     """
     if is_frame(table):
         _check_columns(table, what, way_out)
         return
     refuse_kinds(np.asarray(table) if isinstance(table, list | tuple) else table, what, "cMm")
     refuse_masked(table, what)
-    if isinstance(table, np.ndarray) and table.dtype.kind in "OUS":
+    if isinstance(table, np.ndarray) and table.dtype.kind in "OUSV":
         _check_objects(table, what)
 
 
 def refuse_kinds(array: Any, what: str, kinds: str) -> None:
-    """Refuse arrays of these kinds: "c" complex numbers, "M" dates, "m" differences of times."""
+    """Refuse arrays of some kinds: "c" complex numbers, "M" dates, "m" differences of times."""
     kind = getattr(getattr(array, "dtype", None), "kind", None)
     if kind is not None and kind in kinds:
         raise ValueError(_NOT_REAL[kind].format(what=what, dtype=array.dtype))
 
 
 def refuse_masked(array: Any, what: str) -> None:
-    """Refuse an array with masked entries, whose values NumPy would take for valid."""
+    """Refuse an array with masked entries, which NumPy would convert as if they were valid."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         place = _place(np.argwhere(np.ma.getmaskarray(array))[0])
         raise ValueError(
@@ -142,28 +120,21 @@ def refuse_masked(array: Any, what: str) -> None:
         )
 
 
-def real_array(table: Any, what: str, dtype: Any = None) -> np.ndarray:
-    """`table` as an array of floating-point numbers, float32 and float64 as they are.
-
-    Whatever is wrong with it is a ValueError.
-    """
+def real_array(table: Any, what: str) -> np.ndarray:
+    """`table` as an array of float64 or, if it is one, float32; else a ValueError."""
     try:
         check_numbers(table, what)
         array = np.asarray(table)
         check_numbers(array, what)
     except TypeError as error:
         raise ValueError(str(error)) from error
-    if dtype is None:
-        dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
-    try:
-        return np.asarray(array, dtype=np.dtype(dtype).newbyteorder("="))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} does not hold numbers only: {error}") from error
+    return np.asarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
 def _check_columns(frame: Any, what: str, way_out: str) -> None:
     for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
-        if _is_numeric(dtype):
+        # polars has types of its own.
+        if dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf":
             continue
         column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
         try:
@@ -173,7 +144,7 @@ def _check_columns(frame: Any, what: str, way_out: str) -> None:
 
 
 def _check_objects(array: np.ndarray, what: str) -> None:
-    """Accept text and other objects that stand for numbers, and name the first that does not."""
+    """Accept text and objects that stand for numbers, and name the first that does not."""
     try:
         array.astype(np.float64)
         return
@@ -189,9 +160,3 @@ def _check_objects(array: np.ndarray, what: str) -> None:
 
 def _place(position: Any) -> str:
     return ", ".join(map(str, position))
-
-
-def _is_numeric(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars has types of its own
-        return bool(dtype.is_numeric())
-    return dtype.kind in "biuf"

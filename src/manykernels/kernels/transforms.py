@@ -1,8 +1,6 @@
-"""Transforms of kernel stacks, learnt on the training rows and applied to any block.
+"""Transforms of kernel stacks, learnt on training samples and applied to blocks of new ones.
 
-Each has ``fit`` (a Gram stack of training rows), ``transform`` (a stack whose columns are
-the training samples), ``select`` (the same transform for some of the kernels it returns) and
-``sources`` (the kernels that these are made from). None of this module copies the stack.
+None of those in this module copies the values of a stack.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ from .stack import KernelStack
 
 
 class StackTransform(BaseEstimator, ABC):
-    """Base of the transforms."""
+    """Base of the transforms: ``fit`` on a Gram stack, ``transform`` of any block."""
 
-    #: Learnt arrays with one row per kernel.
+    #: Names of the learnt arrays with one row per kernel.
     _per_kernel: ClassVar[tuple[str, ...]] = ()
-    #: Those of them with one column per training sample.
+    #: Names of those among them with one column per training sample.
     _per_column: ClassVar[tuple[str, ...]] = ()
-    #: Whether a normalisation moves the samples in feature space, so that centring comes after it.
+    #: Whether it does more to the feature space than scale it; then it comes before centring.
     moves_samples: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
@@ -41,12 +39,10 @@ class StackTransform(BaseEstimator, ABC):
         """Learn from a training stack and return it transformed."""
         return self.fit(stack, y, sample_weight).transform(stack)
 
-    def fit(
-        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
-    ) -> Self:
-        """Learn constants from a stack whose rows and columns are the training samples.
+    def fit(self, stack: KernelStack, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from a stack whose rows and columns are the training samples.
 
-        Class labels `y` are used by transforms that choose something by cross-validation.
+        Class labels `y` are for transforms that choose something by cross-validation.
         """
         if not stack.gram:
             raise ValueError(
@@ -70,35 +66,35 @@ class StackTransform(BaseEstimator, ABC):
         if stack.shape[1] != self.n_samples_fit_:
             raise ValueError(
                 f"The block has {stack.shape[1]} columns, but {type(self).__name__} was "
-                f"fitted on {self.n_samples_fit_} training samples: columns are training samples."
+                f"fitted on {self.n_samples_fit_} training samples, which the columns must be."
             )
         return self._transform(stack)
 
     @abstractmethod
     def _transform(self, stack: KernelStack) -> KernelStack:
-        """Transform a stack that has the training samples as columns."""
+        """Transform a stack whose columns are known to be as many as the training samples."""
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the kernels of the input that these kernels of the output are made from.
+        """Positions of the input kernels that some output kernels are computed from.
 
-        ``select(kernels)`` takes a stack of them, in this order.
+        The transform ``select(kernels)`` takes a stack of these, in this order.
         """
         kernels = np.asarray(kernels)
         return np.flatnonzero(kernels) if kernels.dtype == bool else kernels
 
     def erased(self) -> np.ndarray:
-        """Positions of the kernels of the input that become zero because they have no variance."""
+        """Positions of the input kernels that become zero because they have no variance."""
         return np.empty(0, dtype=np.intp)
 
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted transform that returns only these kernels."""
+        """The fitted transform that returns only some of the kernels."""
         new = copy(self)
         for name in self._per_kernel:
             setattr(new, name, getattr(self, name)[kernels])
         return new
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """The fitted transform of blocks that have only these training samples as columns."""
+        """The fitted transform of blocks whose columns are only some of the training samples."""
         new = copy(self)
         new.n_samples_fit_ = len(columns)
         for name in self._per_column:
@@ -107,10 +103,10 @@ class StackTransform(BaseEstimator, ABC):
 
 
 class Center(StackTransform):
-    """Centre every kernel in its feature space with the training means.
+    """Centre every kernel in its feature space by the mean of the training samples.
 
-    ``K ← P K P`` on training rows; a test block becomes ``(K_t − 1 k̄ᵀ) P`` with k̄ the
-    training column means.
+    A Gram matrix of training samples becomes ``P K P``, a test block ``(K_t − 1 k̄ᵀ) P`` with k̄
+    the column means of K.
 
     Attributes
     ----------
@@ -140,7 +136,7 @@ class Center(StackTransform):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
-        # The row means are those of the columns: one pass over the stack instead of two.
+        # The row means of a Gram matrix are its column means: one pass over the stack, not two.
         self.fit(stack, y, sample_weight)
         return self._shift(stack, self.means_)
 
@@ -148,14 +144,14 @@ class Center(StackTransform):
         return self._shift(stack, stack.apply(self.sample_weight_[:, None])[:, :, 0])
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """Refused: a row is centred by its mean over all training samples."""
+        """Not possible: a row is centred by its mean over all training samples."""
         raise TypeError("Center needs the columns of all training samples.")
 
     @property
     def offsets_(self) -> np.ndarray:
-        """o of every kernel and training sample: ``K_ij − o_i − o_j`` is centred.
+        """The offsets o of training samples, (n_kernels, n_samples): ``K_ij − o_i − o_j``.
 
-        With half of the grand mean each, rows and columns have the same offset.
+        With half of the grand mean in each, rows and columns have the same offsets.
         """
         return self.means_ - self.grand_means_[:, None] / 2
 
@@ -166,8 +162,8 @@ class Center(StackTransform):
 class Spherical(StackTransform):
     """Project every sample on the unit sphere: ``K_ij / sqrt(K_ii K_jj)``.
 
-    A test block is scaled with its own self-similarities, so it must carry `row_diag`; the
-    training ones are remembered. Samples of zero norm stay zero.
+    A test block needs the self-similarities `row_diag` of its rows; those of the training samples
+    are remembered. Samples of zero norm stay zero.
     """
 
     _per_kernel = _per_column = ("col_factor_",)
@@ -193,15 +189,14 @@ class UnitTrace(StackTransform):
     Attributes
     ----------
     scale_ : ndarray of shape (n_kernels,)
-        What each kernel is multiplied with.
+        The factor of each kernel.
     """
 
     _per_kernel = ("scale_",)
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         trace, rounding = centered_trace(stack, weights)
-        constant = trace <= rounding
-        self.scale_ = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, trace))
+        self.scale_ = np.divide(1.0, trace, np.zeros_like(trace), where=~(trace <= rounding))
 
     def erased(self) -> np.ndarray:
         return np.flatnonzero(self.scale_ == 0.0)
@@ -222,7 +217,7 @@ class Multiplicative(UnitTrace):
 
 
 class Chain(StackTransform):
-    """Several transforms, each learnt on what the one before it returns."""
+    """Several transforms, each learnt on the result of the one before it."""
 
     def __init__(self, steps: list[StackTransform]):
         self.steps = steps
@@ -279,9 +274,8 @@ NORMALIZATIONS: dict[str, type[StackTransform]] = {
 def preparation(normalize: str | None, *, center: bool = True) -> Chain:
     """Centring and one of ``NORMALIZATIONS``, in the order of Yan 2012, section 3.
 
-    Spherical normalisation moves the samples, so it comes before centring; the others only scale
-    what centring leaves. With ``center=False`` kernels are not centred: machines with a bias learn
-    the same from both.
+    Spherical normalisation comes before centring, since it moves the samples; the others, which
+    only scale, come after it. Machines with a bias learn the same with ``center=False``.
     """
     steps: list[StackTransform] = [Center()] if center else []
     if normalize is None:
@@ -297,8 +291,8 @@ def preparation(normalize: str | None, *, center: bool = True) -> Chain:
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted trace of each kernel after centring, and its rounding error.
 
-    The error is relative to the trace before centring. A trace that is no larger is zero:
-    dividing by it would amplify rounding errors.
+    The error is a part of the trace before centring. A trace within its error counts as zero:
+    a division by it would amplify rounding errors.
     """
     centered = stack if stack.centered else Center().fit_transform(stack, sample_weight=weights)
     assert stack.row_diag is not None
@@ -318,5 +312,4 @@ def _inverse_roots(stack: KernelStack) -> np.ndarray:
             f"Kernel {stack.names[j]!r} has a negative self-similarity {diagonal[j, row]:.3g} at "
             f'row {row}, so it has no spherical normalisation; use "multiplicative" or "trace".'
         )
-    positive = diagonal > 0
-    return np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 1.0)
+    return 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))

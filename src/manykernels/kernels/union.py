@@ -22,7 +22,7 @@ from .tables import column_positions, naming
 
 
 class KernelUnion(BaseComposition):
-    """Named kernels that compare the same rows, each on columns of its own.
+    """Named kernels of the rows of one table, each of columns of its own.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class KernelUnion(BaseComposition):
 
     @property
     def _pairs(self) -> Any:
-        """Pairs of names and kernels, in whatever form `kernels` was given."""
+        """`kernels` as a list of pairs; a dict stays a dict when pairs are set."""
         return list(self.kernels.items()) if isinstance(self.kernels, Mapping) else self.kernels
 
     @_pairs.setter
@@ -76,15 +76,14 @@ class KernelUnion(BaseComposition):
         ----------
         X, Y : {array-like, dataframe, sparse matrix}
         memmap : path, optional
-            File (.npy) that holds the values instead of memory. It appears, or takes the place of
-            an older one, when all of it is written; a stack mapped from the older one keeps its
-            values.
+            File (.npy) that holds the values instead of memory. An older file is replaced as by
+            :meth:`KernelStack.materialized`.
 
         Returns
         -------
         stack : KernelStack
-            Checked: finite and, without `Y`, symmetric and positive semi-definite. The names of
-            the rows of data frames are those of its samples.
+            Checked: finite and, without `Y`, symmetric and positive semi-definite. Its samples
+            have the names of the rows of data frames.
         """
         check_is_fitted(self)
         gram = Y is None
@@ -96,12 +95,11 @@ class KernelUnion(BaseComposition):
             for matrix, (name, kernel) in zip(space.data, self.kernels_, strict=True):
                 with naming(f"kernel {name!r}"):
                     matrix[...] = evaluate(kernel)
-            # Checked before the file takes the place of an older one.
-            stack = check_stack(
-                KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
-            )
-        samples = row_names(X), row_names(X if gram else Y)
-        return stack._with_data(space.data).with_samples(*samples)
+            # Checked before the file replaces an older one.
+            stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
+            stack = check_stack(stack)
+        stack = stack._with_data(space.data)
+        return stack.with_samples(row_names(X), row_names(X if gram else Y))
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves, (n_kernels, rows)."""
@@ -156,7 +154,7 @@ class KernelUnion(BaseComposition):
 
 
 class SharedDistances:
-    """Evaluates kernels on `X` and `Y`; successive kernels of the same distances share them."""
+    """Evaluates kernels on `X` and `Y`; successive functions of the same distances share them."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         self._X, self._Y = X, Y
@@ -168,7 +166,7 @@ class SharedDistances:
         if key is None:
             return kernel(self._X, self._Y)
         if key != self._key:
-            # Dropped first, so that no two distance matrices are in memory.
+            # Dropped first, so that there are never two distance matrices in memory.
             self._key = self._distances = None
             self._distances = kernel.distance(self._X, self._Y)
             self._key = key
@@ -203,15 +201,15 @@ def rbf_grid(
 
 
 def views_union(views: Mapping[str, Any], kernel: Any = None) -> tuple[Any, KernelUnion]:
-    """Join tables of the same rows side by side, with kernels for each.
+    """Join tables of the same rows side by side, and make kernels for each.
 
     Parameters
     ----------
     views : dict of str to {array-like, dataframe, sparse matrix} of shape (rows, ...)
     kernel : kernel, KernelUnion, list of (str, kernel) or dict, default=None
         One kernel for every view (None: ``RBF()``); several for every view, then named
-        "view:kernel"; or a dict with one of these for each view. Columns that a kernel
-        has chosen already are columns of its view.
+        "view:kernel"; or a dict with one of these for each view. The columns of a kernel are
+        counted in its view.
 
     Returns
     -------
@@ -247,7 +245,7 @@ def views_union(views: Mapping[str, Any], kernel: Any = None) -> tuple[Any, Kern
             checked = check_array(table, accept_sparse="csr", dtype=np.float64)
             if tables and checked.shape[0] != tables[0].shape[0]:
                 raise ValueError(
-                    f"it has {checked.shape[0]} rows, the views before {tables[0].shape[0]}."
+                    f"it has {checked.shape[0]} rows, the views before it {tables[0].shape[0]}."
                 )
             for name, part in _named_parts(view, recipes[view]):
                 kernels.append((name, _placed(part, table, start, checked.shape[1])))
