@@ -95,10 +95,12 @@ def test_scale_is_that_of_svc(X):
     assert RBF().fit(X).gamma_ == pytest.approx(svc._gamma, rel=1e-12)
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -1e9])
+@pytest.mark.parametrize("value", [0.0, 0.1, 1.7, -1e9])
 @pytest.mark.parametrize("gamma", ["scale", "median"])
 def test_equal_rows_have_gamma_one(value, gamma):
-    assert RBF(gamma).fit(np.full((7, 3), value)).gamma_ == 1.0
+    X = np.full((8, 87), value)
+    for weights in (None, np.sqrt(np.arange(1.0, 9.0))):
+        assert RBF(gamma).fit(X, sample_weight=weights).gamma_ == 1.0
 
 
 def test_median_is_over_all_ordered_pairs():

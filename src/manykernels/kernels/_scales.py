@@ -9,11 +9,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from .._rounding import EPS
+from .._rounding import ROUNDING
 from .._sklearn import Interval, StrOptions
 from .base import Kernel
 
-# The median distance is that of at most so many rows. Its standard error is then one to six per
+# The median distance is that of at most this many rows. Its standard error is then one to six per
 # cent (measured for 50 to 1 normally distributed columns), which is enough for a bandwidth.
 _MEDIAN_ROWS = 500
 
@@ -55,18 +55,17 @@ class GammaKernel(Kernel):
 
 
 def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    """One over the number of columns times the variance of all entries."""
+    """``1 / (n_columns · variance)``, with the variance of all entries."""
     centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
     variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
-    # The variance of equal entries is zero but for the squared rounding error of the mean. With
-    # `not`, the condition also holds for NaN, when large entries overflow.
-    if not variance > (4 * EPS * centre) ** 2:
+    # Equal entries have the squared error of their mean as variance. `not` covers NaN (overflow).
+    if not variance > (ROUNDING * centre) ** 2:
         return 1.0
     return 1.0 / (X.shape[1] * variance)
 
 
 def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    """One over the weighted median distance of all ordered pairs, or over their mean if it is 0.
+    """One over the weighted median distance of all ordered pairs, or over the mean if that is 0.
 
     Pairs of a row with itself count, since a row of weight two must count as two equal rows.
     """
