@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from manykernels import Denoise, KernelStack
-from manykernels._folds import folds_of_equal_classes
+from manykernels._folds import stratified_folds
 from manykernels.denoising import REGS
 from manykernels.kernels import Center
 from manykernels.kernels.spectral import VARIANCES
@@ -34,7 +34,7 @@ def test_errors_are_those_of_fits_without_the_fold(train, weights, reg):
     for j in range(N_KERNELS):
         part = train.select([j])
         centred = Center().fit_transform(part, sample_weight=w).kernel(0)
-        folds = folds_of_equal_classes(LABELS[present], centred.diagonal()[present], 3)
+        folds = stratified_folds(LABELS[present], centred.diagonal()[present], 3)
         for i, variance in enumerate(VARIANCES):
             errors = np.zeros(len(regs))
             for fold in folds:

@@ -1,4 +1,4 @@
-"""manykernels: learn how to combine kernels, with a proof of how well it was done.
+"""manykernels: learn how to combine kernels, with a certificate for every answer.
 
 >>> from manykernels import MKFDA
 >>> from sklearn.datasets import load_iris

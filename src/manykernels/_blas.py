@@ -1,8 +1,8 @@
 """Matrix products by SciPy's BLAS, for C-ordered arrays.
 
-NumPy and SciPy come with two copies of the library, each with its own pool of threads, which spin
-for a while after each call. On few cores they slow each other down whenever calls alternate. The
-factorisations of the losses use SciPy's, so products in the same loop do too.
+NumPy and SciPy come with a copy of BLAS each, whose threads spin for a while after each call. On
+few cores the two slow each other down whenever calls alternate. The factorisations of the losses
+use SciPy's, so products in the same loop do too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BLOCK_ENTRIES = 2**18
 def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
     """``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
 
-    Nothing is copied: the transpose of a C-ordered matrix is Fortran-ordered, as BLAS needs it. A
-    product of matrices is Fortran-ordered.
+    `left` is not copied: its transpose is Fortran-ordered, as BLAS needs it. A product of matrices
+    is Fortran-ordered.
     """
     if right.ndim == 1:
         product: Array = blas.dgemv(scale, left.T, right, trans=1)
@@ -36,7 +36,7 @@ def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
 def product(left: NDArray[np.floating[Any]], right: Array) -> Array:
     """``left @ right`` for matrices, Fortran-ordered, where `left` may be in single precision.
 
-    Single precision is converted in blocks of rows, so that sums are those of double precision
+    Single precision is converted in blocks of rows, so that sums are computed in double precision
     without a copy of all of `left`.
     """
     if left.dtype == np.float64:
@@ -55,5 +55,5 @@ def add_scaled(target: Array, source: Array, scale: float) -> None:
 
 
 def weighted_sums(weights: Array, rows: Array) -> Array:
-    """``weights @ rows`` for C-ordered matrices: one sum of `rows` for each row of `weights`."""
+    """``weights @ rows`` for C-ordered matrices: one weighted sum per row of `weights`."""
     return blas.dgemm(1.0, rows.T, weights.T).T

@@ -16,8 +16,8 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     """Decorator: ``numba.njit(**options)``, with the compiled code cached for other processes.
 
     ``njit(cache=True)`` raises if no cache directory can be written: neither ``NUMBA_CACHE_DIR``,
-    nor ``__pycache__`` beside the source, nor one of the user. This decorator then lets every
-    process compile the function again, which takes some seconds.
+    nor ``__pycache__`` beside the source, nor the user's cache directory. With this decorator
+    every process then compiles the function again, which takes some seconds.
     """
 
     def decorate(function: Function) -> Function:
@@ -35,7 +35,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 class _OptionalCache(FunctionCache):  # type: ignore[misc]
     """A cache that is disabled, and the function compiled, if a file cannot be read or written.
 
-    Any exception will do: pickle raises many kinds of them on damaged files.
+    Every exception is caught, since pickle raises many kinds on damaged files.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

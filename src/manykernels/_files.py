@@ -33,10 +33,10 @@ _CANNOT_RESERVE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENODEV}
 
 @contextmanager
 def replacing(path: str | Path, n_bytes: int) -> Iterator[IO[bytes]]:
-    """An empty file of `n_bytes` reserved bytes that becomes `path` when the block ends well.
+    """A temporary file with `n_bytes` reserved, which replaces `path` when the block ends.
 
-    If anything is raised inside, the file is removed and `path` is what it was. A symbolic link
-    stays one, and a file that is replaced keeps its permissions.
+    If anything is raised inside, it is removed instead and `path` is left as it was. A symbolic
+    link stays one, and a file that is replaced keeps its permissions.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():

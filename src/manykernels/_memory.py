@@ -40,7 +40,7 @@ def available_memory() -> int | None:
 def require_memory(
     shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
 ) -> None:
-    """Raise MemoryError, with the size and advice, if `shape` does not fit into memory."""
+    """Raise MemoryError, with the size and advice, if an array does not fit into memory."""
     needed = np.dtype(dtype).itemsize * prod(int(size) for size in shape)
     available = available_memory()
     if available is not None and needed > available:
@@ -59,7 +59,7 @@ def allocate(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 
 @dataclass
 class Storage:
-    """What :func:`storage` yields: ``data`` is replaced when its block ends."""
+    """What :func:`storage` yields; a mapped ``data`` is opened again when the block ends."""
 
     data: np.ndarray
 

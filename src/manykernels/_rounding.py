@@ -1,14 +1,14 @@
-"""Rounding errors: the sizes that the whole package compares with, in one place.
+"""Sizes of rounding errors: the tolerances of the whole package, in one place.
 
-Each is relative to the numbers that a result was computed from. Code that needs another size
-writes it as a multiple of these and says why.
+All but TINY are relative to the numbers that a result was computed from. Code that needs another
+size writes it as a multiple of these and says why.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Rounding error of one operation in double precision.
+#: Distance from 1 to the next double: twice the rounding error of one operation.
 EPS = float(np.finfo(np.float64).eps)
 
 #: Smallest positive number with full precision; guards divisions by what may be zero.

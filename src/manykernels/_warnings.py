@@ -12,7 +12,7 @@ _BETWEEN = {"manykernels", "sklearn", "joblib"}
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the line that called this package, however many calls there are in between.
 
-    From Python 3.12 on this is ``warnings.warn(..., skip_file_prefixes=...)``.
+    Python 3.12 has ``warnings.warn(..., skip_file_prefixes=...)`` for this, Python 3.11 has not.
     """
     # Level 1 is this function, level 2 the one that calls it.
     level, frame = 1, sys._getframe(0)

@@ -1,12 +1,12 @@
 """How much of the variance of a kernel to keep, chosen by cross-validation: ``Denoise("cv")``.
 
-The error is that of a ridge regression of the Fisher targets on the leading r principal axes,
-scaled to unit variance. The axes are found without the fold that is left out; one decomposition
-per fold serves all r and λ.
+The error is that of a ridge regression of the Fisher targets on the leading r principal axes, with
+the kernel of these axes scaled to unit variance. The axes are found without the held-out fold; one
+decomposition per fold serves all r and λ.
 
-A closed form for leaving samples out of the regression would be cheaper, but the axes would depend
-on these samples. With a flat spectrum, as of texts, single samples determine axes, and few axes
-would seem better than they are.
+A closed form for leaving samples out of the regression would be cheaper, but the axes would still
+depend on these samples. With a flat spectrum, as text data have, single samples determine axes,
+and few axes would seem better than they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ._folds import folds_of_equal_classes
+from ._folds import stratified_folds
 from .discriminant import fisher_targets
 from .kernels import Center, KernelStack
 from .kernels.axes import n_leading, spectrum
@@ -31,7 +31,7 @@ REGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class CrossValidatedErrors:
-    """Errors of single-kernel discriminants on leading axes, on left-out samples.
+    """Errors on held-out samples of discriminants on the leading axes of one kernel.
 
     `y` are class labels, `weights` sample weights. `reg` and `folds` are as for
     :class:`~manykernels.kernels.Denoise`.
@@ -64,7 +64,7 @@ class CrossValidatedErrors:
         NaN if samples are too alike to be divided into folds.
         """
         labels, position = self.labels[self.present], K.diagonal()[self.present]
-        folds = folds_of_equal_classes(labels, position, self.n_folds)
+        folds = stratified_folds(labels, position, self.n_folds)
         if len(folds) < 2:
             return np.full(len(VARIANCES), np.nan)
         errors = np.sum([self._fold_errors(K, self.present[fold]) for fold in folds], axis=0)
@@ -91,9 +91,9 @@ class CrossValidatedErrors:
         errors = np.empty((len(VARIANCES), len(self.regs)))
         for i, share in enumerate(VARIANCES):
             stop = n_leading(values, share) if values[0] > 0.0 else 0
-            held = values[:stop]
+            leading = values[:stop]
             for k, reg in enumerate(self.regs):
-                inverse = 1.0 / (held + reg * held.sum() / total)
+                inverse = 1.0 / (leading + reg * leading.sum() / total)
                 output = scores[:, :stop] @ (inverse[:, None] * coordinates[:stop])
                 residuals = self.targets[fold] - mean - output
                 errors[i, k] = self.weights[fold] @ np.sum(residuals**2, axis=1)

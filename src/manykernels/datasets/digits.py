@@ -42,7 +42,7 @@ def load_digit_views(
         - ``"gradients"`` (32): in each quarter of the image, the total length of the
           gradients pointing in each of eight directions;
         - ``"fourier"`` (13): moduli of the two-dimensional Fourier coefficients up to
-          frequency 2, the same for an image shifted cyclically;
+          frequency 2, which a cyclic shift of the image does not change;
         - ``"coarse"`` (16): means over blocks of 2 × 2 pixels;
         - ``"noise1"``, ``"noise2"``, ... (16 each): noise.
     y : ndarray of shape (1797,)

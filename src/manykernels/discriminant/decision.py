@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .._folds import folds_of_equal_classes
+from .._folds import stratified_folds
 from ..domains import Domain
 from ..losses import SquareLoss
 from ..losses.left_out import FoldOutputs, LeftOut
@@ -44,7 +44,7 @@ def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int) -> list[np.n
     """
     longest = stack.row_diag.max(axis=1, keepdims=True)
     distance = np.sum(stack.row_diag / np.where(longest > 0.0, longest, 1.0), axis=0)
-    return folds_of_equal_classes(labels, distance, n_folds)
+    return stratified_folds(labels, distance, n_folds)
 
 
 @dataclass(frozen=True)

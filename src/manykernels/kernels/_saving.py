@@ -137,7 +137,7 @@ def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """One array of the archive, read once its size is known to be that of its header."""
+    """One array of the archive, read only if its size is the one its header gives."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as member:
         if np.lib.format.read_magic(member) == (1, 0):

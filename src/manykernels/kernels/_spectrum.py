@@ -1,16 +1,16 @@
 """Negative eigenvalues of symmetric matrices, found exactly or by a few Lanczos steps.
 
-A Cholesky factorisation of the shifted matrix is exact and costs m³/3 multiplications, more than
-learning from one kernel of some thousand samples. A Lanczos step costs m². The eigenvalues of
+A Cholesky factorisation of the shifted matrix is exact and costs m³/3 operations, more than
+learning from one kernel of some thousand samples. A Lanczos step costs 2m². The eigenvalues of
 the tridiagonal matrix T = QᵀKQ that Lanczos computes are Rayleigh quotients of K:
 
     λ_min(K) ≤ λ_min(T),    λ_max(T) ≤ λ_max(K).
 
 So a negative λ_min(T) proves that K has a negative eigenvalue, but K may have one without. Unless
-the spectrum is flat, twenty steps find eigenvalues below some −1e-3 times the largest and miss
-−1e-4; a machine that learns from such a kernel may then report a negative duality gap. Smaller
-matrices get up to sixty steps. If a kernel is to be centred, ``P K P`` is applied without being
-formed.
+the spectrum is flat, twenty steps find eigenvalues below about −1e-3 times the largest and miss
+those above −1e-4 times it; a machine that learns from such a kernel may then report a negative
+duality gap. Smaller matrices get up to sixty steps. If a kernel is to be centred, ``P K P`` with
+``P = I − 11ᵀ/m`` is applied without being formed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def exact_extremes_if_negative(
     """``(smallest, largest)`` eigenvalue of a matrix that is not PSD, None if it is.
 
     Eigenvalues above −`ratio` times the largest, or above −`value`, count as zero. A Cholesky
-    factorisation of the matrix shifted by this decides almost every case, at a tenth of the
-    cost of all eigenvalues.
+    factorisation of the matrix shifted by this tolerance decides almost every case, at a tenth of
+    the cost of all eigenvalues.
     """
     if not matrix.any():
         return None
@@ -70,7 +70,7 @@ def found_extremes_if_negative(
 ) -> tuple[float, float] | None:
     """An upper bound of λ_min that proves a matrix not PSD and a lower bound of λ_max, or None.
 
-    λ_min is bounded by Lanczos, by ``λ_min ≤ K_ii`` and, from two rows, by
+    λ_min is bounded by Lanczos, by ``λ_min ≤ K_ii`` and, from 2 × 2 principal submatrices, by
     ``λ_min ≤ max(K_ii, K_jj) − |K_ij|``.
     """
     smallest, largest = lanczos_extremes(matrix, n_steps(len(matrix)), centered=centered)

@@ -59,7 +59,7 @@ class StoredKernels(TransformedKernels):
         return rows, cols, n_kernels
 
     def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
-        """A copy around other values, with some attributes replaced; nothing is checked."""
+        """A copy with other values and some other attributes replaced; nothing is checked."""
         return self._changed(_stored=StoredArray(data), **changes)
 
     def _row_blocks(self) -> Iterator[slice]:

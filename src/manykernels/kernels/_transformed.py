@@ -46,7 +46,7 @@ class Guarantees:
         return replace(self, centered=True, psd=self.psd_if_centered)
 
     def of_rescaled(self) -> Guarantees:
-        """What holds for ``f(r) f(c) K(r, c)``: it is PSD if K is, but not if only ``PKP`` is."""
+        """What holds for ``f(r) f(c) K(r, c)``: it is PSD if K is, not if only centred K is."""
         return replace(self, centered=False, psd_if_centered=self.psd)
 
 
@@ -176,12 +176,12 @@ class TransformedKernels(ABC):
     def contributing(self, weights: np.ndarray) -> np.ndarray:
         """Positions of the kernels whose part in the weighted sum exceeds its rounding error.
 
-        No entry of a PSD matrix is larger than its largest diagonal entry.
+        The largest entry of a PSD matrix, in absolute value, is on its diagonal.
         """
         if not (self.gram and self.guarantees.psd) or self.row_diag is None:
             return np.flatnonzero(weights * self._scale)
         part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
-        # With this thousandth, leaving out a thousand such kernels is still within rounding.
+        # Times 1e-3, so that leaving out even a thousand kernels is within rounding error.
         return np.flatnonzero(part > 1e-3 * EPS * part.sum())
 
     def without_variance(self) -> np.ndarray:

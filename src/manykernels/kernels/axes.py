@@ -8,11 +8,11 @@ subtracted from the features Φ, their covariance is ``ΦᵀS²Φ``. The eigenve
     K_b = K S U_b Δ_b⁻¹ U_bᵀ S K,      K_t ↦ K_t (S U_b) (Δ_b⁻¹ U_bᵀ S K).
 
 In the columns of samples with positive weight ``Δ_b⁻¹ U_bᵀ S K = U_bᵀ S⁻¹``, which needs no
-division by small eigenvalues. Nor does a range of axes that ends with the last one: it is what
-the axes before it leave, ``K_t − K_t (S U_b)(U_bᵀ S⁻¹)``.
+division by small eigenvalues. Nor does a range that ends with the last axis: its kernel is what
+the axes U_a before it leave, ``K_t − K_t (S U_a)(U_aᵀ S⁻¹)``.
 
 All eigenvalues are computed even if few axes are kept. Most of the cost is the reduction to
-tridiagonal form: a tenth of the axes takes half the time of all, by LAPACK or by Lanczos.
+tridiagonal form: a tenth of the axes would take half the time, by LAPACK or by Lanczos.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def leading_axes(
 
 
 def n_leading(values: np.ndarray, share: float) -> int:
-    """The number of leading values whose sum is at least `share` of the sum of all.
+    """The smallest number of leading values that add up to `share` of the sum of all.
 
     All of them, if what the others add is within rounding error.
     """
-    held = np.cumsum(values)
-    number = 1 + int(np.searchsorted(held, (share - ACCUMULATED) * held[-1]))
-    return len(values) if held[number - 1] >= (1.0 - ACCUMULATED) * held[-1] else number
+    sums = np.cumsum(values)
+    number = 1 + int(np.searchsorted(sums, (share - ACCUMULATED) * sums[-1]))
+    return len(values) if sums[number - 1] >= (1.0 - ACCUMULATED) * sums[-1] else number
 
 
 class Cut(NamedTuple):

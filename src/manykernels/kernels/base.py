@@ -46,7 +46,7 @@ class Kernel(BaseEstimator, ABC):
 
     @property
     def is_psd(self) -> bool:
-        """Whether the parameters alone make every Gram matrix positive semi-definite."""
+        """Whether the parameters guarantee that every Gram matrix is positive semi-definite."""
         return True
 
     # -- what a user calls -----------------------------------------------------------------
@@ -198,7 +198,7 @@ class Kernel(BaseEstimator, ABC):
         return _combine(Product, other, self)
 
 
-class _WholeTable(Kernel):
+class _AnyTableKernel(Kernel):
     """A kernel that does not read the entries of `X` itself, so any table is accepted."""
 
     def _validated(self, X: Any) -> Any:
@@ -208,7 +208,7 @@ class _WholeTable(Kernel):
         pass
 
 
-class Constant(_WholeTable):
+class Constant(_AnyTableKernel):
     """The same similarity for every pair of rows.
 
     Parameters
@@ -246,8 +246,8 @@ class Constant(_WholeTable):
         return np.full(num_samples(X), float(self.value))
 
 
-class _Pair(_WholeTable):
-    """Two kernels of the same `columns`, combined entry by entry; each validates them itself."""
+class _Pair(_AnyTableKernel):
+    """Two kernels of the same `columns`, combined entry by entry; each validates X itself."""
 
     _operation: np.ufunc
     _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}

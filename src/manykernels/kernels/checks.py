@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from .stack import KernelStack
 
 # Entries that should be equal may differ by this part of the largest one, since rounding depends
-# on the order of sums: the square root of EPS, the usual choice where none can be derived.
+# on the order of sums: about the square root of EPS, the usual choice where none can be derived.
 SAME_ENTRY = 1e-8
-# The same in single precision: the rounding error, 6e-8, of a sum of some hundred terms.
+# The same in single precision: the rounding error of 6e-8, times some hundred terms of a sum.
 SAME_SINGLE_ENTRY = 1e-5
 # Negative eigenvalues are refused from this part of the largest on, even if known rounding of the
 # entries (`rounding`) explains them: a matrix with so much noise is of no use.
@@ -42,8 +42,8 @@ def check_stack(
     only. A stack that has been checked is returned at once; sub-stacks count as checked, since
     a principal submatrix of a PSD matrix is PSD.
 
-    Kernels are symmetric if their entries differ by no more than 1e-8 of the largest (1e-5 in
-    single precision). Those that are not exactly so become ``(K + Kᵀ) / 2``, in a copy.
+    Kernels are symmetric if ``K_rc`` and ``K_cr`` differ by no more than 1e-8 of the largest entry
+    (1e-5 in single precision). Those that are not exactly so become ``(K + Kᵀ) / 2``, in a copy.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def check_stack(
         kernel with any negative eigenvalue beyond rounding error by the nearest PSD matrix.
         "exact" and "clip" need a factorisation. So does "raise" up to 256 rows. For larger
         matrices it takes twenty to sixty Lanczos steps, which cost no more than learning and
-        may miss negative eigenvalues above some −1e-3 times the largest.
+        may miss negative eigenvalues above about −1e-3 times the largest.
     centered : bool, default=False
         Ask only that kernels be PSD after centring (conditionally positive semi-definite), which
         is enough for every method that centres.
@@ -127,6 +127,7 @@ def _change_to_psd(
         extremes = exact_extremes_if_negative(matrix, *tolerance)
     if extremes is None:
         return None
+    # Independent errors of up to rounding/2 have eigenvalues up to about 0.6 rounding √m.
     explained = min(rounding * np.sqrt(len(matrix)), MOST_EXPLAINED * extremes[1])
     if psd != "clip" and extremes[0] < -explained:
         raise IndefiniteKernelError(

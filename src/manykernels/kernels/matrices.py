@@ -117,7 +117,7 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
 
 
 def positions(key: Any, size: int) -> np.ndarray:
-    """Positions of the samples, of `size`, that a slice, a mask or integers choose."""
+    """Positions, among `size` samples, that a slice, a mask or integers choose."""
     if key is Ellipsis:
         return np.arange(size)
     if isinstance(key, int | np.integer):

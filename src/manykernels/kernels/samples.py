@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .stack import KernelStack
 
 # Self-similarities that differ by more than this part of the largest are those of different
-# samples: ten times the rounding error of single precision, which blocks may have.
+# samples: some ten times the rounding error of single precision, which blocks may have.
 _SAME = 1e-6
 
 

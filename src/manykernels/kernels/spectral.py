@@ -9,7 +9,7 @@ kernel of the samples projected on some of the axes, those of the columns U_b, i
 
 on training samples and for a centred block K_t between new and training samples. Each is a
 kernel: it is positive semi-definite and defined for new samples. The axes are divided where the
-leading eigenvalues add up to a given share of the trace, the variance.
+leading eigenvalues add up to a given share of the trace, which is the variance.
 
 * :class:`Denoise` keeps the leading axes only (section 3 of the paper), on the assumption that
   the others hold noise. How many is given, or chosen by a rule of ``VARIANCE_RULES``.
@@ -34,11 +34,11 @@ from .stack import KernelStack
 
 #: The shares of the variance that a rule chooses from.
 VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-#: Error of a centred kernel (m, m) when it is cut at each of ``VARIANCES``; NaN if unknown.
+#: From a centred kernel (m, m) to its error when cut at each of ``VARIANCES``; NaN if unknown.
 VarianceErrors = Callable[[np.ndarray], np.ndarray]
 #: Rules that choose the variance, by the names that ``Denoise(variance=…)`` takes. Each is called
-#: with labels, sample weights and the parameters `reg` and `folds`. Kernels know nothing of
-#: learning, so the only rule, "cv", is added by :mod:`manykernels.denoising`.
+#: with labels, sample weights and the parameters `reg` and `folds`. The only rule, "cv",
+#: is added by :mod:`manykernels.denoising`, since this folder imports no learning code.
 VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
 
 
@@ -51,7 +51,7 @@ class Denoise(SpectralTransform):
         The share of the variance to keep: the fewest axes that hold as much are kept. A sequence
         has one share for each kernel. "cv" chooses one of ``VARIANCES`` (0.1, 0.2, …, 0.9, 0.95,
         0.99 and 1) for each kernel by the cross-validated error of a discriminant on this kernel
-        alone. The axes are found without the samples left out; `fit` needs the class labels.
+        alone. The axes are found without the held-out samples; `fit` needs the class labels.
     reg : float, optional
         λ of these discriminants, whose kernel has unit variance. Inside
         :class:`~manykernels.MKFDA` with a number for `reg` and ``normalize="multiplicative"``
@@ -68,7 +68,7 @@ class Denoise(SpectralTransform):
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
         Spectra of the centred kernels, in descending order.
     cv_errors_ : ndarray of shape (n_kernels, 12)
-        Squared error on left-out samples at each of ``VARIANCES``, relative to that of predicting
+        Squared error on held-out samples at each of ``VARIANCES``, relative to that of predicting
         the mean. NaN without "cv", for a constant kernel, and if samples are too alike to be
         divided into folds; such a kernel keeps all axes.
 
@@ -166,9 +166,8 @@ class Bands(SpectralTransform):
 
     Notes
     -----
-    An axis across an edge belongs to the band below it. A band is empty, and left out, if one
-    axis holds more variance than it. A stack that is not centred is centred first. A constant
-    kernel stays one kernel and becomes zero.
+    An axis across edges belongs to the lowest of its bands. A band without axes is left out. A
+    stack that is not centred is centred first. A constant kernel becomes one kernel of zeros.
 
     Weights are learnt from an error on training samples. With little regularisation the last
     bands, which have the most axes, fit these best even if they hold noise. So `reg` has to be
@@ -234,7 +233,7 @@ def _is_share(value: Any) -> bool:
 
 
 def _range_labels(edges: list[float]) -> list[str]:
-    """Labels "0-0.5", "0.5-0.9", … with as many digits as it takes to make edges differ."""
+    """Labels "0-0.5", "0.5-0.9", … with as many digits as make edges differ; 17 always do."""
     for digits in range(3, 18):
         labels = [f"{edge:.{digits}g}" for edge in (0.0, *edges)]
         if len(set(labels)) == len(labels):

@@ -1,7 +1,7 @@
 """KernelStack: several kernel matrices of the same samples, as one array-like object.
 
 A stack holds its matrices once, read-only, as ``data[j, r, c]``. Transforms are vectors beside
-them (:mod:`manykernels.kernels._transformed`), so that no transform copies the data.
+them (:mod:`manykernels.kernels._transformed`), so that centring and scaling copy no data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class KernelStack(StoredKernels):
     Parameters
     ----------
     data : ndarray of shape (n_kernels, rows, cols), float64 or float32
-        Kernel values, in storage order. Sums and products are float64 either way.
+        Kernel values; `shape` has another order. Sums and products are float64 either way.
     names : sequence of str
         One name per kernel, all different.
     row_diag, col_diag : ndarray of shape (n_kernels, rows) or (n_kernels, cols), optional
@@ -128,9 +128,9 @@ class KernelStack(StoredKernels):
         Parameters
         ----------
         arrays : list or dict of (rows, cols) matrices, or array (n_kernels, rows, cols)
-            Kernel values in storage order. A C-ordered array of float64 or float32 is not copied,
-            and float32 stays float32. The keys of a dict, or of an opened .npz file, are the
-            names. Data frames name the samples, unless rows and columns are only numbered.
+            A C-ordered array of float64 or float32 is not copied, and float32 stays float32. The
+            keys of a dict, or of an opened .npz file, are the names. Data frames name the
+            samples, unless rows and columns are only numbered.
         names : sequence of str, optional
             Defaults to "kernel0", "kernel1", …
         row_diag, col_diag : array-like, optional
@@ -211,7 +211,7 @@ class KernelStack(StoredKernels):
         data = allocate((self.n_kernels, len(rows), len(cols)), self.dtype)
         flat = (rows[:, None] * self.data.shape[2] + cols).ravel()
         for source, target in zip(self.data, data, strict=True):
-            # mode="clip" skips a bounds check that positions has made already.
+            # mode="clip" skips a bounds check that `positions` has made already.
             np.take(source.reshape(-1), flat, out=target.reshape(-1), mode="clip")
         return self._with_data(
             data,
@@ -326,7 +326,7 @@ class KernelStack(StoredKernels):
     # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write names, values and diagonals to a .npz file, all transforms applied.
+        """Write the stack to a .npz file, with all transforms applied to its values.
 
         An older file is replaced as by :meth:`materialized`. Values are written block by block,
         so that a stack on disk is not copied into memory.
@@ -344,8 +344,8 @@ class KernelStack(StoredKernels):
         path : path
         psd : {"raise", "exact", "clip", "ignore"}, optional
             What to do with significant negative eigenvalues, see :func:`check_stack`. By default
-            a stack that has some is returned unchecked, and refused by methods that need it to
-            be positive semi-definite.
+            a stack that has some even after centring is returned unchecked, and refused by
+            methods that need it to be positive semi-definite.
 
         Raises
         ------
@@ -353,6 +353,6 @@ class KernelStack(StoredKernels):
             With the path, if the file is empty, damaged or not a saved stack, or a kernel is not
             finite or not symmetric.
         MemoryError
-            Before anything is read, if the values do not fit into memory.
+            Before an array is read that does not fit into memory.
         """
         return read_stack(cls, path, psd)

@@ -21,7 +21,7 @@ from ._scales import GammaKernel, gamma_options
 from .base import Kernel
 from .tables import column_positions
 
-# Entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
+# Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
 
 
@@ -190,9 +190,9 @@ class RBF(DistanceKernel):
     Parameters
     ----------
     gamma : float or {"scale", "auto", "median"}, default="scale"
-        "scale" is one over the number of columns times the variance of the training entries,
-        as in :class:`~sklearn.svm.SVC`; "auto" one over the number of columns; "median" one
-        over the median squared distance of training rows.
+        "scale" is ``1 / (n_columns · variance)``, with the variance of all training entries, as in
+        :class:`~sklearn.svm.SVC`; "auto" one over the number of columns; "median" one over the
+        median squared distance of training rows.
     width : float, default=1.0
         With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise a multiple of
         the bandwidth that `gamma` stands for.

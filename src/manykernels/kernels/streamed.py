@@ -3,7 +3,7 @@
 A stack of n kernels of m rows takes n·m² numbers: 30 GiB for 10 kernels of 20 000 rows. Methods
 that need a few columns at a time (solvers with ``by_columns``) can do without. Here every kernel
 is evaluated in tiles small enough for the cache of the processor. Kernels that are functions of
-the same distances share those of a tile, which is then dropped. Several threads compute tiles.
+the same distances share those of a tile, which are then dropped. Several threads compute tiles.
 
 Panels ``K_j[:, indices]`` are kept as far as `cache_bytes` allow, the first ones for good. A
 solver sweeps over all panels in turn, so the panel used least recently is the next one needed,
@@ -78,7 +78,9 @@ class StreamedKernels(TransformedKernels):
         return n_rows, n_rows, n_kernels
 
     def _without_offsets(self) -> StreamedKernels:
-        raise ValueError("Kernels by columns can be normalised by sample before centring only.")
+        raise ValueError(
+            "Kernels by columns can be normalised by sample before centring only."
+        )
 
     def _apply_stored(
         self, indices: np.ndarray, coefficients: np.ndarray, *, keep: bool = True

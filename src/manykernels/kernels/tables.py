@@ -42,7 +42,7 @@ def is_frame(table: Any) -> bool:
 
 
 def resolve_columns(columns: Any, X: Any) -> Any:
-    """The columns that a callable such as `make_column_selector` chooses; others unchanged."""
+    """The columns that a callable such as `make_column_selector` chooses; else `columns`."""
     return columns(X) if callable(columns) else columns
 
 
@@ -121,7 +121,7 @@ def refuse_masked(array: Any, what: str) -> None:
 
 
 def real_array(table: Any, what: str) -> np.ndarray:
-    """`table` as an array of float64 or, if it is one, float32; else a ValueError."""
+    """`table` as a float32 array if it is one, else as float64; ValueError if not numbers."""
     try:
         check_numbers(table, what)
         array = np.asarray(table)

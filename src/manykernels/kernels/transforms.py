@@ -1,6 +1,6 @@
 """Transforms of kernel stacks, learnt on training samples and applied to blocks of new ones.
 
-None of those in this module copies the values of a stack.
+Those in this module do not copy the values of a stack, except Spherical after centring.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class StackTransform(BaseEstimator, ABC):
 class Center(StackTransform):
     """Centre every kernel in its feature space by the mean of the training samples.
 
-    A Gram matrix of training samples becomes ``P K P``, a test block ``(K_t − 1 k̄ᵀ) P`` with k̄
-    the column means of K.
+    With equal weights and ``P = I − 11ᵀ/m``, a Gram matrix of training samples becomes ``P K P``,
+    a test block ``(K_t − 1 k̄ᵀ) P`` with k̄ the column means of K.
 
     Attributes
     ----------

@@ -154,7 +154,7 @@ class KernelUnion(BaseComposition):
 
 
 class SharedDistances:
-    """Evaluates kernels on `X` and `Y`; successive functions of the same distances share them."""
+    """Evaluates kernels on `X` and `Y`; successive kernels of the same distances share them."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         self._X, self._Y = X, Y

@@ -1,6 +1,6 @@
-"""Measures that the papers report and scikit-learn does not have under one name.
+"""Measures that the papers report, and :func:`five_by_two_cv_f_test`: do two methods differ?
 
-All of them are means over classes, so that a rare class counts as much as a frequent one. Each
+The measures are means over classes, so that a rare class counts as much as a frequent one. Each
 is a function of labels, or of labels and scores, and also a scorer for ``scoring=``:
 
 >>> from sklearn.datasets import load_iris
@@ -10,8 +10,6 @@ is a function of labels, or of labels and scores, and also a scorer for ``scorin
 >>> X, y = load_iris(return_X_y=True)
 >>> cross_val_score(MKFDA(), X, y, scoring=SCORERS["mean_class_mcc"], cv=3).round(1)
 array([1. , 0.9, 0.9])
-
-:func:`five_by_two_cv_f_test` says whether two methods differ by more than chance.
 """
 
 from .classwise import (

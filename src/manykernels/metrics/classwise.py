@@ -99,8 +99,8 @@ def mean_average_precision(
     """Mean over classes of the average precision of their scores.
 
     The measure of the Pascal VOC experiments (Yan 2012, sections 3.2 and 3.3): the samples are
-    ranked by the score of a class, and the precision is averaged over the ranks at which
-    samples of that class come. The average precision of one class is
+    ranked by the score of a class, and the precision is averaged over the ranks of
+    the samples of that class. The average precision of one class is
     :func:`sklearn.metrics.average_precision_score`.
 
     Parameters
@@ -119,8 +119,8 @@ def mean_average_precision(
     Returns
     -------
     precision : float
-        Between 0 and 1; 1 if every class is ranked before all others. Classes without samples
-        have no precision and do not count.
+        Between 0 and 1; 1 if the samples of each class rank before all others. Classes without
+        samples have no precision and do not count.
 
     Examples
     --------

@@ -25,9 +25,9 @@ class CombinedFTest:
     Attributes
     ----------
     statistic : float
-        Follows F with 10 and 5 degrees of freedom where two methods are equally good.
+        Approximately F-distributed with (10, 5) degrees of freedom for equally good methods.
     pvalue : float
-        Probability of a statistic at least as large, if they are.
+        Probability of a statistic at least as large, if the methods are equally good.
     differences : ndarray of shape (5, 2)
         Score of the first method minus that of the second, a row per replication.
 
@@ -79,7 +79,7 @@ def combined_f_test(differences: Any) -> CombinedFTest:
     table = np.asarray(differences, dtype=np.float64)
     if table.shape != (_REPLICATIONS, _FOLDS):
         raise ValueError(
-            f"The test needs differences of shape (5, 2), a replication a row; got {table.shape}."
+            f"Differences must have shape (5, 2), one row per replication; got {table.shape}."
         )
     if not np.isfinite(table).all():
         replication, fold = np.argwhere(~np.isfinite(table))[0]
@@ -109,7 +109,7 @@ def five_by_two_cv_f_test(
 ) -> CombinedFTest:
     """Test whether two methods differ, by five replications of two-fold cross-validation.
 
-    Both are fitted on the same halves of the data. Halves are stratified by class.
+    Both are fitted on the same halves of the data. The halves are stratified for classifiers.
 
     Parameters
     ----------
