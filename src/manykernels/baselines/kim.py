@@ -45,7 +45,7 @@ class KimFDA(
         precision have negative eigenvalues of some 1e-7 of those; for them λ is raised tenfold
         until every kernel can be factorised, see `reg_`.
     solver : str or a solver object, default="newton"
-        As for :class:`~manykernels.MKFDA`; solvers that work for the square loss only say so.
+        As for :class:`~manykernels.MKFDA`; those that take only the square loss are refused.
     normalize : {"multiplicative", "spherical", "trace"} or None, default=None
         How kernels are made comparable, as for :class:`~manykernels.MKFDA`. The paper takes
         Gaussian kernels as they are.

@@ -93,7 +93,7 @@ def clearly_smaller(
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 
     Both are losses of the same samples, so the standard error is that of their difference.
-    Differences below the least slope do not count: scores without information make as large ones.
+    Differences below the least slope do not count: scores without information may differ as much.
     """
     difference = second - first
     mean = np.average(difference, weights=weights)
@@ -137,7 +137,7 @@ class _LogLoss:
             gradient, second = self.gradient_and_hessian(point)
             step = np.zeros(2)
             inner = second[np.ix_(free, free)]
-            # Where scores have no effect there is no curvature; this keeps the matrix regular.
+            # Where scores have no effect there is no curvature; this keeps the matrix invertible.
             inner[np.diag_indices(len(inner))] += ACCUMULATED * (1.0 + np.trace(inner))
             step[free] = -np.linalg.solve(inner, gradient[free])
             decrease = -float(gradient @ step)

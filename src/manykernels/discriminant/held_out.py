@@ -1,4 +1,4 @@
-"""Class scores of held-out samples at every point of a (p, λ) grid, and what they are worth."""
+"""Class scores of held-out samples at every point of a (p, λ) grid, and how they are judged."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _scores_of_others(
         if name == "indicator":
             rule = indicator_rule(train.frequencies, rotation)
         else:
-            # Kernel weights may be held: they have not seen the labels of the test samples.
+            # The kernel weights, which have not seen the test samples, may be held here.
             left_out = evaluation.leave_one_out(train.counts, from_mean=True)
             rule = Discriminant.learn(left_out @ rotation, train).rule
         scores[name] = rule.scores(outputs)
@@ -226,7 +226,7 @@ class HeldOut:
 
     @property
     def n_samples(self) -> float:
-        """Number of samples, a row of weight two being two."""
+        """Number of samples, a row with a count of two being two."""
         return sum(test.n_samples for test in self.tests)
 
     def log_losses(self, rule: str, i: int, j: int) -> np.ndarray:

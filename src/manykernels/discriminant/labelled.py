@@ -55,7 +55,7 @@ class LabelledKernels:
         return float(len(self.labels) if self.counts is None else self.counts.sum())
 
     def prepared(self, transform: StackTransform) -> FisherProblem:
-        """Fisher's problem on these training kernels; `transform` is fitted, and centres them."""
+        """Fisher's problem on these training kernels; `transform`, fitted here, centres them."""
         stack = transform.fit_transform(self.stack, self.labels, self.weights)
         return FisherProblem(stack, self, fisher_targets(self.labels, self.masses))
 

@@ -32,8 +32,8 @@ CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
 def estimator(cls: type[Class]) -> type[Class]:
     """Class decorator: annotated attributes are the parameters of an estimator.
 
-    They become ``__init__``, as in a dataclass. Parameters that are declared in bases are
-    inherited together with their constraints and their documentation.
+    They become arguments of ``__init__``, as in a dataclass. Parameters that are declared in
+    bases are inherited together with their constraints and their documentation.
     """
     cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
     bases = [base for base in cls.__mro__ if base.__module__.startswith("manykernels.")]
@@ -62,9 +62,9 @@ def fits(fit: Fit) -> Fit:
         Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
         predicted.
     sample_weight : array-like of shape (n_samples,), optional
-        A weight of two counts as a repeated sample, zero as none. Weights below the rounding
-        error of their median count as zero; a weight so large that the others are lost beside
-        it in rounding errors is refused.
+        A sample of weight two counts as two, one of weight zero as none. Weights below the
+        rounding error of their median count as zero; a weight so large that the others are lost
+        beside it in rounding errors is refused.
     """
 
     with_teardown = with_callbacks(fit)
@@ -90,7 +90,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators.
 
     A fit builds its results from parts (rows, kernels, learnt weights, rules) and hands them to
-    :meth:`_keep` at its end. Nothing is written on the estimator before.
+    :meth:`_keep` at its end. No fitted attribute is set before.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     tol: float = 1e-4
     verbose: bool = False
 
-    #: Computes the outputs of new samples; the only private attribute of a fitted estimator.
+    #: Computes the outputs of new samples; the only private attribute that a fit sets.
     _expansion: ClassVar[Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -23,14 +23,14 @@ from ._machines import SupportVectors
 from ._progress import FitTask
 from ._rows import TrainingRows
 
-# Entries of a test block held in memory at once: 32 MiB.
+# Most entries of a test block, to bound memory: 32 MiB, enough for fast matrix products.
 _BLOCK_ENTRIES = 2**22
 
 
 class Evaluations(NamedTuple):
-    """Kernel values of a prediction: rows times support vectors times kernels.
+    """Kernel values of a prediction, `total`: rows times support vectors times kernels, per gate.
 
-    `computed` of them are needed, those where both gates are above ``gate_tol``.
+    `computed` of them are needed: the gate of the kernel is above ``gate_tol`` at both samples.
     """
 
     total: int
@@ -55,8 +55,8 @@ class GateParameters:
     gating_features : None, columns, int, transformer or kernel, default=None
         What the gate looks at: all columns, some of them, principal components, what a
         transformer makes of X, or similarities with the training samples. With precomputed
-        kernels, the name of one of them (similarities by it), or all of this for the table of
-        :meth:`KernelStack.with_features`.
+        kernels, the name of one of them (similarities by it), or any of the above, of the table
+        given to :meth:`KernelStack.with_features`.
     n_init : int, default=1
         Random starts; the lowest objective is kept.
     normalize : {"spherical", "multiplicative", "trace"} or None, default="spherical"
@@ -65,7 +65,7 @@ class GateParameters:
         Steps of L-BFGS on the gate instead of the paper's gradient steps: far fewer of them to a
         given objective.
     gate_tol : float, default=1e-6
-        A kernel is evaluated for a prediction only where both gates are above this.
+        A prediction evaluates a kernel only where its gate is above this at both samples.
     tol : float, default=1e-2
         Relative change of the objective at which to stop, in two steps in a row. A gate can fit
         single samples: smaller values and quasi-Newton steps lower the objective further, and on
@@ -80,8 +80,8 @@ class GateParameters:
     gating_coef_ : dict of ndarray
         Parameters of the gate, on standardised gating features.
     certificate_ : StationarityCertificate
-        Gradient norm of the gate and duality gap of the machine, as the objective has local
-        minima. ``converged``, ``status`` and ``message`` are as in other certificates.
+        Norm of the gradient in the gate's parameters, and duality gap of the machine.
+        ``converged``, ``status`` and ``message`` are as in other certificates.
     objective_ : float
         J at the end.
     history_ : dict of list
@@ -89,7 +89,7 @@ class GateParameters:
     restart_objectives_ : list of float
         J at the end of every start.
     n_iter_ : int
-        Steps on the gate from the best start.
+        Steps on the gate from the best start; of several gates, the most.
     n_inner_solves_ : int
         Machines trained in all.
     finished_ : bool
@@ -166,7 +166,7 @@ class GateInput:
 
     @classmethod
     def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
-        """With the features of the training rows; `what` is the parameter ``gating_features``."""
+        """The input, and the features of the training rows; `what` is ``gating_features``."""
         data = rows.data.X
         kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
         features = GatingFeatures(None if kernel is not None else what)
@@ -275,7 +275,7 @@ class GatedExpansion:
     ) -> np.ndarray:
         """Outputs of new samples, (n_rows, n_outputs).
 
-        Kernels are evaluated only where both gates are above the estimator's `gate_tol`.
+        A kernel is evaluated only where its gate is above `gate_tol` at both samples.
         """
         coefficients = self.vectors.coefficients if coefficients is None else coefficients
         data = self.source.read(estimator, X)

@@ -1,4 +1,4 @@
-"""Grids of norms p and regularisations λ: their values, and what is said of their scores."""
+"""Grids of norms p and regularisations λ: checks, the table of scores, warnings about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._warnings import warn_caller
 from ..discriminant.held_out import HeldOut
 from ..solvers import PAPER_NORMS
 
-#: Ten regularisations, from almost none to more than all kernels together.
+#: Ten λ, from far below to far above the unit variance of normalised kernels.
 DEFAULT_REGS = tuple(np.logspace(-4, 3, 10).tolist())
 
 
@@ -63,7 +63,7 @@ def cv_results(
 
 
 def refuse_unsolved(held_out: HeldOut, tol: float) -> None:
-    """One warning of all points that were not solved, or not to `tol`; an error if none was."""
+    """Warn once of all points that were not solved, or not to `tol`; raise if none was solved."""
     if not held_out.solved.any():
         raise ValueError(
             f"No point of the grid could be solved. The last one: {held_out.failures[-1]}"
@@ -88,7 +88,7 @@ def refuse_unsolved(held_out: HeldOut, tol: float) -> None:
 
 
 def refuse_undefined(scoring: Any, mean: np.ndarray, held_out: HeldOut) -> None:
-    """Warn if the scorer is undefined at some points of the grid; an error if it is at all."""
+    """Warn if the scorer is undefined at some points of the grid; raise if it is at every one."""
     if np.isnan(mean).all():
         raise ValueError(
             f"scoring={scoring!r} gave nan at every point of the grid: it cannot judge these data."

@@ -72,7 +72,7 @@ class Table:
     features: dict[str, Any]
     kernels: Any
 
-    #: New rows are compared with all rows of this table; as for :class:`Matrices`.
+    #: As in :class:`Matrices`: None, because new rows are compared with all rows of this table.
     columns = None
 
     @property
@@ -89,8 +89,8 @@ class Table:
     ) -> tuple[Any, Source]:
         """Kernels of the training rows, and the source for new rows.
 
-        Whatever a kernel takes from data, such as its width, it takes from these rows. A solver
-        that works by columns gets kernels that are computed column by column.
+        Whatever a kernel takes from data, such as its width, it takes from these rows. If the
+        solver works by columns, kernels are computed column by column when it needs them.
         """
         union = as_union(self.kernels).fit(self.X, sample_weight=sample_weight)
         source = TableSource(union, self.X)
@@ -103,9 +103,9 @@ class Table:
 class Matrices:
     """Ready-made Gram matrices of the training samples.
 
-    Test blocks are recognised by `samples`. `rounding` is the rounding error of the entries, 1 for
-    integers. `columns` are those columns of test blocks that belong to training samples in use;
-    None if all do.
+    `samples` checks the columns of test blocks. `rounding` is the rounding error of the entries, 1
+    for integers. `columns` are those columns of test blocks that belong to training samples in
+    use; None if all do.
     """
 
     X: KernelStack

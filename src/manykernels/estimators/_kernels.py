@@ -17,7 +17,7 @@ from ..kernels.transforms import Chain
 from ._inputs import Source
 from ._rows import TrainingRows
 
-# Entries of a test block held in memory at once, of all kernels: 64 MiB.
+# Most entries of a test block of all kernels, to bound memory: 64 MiB.
 _BLOCK_ENTRIES = 2**23
 
 
@@ -41,7 +41,7 @@ class TrainingKernels:
         shift_invariant: bool = True,
         solver: Any = None,
     ) -> TrainingKernels:
-        """Compute or check the kernels of `rows`; widths and scales are learnt with weights."""
+        """Compute or check the kernels of `rows`; widths are learnt with these sample weights."""
         stack, source = rows.data.compute(sample_weight, shift_invariant, solver)
         return cls(stack, source, shift_invariant)
 
@@ -88,8 +88,8 @@ class TrainingKernels:
 class KernelExpansion:
     """``Σ_i coefficient_i Σ_j β_j K_j(x, x_i)`` for new samples x.
 
-    `source` has the training samples x_i with coefficients. `transform` prepares kernels of the
-    source, those at the positions `inputs`. Their `weights` β are (n_used,) for all outputs or
+    `source` has the training samples x_i with coefficients. `transform` prepares its kernels at
+    the positions `inputs`. The `weights` β of what results are (n_used,) for all outputs or
     (n_outputs, n_used); the `coefficients` are (n_samples, n_outputs).
     """
 
@@ -128,7 +128,7 @@ class KernelExpansion:
     ) -> np.ndarray:
         """``Σ_j β_j K_j(X, training samples) @ coefficients``, (n_rows, n_outputs).
 
-        Other coefficients than those kept give other functions of the same kernels.
+        Other coefficients than those of the fit give other functions of X.
         """
         coefficients = self.coefficients if coefficients is None else coefficients
         data = self.source.read(estimator, X)

@@ -34,7 +34,7 @@ class WeightParameters:
     tol : float, default=1e-4
         Relative duality gap at which the weights are good enough.
     max_iter : int, optional
-        Most outer iterations; by default what the solver usually needs.
+        Most outer iterations; by default the solver's own limit.
 
     Attributes
     ----------
@@ -47,11 +47,12 @@ class WeightParameters:
     n_iter_ : int
         Outer iterations.
     n_inner_solves_ : int
-        How often the problem of given weights was solved, the unit of cost: a factorisation of a
+        How often the problem with given weights was solved, the unit of cost: a factorisation of a
         matrix of all training rows for the square loss, else a support vector machine.
     solver_ : str
     history_ : dict of list
-        ``objective``, ``rel_gap`` and ``n_inner_solves`` at each iteration.
+        ``objective``, ``rel_gap`` and ``n_inner_solves`` at each iteration; where classes
+        have weights of their own, also ``machine``, the number of the class.
     """
 
     p: float = 2.0

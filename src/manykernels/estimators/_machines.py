@@ -22,14 +22,14 @@ INNER_SHARE = 1e-3
 
 
 class SupportAttributes:
-    """What support vector machines with kernel weights keep.
+    """Fitted attributes of support vector machines.
 
     Attributes
     ----------
     support_ : ndarray of int
         Row numbers of the support vectors (of any class).
-    n_support_ : ndarray of shape (1,)
-        How many there are.
+    n_support_ : ndarray of shape (1,), or (n_classes,) for a classifier
+        How many there are, by the class they belong to.
     support_vectors_ : table
         Their rows, unless precomputed.
     dual_coef_ : ndarray of shape (n_outputs, n_support)
@@ -45,8 +45,8 @@ class MachineKernels:
     """Kernels as support vector machines take them: normalised, and centred if they have a bias.
 
     The coefficients of a machine with a bias sum to zero, so that centring changes its bias only.
-    It is done because a part that all samples have in common, if it is large, would make their
-    differences rounding errors.
+    Without it, the differences between samples would be lost in the rounding errors of a large
+    part that all have in common.
 
     `transform` is the normalisation, `stack` are the normalised (and centred) kernels. Centring
     takes ``offsets[j, r] + offsets[j, l]`` from the entry (r, l) of kernel j.
@@ -87,7 +87,7 @@ class MachineKernels:
         """Outputs of machines with these coefficients of the training samples in `rows`."""
         transform = self.transform
         if self.offsets is not None:
-            # Takes the place of centring, which would need all training samples.
+            # Instead of centring, which would need all training samples.
             transform = Chain([*transform.steps, _SubtractRowMean().fit(self.stack)])
         source = self.kernels.source
         return KernelExpansion.of(source, transform, self.stack, weights, coefficients, rows)
@@ -179,7 +179,7 @@ class LearntMachine:
         return cls(rows, kernels, learnt, vectors, intercept)
 
     def widened(self, shift: np.ndarray, cost: float) -> LearntMachine:
-        """The same with `shift` added to the intercepts, which raises the objective by `cost`."""
+        """The same with `shift` added to the intercepts; its `cost` counts as rounding error."""
         before = self.learnt.certificate
         certificate = replace(before, rounding=before.rounding + cost)
         learnt = replace(self.learnt, certificate=certificate)

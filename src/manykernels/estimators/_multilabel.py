@@ -23,7 +23,7 @@ from ._progress import FitTask
 
 Ask = Callable[[Any, KernelStack], np.ndarray]
 
-# Rows of test blocks held at once: few enough for memory, many enough for matrix products.
+# Rows of a test block: few enough for memory, many enough for fast matrix products.
 _BLOCK_ROWS = 512
 
 
@@ -59,7 +59,7 @@ class LabelModels:
 def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
     """Decorator of methods without a body, which `ask` the model of every label.
 
-    With one label per sample, the method of the same name of the next class is called.
+    With one label per sample, the inherited method of the same name is called.
     """
 
     def decorate(method: Any) -> Any:

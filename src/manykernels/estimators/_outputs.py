@@ -96,13 +96,13 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
     ----------
     priors_ : ndarray of shape (n_classes,)
     rule_ : {"indicator", "discriminant"}
-        How outputs of the regression become class scores; see the notes.
+        How outputs of the regression become class scores; see the notes of :class:`MKFDA`.
     dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
         ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
         K_j normalised and centred.
     intercept_ : ndarray of shape (n_classes,) or (1,)
     scalings_ : ndarray of shape (n_samples, n_directions)
-        The same coefficients for :meth:`transform`.
+        Coefficients of :meth:`transform`, on the same kernels.
     means_ : ndarray of shape (n_classes, n_directions)
         Class means in the space of :meth:`transform`.
     X_fit_ : array or dataframe
@@ -156,16 +156,16 @@ class KernelRegressor(RegressorMixin):
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset
-# up to errors. The offset is accurate to some 1e-10 of itself, that of the inner solution...
+# up to errors. The offset may be wrong by 1e-10 of itself, as much as the inner solver allows ...
 _BOUNDARY = 1e-10
-# ... and a score to a few rounding errors of its terms.
+# ... and a score by a few rounding errors of its terms.
 _TERMS = 5 * EPS
 
 
 def boundary_shift(intercept: np.ndarray, size: float) -> np.ndarray:
-    """What is added to the intercept of a one-class machine so that its boundary is inside.
+    """Added to the intercept of a one-class machine, so that samples on its boundary are inside.
 
-    `size` is the size of the terms that scores are sums of.
+    `size` bounds the terms whose sum is a score.
     """
     return _BOUNDARY * np.abs(intercept) + _TERMS * size
 

@@ -40,7 +40,7 @@ class Splits:
         elif cv is None:
             for k, test in enumerate(self._folds(_DEFAULT_FOLDS)):
                 yield self._cut(np.delete(np.arange(len(samples.labels)), test), test, k)
-        elif isinstance(cv, tuple) and not _is_split(cv):
+        elif isinstance(cv, tuple) and not _are_splits(cv):
             yield samples, self._validation_part(cv)
         else:
             splitter = check_cv(cv, y, classifier=True)
@@ -49,7 +49,7 @@ class Splits:
                 yield self._cut(train, test, k)
 
     def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
-        """Positions among the rows that count of one part of a split: row numbers or a mask."""
+        """Rows of one part of a split (numbers or a mask), as positions among those that count."""
         try:
             chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
         except (IndexError, TypeError, ValueError) as error:
@@ -120,6 +120,6 @@ class Splits:
         return LabelledKernels(block, np.searchsorted(classes, y_val), classes)
 
 
-def _is_split(cv: tuple[Any, ...]) -> bool:
-    """Whether a tuple is a sequence of (train, test) pairs of indices, not a validation set."""
+def _are_splits(cv: tuple[Any, ...]) -> bool:
+    """Whether a tuple holds (train, test) pairs of indices, and is not a validation set."""
     return all(isinstance(one, tuple) and len(one) == 2 for one in cv)

@@ -32,7 +32,7 @@ def as_union(kernels: Any) -> KernelUnion:
 
 
 def have_names(kernels: Any) -> bool:
-    """Whether kernels that are in no union have names of their own."""
+    """Whether `kernels` is a dict or has pairs (name, kernel), but is no union."""
     return isinstance(kernels, Mapping) or (
         isinstance(kernels, list | tuple) and _are_pairs(kernels)
     )

@@ -1,4 +1,4 @@
-"""MKFDACV: norm and regularisation chosen by cross-validation, at the cost of a few dozen fits."""
+"""MKFDACV: norm and regularisation chosen by cross-validation, along one path of solutions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ._splits import Splits
 from .fda import fisher_preparation, learn_discriminant
 
 # Models of splits are solved to this multiple of `tol`: no score can tell the difference, and
-# every second Newton step is saved. (With cv="closed-form" they are solved to `tol`: the
-# first-order change of the weights takes every positive weight for one that can change.)
+# every second Newton step is saved. (With cv="closed-form" they are solved to `tol`: in the
+# first-order change of the weights every positive one is free, even if it should be zero.)
 _LOOSER = 100.0
 
 

@@ -33,14 +33,10 @@ class LocalizedSVC(KernelClassifier, GateParameters, SupportAttributes, KernelEs
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
 
-    Attributes
-    ----------
-    n_support_ : ndarray of shape (n_classes,)
-        Support vectors by the class they belong to.
-
     Notes
     -----
-    With ``multi_class="separate"`` the gates' attributes are lists, one entry per class.
+    With ``multi_class="separate"`` and more than two classes, `gating_coef_` and
+    `restart_objectives_` are lists, one entry per class.
 
     Examples
     --------

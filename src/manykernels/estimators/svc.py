@@ -23,8 +23,8 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
     """ℓp-norm multiple kernel support vector classification.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a support vector machine on the
-    weighted sum, and proves how close to the best weights it got. With one kernel and
-    ``normalize=None`` it is scikit-learn's ``SVC``.
+    weighted sum, and proves how close to the best weights it got. For two classes,
+    with one kernel and ``normalize=None``, it is scikit-learn's ``SVC``.
 
     Parameters
     ----------
@@ -49,14 +49,12 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
     weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels)
         Learnt kernel weights, of the normalised kernels; a row for each of more than two classes
         if separate. The certificate is that of the sum over classes.
-    n_support_ : ndarray of shape (n_classes,)
-        Support vectors by the class they belong to.
     C_ : float, or ndarray of shape (n_classes,)
         C, given or learnt; an array where each class has learnt its own.
 
     Notes
     -----
-    Decision values are no probabilities. Where these are wanted, calibrate:
+    Decision values are not probabilities. Where these are wanted, calibrate:
     ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.
 
     References

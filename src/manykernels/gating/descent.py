@@ -207,7 +207,7 @@ class _Directions:
         size = float(np.linalg.norm(gradient))
         if size == 0.0:
             return []
-        # Where the last step was not along the gradient, the first trial moves parameters by one.
+        # Without a last step along the gradient, the first trial moves θ by a distance of one.
         first = 1.0 / size if self.memory or self.step is None else _GROWTH * self.step
         candidates = [(-gradient, first)]
         if self._pairs:

@@ -125,7 +125,7 @@ class Gate:
     def saturated(self, outputs: Array) -> bool:
         """Whether all `outputs` are so near 0 or 1 that every gradient vanishes.
 
-        Different samples may use different kernels then.
+        Different samples may use different kernels even then.
         """
         return bool((outputs * (1.0 - outputs) <= _SATURATED).all())
 

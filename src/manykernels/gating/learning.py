@@ -170,8 +170,8 @@ class Restarts:
     """The `best` of several descents, and `objectives`, J at the end of each.
 
     `n_redrawn` counts starts that were replaced because the gate was saturated there,
-    `n_inner_solves` the machines trained in all. `status` says why starts were left out
-    ("interrupted", "stopped by an observer"); it is empty if none was.
+    `n_inner_solves` the machines trained in all. `status` says why the descents were ended
+    ("interrupted", "stopped by an observer"); it is empty if they were not.
     """
 
     best: Descent

@@ -176,7 +176,7 @@ def leave_one_out(
 def left_out_outputs(
     kernel: np.ndarray, targets: np.ndarray, regs: np.ndarray, sample_weight: np.ndarray
 ) -> np.ndarray:
-    """Left-out outputs for every λ, (n_regs, m, c); with weights w the matrix is SKS, S² = w."""
+    """Left-out outputs for every λ, (n_regs, m, c), of ``√w_i K_ij √w_j`` for weights w."""
     roots = np.sqrt(sample_weight)[:, None]
     values, vectors = linalg.eigh(kernel * roots * roots.T)
     values = np.maximum(values, 0.0)

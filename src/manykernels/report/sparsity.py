@@ -219,7 +219,7 @@ def sparsity_report(
     F. Yan, J. Kittler, K. Mikolajczyk, A. Tahir. Non-sparse multiple kernel Fisher discriminant
     analysis. JMLR 13, 2012.
     F. Yan, J. Kittler, K. Mikolajczyk. Multiple kernel learning and feature space denoising.
-    2010.
+    ICMLC 2010.
 
     Examples
     --------
