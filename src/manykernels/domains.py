@@ -2,7 +2,7 @@
 
 A domain provides its support function ``σ_B(g) = max_{b ∈ B} b·g``, which certificates need, the
 point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. No loss
-increases with a weight, so there is a minimiser on the outer boundary of B.
+but a tilted one increases with a weight, so there is a minimiser on the outer boundary of B.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 
-# Newton steps for `equilibrium` on a ball, and the range to which they clip log t. They converge
-# quadratically, and the result only predicts where weights are heading: a few digits suffice. No
-# weight of a ball is above one, and exp(-80) is negligible beside it.
+# Newton steps for `equilibrium` on a ball, and the range of log t, which keeps exp from overflow.
+# They converge quadratically, and t only predicts where a weight is heading: a few digits suffice.
+# No weight of a ball is above one, and exp(-80) is negligible beside it.
 _EQUILIBRIUM_STEPS = 10
 _LOG_WEIGHTS = -80.0, 10.0
-# A weight of an interior-point solution is taken for zero if it is below this share of its slack.
+# A weight of an approximate solution is taken for zero if it is below this share of its slack.
 # Where the two are of similar size, the solution does not yet tell which of them is zero.
 _CLEARLY_SMALLER = 1e-2
 
@@ -62,9 +62,9 @@ class Domain(ABC):
     def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
         """Weights t, one per kernel, where ``strength/(t + shift)² = level · price(t)``.
 
-        The left side is a model of the gain of a kernel, price(t) the derivative of the function
-        that bounds the domain. These are the optimality conditions of positive weights, with
-        `level` as the multiplier of that bound.
+        The left side is a model of the gain of a kernel, and price(t) is in proportion to the
+        derivative of the function that bounds the domain. These are the optimality conditions of
+        positive weights, with `level` as the multiplier of that bound.
         """
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Domain(ABC):
         return weights / self.gauge(weights)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        """`weights` of an interior-point solution, with those set to zero that tend to zero."""
+        """`weights` of an approximate solution, with those that tend to zero set to zero."""
         return weights
 
     def level_set(self, weights: Array) -> tuple[float, Array, Array] | None:
@@ -252,9 +252,9 @@ class Simplex(Domain):
 
 @dataclass(frozen=True, eq=False)
 class TraceSimplex(Simplex):
-    """``Σ r_j β_j = 1`` with r_j the trace of kernel j (Ye 2008).
+    """``Σ r_j β_j ≤ 1`` with r_j the trace of kernel j (Ye 2008).
 
-    A kernel of trace zero cannot lower any loss; it gets the largest price, and so no weight.
+    A kernel of trace zero is zero and lowers no loss. Its price is the largest trace instead.
     """
 
     traces: Array

@@ -122,7 +122,7 @@ class Evaluation(Protocol):
 class Outline:
     """What is known of a loss before anything is computed.
 
-    A solver decides by it whether it can minimise the loss.
+    Solvers use it to refuse losses that they cannot minimise.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class Loss(ABC):
         return weights[1:] if self.learns_reg else weights
 
     def regularization(self, weights: Array) -> float | None:
-        """λ, given or learnt, or a learnt 1/C; None where C is given, one for each sample."""
+        """λ, given or learnt, or a learnt 1/C; None where C is given (it may vary by sample)."""
         return None
 
     def coarse(self) -> Loss | None:

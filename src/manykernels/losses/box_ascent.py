@@ -33,15 +33,15 @@ from .base import Array, ColumnKernels, Indices
 from .box import BoxLoss, BoxPoint
 from .program import gains_of
 
-# Most variables of a strip: wide enough for matrix products, narrow enough that few columns are
-# computed for variables that do not move.
+# Largest number of variables in a strip: enough for fast matrix products, and few enough that
+# hardly any columns are computed for variables that do not move.
 _STRIP = 64
-# Most pair steps of a visit, per variable of a working set that is not all variables. Measured at
-# m = 700 with sets of 100: 35 rounds of visits in the mean with one, 22 with 5, 20 with 20.
+# Limit on pair steps of a visit, per variable of a working set that is not all variables. Measured
+# at m = 700 with sets of 100: 35 rounds of visits on average with 1, 22 with 5, 20 with 20.
 _STEPS_OF_A_SET = 20
-# A visit ends when the largest violation has fallen to this share of itself; variables outside W
-# and weights move afterwards, which spoils a higher precision. In the same problems: 28 rounds at
-# 0.3, 20 at this value, 18 at a tenth of it, which takes as long.
+# A visit ends when the violation has fallen to this share of what it was. More precision would be
+# lost when the weights and the variables outside W move. In the same problems: 28 rounds at 0.3,
+# 20 at this value, 18 at a tenth of it, which takes as long.
 _SHARE_OF_VIOLATION = 1e-2
 
 

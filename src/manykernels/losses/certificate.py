@@ -134,7 +134,7 @@ _MESSAGES = {
     "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
     "meaningless": "The objective {0.primal:.1e} is lost in rounding errors of up to "
     "{0.rounding:.1e}: how far the weights are from optimal cannot be told. Raise reg (or lower "
-    "C), centre and scale the data behind the kernels, or use others.",
+    "C), centre and scale the data behind the kernels, or use other kernels.",
     "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
     "that far from optimal.",
 }

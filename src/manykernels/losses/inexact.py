@@ -4,13 +4,13 @@ In the notation of :mod:`manykernels.losses.square` with ``α = 2U``, F(β) is t
 
     D(U, β) = 2 tr(HᵀU) − tr(UᵀA U),   A = I + K_β/λ
 
-over U (Yan 2012 (24) after its substitutions). The maximum over a block B of samples, the others
+over U (Yan 2012 (24) after its substitutions). The maximum over a block S of samples, the others
 held, is reached by the step
 
-    Δ = A_BB⁻¹ R_B,   R = H − A U
+    Δ = A_SS⁻¹ R_S,   R = H − A U
 
-(Keerthi and Shevade 2003 for two samples; Yan 2012, section 2.3.1). It needs the columns of B: the
-products ``V_j = K_jU``, kept for every kernel, change by ``K_j[:, B]Δ``. They give residual and
+(Keerthi and Shevade 2003 for two samples; Yan 2012, section 2.3.1). It needs the columns of S: the
+products ``V_j = K_jU``, kept for every kernel, change by ``K_j[:, S]Δ``. They give residual and
 objective at any weights, so the weights may change from block to block. V_j is linear in U, so
 after each sweep over all blocks D is maximised over the span of the changes of the last few sweeps
 at the cost of inner products (with fixed weights, this makes the sweeps a method of conjugate
@@ -20,9 +20,9 @@ Whatever U is, the discriminant with coefficients U/λ has the primal value
 
     P(U, β) = ‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ ≥ F(β) ≥ D(U, β),   P − D = ‖R‖²
 
-so with gains ``g_j = tr(UᵀK_jU)/λ`` F is nowhere on the domain B below the minimum of D(U, b) over
-b in B, ``D(U, β) − (σ_B(g) − β·g)``. Where A is far from the identity, the U that is best for D is
-poor for P, so P is taken at the U that minimises it over the same span.
+so with gains ``g_j = tr(UᵀK_jU)/λ`` the minimum of F over the domain B is at least that of D(U, b)
+over b in B, ``D(U, β) − (σ_B(g) − β·g)``. Where A is far from the identity, the U that is best for
+D is poor for P, so P is taken at the U that minimises it over the same span.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from .left_out import LeftOut
 from .square import NotPositiveDefiniteError, SquareLoss
 from .square_evaluation import SquareEvaluation
 
-# Most sweeps over whose changes D is maximised after a sweep, and most directions of all outputs
-# together. Each sweep kept takes the memory of the products of every kernel. Two instead of one
-# save a fifth of the sweeps where there are many; the small linear systems cost next to nothing.
+# After a sweep D is maximised over the span of the changes of at most this many last sweeps, with
+# at most this many columns. Each sweep kept takes the memory of the products of every kernel; the
+# small linear systems cost little. Two sweeps instead of one save a fifth where many are needed.
 _MOST_SWEEPS_KEPT = 8
 _MOST_DIRECTIONS = 64
-# Strips of a block, and least samples of one. Measured with blocks of 40 samples: 24 sweeps in the
-# mean with 16 strips or 50, 30 with 4, 32 with 2. Panels of fewer columns are slow to compute.
+# Strips of a block, and fewest samples of one: narrow panels are slow to compute. Measured with
+# blocks of 40 samples, strips of any size: 24 sweeps with 16 strips or 50, 30 with 4, 32 with 2.
 _STRIPS_PER_BLOCK = 16
 _LEAST_STRIP = 8
 # Up to this many rows a factorisation for the leave-one-out outputs is a matter of seconds.
@@ -120,8 +120,8 @@ class BlockAscent:
         if failed:
             raise NotPositiveDefiniteError(
                 f"I + K/reg is not positive definite at reg={self.reg:g}: the combined kernel "
-                "has negative eigenvalues larger than reg. Raise reg, or leave out the kernels "
-                "that are not positive semi-definite."
+                "has eigenvalues below -reg. Raise reg, or leave out the kernels that are not "
+                "positive semi-definite."
             )
         self.solution[block] += step
         ends = np.cumsum([len(strip) for strip in strips])[:-1]

@@ -20,9 +20,9 @@ from .base import Array, KernelOperator
 from .square import SquareLoss
 from .with_identity import WithIdentity
 
-# Least λ, as a share of the mean diagonal of A. With equal samples or kernels of low rank A is
-# singular at λ = 0, and rounding errors in its null space, some m ε of the diagonal, would look
-# like a gain of the identity. This is about a hundred times as large at m = 500.
+# Smallest λ, as a share of the mean diagonal of A. With equal samples or kernels of low rank A is
+# singular at λ = 0, and rounding errors in its null space, about m EPS of the diagonal, would look
+# like a gain of the identity. This is about a hundred times that error at m = 500.
 _LEAST_SHARE = 1e-11
 
 
@@ -54,7 +54,7 @@ class JointSquareLoss(SquareLoss):
         super().__init__(extended, targets, 1.0, sample_weight)
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
-        """As for a fixed λ, but with a least λ, raised tenfold until A has a Cholesky factor."""
+        """As for a fixed λ, but λ has a lower bound, raised tenfold until A can be factorised."""
         least, unit = _LEAST_SHARE, self.kernels.unit
         ones = np.ones((len(self.targets), 1)) if self.roots is None else self.roots
         ones = ones / np.linalg.norm(ones)

@@ -277,8 +277,8 @@ class KimEvaluation(WorkspaceEvaluation):
         eta = delta / (1.0 - delta)
         e = self._v / loss.roots
         reached = 1.0 - share - lambda_rho
-        # A difference of numbers up to one. Where it is rounding error, as for kernels that are
-        # zero, it must not be divided by a small share.
+        # A difference of numbers up to one. Below 16 EPS it is rounding error, as for kernels
+        # that are zero, and must not be divided by a small share.
         kappa = np.where(reached > 16 * EPS, reached / share, 0.0)
         q = np.where(delta > 0.0, self.dual[:, 0] / (count - 1.0 + lambda_rho), 0.0)
         outputs: Array = (1.0 + 0.5 * eta) * (e - kappa * q)

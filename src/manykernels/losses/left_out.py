@@ -42,8 +42,8 @@ _LEAST_EIGENVALUE = 1e-3
 class FoldOutputs:
     """Outputs of the rows `fold`, left out together, by the model of the rows `others`.
 
-    In `outputs_of_others` each other sample is left out in turn of the model without the fold: a
-    decision rule learnt from these outputs has not seen the fold either.
+    In `outputs_of_others` each of the others is also left out in turn, from the model without the
+    fold: a decision rule learnt from these outputs has not seen the fold either.
     """
 
     fold: Indices

@@ -34,11 +34,10 @@ from .program import DualProgram, HasDualProgram
 from .square_evaluation import SquareEvaluation
 from .workspace import Lease, Workspace, WorkspaceLoss
 
-# Rows below which a coarse problem costs more than the factorisation that it may save. Measured
+# Below this many rows a coarse problem costs more than the factorisations that it saves. Measured
 # with 10 kernels and 5 classes: it adds 80 % to the time of a fit at 200 rows, 10 % at 600.
 _COARSE_MIN_ROWS = 600
-# Least ratio of the rows to those of the coarse problem, whose factorisations are then 64 times
-# cheaper.
+# The coarse problem has at most every fourth row, so that its factorisations are 64 times cheaper.
 _COARSE_STEP = 4
 
 
@@ -170,7 +169,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         if not self.workspace.cholesky():
             raise NotPositiveDefiniteError(
                 f"I + K/reg is not positive definite at reg={self.reg:g}: the combined kernel "
-                "has negative eigenvalues larger than reg. Raise reg, or build the stack with "
+                "has eigenvalues below -reg. Raise reg, or build the stack with "
                 'KernelStack.from_arrays(..., psd="clip").'
             )
 

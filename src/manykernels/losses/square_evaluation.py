@@ -56,7 +56,7 @@ class SquareEvaluation(WorkspaceEvaluation):
 
     @property
     def outputs(self) -> Array:
-        """U in the columns of the targets, (m, c)."""
+        """U in the columns of the targets, times √w: the coefficients times λ, (m, c)."""
         return self._loss._weighted(self._solution @ self._loss.rotation.T)
 
     @property
@@ -168,9 +168,9 @@ class SquareEvaluation(WorkspaceEvaluation):
             How many equal samples a row stands for; one of them is left out. Fractions below
             one count as one.
         from_mean : bool, default=False
-            Measure outputs from the mean target of the samples left in, which moves away from the
-            target of the sample left out. Where there is little to learn, outputs would show that
-            mean alone, and rank the samples of each class on the wrong side.
+            Subtract the mean target of the samples left in, which lies further from the target of
+            the sample left out than the mean of all. Where there is little to learn, outputs would
+            show that mean alone, and rank the samples of each class on the wrong side.
         response : ndarray of shape (m, k, n), optional
             Response of the kernel weights, M of :mod:`.left_out`; without it they are held.
         """
@@ -181,7 +181,7 @@ class SquareEvaluation(WorkspaceEvaluation):
     def leave_out(
         self, folds: list[Indices], multiplicity: Array | None, response: Array | None
     ) -> LeftOut:
-        """Outputs of samples left out singly and fold by fold, from the mean target left in.
+        """Outputs of samples left out singly and fold by fold, less the mean target left in.
 
         Overwrites the factor. `folds` are disjoint sets of rows, with equal samples in the same
         one; `multiplicity` and `response` are as for :meth:`leave_one_out`.
@@ -212,7 +212,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         response: Array | None = None,
         from_mean: bool = True,
     ) -> Array:
-        """Outputs of `rows`, each left out in turn of the model that is learnt from them.
+        """Outputs of `rows`, each left out in turn from the model learnt from all of them.
 
         `solution` and `kappa` are U and κ of that model. If a row stands for k equal samples, one
         of which is left out, κ is replaced by ``κ + (k − 1)/r``, with r the coefficient of I in A,
@@ -252,7 +252,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         return self._loss.targets[rows] - residuals
 
     def _mean_without_each(self, rows: Indices, count: Array) -> Array:
-        """Mean targets of `rows` where one sample of each row is left out singly."""
+        """Mean target of `rows` without one sample of a row, for each row in turn."""
         weight, targets = self._sample_weight[rows], self._loss.targets[rows]
         unit = (weight / count[rows])[:, None]
         means: Array = (weight @ targets - unit * targets) / (weight.sum() - unit)

@@ -21,7 +21,7 @@ from .base import Array, Indices, KernelOperator, Loss
 
 
 class Lease:
-    """Held by the evaluation whose arrays a workspace has; `ended` once they are overwritten."""
+    """Held by the evaluation whose arrays are in a workspace, and ended before these change."""
 
     ended = False
 

@@ -1,7 +1,7 @@
 """The compiled loops of sequential minimal optimisation; :mod:`manykernels.smo.box` has the maths.
 
-Slopes of variables that a bound stops are `±BLOCKED` instead of infinite, so that the compiler may
-assume finite numbers, reorder sums and comparisons, and use vector instructions.
+Slopes of variables that a bound stops are `±BLOCKED` instead of infinite, so that no difference of
+them is NaN and the compiler may reorder sums and comparisons and use vector instructions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BLOCKED = 1e300
 # Entries of a block in the search for the largest: many vector registers long, but so few that
 # searching one block again, entry by entry, costs little.
 _BLOCK = 256
-# All of fastmath but `ninf`: the increase of a pair may overflow to infinity.
+# Fastmath without `ninf`: the increase of a pair may overflow to infinity.
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 
@@ -167,7 +167,7 @@ def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, tot
     """The multiplier b that minimises :func:`upper_bound`.
 
     The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`. Bisection
-    down to neighbouring floating-point numbers takes at most 200 halvings unless b is zero.
+    reaches neighbouring floating-point numbers in 200 halvings unless b is next to zero.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):

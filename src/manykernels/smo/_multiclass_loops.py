@@ -17,9 +17,9 @@ import numpy as np
 
 from .._compiled import compiled
 
-# Cycles of two classes are cheap to find and have a second-order choice of samples. They are taken
-# while their mean cost is at least this share of that of the best cycle, which is searched again
-# when the best pair falls below this share, and after this many steps at the latest.
+# Cycles of two classes are cheap to find, and their samples are chosen to second order. They are
+# taken while the mean cost of the best is at least this share, in size, of that of the best cycle.
+# When it is less, and after this many steps at the latest, the best cycle is searched again.
 _PAIR_SHARE = 0.7
 _STEPS_PER_SEARCH = 20
 

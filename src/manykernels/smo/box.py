@@ -43,7 +43,7 @@ from .program import BoxProblem, BoxSolution, rounding
 
 # LIBSVM's tolerance on violations.
 DEFAULT_TOL = 1e-3
-# Steps between attempts to shrink, as in LIBSVM, and the first of them from a warm start, where
+# Steps between attempts to shrink, as in LIBSVM, and before the first after a warm start, where
 # most variables are at the right bound from the beginning.
 _SHRINK_EVERY = 1000
 _FIRST_SHRINKING = 100
@@ -57,15 +57,15 @@ _ROUGH = 10.0
 # smaller one would be lost in the rounding errors of the difference.
 _STEPS_TO_TRUST = 2
 _NOT_CANCELLED = 0.1
-# Most pair steps per variable: hundreds of times what most programs need.
+# Limit on pair steps per variable: hundreds of times what most programs need.
 _STEPS_PER_SAMPLE = 10_000
-# Largest system of free variables that is factorised: about a second and 128 MiB.
+# Largest system of free variables that is factorised: about a second and 128 MB.
 _MOST_POLISHED = 4000
 # Bounds that one polish may run into before pair steps take over again.
 _POLISHING_ROUNDS = 6
 # Pair steps per variable, at most, between two polishes.
 _STEPS_BETWEEN_POLISHES = 30
-# A polish is worth its time for at most so many free variables, or if the cube of their number is
+# A polish is worth its time for at most this many free variables, or if their number cubed is
 # below this multiple of steps times variables: a step reads two rows of K and four vectors.
 _FEW_FREE = 100
 _POLISH_COST = 5.0
@@ -100,7 +100,7 @@ def solve_box(
     tol : float, default=1e-3
         Largest violation, as in LIBSVM.
     max_steps : int, optional
-        Most pair steps.
+        Limit on pair steps.
     """
     ascent = Ascent(K, problem, start)
     ascent.run(tol, max_steps)

@@ -5,7 +5,7 @@ interior-point method needs some twenty factorisations of an m×m matrix, whatev
 bounds.
 
 Each variable has one or two non-negative parts, ``v = o + Σ ±x`` with ``0 ≤ x ≤ w``: its distance
-from a bound, or where ``e|v|`` has a kink ``v = a − b`` with a and b of cost e. For the minimum of
+from a bound or, if e > 0, ``v = x⁺ − x⁻`` with the cost e of each. For the minimum of
 
     ½ vᵀ(K + diag r) v − c·v + e Σ x    s.t.  Σ v_i = s
 
@@ -33,7 +33,7 @@ import numpy as np
 from .face import Array, Indices, cholesky, solve_factored
 from .program import BoxProblem
 
-# Most Newton steps, three times what programs of support vector machines usually need.
+# Limit on Newton steps, three times what support vector machines usually need.
 _MOST_ITERATIONS = 60
 # Share of the way to the nearest bound that a step may go (usual values are 0.99 to 0.9995).
 _SHARE_OF_WAY = 0.995

@@ -48,7 +48,7 @@ Labels = NDArray[np.int64]
 # A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
 # is computed once per round, and is roughly proportional to ε.
 _MOST_DIVISION, _LEAST_DIVISION = 50.0, 3.0
-# Most steps per sample of a round.
+# Limit on steps per sample in a round, after which the gap is computed and a polish is tried.
 _ROUND_STEPS = 50
 # A polish solves systems of at most this many free variables, and only below this ε, where they
 # are probably the right ones. A step that a bound stops is followed by another until the cubes of
@@ -107,7 +107,7 @@ def solve_multiclass(
     tol : float, default=1e-4
         Stop when ``gap ≤ tol · primal``.
     max_iter : int, default=1_000_000
-        Most steps.
+        Limit on steps.
 
     Examples
     --------

@@ -245,5 +245,5 @@ class BoxSolution:
 
 
 def rounding(v: Array, largest: float) -> float:
-    """Rounding error of ``½vᵀKv``, for entries of K up to `largest`."""
+    """Rounding error of ``½vᵀKv``: 8 EPS of its bound for entries of K up to `largest`."""
     return 4.0 * EPS * largest * float(np.abs(v).sum()) ** 2

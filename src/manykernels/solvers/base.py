@@ -90,7 +90,7 @@ class Solver(ABC):
         tol : float, default=1e-6
             Relative gap at which to stop.
         max_iter : int, optional
-            Most outer iterations; by default `default_max_iter`.
+            Limit on outer iterations; by default `default_max_iter`.
         start : ndarray of shape (n_kernels,), optional
             Weights to start from; some solvers ignore them.
         observer : callable, optional
@@ -185,8 +185,8 @@ def refuse_unfit(solver: Solver, problem: Problem) -> None:
 def refuse_indefinite(solution: Solution, domain: Domain, loss: Loss, names: list[str]) -> None:
     """Raise ValueError if a kernel is provably not positive semi-definite.
 
-    A negative gain proves it, as the loss would rise with the weight of that kernel; so does a
-    loss below its lower bound. Neither matters within the tolerance.
+    A negative gain proves it, as the loss would rise with the weight of that kernel. A loss below
+    its lower bound proves it of some kernel. Neither matters within the tolerance.
     """
     certificate, evaluation = solution.certificate, solution.evaluation
     allowed = certificate.tol * abs(certificate.primal)
@@ -201,8 +201,8 @@ def refuse_indefinite(solution: Solution, domain: Domain, loss: Loss, names: lis
         proved = True
     if proved:
         raise ValueError(
-            f"Kernel {names[worst]!r} is not positive semi-definite: its part in the objective is "
-            f"{gains[worst]:.3g}, where none is below zero, and the relative gap "
+            f"Kernel {names[worst]!r} is not positive semi-definite (the objective changes "
+            f"by {-gains[worst]:.3g} per unit of its weight), so the relative gap "
             f"{certificate.rel_gap:.2g} proves nothing. Build the stack with "
             'KernelStack.from_arrays(..., psd="clip") to remove the negative part, raise reg, or '
             "leave the kernel out."

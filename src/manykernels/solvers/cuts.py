@@ -6,7 +6,7 @@ Each inner solution α_r gives a plane ``F(b) ≥ c_r − b·q_r`` with ``q_r = 
     F(b) ≥ Σ_r y_r c_r − σ_B(Σ_r y_r q_r)   for all b ∈ B
 
 Where F has a kink at its minimum no single plane proves that it is the minimum; a convex
-combination does. As ``D(α, β) = c(α) − β·g(α)`` is concave in α, that of the dual points has
+combination does. As ``D(α, β) = c(α) − β·g(α)`` is concave in α, the same combination of α_r has
 
     ᾱ = Σ_r y_r α_r :   c(ᾱ) ≥ Σ_r y_r c_r ,   g(ᾱ) ≤ Σ_r y_r q_r
 

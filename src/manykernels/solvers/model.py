@@ -22,7 +22,7 @@ quadratic; far from it steps are longer than plain Newton steps, and fewer.
 The F of a one-class machine is linear along rays instead. A loss that is not `hyperbolic` gets
 the plain quadratic.
 
-**Cuts.** Where F has kinks, the greatest ``max_r (c_r − q_r·x)`` of the planes of
+**Cuts.** Where F has kinks, the maximum ``max_r (c_r − q_r·x)`` of the planes of
 :mod:`~manykernels.solvers.cuts` takes the place of ``−g·(x − β)``: the step of a bundle method
 with Q as its metric.
 """
@@ -48,10 +48,10 @@ _SOFTER = 0.1
 # Curvatures are too large where F falls by this factor more than the model expects. Measured: 3 is
 # as good; 1.05 takes a third more, as no model is exact.
 _MORE_THAN_EXPECTED = 1.5
-# Bound on θ, and on curvatures relative to (largest gain)/(largest weight): they are next to
-# infinite at a kink, where the interior-point method would fail. Measured: 1e5 to 1e11 alike.
+# Bound on θ and 1/θ, and on curvatures relative to (largest gain)/(largest weight): at a kink they
+# are huge, and the interior-point method would fail. Measured: 1e5 to 1e11 alike.
 _MOST_CURVATURE = 1e8
-# Relative size of gains that are rounding: sums, over outputs, of well-scaled sums.
+# Gains below this part of the largest are rounding error, which adds up over outputs.
 _NO_GAIN = 10.0 * ROUNDING
 # Part of t_j that a weight keeps at least in one step. Measured: 0.01 to 0.3 alike.
 _LEAST_PART_KEPT = 0.1

@@ -46,7 +46,7 @@ _LEAST_LOG = np.log(ACCUMULATED)
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One solved point of the grid; `evaluation` is fresh, so that its factor is at hand."""
+    """One solved point of the grid; `evaluation` usually still has its factor."""
 
     norm_index: int
     reg_index: int
@@ -85,7 +85,7 @@ def walk_grid(
     tol : float, default=1e-5
         Relative gap of every point.
     max_iter : int, default=50
-        Most Newton steps at a point.
+        Limit on Newton steps at a point.
     """
     # In order of λ, so that points solved side by side take similar numbers of steps.
     reg_order = np.argsort(regs)[::-1].tolist()

@@ -30,8 +30,8 @@ USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
 # Tolerance of Clarabel, by default 1e-8: the outer method converges quadratically only if its
 # steps are exact. At 1e-12 Clarabel stalls more often.
 _TOLERANCE = 1e-10
-# Most polishing steps. They converge quadratically from the square root of the tolerance: three
-# are usually enough, more are needed where weights become zero one by one.
+# Limit on polishing steps. They converge quadratically from the square root of the tolerance:
+# three are usually enough, more are needed where weights become zero one by one.
 _POLISHING_STEPS = 8
 # Longest relative step of a weight in the polishing, whose expansion in log x is good for small
 # steps only. A weight that would fall by more is on its way to zero.
@@ -42,8 +42,8 @@ _AT_BOUND = 1e-3
 # Weights below this part of the largest one are zero: far above the tolerance of Clarabel, far
 # below weights that matter to a tolerance of the outer problem.
 _ZERO = 1e-8
-# Least number of kernels, and largest rank relative to it, for the sparse form to have fewer
-# entries and be worth its factorisation.
+# Fewest kernels for the sparse form, as few make fast programs anyway, and its largest rank as a
+# part of n: above it W has more entries than a triangle of Q.
 _MANY = 100
 _LOW = 0.5
 # Diagonal entries below n times this part of the largest are rounding, or the ridge that

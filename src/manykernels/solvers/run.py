@@ -10,8 +10,8 @@ caller of ``solve``. Auxiliary problems (a coarse one for the start, one of few 
 reported; `n_inner_solves` includes those that cost as much as an inner solve of the whole problem.
 
 The certificate of the solution, and of the last entry of the history, is computed again at the
-end from the kernels and the returned model alone, and may differ by rounding from the one that the
-observer has seen.
+end from the kernels, the returned model and the dual variables of the bound. It may differ by
+rounding from the one that the observer has seen.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ _INDISTINGUISHABLE = 100.0 * ACCUMULATED
 # Relative rise of F that is allowed where the gap halves: a tenth of the usual tolerance.
 # Measured: 1e-9 takes 3 % more inner solves, 1e-5 as many.
 _MOST_RISE = 1e-7
-# Most trials of one iteration, for where rounding hides all progress; and after how many of them
-# curvatures shrink. Measured: half and double of either alike.
+# Limit on trials in one iteration, for where rounding hides all progress; and the trial from which
+# on curvatures shrink. Measured: half and double of either alike.
 _MOST_TRIALS = 16
 _TRIALS_BEFORE_SOFTENING = 5
 # The analytic update is accepted if F falls by this part of what the slope of the Newton step
@@ -103,7 +103,7 @@ class Search:
         return certify(self._point, self._domain, self._tol, self.bound).exhausted
 
     def _attempt(self, *, soften: bool) -> Evaluation | None:
-        """The target if F falls enough; else curvatures shrink if `soften` or if it is no step."""
+        """The target if F falls enough; else soften the model if `soften` or if nothing moves."""
         step = np.abs(self._target - self._point.weights).max()
         moves = step > ACCUMULATED * self._target.max()
         if moves:

@@ -5,7 +5,7 @@ solution on the way. For a block of samples the dual variables are solved for ex
 others held (:mod:`manykernels.losses.inexact`, after Keerthi and Shevade 2003), then the weights
 take a relaxed analytic update.
 
-A sweep evaluates all kernel entries, so everything else is there to have few of them: large
+A sweep evaluates all kernel entries, so everything else serves to need few sweeps: large
 blocks, drawn anew for each sweep; the best linear combination of the last sweeps; and a guide, the
 same problem on some of the rows, small enough for exact solutions. Its minimiser is the start.
 Scaled, and tilted by a linear term so that its gains at the current weights are those of all rows
@@ -35,10 +35,10 @@ from ..newton import Newton
 from ..run import Run
 from ..updates import RELAXATION, relaxed_update, settled
 
-# Fewer rows than this say too little about the weights for all.
+# Fewer rows than this say too little about the best weights for all rows.
 _LEAST_ROWS = 50
-# Relative step of the weights below which inexact gains show no curvature, and most change of the
-# scale of the model per step, for the same reason. Measured: 1e-6 to 1e-2 and 1.2 to 5 alike.
+# Relative step of the weights below which inexact gains show no curvature, and the largest factor
+# per step of the model's scale, for the same reason. Measured: 1e-6 to 1e-2 and 1.2 to 5 alike.
 _LEAST_STEP = 1e-4
 _MOST_RESCALING = 2.0
 
@@ -56,7 +56,7 @@ class Coordinate(Solver, name="coordinate"):
         Memory for kernel columns that are kept between sweeps, where an estimator computes
         them from a table.
     start_rows : int, default=1500
-        Most rows of the smaller problem that the weights start from and are guided by.
+        Limit on the rows of the guide, the smaller problem that gives the start and corrections.
     random_state : int, default=0
         Seed of the blocks and of the order in which they are visited.
 

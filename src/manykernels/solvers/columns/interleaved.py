@@ -8,7 +8,7 @@ variables of the machine are improved at the current weights
 
 The paper has no relaxation, ω = 1. Over-relaxation pays where the gap ``P − D`` of the machines
 is below the gap ``σ_B(g) − β·g`` of the weights. There ω starts at 1.8, and ω − 1 is halved
-whenever the loss rises. All outputs are visited at the same weights.
+whenever the loss rises by more than that gap. All outputs are visited at the same weights.
 
 After each round P, D and the gains give a true certificate.
 """
@@ -36,7 +36,7 @@ class Interleaved(Solver, name="interleaved"):
     Parameters
     ----------
     working_set : int, default=2000
-        Most variables that are improved between two updates of the weights. Takes memory for
+        Limit on the variables improved between two updates of the weights. Takes memory for
         ``working_set**2`` numbers.
     cache_bytes : int, default=2**31
         As for :class:`Coordinate`.

@@ -1,6 +1,6 @@
 """The programs of the papers, as solvers of the same problem.
 
-They are here to compare with and to reproduce published results. All but "sdp-approx" have the
+They are here to compare with and to reproduce published results. All but "sdp-approx" reach the
 minimum of the default solver; most take longer. Numbers in parentheses are equations of papers.
 
 | solver | method | paper | module |

@@ -43,8 +43,8 @@ from ...losses.square import SquareLoss
 from ..run import Run
 
 # μ falls by the cube of the factor that the direction towards μ = 0 predicts (Mehrotra 1992), but
-# at most by this factor in one step, and not below this part of the μ that has the proven distance
-# on the path. Measured, in steps of eight small problems: 1e-5 to 1e-2 and 1e-4 to 1e-2 alike.
+# at most by this factor in one step, and not below this part of the μ whose point on the path has
+# the proven distance. Measured on eight small problems: 1e-5 to 1e-2 and 1e-4 to 1e-2 alike.
 _MOST_FALL = 1e-3
 _LEAST_PART = 1e-2
 # Part of the way to the boundary that a step may take: far from the optimum; and near it, where
@@ -183,8 +183,8 @@ class CentralPath:
         direction = towards(target)
         fraction = _NEAR if iterate.products < _NEAR_FROM * iterate.value else _FAR
         primal, dual = direction.reach(iterate, fraction)
-        # The step minimises the quadratic model of a convex function of θ. It is judged by the
-        # slope at its end, as values may differ by rounding errors only.
+        # The step minimises the quadratic model of a convex function of θ. The slope at
+        # its end may have half the initial size, as values may differ by rounding errors only.
         expected = iterate.X + direction.X
 
         def slope(at: Derivatives, where: Iterate) -> float:

@@ -43,7 +43,7 @@ from ..run import Run
 # problems: 1 takes a third more factorisations, 1e-4 no fewer.
 _PART_OF_TOL = 1e-2
 
-#: Term of σ_B(s)/λ in the dual objective, and its derivative.
+#: Maps σ_B(s)/λ to its term in the dual objective, and the derivative of that.
 Penalty = Callable[[float], tuple[float, float]]
 
 
@@ -113,7 +113,7 @@ def tikhonov(
     tol : float, default=1e-6
         Relative gap at which to stop.
     max_iter : int, default=200
-        Most factorisations.
+        Limit on factorisations.
     n_steps : int, default=50
         Steps of L-BFGS between two factorisations.
 

@@ -13,9 +13,9 @@ with λ learnt (43) and (46)) has neither bounds nor sums. The constraints on t 
 
     ‖(t − 1, 2 r_j^{-½} L_jᵀv)‖ ≤ t + 1
 
-and its multiplier is the sum of the first two entries of the cone's dual variable. As tolerances
-of Clarabel are absolute, the program is scaled: its objective is 1 at equal weights, and c (or
-without c, s) has a length of about one.
+and its multiplier is the sum of the first two entries of the cone's dual variable. As Clarabel has
+absolute tolerances too, the program is scaled: its objective is 1 at the start, and c (or without
+c, v) has a length of about one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..certificate import Bound
 from ..quadratic import clarabel_settings
 from ..run import Run
 
-# Tolerance of Clarabel, by default 1e-8: errors of the weights are about its square root.
+# Tolerance of Clarabel, below its default of 1e-8: errors of weights are about the square root.
 _TOLERANCE = 1e-9
 # Measured: memory of Clarabel per entry of the constraints, and its time per unit of n m³ k.
 _BYTES_PER_ENTRY = 60.0

@@ -38,7 +38,7 @@ from ..base import Solver, start_or_uniform
 from ..run import Run
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-# Most evaluations of one line search; they shrink the interval to 0.618^60 = 3e-13 of its length.
+# Limit on trials of a line search; they shrink the interval to 0.618^60 = 3e-13 of its length.
 _MOST_TRIALS = 60
 
 

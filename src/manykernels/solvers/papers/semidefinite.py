@@ -40,7 +40,7 @@ from ._central_path import CentralPath
 # status reports it, the default tolerance of solvers.
 _ACCURACY = 1e-9
 _WORTH_TELLING = 1e-6
-# Steps without a smaller distance before it gives up: close to rounding distances rise and fall.
+# Steps without a smaller distance before it gives up: near rounding error distances rise and fall.
 _MOST_SETBACKS = 10
 # The usual 25 steps, and dense operations on one core. Measured.
 _MINUTES_PER_FLOP = 25 * 1e-12

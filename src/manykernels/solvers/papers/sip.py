@@ -50,8 +50,8 @@ _LEAST_TOL = 1e-7
 # Least weight at which the boundary is expanded: at zero its curvature is infinite for p < 2, and
 # zero for p > 2. Measured on 16 small problems: 1e-6 takes 8 % more cuts, 1e-12 no fewer.
 _LEAST_WEIGHT = 1e-10
-# Most expansions of the boundary in one master problem, and least relative fall of its minimum to
-# go on. Measured: 8 expansions take 3 % more cuts, a fall of 1e-6 takes 6 % more.
+# Limit on expansions of the boundary in one master problem, and relative fall of its minimum
+# below which they end. Measured: 8 expansions take 3 % more cuts, a fall of 1e-6 takes 6 % more.
 _MOST_EXPANSIONS = 20
 _LEAST_FALL = 1e-9
 

@@ -42,8 +42,7 @@ from .._needs import Expensive, affordable, box_loss, fixed_regularization, smoo
 from ..base import start_or_uniform
 from ..run import Run
 
-# Measured: number of sweeps of m steps; time of a sweep per kernel entry, four reads of a
-# nanosecond.
+# Measured: number of sweeps of m steps; time of a sweep per kernel entry, 4 ns for four reads.
 _USUAL_SWEEPS = 200
 _MINUTES_PER_ENTRY = 4e-9 / 60.0
 
@@ -79,7 +78,7 @@ class SMOMKL(Expensive, name="smo-mkl"):
         if run.record(point):
             return ""
         if not (point.gains > 0.0).any():
-            return "the machine at the start has no part in any kernel"
+            return "no kernel has a gain at the start"
         ascent = _Ascent(loss, domain, point.dual)
         while ascent.sweep():
             gains = 0.5 * ascent.strengths
