@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_multilabel_classification
+from sklearn.exceptions import NotFittedError
 
 from manykernels import MKFDACV
 
@@ -55,3 +56,19 @@ def test_callbacks_are_set_up_once_for_all_labels(kind, deepest):
     assert recorder.depths.count(0) == 1
     assert max(recorder.depths) == deepest
     assert not any(hasattr(label, "_skl_callbacks") for label in model.estimators_)
+
+
+def test_validation_curves_of_all_labels():
+    model = MKFDACV(ps=[1, 2], regs=[0.1, 1.0, 10.0])
+    with pytest.raises(NotFittedError):
+        model.validation_curve()
+    curves = model.fit(X, Y).validation_curve()
+    assert curves.shape == (3, 2, 3)
+    np.testing.assert_array_equal(curves[1], model.estimators_[1].validation_curve())
+
+
+def test_weights_are_checked_before_kernels_are_computed():
+    weights = np.ones(len(X))
+    weights[3] = np.nan
+    with pytest.raises(ValueError, match="^Input sample_weight contains NaN"):
+        MKFDACV().fit(X, Y, weights)

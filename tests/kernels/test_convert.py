@@ -63,6 +63,12 @@ def test_only_what_is_certain_counts_as_psd(kernel, is_psd):
     assert as_kernel(kernel).is_psd is is_psd
 
 
+def test_negative_factors_make_a_kernel_indefinite():
+    negative = gp.ConstantKernel(-1.0)
+    for kernel in (negative, negative * gp.RBF(), gp.RBF() + gp.WhiteKernel(-0.1)):
+        assert not as_kernel(kernel).is_psd
+
+
 def test_parameters_of_a_pairwise_kernel_end_the_certainty():
     assert PairwiseKernel("rbf").is_psd
     assert not PairwiseKernel("rbf", params={"gamma": -1.0}).is_psd

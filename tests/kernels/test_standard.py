@@ -197,3 +197,11 @@ def test_wrong_weights_are_refused(weights, message):
 def test_polynomial_with_negative_offset_is_not_psd():
     assert Polynomial(coef0=0.0).is_psd
     assert not Polynomial(coef0=-1.0).is_psd
+
+
+@pytest.mark.parametrize("shape", [(10, 3), (8, 87), (8, 5000)])
+def test_a_sparse_table_of_equal_entries_has_no_scale(shape):
+    """Rounding errors of the mean are no variance."""
+    weights = np.sqrt(np.arange(1.0, shape[0] + 1))
+    table = sparse.csr_array(np.full(shape, 0.7))
+    assert RBF().fit(table, sample_weight=weights).gamma_ == 1.0

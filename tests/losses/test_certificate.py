@@ -104,7 +104,7 @@ def test_what_a_factorisation_loses_is_in_the_value():
     point = loss.evaluate(np.array([0.5, 0.5]))
     wide = sum(0.5 * stack.kernel(j).astype(np.longdouble) for j in range(2)) / 1e-12
     wide += np.eye(40, dtype=np.longdouble)
-    u, h = point.rotated_outputs.astype(np.longdouble), loss.rotated_targets
+    u, h = point.rotated_residuals.astype(np.longdouble), loss.rotated_targets
     below = float(2 * np.sum(h * u) - np.sum(u * (wide @ u)))
     residual = float(np.sum((h - wide @ u) ** 2))
     assert point.slack == pytest.approx(residual, abs=certify(point, lp_domain(2), 0.1).rounding)

@@ -134,7 +134,7 @@ def test_weights_answer_as_finite_differences_say():
 
     def residuals(sign):
         moved = SquareLoss(loss.kernels, loss.targets + sign * step * direction, 1.0)
-        return Newton().solve(moved, lp_domain(2.0), tol=1e-13).evaluation.outputs
+        return Newton().solve(moved, lp_domain(2.0), tol=1e-13).evaluation.residuals
 
     change = (residuals(1.0) - residuals(-1.0)) / (2.0 * step)
     flat = M.reshape(30, -1)

@@ -28,7 +28,7 @@ def test_every_alpha_proves_a_bound():
         best = Newton().solve(loss, domain, tol=1e-9)
         for size in (0.0, 0.1, 10.0):
             noise = size * rng.standard_normal(loss.rotated_targets.shape)
-            alpha = best.evaluation.rotated_outputs + noise
+            alpha = best.evaluation.rotated_residuals + noise
             bound = loss.lower_bound(loss.dual_of(alpha), domain.support)
             assert bound <= best.certificate.primal * (1 + 1e-12)
             if size == 0.0:

@@ -108,7 +108,7 @@ def literal_optimum(loss, blocks):
 
 def approximate_value(loss, weights):
     """(32) at given θ: Σt, t such that diag(t) ⪰ HᵀA⁻¹H."""
-    C = loss.targets.T @ loss.evaluate(weights).outputs
+    C = loss.targets.T @ loss.evaluate(weights).residuals
     scale = np.trace(C)
     t = cp.Variable(len(C))
     problem = cp.Problem(cp.Minimize(cp.sum(t)), [cp.diag(t) - (C + C.T) / 2 / scale >> 0])

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import num_samples
+from .._sklearn import check_sample_weight, num_samples
 from ..kernels import KernelStack
 from ._inputs import Source, block_while_fitting, read_training
 from ._outputs import gives_probabilities
@@ -105,6 +105,8 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
     data = read_training(estimator, X)
     check_consistent_length(data.X, indicators)
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, data.X, ensure_non_negative=True)
     stack, source = data.compute(sample_weight, True, None)
     cv = estimator.cv
     validation = None

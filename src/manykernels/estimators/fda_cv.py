@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import StrOptions
 from ..discriminant import LabelledKernels
@@ -238,7 +239,13 @@ class MKFDACV(
         return tags
 
     def validation_curve(self) -> np.ndarray:
-        """Mean scores of the grid, one row per p and one column per λ."""
+        """Mean scores of the grid, one row per p and one column per λ, (n_ps, n_regs).
+
+        With several labels, those of every label, (n_labels, n_ps, n_regs).
+        """
+        check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            return np.array([model.validation_curve() for model in self.estimators_])
         n_regs = len(np.unique(self.cv_results_["param_reg"]))
         return np.reshape(self.cv_results_["mean_test_score"], (-1, n_regs))
 

@@ -39,6 +39,8 @@ class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, K
         machine = BoxMachine([one_class_problem(rows.factors, self.nu)])
         kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
         learnt = kernels.learn(learning, [machine], task)
-        intercept = learnt.biases + boundary_shift(learnt.biases, 0.0)
+        (point,) = learnt.points
+        size = float(point.kernel.diagonal().max() * learnt.dual.sum())
+        intercept = learnt.biases + boundary_shift(learnt.biases, size)
         fitted = kernels.attributes(rows, learnt, learnt.dual, intercept)
         return self._keep(task, fitted, offset_=-float(intercept[0]))

@@ -127,5 +127,5 @@ class SquareMachine:
         centered = Center().fit_transform(stack, sample_weight=self.sample_weight)
         loss = SquareLoss(centered, self.targets, self.reg, self.sample_weight)
         evaluation = loss.evaluate(np.ones(1))
-        dual = np.sqrt(2.0 / self.reg) * evaluation.outputs
+        dual = np.sqrt(2.0 / self.reg) * evaluation.residuals
         return Trained(evaluation.value, 0.0, dual, np.zeros(dual.shape[1]))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from .._rounding import ROUNDING
+from .._rounding import ACCUMULATED
 from .._sklearn import Interval, StrOptions
 from .base import Kernel
 
@@ -59,7 +59,7 @@ def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
     variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
     # Equal entries have the squared error of their mean as variance. `not` covers NaN (overflow).
-    if not variance > (ROUNDING * centre) ** 2:
+    if not variance > (ACCUMULATED * centre) ** 2:
         return 1.0
     return 1.0 / (X.shape[1] * variance)
 
@@ -82,11 +82,12 @@ def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
     """The mean of (entry − centre)² in each row."""
     if not sparse.issparse(X):
         return ((X - centre) ** 2).mean(axis=1)
-    stored = X.copy()
+    stored = sparse.csr_array(X, copy=True)
     stored.sum_duplicates()
     # Each zero that is not stored has the squared deviation centre².
-    stored.data = (stored.data - centre) ** 2 - centre**2
-    return np.asarray(stored.mean(axis=1)).ravel() + centre**2
+    n_zeros = X.shape[1] - np.diff(stored.indptr)
+    stored.data = (stored.data - centre) ** 2
+    return (stored.sum(axis=1) + n_zeros * centre**2) / X.shape[1]
 
 
 GAMMA_RULES = {

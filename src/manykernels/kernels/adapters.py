@@ -83,6 +83,8 @@ class GaussianProcessKernel(Kernel):
     _accepts_sparse = False
     # Positive semi-definite only for some parameters, or only in one dimension.
     _sometimes_psd = (gp.PairwiseKernel, gp.Exponentiation, gp.ExpSineSquared)
+    # Parameters that a kernel is multiplied with.
+    _factors = ("constant_value", "noise_level")
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [gp.Kernel]}
 
     def __init__(self, kernel: gp.Kernel, *, columns: Any = None) -> None:
@@ -91,8 +93,11 @@ class GaussianProcessKernel(Kernel):
 
     @property
     def is_psd(self) -> bool:
-        parts = (self.kernel, *self.kernel.get_params().values())
-        return not any(isinstance(part, self._sometimes_psd) for part in parts)
+        params = self.kernel.get_params()
+        if any(isinstance(part, self._sometimes_psd) for part in (self.kernel, *params.values())):
+            return False
+        factors = [params[name] for name in params if name.endswith(self._factors)]
+        return all(factor >= 0.0 for factor in factors)
 
     def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
         return self.kernel(X, Y)

@@ -78,9 +78,7 @@ class StreamedKernels(TransformedKernels):
         return n_rows, n_rows, n_kernels
 
     def _without_offsets(self) -> StreamedKernels:
-        raise ValueError(
-            "Kernels by columns can be normalised by sample before centring only."
-        )
+        raise ValueError("Kernels by columns can be normalised by sample before centring only.")
 
     def _apply_stored(
         self, indices: np.ndarray, coefficients: np.ndarray, *, keep: bool = True

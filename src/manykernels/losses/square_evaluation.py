@@ -55,24 +55,24 @@ class SquareEvaluation(WorkspaceEvaluation):
         return self._loss.form_errors(self._solution)
 
     @property
-    def outputs(self) -> Array:
-        """U in the columns of the targets, times √w: the coefficients times λ, (m, c)."""
+    def residuals(self) -> Array:
+        """U in the columns of the targets, sample weights applied: the coefficients times λ."""
         return self._loss._weighted(self._solution @ self._loss.rotation.T)
 
     @property
-    def rotated_outputs(self) -> Array:
+    def rotated_residuals(self) -> Array:
         """U in the columns of the rotated targets, sample weights applied, (m, rank H)."""
         return self._solution
 
     @property
     def coefficients(self) -> Array:
         """U/λ, (m, c)."""
-        return self.outputs / self._loss.reg
+        return self.residuals / self._loss.reg
 
     @property
     def dual(self) -> Array:
         """α = 2U."""
-        return 2.0 * self.outputs
+        return 2.0 * self.residuals
 
     def _refill(self) -> Lease:
         return self._loss.refill(self.weights, self._solution)

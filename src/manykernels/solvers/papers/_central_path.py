@@ -144,7 +144,7 @@ class CentralPath:
     def derivatives(self, shares: Array) -> Derivatives:
         self.run.n_inner_solves += 1
         point = self.loss.evaluate(shares / self.prices)
-        U = point.rotated_outputs
+        U = point.rotated_residuals
         n, (m, k) = len(shares), U.shape
         products = self.loss.products(U).transpose(0, 2, 1).reshape(n * k, m)
         products /= np.repeat(self.prices, k)[:, None]
