@@ -70,5 +70,5 @@ def test_validation_curves_of_all_labels():
 def test_weights_are_checked_before_kernels_are_computed():
     weights = np.ones(len(X))
     weights[3] = np.nan
-    with pytest.raises(ValueError, match="^Input sample_weight contains NaN"):
+    with pytest.raises(ValueError, match=r"^Input sample_weight contains NaN"):
         MKFDACV().fit(X, Y, weights)
