@@ -39,7 +39,7 @@ def test_positions_on_every_container(container, columns):
 @pytest.mark.parametrize("container", FRAMES)
 @pytest.mark.parametrize(
     ("columns", "expected"),
-    [("b", [1]), (["d", "a"], [3, 0]), (slice("b", "c"), [1, 2])],
+    [("b", [1]), (["d", "a"], [3, 0]), (np.array(["d", "a"]), [3, 0]), (slice("b", "c"), [1, 2])],
     ids=repr,
 )
 def test_names_on_dataframes(container, columns, expected):
@@ -120,3 +120,17 @@ def test_long_list_of_names_is_cut():
     X = pd.DataFrame(np.ones((2, 50)), columns=[f"x{j}" for j in range(50)])
     with pytest.raises(ValueError, match=r"'x19', …\.$"):
         Linear().on("z").fit(X)
+
+
+@pytest.mark.parametrize("container", FRAMES)
+def test_lists_of_names_are_not_looked_up_one_by_one(container, monkeypatch):
+    """Tens of thousands of them would take minutes."""
+    monkeypatch.setattr("manykernels.kernels.tables.get_column_indices", None)
+    X = CONTAINERS[container]()
+    assert_array_equal(Linear().on(["d", "a"])(X), Linear()(VALUES[:, [3, 0]]))
+
+
+def test_names_that_stand_twice_are_refused():
+    X = pd.DataFrame(VALUES, columns=["a", "b", "b", "d"])
+    with pytest.raises(ValueError, match=r"columns=\['b'\] cannot be selected"):
+        Linear().on(["b"])(X)

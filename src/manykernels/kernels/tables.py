@@ -52,6 +52,8 @@ def column_positions(X: Any, columns: Any) -> list[int]:
     columns = slice(None) if columns is None else resolve_columns(columns, X)
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
         return list(range(X.shape[1])[columns])
+    if is_frame(X) and (found := _positions_of_names(X, columns)) is not None:
+        return found
     try:
         return get_column_indices(X, columns)
     except (ValueError, IndexError) as error:
@@ -59,6 +61,20 @@ def column_positions(X: Any, columns: Any) -> list[int]:
         raise ValueError(
             f"columns={columns!r} cannot be selected: {reason}. X has {_existing_columns(X)}."
         ) from error
+
+
+def _positions_of_names(frame: Any, columns: Any) -> list[int] | None:
+    """Positions of a list of names that are all there; None for anything else.
+
+    scikit-learn looks names up one by one, which takes minutes for tens of thousands of columns.
+    """
+    names = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    places = {name: place for place, name in enumerate(frame.columns)}
+    if not isinstance(names, list) or len(places) < frame.shape[1]:
+        return None
+    if not all(isinstance(name, str) and name in places for name in names):
+        return None
+    return [places[name] for name in names]
 
 
 def select_columns(X: Any, columns: Any) -> Any:
