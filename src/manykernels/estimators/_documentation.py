@@ -10,6 +10,8 @@ import inspect
 import re
 from collections.abc import Iterable
 
+# The order of numpydoc.
+_ORDER = ["Parameters", "Returns", "Attributes", "Notes", "References", "Examples"]
 _HEADING = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 
 
@@ -36,8 +38,9 @@ def inherited(
         if listed:
             completed[title] = "".join(entries[name] for name in listed) + "\n"
     text = sections.pop("")
-    for title, body in {**completed, **sections}.items():
-        text = f"{text}{title}\n{'-' * len(title)}\n{body}"
+    found = {**completed, **sections}
+    for title in sorted(found, key=_ORDER.index):
+        text = f"{text}{title}\n{'-' * len(title)}\n{found[title]}"
     return text.rstrip() + "\n"
 
 

@@ -1,0 +1,61 @@
+"""Docstrings: what bases document is inherited, and nothing is left out."""
+
+from __future__ import annotations
+
+import re
+
+from manykernels.estimators._documentation import inherited
+from tests.estimators.registry import every_estimator, every_variant
+
+
+def documented(docstring):
+    """Names at the beginning of a line: entries of the sections."""
+    lines = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", docstring, re.MULTILINE)
+    return {name for line in lines for name in line.split(", ")}
+
+
+@every_estimator
+def test_every_parameter_is_documented(entry):
+    assert entry.parameters <= documented(entry.kind.__doc__)
+
+
+@every_variant
+def test_every_fitted_attribute_is_documented(entry):
+    fitted = {name for name in vars(entry.fit()) if name.endswith("_")}
+    assert fitted <= documented(entry.kind.__doc__)
+
+
+@every_estimator
+def test_what_fit_takes_is_documented(entry):
+    assert {"X", "y", "sample_weight"} <= documented(entry.kind.fit.__doc__)
+
+
+def test_own_entries_come_first_and_count():
+    own = """What it is.
+
+    Parameters
+    ----------
+    b : int
+        Mine.
+
+    Examples
+    --------
+    >>> 1
+    1
+    """
+    base = """Base.
+
+    Parameters
+    ----------
+    a : int
+    b : str
+        Theirs,
+        in two lines.
+    c : float
+        Third.
+    """
+    assert inherited(own, [base], {"Parameters": ["a"]}) == (
+        "What it is.\n\nParameters\n----------\na : int\nb : int\n    Mine.\nc : float\n"
+        "    Third.\n\nExamples\n--------\n>>> 1\n1\n"
+    )
+    assert inherited(None, [base], {"Parameters": []}) is None
