@@ -8,17 +8,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 from manykernels.kernels import (
     RBF,
     CallableKernel,
+    Categorical,
     ChiSquare,
     Constant,
     Cosine,
     FromDistances,
     GaussianProcessKernel,
     Intersection,
+    Jaccard,
     Laplacian,
     Linear,
     PairwiseKernel,
@@ -31,6 +34,8 @@ HISTOGRAMS = np.random.default_rng(0).gamma(1.0, size=(N_ROWS, 4))
 ROW_NUMBERS = np.arange(N_ROWS)[:, None]
 GRAM = HISTOGRAMS @ HISTOGRAMS.T
 DISTANCES = euclidean_distances(HISTOGRAMS)
+CATEGORIES = np.random.default_rng(1).integers(3, size=(N_ROWS, 4))
+FINGERPRINTS = CATEGORIES // 2
 
 
 def inner_products(X, Y):
@@ -51,6 +56,10 @@ KERNELS = {
     "chi-square": ChiSquare(),
     "chi-square-median": ChiSquare(gamma="median"),
     "intersection": Intersection(),
+    "categorical": Categorical(),
+    "jaccard": Jaccard(),
+    "after": RBF().after(StandardScaler()),
+    "after-median": Laplacian(gamma="median").after(StandardScaler()),
     "constant": Constant(0.5),
     "sum": RBF(gamma="median") + 2 * Linear(),
     "product": RBF() * Laplacian(),
@@ -74,6 +83,12 @@ UNPROVEN = [
     "from-distances-number",
 ]
 BY_ROW_NUMBER = (Precomputed, FromDistances)
+# What kernels compare that do not compare histograms.
+TABLES = {
+    **dict.fromkeys(BY_ROW_NUMBER, ROW_NUMBERS),
+    Categorical: CATEGORIES,
+    Jaccard: FINGERPRINTS,
+}
 
 
 @pytest.fixture(params=KERNELS)
@@ -83,7 +98,7 @@ def kernel(request):
 
 @pytest.fixture(name="X")
 def table(kernel):
-    return ROW_NUMBERS if isinstance(kernel, BY_ROW_NUMBER) else HISTOGRAMS
+    return TABLES.get(type(kernel), HISTOGRAMS)
 
 
 def test_shape_and_dtype(kernel, X):

@@ -4,6 +4,8 @@
 **kernels**
 `base`             `Kernel`, sums and products of kernels
 `standard`         linear, polynomial, Gaussian, χ², … kernels
+`categories`       kernels of categories and of 0/1 fingerprints
+`after`            kernels with preprocessing of their own
 `precomputed`      kernels looked up in a matrix
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
@@ -27,7 +29,9 @@
 """
 
 from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
+from .after import After
 from .base import Constant, Kernel, Product, Sum
+from .categories import Categorical, Jaccard, Tanimoto
 from .precomputed import FromDistances, Precomputed
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
@@ -37,8 +41,10 @@ from .union import KernelUnion, rbf_grid, views_union
 
 __all__ = [
     "RBF",
+    "After",
     "Bands",
     "CallableKernel",
+    "Categorical",
     "Center",
     "ChiSquare",
     "Constant",
@@ -47,6 +53,7 @@ __all__ = [
     "FromDistances",
     "GaussianProcessKernel",
     "Intersection",
+    "Jaccard",
     "Kernel",
     "KernelStack",
     "KernelUnion",
@@ -59,6 +66,7 @@ __all__ = [
     "Product",
     "Spherical",
     "Sum",
+    "Tanimoto",
     "UnitTrace",
     "as_kernel",
     "check_stack",

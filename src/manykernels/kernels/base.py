@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -14,6 +14,9 @@ from sklearn.utils.validation import check_array
 from .._sklearn import Interval, check_sample_weight, num_samples
 from .checks import TILE_ROWS, check_finite
 from .tables import check_numbers, naming, resolve_columns, select_columns
+
+if TYPE_CHECKING:
+    from .after import After
 
 
 class Kernel(BaseEstimator, ABC):
@@ -49,6 +52,11 @@ class Kernel(BaseEstimator, ABC):
         """Whether the parameters guarantee that every Gram matrix is positive semi-definite."""
         return True
 
+    @property
+    def _title(self) -> str:
+        """What error messages call the kernel."""
+        return type(self).__name__
+
     # -- what a user calls -----------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -66,7 +74,7 @@ class Kernel(BaseEstimator, ABC):
         self : Kernel
         """
         self._validate_params()
-        with naming(type(self).__name__):
+        with naming(self._title):
             self.columns_ = resolve_columns(self.columns, X)
             X = self._validated(select_columns(X, self.columns_))
         self._fit(X, sample_weight)
@@ -91,7 +99,7 @@ class Kernel(BaseEstimator, ABC):
         X, _ = self._prepared(X)
         with np.errstate(over="ignore", invalid="ignore"):
             diagonal = np.asarray(self._diagonal(X), dtype=np.float64)
-        check_finite(diagonal[:, None], type(self).__name__)
+        check_finite(diagonal[:, None], self._title)
         return diagonal
 
     def on(self, columns: Any) -> Self:
@@ -105,6 +113,28 @@ class Kernel(BaseEstimator, ABC):
             The columns of the parts of a sum or product are counted among these.
         """
         return clone(self).set_params(columns=columns)
+
+    def after(self, transformer: Any) -> After:
+        """Copy of this kernel, unfitted, that compares what a transformer makes of its columns.
+
+        The transformer is learnt on the rows that the kernel is fitted on: in an estimator on its
+        training rows, in a cross-validation of the estimator on those of each split. (Folds that
+        an estimator makes itself, as :class:`~manykernels.MKFDACV`, cut kernels computed once.)
+
+        Parameters
+        ----------
+        transformer : scikit-learn transformer or Pipeline of transformers
+
+        Returns
+        -------
+        kernel : After
+            It has the columns of this kernel, which may as well be chosen afterwards:
+            ``RBF().on("a").after(scaler)`` is ``RBF().after(scaler).on("a")``.
+        """
+        from .after import After
+
+        copy = clone(self).set_params(columns=None)
+        return After(copy, clone(transformer, safe=False), columns=self.columns)
 
     # -- what a kernel defines -------------------------------------------------------------
 
@@ -149,7 +179,7 @@ class Kernel(BaseEstimator, ABC):
     # -- shared steps ----------------------------------------------------------------------
 
     def _prepared(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
-        with naming(type(self).__name__):
+        with naming(self._title):
             columns = self._frozen_columns(X)
             X = self._validated(select_columns(X, columns))
             if Y is not None:
@@ -171,7 +201,7 @@ class Kernel(BaseEstimator, ABC):
             raise ValueError(f"X has {width} columns to compare, but Y has {Y.shape[1]}.")
 
     def _completed(self, K: np.ndarray, *, gram: bool) -> np.ndarray:
-        check_finite(K, type(self).__name__)
+        check_finite(K, self._title)
         if gram:
             # Make K exactly symmetric: rounding errors may differ between the triangles.
             for rows in gen_batches(len(K), TILE_ROWS):

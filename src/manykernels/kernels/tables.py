@@ -48,7 +48,7 @@ def resolve_columns(columns: Any, X: Any) -> Any:
 
 def column_positions(X: Any, columns: Any) -> list[int]:
     """Positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
-    X = _as_table(X)
+    X = as_table(X)
     columns = slice(None) if columns is None else resolve_columns(columns, X)
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
         return list(range(X.shape[1])[columns])
@@ -81,19 +81,28 @@ def select_columns(X: Any, columns: Any) -> Any:
     """Some columns of `X`, in two dimensions and in the same kind of container."""
     if columns is None:
         return X
-    X = _as_table(X)
+    X = as_table(X)
     return safe_indexing(X, column_positions(X, columns), axis=1)
 
 
-def _as_table(X: Any) -> Any:
+def as_table(X: Any) -> Any:
+    """`X` in two dimensions; lists become arrays, of objects if not all entries are numbers."""
     if sparse.issparse(X):
         return X.tocsr()
     table = X if hasattr(X, "shape") else np.asarray(X)
+    if table is not X and table.dtype.kind in "US":
+        # NumPy has turned numbers between texts into texts.
+        table = np.asarray(X, dtype=object)
     if len(table.shape) != 2:
         raise ValueError(
             f"columns are selected from a two-dimensional X, got shape {tuple(table.shape)}."
         )
     return table
+
+
+def column_label(X: Any, position: int) -> str:
+    """What error messages call a column of the table `X` of selected columns."""
+    return f"column {X.columns[position]!r}" if is_frame(X) else f"selected column {position}"
 
 
 def _existing_columns(X: Any) -> str:
@@ -107,8 +116,8 @@ def _existing_columns(X: Any) -> str:
 def check_numbers(table: Any, what: str, way_out: str = "") -> None:
     """Refuse complex numbers, dates, masked entries and text in a table of any kind.
 
-    `what`, such as "Kernel 'a'", is the subject of the error message. For a column of a data
-    frame the message ends with `way_out`, what can be done about it.
+    `what`, such as "Kernel 'a'", is the subject of the error message. For text, and for a column
+    of a data frame, the message ends with `way_out`, what can be done about it.
     """
     if is_frame(table):
         _check_columns(table, what, way_out)
@@ -116,7 +125,7 @@ def check_numbers(table: Any, what: str, way_out: str = "") -> None:
     refuse_kinds(np.asarray(table) if isinstance(table, list | tuple) else table, what, "cMm")
     refuse_masked(table, what)
     if isinstance(table, np.ndarray) and table.dtype.kind in "OUSV":
-        _check_objects(table, what)
+        _check_objects(table, what, way_out)
 
 
 def refuse_kinds(array: Any, what: str, kinds: str) -> None:
@@ -159,7 +168,7 @@ def _check_columns(frame: Any, what: str, way_out: str) -> None:
             raise ValueError(f"{error} {way_out}".rstrip()) from error
 
 
-def _check_objects(array: np.ndarray, what: str) -> None:
+def _check_objects(array: np.ndarray, what: str, way_out: str) -> None:
     """Accept text and objects that stand for numbers, and name the first that does not."""
     try:
         array.astype(np.float64)
@@ -170,8 +179,8 @@ def _check_objects(array: np.ndarray, what: str) -> None:
         try:
             np.asarray(value, dtype=object).astype(np.float64)
         except (TypeError, ValueError) as error:
-            message = f"{what} does not hold numbers only: {error}, at {_place(place)}."
-            raise type(error)(message) from error
+            message = f"{what} does not hold numbers only: {error}, at {_place(place)}. {way_out}"
+            raise type(error)(message.rstrip()) from error
 
 
 def _place(position: Any) -> str:

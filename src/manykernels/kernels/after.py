@@ -1,0 +1,175 @@
+"""After: a kernel of what a transformer makes of the columns, written ``kernel.after(...)``."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import has_fit_parameter
+
+from .._sklearn import check_sample_weight, num_samples, safe_indexing
+from .base import Kernel
+from .standard import DistanceKernel
+from .tables import as_table, column_positions, naming, refuse_masked
+
+
+class After(Kernel):
+    """A kernel of what a transformer makes of the columns, written ``kernel.after(transformer)``.
+
+    ``fit`` learns a clone of the transformer, then a clone of the kernel on its output. The
+    columns reach the transformer as they are, text and missing values included; what it returns
+    has to suit the kernel. In ``kernel.after(a).after(b)``, `b` comes first, as in a composition
+    of functions.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its own columns, and those of the parts of a sum or product, are columns of the output.
+    transformer : scikit-learn transformer or Pipeline of transformers
+        Learnt without labels. It is given the weights of rows if its ``fit`` has a parameter
+        `sample_weight`, which that of a Pipeline has not; rows of weight zero it never sees.
+    columns : see :class:`Kernel`
+        The columns that are transformed.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, fitted.
+    transformer_ : transformer
+        The transformer, fitted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    >>> from manykernels.kernels import RBF
+    >>> X = pd.DataFrame({"size": [10.0, 30.0], "colour": ["red", "blue"], "id": [1, 2]})
+    >>> encoder = make_column_transformer(
+    ...     (StandardScaler(), ["size"]), (OneHotEncoder(), ["colour"])
+    ... )
+    >>> kernel = RBF(gamma=0.1).on(["size", "colour"]).after(encoder)
+    >>> kernel.fit(X)(X).round(2)
+    array([[1.  , 0.55],
+           [0.55, 1.  ]])
+    >>> RBF().after(StandardScaler()).set_params(transformer__with_std=False)
+    After(kernel=RBF(), transformer=StandardScaler(with_std=False))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel]}
+
+    def __init__(self, kernel: Kernel, transformer: Any, *, columns: Any = None) -> None:
+        self.kernel = kernel
+        self.transformer = transformer
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+    @property
+    def _title(self) -> str:
+        return f"{self.kernel._title} after {type(self.transformer).__name__}"
+
+    @property
+    def _output_title(self) -> str:
+        return f"{self._title}, output of the transformer"
+
+    def _validated(self, X: Any) -> Any:
+        refuse_masked(X, "X")
+        return as_table(X)
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        self._check_transformer()
+        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        rows = np.flatnonzero(weights)
+        if len(rows) < len(weights):
+            X, weights = safe_indexing(X, rows), weights[rows]
+        weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
+        transformer = clone(self.transformer)
+        with naming(self._title):
+            transformer.fit(_copied(X), **({"sample_weight": weights} if weighted else {}))
+        output = self._output(transformer, X)
+        with naming(self._output_title):
+            kernel = clone(self.kernel).fit(output, sample_weight=weights)
+        self.n_features_in_ = X.shape[1]
+        self.transformer_, self.kernel_ = transformer, kernel
+        self._fingerprint = _fingerprint(transformer)
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        X, Y = self._outputs(X, Y)
+        with naming(self._output_title):
+            return self.kernel_(X, Y)
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        X, _ = self._outputs(X)
+        with naming(self._output_title):
+            return self.kernel_.diag(X)
+
+    # -- transforming ----------------------------------------------------------------------
+
+    def _check_transformer(self) -> None:
+        needed = ("fit", "transform", "get_params")
+        missing = [name for name in needed if not hasattr(self.transformer, name)]
+        if isinstance(self.transformer, type) or missing:
+            reason = f"has no {missing[0]}" if missing else "is a class, not an instance"
+            raise TypeError(
+                f"{type(self.kernel).__name__}.after: {self.transformer!r} {reason}; a "
+                "scikit-learn transformer is needed, such as StandardScaler()."
+            )
+
+    def _outputs(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
+        if not hasattr(self, "transformer_"):
+            raise NotFittedError(
+                f"{self._title}: the transformer is learnt from training rows: call fit first."
+            )
+        transformer = self.transformer_
+        return self._output(transformer, X), None if Y is None else self._output(transformer, Y)
+
+    def _output(self, transformer: Any, X: Any) -> Any:
+        with naming(self._title):
+            output = transformer.transform(_copied(X))
+            if num_samples(output) != num_samples(X):
+                raise ValueError(
+                    f"the transformer returned {num_samples(output)} rows for {num_samples(X)}; "
+                    "each row has to be transformed to one row."
+                )
+        return output
+
+    # -- distances, shared as those of DistanceKernel ----------------------------------------
+
+    def distance(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Distances between the rows of `X` and `Y`, transformed, if the kernel has distances."""
+        X, Y = self._outputs(*self._prepared(X, Y))
+        with naming(self._output_title):
+            return self.kernel_.distance(X, Y)
+
+    def from_distance(self, distances: np.ndarray, *, gram: bool) -> np.ndarray:
+        """The kernel matrix of rows at these distances."""
+        return self.kernel_.from_distance(distances, gram=gram)
+
+    def _distance_key(self, X: Any) -> Any:
+        kernel = getattr(self, "kernel_", None)
+        if not isinstance(kernel, DistanceKernel) or kernel.columns is not None:
+            return None
+        if self._fingerprint is None:
+            return None
+        columns = column_positions(X, self._frozen_columns(X))
+        return type(kernel)._metric, tuple(columns), self._fingerprint
+
+
+def _copied(X: Any) -> Any:
+    """A copy, since a transformer with ``copy=False`` writes into the table that it is given."""
+    return X.clone() if hasattr(X, "clone") else X.copy()
+
+
+def _fingerprint(transformer: Any) -> bytes | None:
+    """Equal only for transformers in the same state; None if the state cannot be written down."""
+    try:
+        return hashlib.sha256(pickle.dumps(transformer)).digest()
+    except Exception:  # whatever a foreign object raises; distances are then not shared
+        return None

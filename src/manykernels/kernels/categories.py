@@ -1,0 +1,130 @@
+"""Kernels of tables of categories, and of tables of zeros and ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_array
+
+from .base import Kernel
+from .tables import column_label, refuse_masked
+
+
+class Categorical(Kernel):
+    """Share of equal entries, ``(1/d) Σ_j [x_j = y_j]``, of rows of d categories.
+
+    Categories are strings, numbers, truth values or other objects that can be hashed; pandas
+    categoricals count by their values. Estimators take text in data frames. A category that
+    occurs only in new rows equals none of training.
+
+    Parameters
+    ----------
+    columns : see :class:`Kernel`
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from manykernels.kernels import Categorical
+    >>> X = pd.DataFrame({"colour": ["red", "red", "blue"], "doors": [2, 4, 4]})
+    >>> Categorical()(X)
+    array([[1. , 0.5, 0. ],
+           [0.5, 1. , 0.5],
+           [0. , 0.5, 1. ]])
+    """
+
+    def _validated(self, X: Any) -> np.ndarray:
+        refuse_masked(X, "X")
+        entries = check_array(
+            X, dtype=object, ensure_all_finite=False, estimator=type(self).__name__
+        )
+        for position, column in enumerate(entries.T):
+            _check_categories(column, column_label(X, position))
+        return entries
+
+    def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+        Y = X if Y is None else Y
+        K = np.zeros((len(X), len(Y)))
+        for x, y in zip(X.T, Y.T, strict=True):
+            numbers: dict[Any, int] = {}
+            x, y = ([numbers.setdefault(entry, len(numbers)) for entry in part] for part in (x, y))
+            K += np.equal.outer(x, y)
+        K /= X.shape[1]
+        return K
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.ones(len(X))
+
+
+def _check_categories(column: np.ndarray, label: str) -> None:
+    """Refuse missing values and objects that cannot be hashed."""
+    try:
+        missing = {id(entry) for entry in set(column) if _is_missing(entry)}
+    except TypeError as error:
+        raise TypeError(f"{label} does not hold categories: {error}.") from error
+    if missing:
+        row = next(row for row, entry in enumerate(column) if id(entry) in missing)
+        raise ValueError(
+            f"X has a missing value (None, NaN or NA) at row {row}, {label}: fill it in, or give "
+            "missing values a category of their own, as in X.fillna('missing')."
+        )
+
+
+def _is_missing(entry: Any) -> bool:
+    try:
+        return entry is None or bool(entry != entry)
+    except TypeError:  # pandas.NA, which is neither equal to itself nor different
+        return True
+
+
+class Jaccard(Kernel):
+    """Jaccard or Tanimoto similarity ``|x ∧ y| / |x ∨ y|`` of rows of zeros and ones.
+
+    The number of columns that both rows have over the number that at least one has, such as of
+    two chemical fingerprints; 1 for two rows of zeros.
+
+    Parameters
+    ----------
+    columns : see :class:`Kernel`
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Jaccard
+    >>> Jaccard()([[1, 1, 0]], [[1, 1, 0], [1, 0, 1], [0, 0, 1]]).round(2)
+    array([[1.  , 0.33, 0.  ]])
+    """
+
+    def _validated(self, X: Any) -> Any:
+        bits = super()._validated(X)
+        if sparse.issparse(bits) and not bits.has_canonical_format:
+            bits = bits.copy()
+            bits.sum_duplicates()
+        values = bits.data if sparse.issparse(bits) else bits
+        if np.any((values != 0) & (values != 1)):
+            entries = sparse.coo_array(bits)
+            place = np.flatnonzero((entries.data != 0) & (entries.data != 1))[0]
+            raise ValueError(
+                f"entries must be 0 or 1, got {entries.data[place]:g} at row "
+                f"{entries.row[place]}, {column_label(X, entries.col[place])}. Counts become "
+                "0 or 1 by Jaccard().after(Binarizer())."
+            )
+        return bits
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        Y = X if Y is None else Y
+        both = safe_sparse_dot(X, Y.T, dense_output=True)
+        either = np.add.outer(_row_sums(X), _row_sums(Y)) - both
+        return np.divide(both, either, out=np.ones_like(both), where=either > 0)
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return np.ones(X.shape[0])
+
+
+#: The chemists' name.
+Tanimoto = Jaccard
+
+
+def _row_sums(X: Any) -> np.ndarray:
+    return np.asarray(X.sum(axis=1)).ravel()
