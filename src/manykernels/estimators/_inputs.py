@@ -252,7 +252,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if X.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
         return X.copy() if hasattr(X, "copy") else X.clone()
-    check_numbers(X, "X")
+    check_numbers(X, "X", "Tables with text are passed as data frames.")
     return validate_data(
         estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
     )

@@ -99,8 +99,8 @@ class MKFDACV(
 
     Notes
     -----
-    Kernels are computed once, for all rows: a width that a kernel takes from the data is that of
-    all training rows, in every fold.
+    Kernels are computed once, for all rows: what a kernel takes from the data, such as a width or
+    the transformer of ``kernel.after``, is that of all training rows, in every fold.
 
     In every fold the scales of the kernels, their weights, the discriminant and, if it has to be
     learnt, the rule come from the training part. (With ``cv="closed-form"`` scales and `denoise`
