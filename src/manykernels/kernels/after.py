@@ -31,7 +31,8 @@ class After(Kernel):
         Its own columns, and those of the parts of a sum or product, are columns of the output.
     transformer : scikit-learn transformer or Pipeline of transformers
         Learnt without labels. It is given the weights of rows if its ``fit`` has a parameter
-        `sample_weight`, which that of a Pipeline has not; rows of weight zero it never sees.
+        `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows of weight
+        zero it never sees.
     columns : see :class:`Kernel`
         The columns that are transformed.
 
