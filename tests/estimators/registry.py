@@ -216,7 +216,7 @@ FORMS = [TABLE, STACKED, ARRAY]
 every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 # How many entries of a test block are held at once.
-BLOCK_ENTRIES = "manykernels.estimators._kernels._BLOCK_ENTRIES"
+BLOCK_ENTRIES = "manykernels.estimators._kernels.BLOCK_ENTRIES"
 
 # -- looking on ------------------------------------------------------------------------------
 

@@ -18,13 +18,10 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Chain, preparation
 from ._base import estimator
 from ._inputs import Source
-from ._kernels import TrainingKernels
+from ._kernels import BLOCK_ENTRIES, TrainingKernels
 from ._machines import SupportVectors
 from ._progress import FitTask
 from ._rows import TrainingRows
-
-# Most entries of a test block, to bound memory: 32 MiB, enough for fast matrix products.
-_BLOCK_ENTRIES = 2**22
 
 
 class Evaluations(NamedTuple):
@@ -291,7 +288,7 @@ class GatedExpansion:
                 gated = old[columns, p, None] * coefficients[columns, ours]
                 if not len(columns):
                     continue
-                step = max(1, _BLOCK_ENTRIES // len(columns))
+                step = max(1, BLOCK_ENTRIES // len(columns))
                 for part in (rows[i : i + step] for i in range(0, len(rows), step)):
                     block = self._block(data, p, part, columns)
                     outputs[part, ours] += new[part, p, None] * (block @ gated)

@@ -17,8 +17,8 @@ from ..kernels.transforms import Chain
 from ._inputs import Source
 from ._rows import TrainingRows
 
-# Most entries of a test block of all kernels, to bound memory: 64 MiB.
-_BLOCK_ENTRIES = 2**23
+#: Most entries of a test block, of all kernels if they are computed together: 64 MiB of memory.
+BLOCK_ENTRIES = 2**23
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class KernelExpansion:
         n_rows = int(num_samples(data))
         entries_per_row = self.weights.shape[-1] * self.source.n_samples
         outputs = np.empty((n_rows, coefficients.shape[1]))
-        for rows in gen_batches(n_rows, max(1, _BLOCK_ENTRIES // entries_per_row)):
+        for rows in gen_batches(n_rows, max(1, BLOCK_ENTRIES // entries_per_row)):
             block = self.transform.transform(self.source.block(data, rows, self.inputs))
             if self.weights.ndim == 1:
                 outputs[rows] = block.apply_combined(self.weights, coefficients)

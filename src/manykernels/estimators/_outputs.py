@@ -156,7 +156,8 @@ class KernelRegressor(RegressorMixin):
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset
-# up to errors. The offset may be wrong by 1e-10 of itself, as much as the inner solver allows ...
+# up to errors. The offset may be wrong by 1e-10 of itself, `_SHARE_OF_VALUE` of the inner solver
+# (measured: by 2e-15 in 83 of 107 machines, in the others by about the inner tolerance) ...
 _BOUNDARY = 1e-10
 # ... and a score by a few rounding errors of its terms.
 _TERMS = 5 * EPS

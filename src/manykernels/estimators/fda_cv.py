@@ -25,8 +25,9 @@ from ._rows import discriminant_rows
 from ._splits import Splits
 from .fda import fisher_preparation, learn_discriminant
 
-# Models of splits are solved to this multiple of `tol`: no score can tell the difference, and
-# every second Newton step is saved. (With cv="closed-form" they are solved to `tol`: in the
+# Models of splits are solved to this multiple of `tol`: a gap that hardly moves scores is worth no
+# warning. It saves no work: 3 % fewer to 14 % more evaluations on seven grids, since starts are
+# extrapolated from less exact solutions. (With cv="closed-form" they are solved to `tol`: in the
 # first-order change of the weights every positive one is free, even if it should be zero.)
 _LOOSER = 100.0
 

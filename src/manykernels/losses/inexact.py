@@ -43,8 +43,9 @@ from .square_evaluation import SquareEvaluation
 # small linear systems cost little. Two sweeps instead of one save a fifth where many are needed.
 _MOST_SWEEPS_KEPT = 8
 _MOST_DIRECTIONS = 64
-# Strips of a block, and fewest samples of one: narrow panels are slow to compute. Measured with
-# blocks of 40 samples, strips of any size: 24 sweeps with 16 strips or 50, 30 with 4, 32 with 2.
+# Strips of a block, and fewest samples of one: narrow panels are slow to compute. Sweeps of 8
+# problems at p = 2: 48, 44, 42, 42 with 4, 8, 16, 32 strips of blocks of 160 samples; blocks
+# of 40: 93 and 80 with 2 and the 5 allowed, 76 and 77 with 10 and 16.
 _STRIPS_PER_BLOCK = 16
 _LEAST_STRIP = 8
 # Up to this many rows a factorisation for the leave-one-out outputs is a matter of seconds.

@@ -19,7 +19,8 @@ from .._compiled import compiled
 
 # Cycles of two classes are cheap to find, and their samples are chosen to second order. They are
 # taken while the mean cost of the best is at least this share, in size, of that of the best cycle.
-# When it is less, and after this many steps at the latest, the best cycle is searched again.
+# When it is less, and after this many steps at the latest, the best cycle is searched again. Half
+# of the first takes 19 to 54 % more steps, 0.9 the same time; half or twice the second is alike.
 _PAIR_SHARE = 0.7
 _STEPS_PER_SEARCH = 20
 

@@ -47,7 +47,9 @@ DEFAULT_TOL = 1e-3
 # most variables are at the right bound from the beginning.
 _SHRINK_EVERY = 1000
 _FIRST_SHRINKING = 100
-# Shrinking copies a part of K; it pays if at most this share of the variables remains.
+# Shrinking copies a part of K; it pays if at most this share of the variables remains. Measured,
+# as below, on 84 machines (200 to 1000 samples, C from 0.1 to 100): half takes 12 % more time, 0.9
+# takes 4 % less and copies three times as much.
 _WORTH_SHRINKING = 0.7
 # Variables that shrinking has left out are first checked when the violation has fallen to this
 # multiple of the tolerance, as in LIBSVM: many have been left out too early.
@@ -61,19 +63,22 @@ _NOT_CANCELLED = 0.1
 _STEPS_PER_SAMPLE = 10_000
 # Largest system of free variables that is factorised: about a second and 128 MB.
 _MOST_POLISHED = 4000
-# Bounds that one polish may run into before pair steps take over again.
+# Bounds that one polish may run into before pair steps take over again: each costs a new factor.
+# Measured: half takes 13 % more steps, twice 15 % fewer and 29 % more factors.
 _POLISHING_ROUNDS = 6
-# Pair steps per variable, at most, between two polishes.
+# Pair steps per variable, at most, between two polishes; half or twice takes the same time.
 _STEPS_BETWEEN_POLISHES = 30
 # A polish is worth its time for at most this many free variables, or if their number cubed is
-# below this multiple of steps times variables: a step reads two rows of K and four vectors.
+# below this multiple of steps times variables: a step reads two rows of K and four vectors. With
+# zero for the first, warm-started machines take 5 % more steps; half or twice changes them by 1 %.
 _FEW_FREE = 100
 _POLISH_COST = 5.0
 # An interior-point method is tried after this many steps per variable and m²/2 steps more, which
 # take about as long as its factorisations, of some m³ operations each.
 _STEPS_BEFORE_JUMP = 50
 # Stiffness, relative to the largest diagonal entry, above which a variable counts as fixed at its
-# bound, and the most variables that may count as nearly free.
+# bound, and the most variables that may count as nearly free, as factors take work. Half
+# or twice of either changes 338 inner solves by 3 at most; twice the second triples that work.
 _RIGID = 0.1
 _MOST_SOFT = 500
 # Relative excess of D over its largest possible value that proves K indefinite: not just rounding.

@@ -46,13 +46,17 @@ from .face import Array, cholesky, min_curvature, solve_factored, step_within
 Labels = NDArray[np.int64]
 
 # A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
-# is computed once per round, and is roughly proportional to ε.
+# is computed once per round, and is roughly proportional to ε. Measured, as below, on 36 machines
+# (3 or 10 classes, C from 0.1 to 100): half or twice the first takes 6 to 12 % fewer steps in the
+# same time, no limit up to 76 % more; half or twice the second changes them by less than 1 %.
 _MOST_DIVISION, _LEAST_DIVISION = 50.0, 3.0
-# Limit on steps per sample in a round, after which the gap is computed and a polish is tried.
+# Limit on steps per sample in a round, after which the gap is computed and a polish is tried: 7 %
+# fewer steps in all with half, 13 % more with twice, in the same time within 5 %.
 _ROUND_STEPS = 50
 # A polish solves systems of at most this many free variables, and only below this ε, where they
 # are probably the right ones. A step that a bound stops is followed by another until the cubes of
-# these numbers add up to this cost, about a tenth of a second.
+# these numbers add up to this cost, about a tenth of a second. Half of the first takes 4 % more
+# steps, twice 9 to 20 % more time; half or twice the second takes the same time within 10 %.
 _POLISH_ROWS = 1500
 _POLISH_EPS = 2e-2
 _POLISH_COST = 5e8

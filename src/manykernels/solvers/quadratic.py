@@ -42,8 +42,8 @@ _AT_BOUND = 1e-3
 # Weights below this part of the largest one are zero: far above the tolerance of Clarabel, far
 # below weights that matter to a tolerance of the outer problem.
 _ZERO = 1e-8
-# Fewest kernels for the sparse form, as few make fast programs anyway, and its largest rank as a
-# part of n: above it W has more entries than a triangle of Q.
+# Fewest kernels for the sparse form (measured: as fast for 50 kernels, 12 to 50 % faster for 100),
+# and its largest rank as a part of n: above it W has more entries than a triangle of Q.
 _MANY = 100
 _LOW = 0.5
 # Diagonal entries below n times this part of the largest are rounding, or the ridge that

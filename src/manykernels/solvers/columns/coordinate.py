@@ -35,7 +35,9 @@ from ..newton import Newton
 from ..run import Run
 from ..updates import RELAXATION, relaxed_update, settled
 
-# Fewer rows than this say too little about the best weights for all rows.
+# Fewer rows than this say too little about the best weights for all rows. Sweeps of 4 problems
+# of 300 samples at p = 1, with 25, 50, 100 rows and without a guide: 64, 66, 38, 93 with Gaussian
+# kernels; but 325, 234, 241, 57 with kernels of low rank.
 _LEAST_ROWS = 50
 # Relative step of the weights below which inexact gains show no curvature, and the largest factor
 # per step of the model's scale, for the same reason. Measured: 1e-6 to 1e-2 and 1.2 to 5 alike.
