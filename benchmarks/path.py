@@ -45,8 +45,7 @@ class Way:
     most_fits: float | None = None
 
 
-# Models that only judge are solved to a hundred times the tolerance.
-WAYS = [Way("five folds", None, 100 * TOL, MOST_FITS), Way("closed form", "closed-form", TOL)]
+WAYS = [Way("five folds", None, TOL, MOST_FITS), Way("closed form", "closed-form", TOL)]
 
 
 @dataclass(frozen=True)
