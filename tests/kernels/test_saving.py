@@ -69,7 +69,7 @@ def test_every_truncation_is_found(saved):
 
 def test_a_flipped_bit_is_found(saved):
     whole = bytearray(saved.read_bytes())
-    whole[whole.index(np.float64(2.0).tobytes() * 1)] ^= 1
+    whole[whole.index(np.float64(2.0).tobytes())] ^= 1
     saved.write_bytes(whole)
     refused(saved, "CRC")
 

@@ -123,7 +123,7 @@ def test_a_cache_counts_its_panels():
     assert len(cache.panels(np.arange(6), 4, 10)) == 0
 
 
-def test_threads_are_as_many_as_processors(X, union, monkeypatch):
+def test_the_number_of_threads_changes_nothing(X, union, monkeypatch):
     monkeypatch.setattr(streamed, "_TILE_ENTRIES", 300)
     results = []
     for n_threads in (1, 3):

@@ -145,15 +145,15 @@ def as_solver(given: Any) -> Solver:
 class _Foreign(Solver):
     """A solver whose ``solve`` is that of another object, which is no :class:`Solver`."""
 
+    # Only Solver.solve calls it, and that is replaced.
+    _minimize = None  # type: ignore[assignment]
+
     def __init__(self, given: Any) -> None:
         self.name = getattr(given, "name", type(given).__name__.lower())
         self.default_max_iter = getattr(given, "default_max_iter", Solver.default_max_iter)
         self.by_columns = getattr(given, "by_columns", Solver.by_columns)
         self.cache_bytes = getattr(given, "cache_bytes", Solver.cache_bytes)
         self.solve = given.solve  # type: ignore[method-assign]
-
-    def _minimize(self, *_: object) -> str:
-        raise NotImplementedError("solve is that of the object given")
 
 
 def start_or_uniform(start: Array | None, loss: Loss, domain: Domain) -> Array:
