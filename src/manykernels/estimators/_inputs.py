@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
 from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
-from ..kernels.tables import check_numbers, is_frame
+from ..kernels.tables import SharedTable, check_numbers, copied, is_frame
 from ..kernels.views import are_views, as_views
 from ._unions import union_for
 
@@ -167,6 +168,14 @@ class TableSource:
     union: KernelUnion
     table: Any
 
+    @cached_property
+    def _shared(self) -> SharedTable:
+        """The table, with what blocks of new rows need of it: columns as numbers, transformed."""
+        return SharedTable(self.table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"union": self.union, "table": self.table}
+
     @property
     def names(self) -> list[str]:
         """Names of the kernels."""
@@ -200,7 +209,7 @@ class TableSource:
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
         """Some kernels between some rows of what `read` gave and (some) training samples."""
-        samples = self.table if columns is None else safe_indexing(self.table, columns)
+        samples = self._shared if columns is None else safe_indexing(self.table, columns)
         return self.union.subset(kernels)(safe_indexing(data, rows), samples)
 
     def keep(self, rows: np.ndarray) -> TableSource:
@@ -301,7 +310,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             raise ValueError("Found array with 0 sample(s): the table has no rows.")
         if X.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
-        return X.copy() if hasattr(X, "copy") else X.clone()
+        return copied(X) if reset else X
     check_numbers(X, "X", "Tables with text are passed as data frames.")
     return validate_data(
         estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
