@@ -10,6 +10,8 @@
 `precomputed`      kernels looked up in a matrix
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`evaluation`       kernels written into their places in a stack, tile by tile
+`comparisons`      what kernels share: products or distances of rows
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
 **views**
