@@ -19,7 +19,7 @@ from .estimators import (
     LocalizedSVR,
     MKOneClassSVM,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, rbf_grid, views_union
+from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, kernels_for, rbf_grid
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,6 +38,6 @@ __all__ = [
     "MKOneClassSVM",
     "Views",
     "__version__",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

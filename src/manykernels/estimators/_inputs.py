@@ -19,13 +19,13 @@ from sklearn.utils.validation import validate_data
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.checks import check_finite
+from ..kernels.given import kernels_for
 from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
 from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import check_numbers, is_frame
 from ..kernels.views import are_views, as_views
-from ._unions import union_for
 
 # The attributes in which scikit-learn records the features of X.
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -104,7 +104,7 @@ class Table:
     @property
     def n_kernels(self) -> int:
         """How many kernels there will be, before any is computed."""
-        return len(union_for(self.kernels, self.X).kernels)
+        return len(kernels_for(self.X, self.kernels).kernels)
 
     def keep(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
@@ -118,7 +118,7 @@ class Table:
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
         solver works by columns, kernels are computed column by column when it needs them.
         """
-        union = union_for(self.kernels, self.X).fit(self.X, sample_weight=sample_weight)
+        union = kernels_for(self.X, self.kernels).fit(self.X, sample_weight=sample_weight)
         source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source

@@ -10,6 +10,7 @@
 `precomputed`      kernels looked up in a matrix
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
 **views**
@@ -38,13 +39,14 @@ from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_
 from .after import After
 from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
+from .given import kernels_for
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
-from .union import KernelUnion, rbf_grid, views_union
+from .union import KernelUnion, rbf_grid
 from .views import Views
 
 __all__ = [
@@ -80,6 +82,6 @@ __all__ = [
     "Views",
     "as_kernel",
     "check_stack",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]
