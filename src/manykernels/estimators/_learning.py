@@ -110,7 +110,12 @@ class WeightLearning:
             refuse_indefinite(solution, self.domain, loss, names)
             solutions.append(solution)
         return Learnt(
-            self, names, list(losses), solutions, _joined(solutions, self.tol), task.stopped
+            self,
+            names,
+            list(losses),
+            solutions,
+            joined_certificate(solutions, self.tol),
+            task.stopped,
         )
 
 
@@ -187,7 +192,7 @@ class Learnt:
         return f"{cause}: {way}."
 
 
-def _joined(solutions: Sequence[Solution], tol: float) -> Certificate:
+def joined_certificate(solutions: Sequence[Solution], tol: float) -> Certificate:
     """Certificate of the sum of independent problems: the sums of their bounds."""
     parts = [solution.certificate for solution in solutions]
     if len(parts) == 1:

@@ -50,9 +50,12 @@ class KernelClassifier(ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[chosen_classes(self.decision_function(X))]
+
+
+def chosen_classes(decisions: np.ndarray) -> np.ndarray:
+    """Positions of the classes with the largest decision values."""
+    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""

@@ -113,22 +113,31 @@ def labelled_rows(
             f"{type(estimator).__name__} needs samples of at least 2 classes, got "
             f"{len(classes)} class: {classes.tolist()}."
         )
-    weights = counts
-    if class_weight is not None:
-        factors = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=counts)
-        if not np.all((factors > 0) & (factors < np.inf)):
-            raise ValueError(
-                f"class_weight must be positive and finite for every class, got {class_weight}."
-            )
-        weights = factors[labels] if counts is None else counts * factors[labels]
+    weights = class_weighted(class_weight, labels, classes, counts)
     return TrainingRows(data, numbers, counts, weights, y, labels, classes)
 
 
-def one_against_rest(rows: TrainingRows) -> np.ndarray:
+def class_weighted(
+    class_weight: Any, labels: np.ndarray, classes: np.ndarray, counts: np.ndarray | None
+) -> np.ndarray | None:
+    """`counts` times the weights of the classes that ``classes[labels]`` are."""
+    if class_weight is None:
+        return counts
+    factors = compute_class_weight(
+        class_weight, classes=classes, y=classes[labels], sample_weight=counts
+    )
+    if not np.all((factors > 0) & (factors < np.inf)):
+        raise ValueError(
+            f"class_weight must be positive and finite for every class, got {class_weight}."
+        )
+    weights: np.ndarray = factors[labels] if counts is None else counts * factors[labels]
+    return weights
+
+
+def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
     """Targets ±1 of each machine: one column for two classes, else one column per class."""
-    n_classes = len(rows.classes)
     positive = [1] if n_classes == 2 else np.arange(n_classes)
-    return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
+    return np.where(labels[:, None] == positive, 1.0, -1.0)
 
 
 def discriminant_rows(
