@@ -18,6 +18,7 @@ from .estimators import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
 )
 from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
 
@@ -36,6 +37,7 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
     "__version__",
     "rbf_grid",
     "views_union",
