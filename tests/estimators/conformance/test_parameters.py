@@ -47,12 +47,13 @@ REFUSED = {
     "cv": ["all"],
     "scoring": [3],
     "n_jobs": [1.5],
+    "one_standard_error": ["yes", 1],
     "verbose": ["loud"],
 }
 # What is refused by some that others take.
 REFUSED_BY = [(KimFDA, "reg", "joint"), (MKRidge, "reg", "joint"), (MKSVR, "C", "joint")]
 # Checked by tests of their own.
-OTHERS = {"kernels", "solver", "ps", "regs", "gating_features"}
+OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "gating_features"}
 
 
 @every_estimator
