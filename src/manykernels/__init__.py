@@ -19,6 +19,7 @@ from .estimators import (
     LocalizedSVR,
     MKOneClassSVM,
     MKRidge,
+    MKRidgeCV,
 )
 from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
 
@@ -38,6 +39,7 @@ __all__ = [
     "LocalizedSVR",
     "MKOneClassSVM",
     "MKRidge",
+    "MKRidgeCV",
     "__version__",
     "rbf_grid",
     "views_union",

@@ -87,6 +87,8 @@ class Entry:
     discriminant = property(lambda self: "FDA" in self.name)
     # Whether its kernel weights are those of a square loss, on centred kernels.
     square = property(lambda self: self.discriminant or "Ridge" in self.name)
+    # Whether it chooses from a grid.
+    chooses = property(lambda self: "ps" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
     has_solver = property(lambda self: "solver" in self.parameters)
     # Whether it keeps support vectors.
@@ -113,6 +115,9 @@ ENTRIES = [
     Entry(mk.MKRidge, "values"),
     Entry(mk.MKRidge, "several", {}, "several"),
     Entry(mk.MKRidge, "several", {"multi_target": "separate"}, "separate"),
+    Entry(mk.MKRidgeCV, "values", GRID),
+    Entry(mk.MKRidgeCV, "several", {**GRID, "cv": "closed-form"}, "closed form"),
+    Entry(mk.MKRidgeCV, "several", {**GRID, "cv": 2, "multi_target": "separate"}, "separate"),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.LocalizedSVC, "three", GATED),
     Entry(mk.LocalizedSVC, "two", GATED, "binary"),

@@ -29,6 +29,7 @@ from .localized_svc import LocalizedSVC
 from .localized_svr import LocalizedSVR
 from .one_class import MKOneClassSVM
 from .ridge import MKRidge
+from .ridge_cv import MKRidgeCV
 from .svc import MKSVC
 from .svr import MKSVR
 
@@ -43,4 +44,5 @@ __all__ = [
     "LocalizedSVR",
     "MKOneClassSVM",
     "MKRidge",
+    "MKRidgeCV",
 ]

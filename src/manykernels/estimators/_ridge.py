@@ -19,6 +19,7 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Chain, preparation
 from ..losses import SquareLoss
 from ..solvers.response import weight_response
+from ._held_out import TargetedKernels
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning, solve_each
 from ._progress import FitTask
@@ -57,35 +58,19 @@ class ScaledTargets:
 
 
 @dataclass(frozen=True)
-class TargetedKernels:
-    """Kernels of samples with the training samples, and the targets and counts of the samples.
-
-    `stack` is square for training samples, (n, m) between n test samples and m training samples.
-    The `targets` are (n, q). `counts` is how many samples each row stands for, None for one.
-    """
-
-    stack: Any
-    targets: np.ndarray
-    counts: np.ndarray | None = None
-
-    @classmethod
-    def of_rows(cls, kernels: TrainingKernels, rows: TrainingRows) -> Self:
-        """The kernels of training rows with one target or several."""
-        return cls(kernels.stack, rows.targets.reshape(len(rows), -1), rows.counts)
-
-    def prepared(self, transform: Chain) -> RidgeProblem:
-        """The regression on these training kernels; `transform`, fitted here, centres them."""
-        stack = transform.fit_transform(self.stack, sample_weight=self.counts)
-        return RidgeProblem(stack, ScaledTargets.of(self.targets, self.counts), self.counts)
-
-
-@dataclass(frozen=True)
 class RidgeProblem:
     """Regression of scaled targets on centred, normalised kernels."""
 
     stack: KernelStack
     targets: ScaledTargets
     counts: np.ndarray | None
+
+    @classmethod
+    def of(cls, samples: TargetedKernels, transform: Chain) -> Self:
+        """From training samples; `transform`, fitted here, centres and normalises the kernels."""
+        stack = transform.fit_transform(samples.stack, sample_weight=samples.counts)
+        targets = samples.targets.reshape(len(samples), -1)
+        return cls(stack, ScaledTargets.of(targets, samples.counts), samples.counts)
 
     def losses(self, regs: Sequence[float], groups: Sequence[Any]) -> list[SquareLoss]:
         """A loss for every group of targets, as a function of its kernel weights.
@@ -102,10 +87,10 @@ class RidgeProblem:
         return found
 
 
-def groups_of(n_targets: int, multi_target: str) -> list[np.ndarray]:
-    """Positions of the targets that share kernel weights."""
-    every = np.arange(n_targets)
-    return [every] if multi_target == "shared" else np.split(every, n_targets)
+def groups_of(targets: np.ndarray, multi_target: str) -> list[np.ndarray]:
+    """Positions of the targets that share kernel weights; `targets` are (m,) or (m, q)."""
+    every = np.arange(1 if targets.ndim == 1 else targets.shape[1])
+    return [every] if multi_target == "shared" else np.split(every, len(every))
 
 
 def learn_ridge(
@@ -119,7 +104,8 @@ def learn_ridge(
 ) -> dict[str, Any]:
     """Fitted attributes: kernel weights of every group of targets, and their regressions."""
     transform = preparation(normalize)
-    problem = TargetedKernels.of_rows(kernels, rows).prepared(transform)
+    samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
+    problem = RidgeProblem.of(samples, transform)
     kernels.warn_of_constants(transform)
     targets, names = problem.targets, problem.stack.names
     losses = problem.losses(regs, groups)

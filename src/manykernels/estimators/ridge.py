@@ -99,8 +99,7 @@ class MKRidge(TargetRegressor, WeightParameters, KernelEstimator):
         """
         learning = WeightLearning.of(self)
         rows = ridge_rows(self, X, y, sample_weight)
-        n_targets = 1 if rows.targets.ndim == 1 else rows.targets.shape[1]
-        groups = groups_of(n_targets, self.multi_target)
+        groups = groups_of(rows.targets, self.multi_target)
         outline = Outline(SquareLoss, len(rows), rows.data.n_kernels, len(groups[0]))
         learning.refuse_unfit(outline)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
