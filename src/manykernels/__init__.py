@@ -18,6 +18,8 @@ from .estimators import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
 )
 from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, kernels_for, rbf_grid
 
@@ -36,6 +38,8 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
+    "MKRidgeCV",
     "Views",
     "__version__",
     "kernels_for",

@@ -114,8 +114,9 @@ class Splits(ABC):
         folds = folds_to_judge_by(labels, centered, n_folds)
         if len(folds) < 2:
             raise ValueError(
-                f"{type(self.estimator).__name__} cannot be judged by folds: {self._too_few}. "
-                "Choose its parameters yourself, with the estimator without CV in its name."
+                f"{type(self.estimator).__name__} cannot be judged by folds: {self._too_few} "
+                f"(n_samples = {len(self.rows)}). Choose its parameters yourself, with the "
+                "estimator without CV in its name."
             )
         return folds
 
