@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._memory import storage
 from .._sklearn import BaseComposition, VisualBlock, num_samples
 from .adapters import as_kernel
+from .evaluation import evaluate_into
 from .samples import row_names
 from .stack import KernelStack, check_stack
 from .standard import RBF
-from .tables import naming
+from .tables import SharedTable, naming
 from .views import one_or_views
 
 
@@ -60,8 +61,7 @@ class KernelUnion(BaseComposition):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of every kernel; the arguments are those of :meth:`Kernel.fit`."""
-        X = one_or_views(X)
-        fitted = []
+        X, fitted = _shared(X), []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
                 kernel = clone(as_kernel(kernel)).fit(X, sample_weight=sample_weight)
@@ -86,27 +86,25 @@ class KernelUnion(BaseComposition):
             have the names of the rows of data frames.
         """
         check_is_fitted(self)
-        X, gram = one_or_views(X), Y is None
-        Y = None if gram else one_or_views(Y)
-        shape = (len(self.kernels_), num_samples(X), num_samples(X if gram else Y))
+        gram = Y is None
+        X, Y = _shared(X), None if gram else _shared(Y)
+        samples = X.X, (X if gram else Y).X
+        shape = (len(self.kernels_), *map(num_samples, samples))
         diagonals = {} if gram else {"row_diag": self.diag(X), "col_diag": self.diag(Y)}
         psd = all(kernel.is_psd for _, kernel in self.kernels_)
         with storage(shape, memmap) as space:
-            evaluate = SharedDistances(X, Y)
-            for matrix, (name, kernel) in zip(space.data, self.kernels_, strict=True):
-                with naming(f"kernel {name!r}"):
-                    matrix[...] = evaluate(kernel)
+            evaluate_into(space.data, self.kernels_, X, Y)
             # Checked before the file replaces an older one.
             stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
             stack = check_stack(stack)
         stack = stack._with_data(space.data)
-        return stack.with_samples(row_names(X), row_names(X if gram else Y))
+        return stack.with_samples(*map(row_names, samples))
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves, (n_kernels, rows)."""
         check_is_fitted(self)
-        X = one_or_views(X)
-        diagonals = np.empty((len(self.kernels_), num_samples(X)))
+        X = _shared(X)
+        diagonals = np.empty((len(self.kernels_), num_samples(X.X)))
         for diagonal, (name, kernel) in zip(diagonals, self.kernels_, strict=True):
             with naming(f"kernel {name!r}"):
                 diagonal[...] = kernel.diag(X)
@@ -155,26 +153,6 @@ class KernelUnion(BaseComposition):
         return VisualBlock("parallel", kernels, names=names)
 
 
-class SharedDistances:
-    """Evaluates kernels on `X` and `Y`; successive kernels of the same distances share them."""
-
-    def __init__(self, X: Any, Y: Any) -> None:
-        self._X, self._Y = X, Y
-        self._key = None
-        self._distances: np.ndarray | None = None
-
-    def __call__(self, kernel: Any) -> np.ndarray:
-        key = kernel._distance_key(self._X)
-        if key is None:
-            return kernel(self._X, self._Y)
-        if key != self._key:
-            # Dropped first, so that there are never two distance matrices in memory.
-            self._key = self._distances = None
-            self._distances = kernel.distance(self._X, self._Y)
-            self._key = key
-        return kernel.from_distance(self._distances, gram=self._Y is None)
-
-
 def rbf_grid(
     widths: Iterable[float], gamma: float | str = 0.5, columns: Any = None
 ) -> KernelUnion:
@@ -200,3 +178,7 @@ def rbf_grid(
     ['rbf(0.1)', 'rbf(1)', 'rbf(10)']
     """
     return KernelUnion([(f"rbf({w:g})", RBF(gamma, float(w), columns=columns)) for w in widths])
+
+
+def _shared(X: Any) -> SharedTable:
+    return SharedTable.of(one_or_views(X))
