@@ -25,6 +25,9 @@
 `transforms`       centring and ``NORMALIZATIONS``
 `spectral`         `Denoise` and `Bands`: kernels cut along their principal axes
 `axes`             principal axes
+`completion`       samples that lack kernels: ``COMPLETIONS``
+`_completing`      what completions have in common
+`_reconstruction`  images in one kernel reconstructed from another
 =================  =============================================================================
 """
 
