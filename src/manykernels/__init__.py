@@ -19,7 +19,7 @@ from .estimators import (
     LocalizedSVR,
     MKOneClassSVM,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
+from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, rbf_grid, views_union
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "Views",
     "__version__",
     "rbf_grid",
     "views_union",

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._rounding import EPS
 from .._sklearn import Interval
 from ._base import NON_NEGATIVE, POSITIVE, estimator
+from ._inputs import matched_by_label
 
 
 class KernelClassifier(ClassifierMixin):
@@ -52,6 +53,10 @@ class KernelClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -153,6 +158,10 @@ class KernelRegressor(RegressorMixin):
     def predict(self, X: Any) -> np.ndarray:
         """Value of each row."""
         return self._outputs(X)[:, 0] + self.intercept_[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset

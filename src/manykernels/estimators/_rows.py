@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._rounding import EPS
 from .._sklearn import check_sample_weight, check_y, num_samples
-from ..kernels.tables import check_numbers, refuse_kinds, refuse_masked
+from ..kernels.tables import check_numbers, is_missing, refuse_kinds, refuse_masked
 from ._inputs import Matrices, Table, read_training
 
 # Bounds of the median weight, which is multiplied with C and with kernels and compared with reg:
@@ -199,16 +199,8 @@ def check_targets(y: Any) -> None:
     if targets.dtype != object:
         return
     for row, target in enumerate(targets.ravel()):
-        if _is_missing(target):
+        if is_missing(target):
             raise ValueError(
                 f"Input y contains NaN or None: y is {target} at row {row}. Leave this sample "
                 "out, or give it a target."
             )
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    unequal = value != value
-    # True for nan and NaT, which differ from themselves; a comparison of pandas.NA is pandas.NA.
-    return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))

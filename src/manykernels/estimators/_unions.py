@@ -7,7 +7,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from ..kernels import KernelUnion, Linear, as_kernel, rbf_grid
+from ..kernels import KernelUnion, Linear, Views, as_kernel, rbf_grid
+from ..kernels.of_view import names_its_views
+from ..kernels.tables import naming
 
 
 def default_kernels() -> KernelUnion:
@@ -29,6 +31,57 @@ def as_union(kernels: Any) -> KernelUnion:
             return KernelUnion(list(clone(kernels, safe=False)))
         return KernelUnion(_named([as_kernel(kernel) for kernel in kernels]))
     return KernelUnion(_named([as_kernel(kernels)]))
+
+
+def union_for(kernels: Any, X: Any) -> KernelUnion:
+    """A new union of the kernels of a table, or of each of several views.
+
+    Kernels of a view have its name, or "view:kernel" if there are several.
+    """
+    if not isinstance(X, Views):
+        return as_union(kernels)
+    if isinstance(kernels, Mapping):
+        _check_views(kernels, X)
+        return KernelUnion([pair for view, own in kernels.items() for pair in _of_view(own, view)])
+    if kernels is None:
+        return KernelUnion([pair for view in X for pair in _of_view(None, view)])
+    pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
+    shared = [(name, kernel) for name, kernel in pairs if not names_its_views(kernel)]
+    single = len(shared) == 1 and not isinstance(kernels, KernelUnion | list | tuple)
+    bound = [(name, kernel) for name, kernel in pairs if names_its_views(kernel)]
+    every = [
+        (view if single else f"{view}:{name}", kernel.of(view))
+        for view in X
+        for name, kernel in shared
+    ]
+    return KernelUnion(every + bound)
+
+
+def _of_view(kernels: Any, view: str) -> list[tuple[str, Any]]:
+    """Named kernels of one view, from whatever a dict of kernels has for it."""
+    with naming(f"view {view!r}"):
+        pairs = as_union(kernels)._pairs
+        several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
+        return [
+            (f"{view}:{name}" if several else view, as_kernel(kernel).of(view))
+            for name, kernel in pairs
+        ]
+
+
+def _check_views(kernels: Mapping[str, Any], views: Views) -> None:
+    """A dict of kernels has an entry for every view."""
+    unknown = [name for name in kernels if name not in views]
+    without = [name for name in views if name not in kernels]
+    if unknown:
+        raise ValueError(
+            f"kernels has an entry {unknown[0]!r}, but X has no such view; its views are "
+            f"{', '.join(map(repr, views))}."
+        )
+    if without:
+        raise ValueError(
+            f"There is no kernel for view {without[0]!r}: add one to kernels (None takes the "
+            "default ones), or leave the view out of X."
+        )
 
 
 def have_names(kernels: Any) -> bool:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._sklearn import check_sample_weight, num_samples, safe_indexing
 from .base import Kernel
 from .standard import DistanceKernel
-from .tables import as_table, column_positions, naming, refuse_masked
+from .tables import as_table, column_positions, copied, naming, refuse_masked
 
 
 class After(Kernel):
@@ -93,7 +93,8 @@ class After(Kernel):
         weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
         transformer = clone(self.transformer)
         with naming(self._title):
-            transformer.fit(_copied(X), **({"sample_weight": weights} if weighted else {}))
+            # Copies, since a transformer with copy=False writes into the table that it is given.
+            transformer.fit(copied(X), **({"sample_weight": weights} if weighted else {}))
         output = self._output(transformer, X)
         with naming(self._output_title):
             kernel = clone(self.kernel).fit(output, sample_weight=weights)
@@ -133,7 +134,7 @@ class After(Kernel):
 
     def _output(self, transformer: Any, X: Any) -> Any:
         with naming(self._title):
-            output = transformer.transform(_copied(X))
+            output = transformer.transform(copied(X))
             if num_samples(output) != num_samples(X):
                 raise ValueError(
                     f"the transformer returned {num_samples(output)} rows for {num_samples(X)}; "
@@ -161,11 +162,6 @@ class After(Kernel):
             return None
         columns = column_positions(X, self._frozen_columns(X))
         return type(kernel)._metric, tuple(columns), self._fingerprint
-
-
-def _copied(X: Any) -> Any:
-    """A copy, since a transformer with ``copy=False`` writes into the table that it is given."""
-    return X.clone() if hasattr(X, "clone") else X.copy()
 
 
 def _fingerprint(transformer: Any) -> bytes | None:

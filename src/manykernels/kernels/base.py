@@ -17,6 +17,7 @@ from .tables import check_numbers, naming, resolve_columns, select_columns
 
 if TYPE_CHECKING:
     from .after import After
+    from .of_view import OfView
 
 
 class Kernel(BaseEstimator, ABC):
@@ -135,6 +136,22 @@ class Kernel(BaseEstimator, ABC):
 
         copy = clone(self).set_params(columns=None)
         return After(copy, clone(transformer, safe=False), columns=self.columns)
+
+    def of(self, view: str) -> OfView:
+        """This kernel, unfitted, of one view of several: a table in a dict or in Views.
+
+        Parameters
+        ----------
+        view : str
+            Its name.
+
+        Returns
+        -------
+        kernel : OfView
+        """
+        from .of_view import OfView
+
+        return OfView(clone(self), view)
 
     # -- what a kernel defines -------------------------------------------------------------
 

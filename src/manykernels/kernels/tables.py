@@ -41,6 +41,20 @@ def is_frame(table: Any) -> bool:
     return hasattr(table, "columns") and hasattr(table, "dtypes")
 
 
+def copied(table: Any) -> Any:
+    """A copy of a table of any kind."""
+    return table.clone() if hasattr(table, "clone") else table.copy()
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value of any kind is None or not a number."""
+    if value is None:
+        return True
+    unequal = value != value
+    # True for nan and NaT, which differ from themselves; a comparison of pandas.NA is pandas.NA.
+    return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
+
+
 def resolve_columns(columns: Any, X: Any) -> Any:
     """The columns that a callable such as `make_column_selector` chooses; else `columns`."""
     return columns(X) if callable(columns) else columns
