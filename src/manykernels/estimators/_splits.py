@@ -12,7 +12,8 @@ from sklearn.model_selection import check_cv
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS, folds_to_judge_by
 from ..discriminant.held_out import Test
-from ..kernels.transforms import Center
+from ..kernels.completion import MeanCompletion
+from ..kernels.transforms import preparation
 from ._inputs import Source, block_while_fitting
 from ._rows import TrainingRows
 
@@ -67,7 +68,9 @@ class Splits:
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         samples = self.samples
-        centered = Center().fit_transform(samples.stack, sample_weight=samples.weights)
+        # Folds are dealt by where samples are, for which the mean of what they lack is enough.
+        center = preparation(None, completion=MeanCompletion())
+        centered = center.fit_transform(samples.stack, sample_weight=samples.weights)
         folds = folds_to_judge_by(samples.labels, centered, n_folds)
         if len(folds) < 2:
             raise ValueError(

@@ -7,8 +7,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from ..kernels import KernelUnion, Linear, Views, as_kernel, rbf_grid
+from ..kernels import Kernel, KernelUnion, Linear, Views, as_kernel, rbf_grid
 from ..kernels.of_view import names_its_views
+from ..kernels.presence import known_where_possible
 from ..kernels.tables import naming
 
 
@@ -33,16 +34,24 @@ def as_union(kernels: Any) -> KernelUnion:
     return KernelUnion(_named([as_kernel(kernels)]))
 
 
-def union_for(kernels: Any, X: Any) -> KernelUnion:
+def union_for(kernels: Any, X: Any, *, missing: str = "error") -> KernelUnion:
     """A new union of the kernels of a table, or of each of several views.
 
-    Kernels of a view have its name, or "view:kernel" if there are several.
+    Kernels of a view have its name, or "view:kernel" if there are several. Rows of a table may
+    lack all columns of a kernel unless `missing` is "error".
     """
     if not isinstance(X, Views):
-        return as_union(kernels)
+        union = as_union(kernels)
+        if missing == "error":
+            return union
+        pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
+        return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     if isinstance(kernels, Mapping):
-        _check_views(kernels, X)
-        return KernelUnion([pair for view, own in kernels.items() for pair in _of_view(own, view)])
+        own_views = {n: one for n, one in kernels.items() if n not in X and _is_bound(one)}
+        of_views = {name: one for name, one in kernels.items() if name not in own_views}
+        _check_views(of_views, X)
+        apart = [pair for view, one in of_views.items() for pair in _of_view(one, view)]
+        return KernelUnion(apart + [(name, clone(one)) for name, one in own_views.items()])
     if kernels is None:
         return KernelUnion([pair for view in X for pair in _of_view(None, view)])
     pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
@@ -55,6 +64,10 @@ def union_for(kernels: Any, X: Any) -> KernelUnion:
         for name, kernel in shared
     ]
     return KernelUnion(every + bound)
+
+
+def _is_bound(kernel: Any) -> bool:
+    return isinstance(kernel, Kernel) and names_its_views(kernel)
 
 
 def _of_view(kernels: Any, view: str) -> list[tuple[str, Any]]:

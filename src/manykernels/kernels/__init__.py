@@ -8,6 +8,7 @@
 `after`            kernels with preprocessing of their own
 `of_view`          kernels of one view
 `precomputed`      kernels looked up in a matrix
+`presence`         which samples have what: rows without values, and their pattern as a kernel
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
 `tables`           columns of tables, and whether they hold numbers
@@ -43,6 +44,7 @@ from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
+from .presence import Presence
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
@@ -75,6 +77,7 @@ __all__ = [
     "PairwiseKernel",
     "Polynomial",
     "Precomputed",
+    "Presence",
     "Product",
     "Spherical",
     "Sum",

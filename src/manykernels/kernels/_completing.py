@@ -69,8 +69,8 @@ class Completion(StackTransform):
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         if not isinstance(stack, KernelStack):
             raise ValueError(
-                "Samples that lack kernels need whole kernel matrices, but these are computed by "
-                "columns; use another solver."
+                "Kernels that samples may lack are completed as whole matrices, but these are "
+                'computed by columns: use another solver, or missing="error".'
             )
         stack = check_stack(stack, missing=True, psd="ignore")
         assert stack.row_diag is not None
@@ -282,7 +282,7 @@ def _views_of(stack: KernelStack, present: np.ndarray) -> np.ndarray:
 
 
 def refuse_samples_without_kernels(
-    present: np.ndarray, names: list[str], samples: np.ndarray | None
+    present: np.ndarray, names: list[str], samples: np.ndarray | None, what: str = "kernels"
 ) -> None:
     """Refuse samples that lack every kernel, by their names or row numbers."""
     empty = np.flatnonzero(~present.any(axis=0))
@@ -292,6 +292,6 @@ def refuse_samples_without_kernels(
     which = ", ".join(str(row) if samples is None else repr(str(samples[row])) for row in shown)
     more = ", …" if len(empty) > _SAMPLES_SHOWN else ""
     raise ValueError(
-        f"{len(empty)} of {present.shape[1]} samples have none of the kernels "
+        f"{len(empty)} of {present.shape[1]} samples have none of the {what} "
         f"({', '.join(names)}): rows {which}{more}. Nothing is known of them: leave them out."
     )

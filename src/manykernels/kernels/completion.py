@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._rounding import ACCUMULATED
-from ._completing import Completion, Images, filled_kernel
+from ._completing import Completion, Images, filled_kernel, refuse_samples_without_kernels
 from ._reconstruction import Reconstruction
 from .stack import KernelStack
 
@@ -130,6 +130,14 @@ class ConditionalCompletion(Completion):
             weights = self._weights * self.present_[j]
             self._reconstructions[key] = Reconstruction.learn(others, similar[view], weights)
 
+
+__all__ = [
+    "COMPLETIONS",
+    "Completion",
+    "ConditionalCompletion",
+    "MeanCompletion",
+    "refuse_samples_without_kernels",
+]
 
 #: The completions, by the name that the parameter `missing` of estimators takes.
 COMPLETIONS: dict[str, type[Completion]] = {

@@ -291,7 +291,7 @@ class Chain(StackTransform):
         new = super().for_columns(columns)
         new.steps = [step.for_columns(columns) for step in self.steps]
         if self.needs_all_columns:
-            new.n_samples_fit_ = self.n_samples_fit_
+            new.n_samples_fit_ = new.steps[0].n_samples_fit_
         return new
 
 

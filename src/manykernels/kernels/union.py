@@ -97,7 +97,7 @@ class KernelUnion(BaseComposition):
                     matrix[...] = evaluate(kernel)
             # Checked before the file replaces an older one.
             stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
-            stack = check_stack(stack)
+            stack = check_stack(stack, missing=True)
         stack = stack._with_data(space.data)
         return stack.with_samples(row_names(X), row_names(X if gram else Y))
 
@@ -163,7 +163,7 @@ class SharedDistances:
 
     def __call__(self, kernel: Any) -> np.ndarray:
         key = kernel._distance_key(self._X)
-        if key is None:
+        if key is None or (self._Y is not None and kernel._distance_key(self._Y) is None):
             return kernel(self._X, self._Y)
         if key != self._key:
             # Dropped first, so that there are never two distance matrices in memory.
