@@ -34,7 +34,7 @@ from manykernels.kernels import (
     KernelUnion,
     Laplacian,
     Linear,
-    views_union,
+    kernels_for,
 )
 from manykernels.kernels.comparisons import SquaredDistances
 from manykernels.kernels.streamed import StreamedKernels
@@ -156,7 +156,8 @@ def test_in_sums_and_products():
 
 
 def test_in_views():
-    X, union = views_union({"u": VALUES, "v": -VALUES}, Linear().after(StandardScaler()))
+    X = {"u": VALUES, "v": -VALUES}
+    union = kernels_for(X, Linear().after(StandardScaler()))
     K = union.fit(X)(X).data
     assert_allclose(K[0], K[1])
     assert_allclose(K[0], Linear()(StandardScaler().fit_transform(VALUES)))
