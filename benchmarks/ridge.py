@@ -48,12 +48,12 @@ VARIABLE = "MANYKERNELS_HIMALAYA"
 RUNNER = Path(__file__).with_name("_ridge_runner.py")
 CONTENDERS = {
     "random": "himalaya, random search",
-    "gradient": "himalaya, gradient",
     "one": "scikit-learn, sum of kernels",
     "p1": "MKRidgeCV, p = 1",
     "norms": "MKRidgeCV, twelve p",
     "closed": "MKRidgeCV, twelve p, closed form",
     "separate": "MKRidgeCV, p = 1, separate",
+    "gradient": "himalaya, gradient",
 }
 THEIRS = ("random", "gradient")
 REFERENCE = "random"  # the one that is made for many targets, and himalaya's default
