@@ -21,7 +21,7 @@ from .estimators import (
     MKRidge,
     MKRidgeCV,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
+from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, kernels_for, rbf_grid
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,7 +40,8 @@ __all__ = [
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",
+    "Views",
     "__version__",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

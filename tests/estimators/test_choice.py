@@ -135,7 +135,7 @@ def splits_of(X, y, cv=None, sample_weight=None):
     rows = targeted_rows(model, X, y, sample_weight)
     stack, source = rows.data.compute(rows.counts, True, None)
     samples = TargetedKernels(stack, rows.targets, rows.counts)
-    return list(ValueSplits(model, rows, source, samples).parts(y))
+    return ValueSplits(model, rows, source, samples).parts(y)
 
 
 def targets_of_folds(X, y, **options):

@@ -16,7 +16,6 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_grid`          norms and regularisations to choose from, and their scores
 `_splits`        the splits behind a parameter ``cv``
 `_multilabel`    several labels per sample
-`_unions`        what may be passed as ``kernels``
 `_documentation` docstrings of inherited parameters
 ===============  ===========================================================================
 """

@@ -37,15 +37,16 @@ class TargetedKernels:
         self, train: np.ndarray, test: np.ndarray
     ) -> tuple[TargetedKernels, TargetedKernels]:
         """Training kernels of the samples `train`, and those of `test` with these."""
-        parts = [
-            TargetedKernels(
-                self.stack[np.ix_(rows, train)],
-                self.targets[rows],
-                None if self.counts is None else self.counts[rows],
-            )
-            for rows in (train, test)
-        ]
+        parts = [self.of(rows, self.stack[np.ix_(rows, train)]) for rows in (train, test)]
         return parts[0], parts[1]
+
+    def of(self, rows: np.ndarray, stack: KernelStack | None = None) -> TargetedKernels:
+        """Some of the samples; the stack stays that of all samples if no other is given."""
+        return TargetedKernels(
+            self.stack if stack is None else stack,
+            self.targets[rows],
+            None if self.counts is None else self.counts[rows],
+        )
 
 
 @dataclass(frozen=True)

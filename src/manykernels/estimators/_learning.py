@@ -189,11 +189,11 @@ def solve_each(
         )
         refuse_indefinite(solution, learning.domain, loss, names)
         solutions.append(solution)
-    certificate = _joined(solutions, learnings[0].tol)
+    certificate = joined_certificate(solutions, learnings[0].tol)
     return Learnt(learnings[0], names, list(losses), solutions, certificate, task.stopped)
 
 
-def _joined(solutions: Sequence[Solution], tol: float) -> Certificate:
+def joined_certificate(solutions: Sequence[Solution], tol: float) -> Certificate:
     """Certificate of the sum of independent problems: the sums of their bounds."""
     parts = [solution.certificate for solution in solutions]
     if len(parts) == 1:

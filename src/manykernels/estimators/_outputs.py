@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._rounding import EPS
 from .._sklearn import Interval, StrOptions
 from ._base import NON_NEGATIVE, POSITIVE, estimator
+from ._inputs import matched_by_label
 
 
 class KernelClassifier(ClassifierMixin):
@@ -49,9 +50,16 @@ class KernelClassifier(ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[chosen_classes(self.decision_function(X))]
+
+
+def chosen_classes(decisions: np.ndarray) -> np.ndarray:
+    """Positions of the classes with the largest decision values."""
+    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -153,6 +161,10 @@ class KernelRegressor(RegressorMixin):
     def predict(self, X: Any) -> np.ndarray:
         """Value of each row."""
         return self._outputs(X)[:, 0] + self.intercept_[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 @estimator

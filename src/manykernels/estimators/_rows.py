@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._rounding import EPS
 from .._sklearn import check_sample_weight, check_y, num_samples
-from ..kernels.tables import check_numbers, refuse_kinds, refuse_masked
+from ..kernels.tables import check_numbers, is_missing, refuse_kinds, refuse_masked
 from ._inputs import Matrices, Table, read_training
 
 # Bounds of the median weight, which is multiplied with C and with kernels and compared with reg:
@@ -128,22 +128,31 @@ def labelled_rows(
             f"{type(estimator).__name__} needs samples of at least 2 classes, got "
             f"{len(classes)} class: {classes.tolist()}."
         )
-    weights = counts
-    if class_weight is not None:
-        factors = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=counts)
-        if not np.all((factors > 0) & (factors < np.inf)):
-            raise ValueError(
-                f"class_weight must be positive and finite for every class, got {class_weight}."
-            )
-        weights = factors[labels] if counts is None else counts * factors[labels]
+    weights = class_weighted(class_weight, labels, classes, counts)
     return TrainingRows(data, numbers, counts, weights, y, labels, classes)
 
 
-def one_against_rest(rows: TrainingRows) -> np.ndarray:
+def class_weighted(
+    class_weight: Any, labels: np.ndarray, classes: np.ndarray, counts: np.ndarray | None
+) -> np.ndarray | None:
+    """`counts` times the weights of the classes that ``classes[labels]`` are."""
+    if class_weight is None:
+        return counts
+    factors = compute_class_weight(
+        class_weight, classes=classes, y=classes[labels], sample_weight=counts
+    )
+    if not np.all((factors > 0) & (factors < np.inf)):
+        raise ValueError(
+            f"class_weight must be positive and finite for every class, got {class_weight}."
+        )
+    weights: np.ndarray = factors[labels] if counts is None else counts * factors[labels]
+    return weights
+
+
+def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
     """Targets ±1 of each machine: one column for two classes, else one column per class."""
-    n_classes = len(rows.classes)
     positive = [1] if n_classes == 2 else np.arange(n_classes)
-    return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
+    return np.where(labels[:, None] == positive, 1.0, -1.0)
 
 
 def discriminant_rows(
@@ -216,16 +225,8 @@ def check_targets(y: Any) -> None:
     if targets.dtype != object:
         return
     for row, target in enumerate(targets.ravel()):
-        if _is_missing(target):
+        if is_missing(target):
             raise ValueError(
                 f"Input y contains NaN or None: y is {target} at row {row}. Leave this sample "
                 "out, or give it a target."
             )
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    unequal = value != value
-    # True for nan and NaT, which differ from themselves; a comparison of pandas.NA is pandas.NA.
-    return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))

@@ -23,6 +23,30 @@ _DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True)
+class Split:
+    """One split, whose kernels are not cut yet.
+
+    `test` are positions in `samples`, or the samples of a validation set, or a list of folds.
+    """
+
+    samples: Any
+    train: np.ndarray | None
+    test: Any
+
+    def parts(self) -> tuple[Any, Any]:
+        """Training part and test part."""
+        if self.train is None:
+            return self.samples, self.test
+        parts: tuple[Any, Any] = self.samples.split(self.train, self.test)
+        return parts
+
+    @property
+    def judged(self) -> Any:
+        """Targets and counts of the test samples; their kernels are not cut."""
+        return self.test if self.train is None else self.samples.of(self.test)
+
+
+@dataclass(frozen=True)
 class Splits(ABC):
     """Training and test parts, cut from kernels that are computed once for all rows.
 
@@ -40,25 +64,31 @@ class Splits(ABC):
     #: What the targets of a validation set are called.
     word: ClassVar[str]
 
-    def parts(self, y: Any) -> Iterator[tuple[Any, Any]]:
-        """Training part and test part of every split; `y` has the targets of all rows of X.
+    def of(self, y: Any) -> list[Split]:
+        """All splits; `y` has the targets of all rows of X.
 
         The test part of ``cv="closed-form"`` is a list of folds of the training part.
         """
+        return list(self._each(np.asarray(y)))
+
+    def parts(self, y: Any) -> list[tuple[Any, Any]]:
+        """Training part and test part of all splits, their kernels cut."""
+        return [split.parts() for split in self.of(y)]
+
+    def _each(self, y: np.ndarray) -> Iterator[Split]:
         cv, samples = self.estimator.cv, self.samples
-        y = np.asarray(y)
         if isinstance(cv, str):
-            yield samples, self._folds(N_FOLDS)
+            yield Split(samples, None, self._folds(N_FOLDS))
         elif cv is None:
             for k, test in enumerate(self._folds(_DEFAULT_FOLDS)):
-                yield self._cut(np.delete(np.arange(len(self.rows)), test), test, k)
+                yield self._checked(np.delete(np.arange(len(self.rows)), test), test, k)
         elif isinstance(cv, tuple) and not _are_splits(cv):
-            yield samples, self._validation_part(cv)
+            yield Split(samples, None, self._validation_part(cv))
         else:
             splitter = check_cv(cv, y, classifier=self.stratified)
             for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
                 train, test = (self._positions(part, len(y), k) for part in split)
-                yield self._cut(train, test, k)
+                yield self._checked(train, test, k)
 
     def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
         """Rows of one part of a split (numbers or a mask), as positions among those that count."""
@@ -97,12 +127,11 @@ class Splits(ABC):
     def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Groups that are divided evenly among folds, and weights of the samples."""
 
-    def _cut(self, train: np.ndarray, test: np.ndarray, split: int) -> Any:
-        """Both parts of one split."""
+    def _checked(self, train: np.ndarray, test: np.ndarray, split: int) -> Split:
         self._refuse_training(train, split)
         if len(test) == 0:
             raise ValueError(f"Split {split} has no test samples.")
-        return self.samples.split(train, test)
+        return Split(self.samples, train, test)
 
     @abstractmethod
     def _refuse_training(self, train: np.ndarray, split: int) -> None:

@@ -136,7 +136,7 @@ class MKFDACV(
         kernels = TrainingKernels.of(rows, rows.weights)
         samples = kernels.labelled(rows)
         priors = checked_priors(self.priors, samples)
-        splits = list(LabelSplits(self, rows, kernels.source, samples).parts(y))
+        splits = LabelSplits(self, rows, kernels.source, samples).parts(y)
         refuse_single_split(self, len(splits))
         rules = ("indicator", "discriminant") if len(samples.classes) > 2 else ("indicator",)
         task = FitTask.begin(self, X, y, len(splits) * len(rules) + 1)
