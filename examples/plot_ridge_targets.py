@@ -9,15 +9,17 @@ each view counts: for all three numbers at once, or for each of them.
 """
 
 # %%
-# Three targets in three units: pixels from the top, pixels, and degrees. Measuring adds noise.
+# Three targets in three units: pixels from the top, pixels, and degrees. Measuring adds noise. One
+# linear kernel is taken of every view.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKRidge, MKRidgeCV, views_union
+from manykernels import MKRidge, MKRidgeCV, Views
 from manykernels.datasets import load_digit_views
+from manykernels.kernels import Linear
 
 TARGETS = ["height", "width", "slant"]
 VIEWS = ["rows", "columns", "gradients", "fourier", "noise1"]
@@ -37,7 +39,7 @@ def measured(images):
 views, _ = load_digit_views(noise=1)
 y = measured(views["pixels"].reshape(-1, 8, 8))
 y += 0.3 * y.std(axis=0) * np.random.default_rng(0).normal(size=y.shape)
-X, union = views_union({name: views[name] for name in VIEWS}, "linear")
+X = Views({name: views[name] for name in VIEWS})
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random_state=0)
 
 # %%
@@ -47,7 +49,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random
 
 models, left_out, new = {}, {}, {}
 for way in ("shared", "separate"):
-    model = MKRidgeCV(union, ps=[1], multi_target=way, cv="closed-form").fit(X_train, y_train)
+    model = MKRidgeCV(Linear(), ps=[1], multi_target=way, cv="closed-form").fit(X_train, y_train)
     models[way] = model
     left_out[way] = r2_score(y_train, model.left_out_predictions_, multioutput="raw_values")
     new[way] = r2_score(y_test, model.predict(X_test), multioutput="raw_values")
@@ -62,14 +64,14 @@ for k, target in enumerate(TARGETS):
 # Targets that share weights count alike, because each is divided by its standard deviation: in
 # other units, here radians, nothing changes but the numbers predicted.
 
-other = MKRidge(union, p=1, reg=models["shared"].reg_)
+other = MKRidge(Linear(), p=1, reg=models["shared"].reg_)
 degrees = other.fit(X_train, y_train).weights_
 radians = other.fit(X_train, y_train * [1, 1, np.pi / 180]).weights_
 print(f"largest change of a weight: {np.abs(radians - degrees).max():.0e}")
 
 # %%
-# Each target takes the views that tell it: the height is that of rows alone, the width is mostly in
-# Fourier coefficients, the slant in gradients. Weights for all are a compromise that costs a
+# Each target takes the views that tell it: the height is told by rows alone, the width mostly by
+# Fourier coefficients, the slant by gradients. Weights for all are a compromise that costs a
 # hundredth of R². Noise gets a few per cent, where it serves to fit the noise of the targets.
 
 INK = "#1b1b1b"
