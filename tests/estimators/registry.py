@@ -92,6 +92,7 @@ class Entry:
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
+MACHINE_GRID = {"ps": [1, 2], "Cs": [1.0]}
 # Gates have random starts; few steps are enough for what all estimators have in common.
 GATED = {"random_state": 0, "tol": 1e-2}
 
@@ -107,7 +108,10 @@ ENTRIES = [
     Entry(mk.MKSVC, "two", {}, "binary"),
     Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
     Entry(mk.MKSVC, "three", {"loss": "squared_hinge", "C": "joint"}, "joint"),
+    Entry(mk.MKSVCCV, "three", MACHINE_GRID),
+    Entry(mk.MKSVCCV, "two", {**MACHINE_GRID, "cv": 2, "class_weight": "balanced"}, "folds"),
     Entry(mk.MKSVR, "values"),
+    Entry(mk.MKSVRCV, "values", {**MACHINE_GRID, "epsilons": [0.1]}),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.LocalizedSVC, "three", GATED),
     Entry(mk.LocalizedSVC, "two", GATED, "binary"),

@@ -133,9 +133,20 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
+class ValueOfOutput(RegressorMixin):
+    """Regression with one output, which is the value."""
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        return self._outputs(X)[:, 0] + self.intercept_[0]
+
+
 @estimator
-class KernelRegressor(RegressorMixin):
-    """ε-insensitive regression: one output, which is the value.
+class KernelRegressor(ValueOfOutput):
+    """ε-insensitive regression.
 
     Parameters
     ----------
@@ -149,13 +160,6 @@ class KernelRegressor(RegressorMixin):
     epsilon: float = 0.1
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
-
-    intercept_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Value of each row."""
-        return self._outputs(X)[:, 0] + self.intercept_[0]
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset
