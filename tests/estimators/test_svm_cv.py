@@ -45,9 +45,9 @@ def split_scores(model, k):
 @pytest.mark.parametrize(("scoring", "first"), [("accuracy", 30), ("roc_auc", 50)])
 def test_a_point_has_the_scores_of_machines_learnt_by_hand(options, scoring, first):
     """Of three classes, or of two."""
-    rows, scorer = np.arange(first, 150), get_scorer(scoring)
+    rows, scorer = np.arange(first, 150, 2), get_scorer(scoring)
     stack, labels = STACK[np.ix_(rows, rows)], Y[rows]
-    splits = list(StratifiedKFold(3, shuffle=True, random_state=0).split(labels, labels))
+    splits = list(StratifiedKFold(2, shuffle=True, random_state=0).split(labels, labels))
     weight = np.random.default_rng(0).integers(1, 3, len(rows)).astype(float)
     model = MKSVCCV("precomputed", cv=splits, scoring=scoring, tol=1e-7, **GRID, **options)
     model.fit(stack, labels, sample_weight=weight)
@@ -65,9 +65,11 @@ def test_a_grid_search_on_a_stack_makes_the_same_choice():
     for scoring in ("accuracy", "balanced_accuracy"):
         search = GridSearchCV(MKSVC("precomputed"), names, cv=3, scoring=scoring).fit(STACK, Y)
         model = MKSVCCV("precomputed", cv=3, scoring=scoring, **GRID).fit(STACK, Y)
-        np.testing.assert_allclose(
-            model.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
-        )
+        for params, score in zip(
+            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+        ):
+            at = model.cv_results_["params"].index(params)
+            assert model.cv_results_["mean_test_score"][at] == pytest.approx(score)
         assert model.best_score_ == pytest.approx(search.best_score_)
 
 
@@ -108,7 +110,7 @@ def test_the_final_regression_is_a_fit_with_the_choice():
 @pytest.mark.parametrize("model", [MKSVCCV(), MKSVCCV(loss="squared_hinge"), MKSVRCV()], ids=str)
 def test_every_point_is_certified(model):
     targets = Y if isinstance(model, MKSVCCV) else X[:, 0]
-    model.fit(X[:, 1:], targets)
+    model.fit(X[::2, 1:], targets[::2])
     results = model.cv_results_
     assert results["rel_gap"].max() <= model.tol
     # Each point takes few steps from its neighbours.
@@ -129,8 +131,9 @@ def test_the_order_of_the_grid_and_of_the_rows_changes_nothing():
 
 
 def test_jobs_change_nothing():
-    one = MKSVRCV(COLUMNS, **VALUE_GRID).fit(X_VALUES, VALUES)
-    two = MKSVRCV(COLUMNS, n_jobs=2, **VALUE_GRID).fit(X_VALUES, VALUES)
+    options = {"ps": [2.0], "Cs": [1.0], "epsilons": [0.1, 0.2], "cv": 2}
+    one = MKSVRCV(COLUMNS, **options).fit(X_VALUES, VALUES)
+    two = MKSVRCV(COLUMNS, n_jobs=2, **options).fit(X_VALUES, VALUES)
     np.testing.assert_allclose(one.validation_curve(), two.validation_curve())
 
 
@@ -154,8 +157,9 @@ def test_validation_sets():
 @pytest.mark.parametrize("kind", [MKSVCCV, MKSVRCV])
 def test_one_standard_error(kind):
     targets = Y if kind is MKSVCCV else X[:, 0]
-    best = kind(ps=[1.0, 2.0]).fit(X[:, 1:], targets)
-    simple = kind(ps=[1.0, 2.0], one_standard_error=True).fit(X[:, 1:], targets)
+    options = {"ps": [1.0, 2.0], "Cs": [0.1, 1.0]}
+    best = kind(**options).fit(X[::2, 1:], targets[::2])
+    simple = kind(**options, one_standard_error=True).fit(X[::2, 1:], targets[::2])
     results = best.cv_results_
     at = int(np.argmax(results["mean_test_score"]))
     assert simple.best_score_ >= best.best_score_ - results["se_test_score"][at]
@@ -166,7 +170,7 @@ def test_one_standard_error(kind):
 def test_points_that_cannot_be_solved_are_left_out():
     """A negative eigenvalue matters to a machine that is far from the margin."""
     v = np.where(np.arange(150) % 2, 1.0, -1.0) / np.sqrt(150)
-    kernel = RBF(gamma=0.3).fit(X)(X) - 0.05 * np.outer(v, v)
+    kernel = RBF(gamma=0.3).fit(X)(X) - 5.0 * np.outer(v, v)
     stack = KernelStack.from_arrays([kernel], psd="ignore")
     model = MKSVCCV("precomputed", ps=[2], Cs=[1e-3, 1e3], normalize=None)
     with pytest.warns(ConvergenceWarning, match=r"1 of 2 points .* could not be solved"):
@@ -184,8 +188,8 @@ def test_probabilities_are_as_good_as_calibrated_ones(n_classes):
     Z, labels = make_classification(
         900, 8, n_informative=5, n_classes=n_classes, flip_y=0.15, random_state=0
     )
-    train, test = slice(300), slice(300, None)
-    model = MKSVCCV(**GRID).fit(Z[train], labels[train])
+    train, test = slice(200), slice(200, None)
+    model = MKSVCCV(ps=[2.0], Cs=[1.0]).fit(Z[train], labels[train])
     plain = MKSVC(p=model.p_, C=model.C_)
     calibrated = CalibratedClassifierCV(plain, ensemble=False).fit(Z[train], labels[train])
     ours, theirs = (log_loss(labels[test], m.predict_proba(Z[test])) for m in (model, calibrated))
@@ -205,21 +209,21 @@ def test_probabilities_rank_as_decision_values_do():
 # -- rare classes ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"class_weight": "balanced"}, {}])
-def test_rare_classes(options):
-    """MKSVC with C = 1 misses most of them."""
+def with_rare_class(rng, n_common, n_rare):
+    labels = np.repeat([0, 1], [n_common, n_rare])
+    return rng.normal(size=(len(labels), 6)) + 1.3 * labels[:, None] * (np.arange(6) < 3), labels
+
+
+def test_rare_classes():
+    """MKSVC with C = 1 misses most of them; at best 0.87 can be had."""
     rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], [540, 60])
-    Z = rng.normal(size=(600, 6)) + 1.1 * labels[:, None] * (np.arange(6) < 3)
-    train = np.arange(600) % 2 == 0
-    plain = MKSVC().fit(Z[train], labels[train])
-    model = MKSVCCV(scoring="balanced_accuracy", **options).fit(Z[train], labels[train])
-    before, after = (
-        balanced_accuracy_score(labels[~train], m.predict(Z[~train])) for m in (plain, model)
-    )
-    assert after > before + 0.05
-    if options:
-        assert after > 0.8
+    train, (Z, labels) = with_rare_class(rng, 270, 30), with_rare_class(rng, 1800, 200)
+    plain = MKSVC().fit(*train)
+    options = {"scoring": "balanced_accuracy", "class_weight": "balanced", "ps": [2]}
+    model = MKSVCCV(**options).fit(*train)
+    before, after = (balanced_accuracy_score(labels, m.predict(Z)) for m in (plain, model))
+    assert before < 0.7
+    assert after > 0.8
 
 
 # -- units of the values ---------------------------------------------------------------------
@@ -227,8 +231,9 @@ def test_rare_classes(options):
 
 @pytest.mark.parametrize("unit", [1e-6, 1e5])
 def test_the_unit_of_the_values_changes_nothing(unit):
-    one = MKSVRCV(COLUMNS, ps=[1.0, 2.0], tol=1e-6).fit(X_VALUES, VALUES)
-    other = MKSVRCV(COLUMNS, ps=[1.0, 2.0], tol=1e-6).fit(X_VALUES, unit * VALUES + 3 * unit)
+    options = {"ps": [2.0], "cv": 2, "tol": 1e-6}
+    one = MKSVRCV(COLUMNS, **options).fit(X_VALUES, VALUES)
+    other = MKSVRCV(COLUMNS, **options).fit(X_VALUES, unit * VALUES + 3 * unit)
     assert other.C_ / unit == pytest.approx(one.C_)
     assert other.epsilon_ / unit == pytest.approx(one.epsilon_)
     np.testing.assert_allclose(one.validation_curve(), other.validation_curve(), atol=1e-3)
