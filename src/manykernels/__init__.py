@@ -18,8 +18,10 @@ from .estimators import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, rbf_grid, views_union
+from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, kernels_for, rbf_grid
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,8 +38,10 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
+    "MKRidgeCV",
     "Views",
     "__version__",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

@@ -20,6 +20,8 @@ from manykernels import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
     Views,
 )
 from manykernels.baselines import KimFDA
@@ -32,6 +34,8 @@ GLOBAL = {
     "MKFDA": MKFDA(),
     "MKFDACV": MKFDACV(ps=[1, 2], regs=[0.1, 1.0], cv=3),
     "MKSVC": MKSVC(),
+    "MKRidge": MKRidge(),
+    "MKRidgeCV": MKRidgeCV(ps=[1, 2], regs=[0.1, 1.0], cv=3),
     "MKSVR": MKSVR(),
     "MKOneClassSVM": MKOneClassSVM(nu=0.3),
 }

@@ -390,7 +390,7 @@ def test_blocks_must_fit_the_training_samples(F, has):
 def test_streamed_kernels_are_refused():
     X = np.arange(6.0)[:, None]
     streamed = StreamedKernels(rbf_grid([1]).fit(X), X)
-    with pytest.raises(ValueError, match="computed by columns; use another solver"):
+    with pytest.raises(ValueError, match="computed by columns: use another solver"):
         MeanCompletion().fit(streamed)
 
 

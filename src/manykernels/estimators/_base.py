@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval, StrOptions
 from ..kernels.completion import COMPLETIONS
+from ..kernels.given import as_union, have_names, with_parameters
 from ..kernels.transforms import NORMALIZATIONS
 from ._documentation import inherited
 from ._inputs import matched_by_label
 from ._progress import FitTask
-from ._unions import as_union, have_names, with_parameters
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Class = TypeVar("Class")

@@ -21,18 +21,19 @@ from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.checks import check_finite
 from ..kernels.completion import refuse_samples_without_kernels
+from ..kernels.given import as_union, kernels_for
 from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
 from ..kernels.presence import (
     refuse_rows_without_kernels,
     refuse_rows_without_values,
+    rows_may_lack,
     views_of_kernels,
 )
 from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import check_numbers, is_frame
 from ..kernels.views import are_views, as_views
-from ._unions import as_union, union_for
 
 # The attributes in which scikit-learn records the features of X.
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -113,7 +114,7 @@ class Table:
     @property
     def n_kernels(self) -> int:
         """How many kernels there will be, before any is computed."""
-        return len(union_for(self.kernels, self.X).kernels)
+        return len(kernels_for(self.X, self.kernels).kernels)
 
     def keep(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
@@ -127,7 +128,9 @@ class Table:
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
         solver works by columns, kernels are computed column by column when it needs them.
         """
-        union = union_for(self.kernels, self.X, missing=self.missing)
+        union = kernels_for(self.X, self.kernels)
+        if self.missing != "error" and not isinstance(self.X, Views):
+            union = rows_may_lack(union)
         with explaining_lacking_rows(union, self.X):
             union.fit(self.X, sample_weight=sample_weight)
         source = TableSource(union, self.X)

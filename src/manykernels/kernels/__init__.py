@@ -11,6 +11,7 @@
 `presence`         which samples have what: rows without values, and their pattern as a kernel
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
 **views**
@@ -42,6 +43,7 @@ from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_
 from .after import After
 from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
+from .given import kernels_for
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
 from .presence import Presence
@@ -49,7 +51,7 @@ from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
-from .union import KernelUnion, rbf_grid, views_union
+from .union import KernelUnion, rbf_grid
 from .views import Views
 
 __all__ = [
@@ -86,6 +88,6 @@ __all__ = [
     "Views",
     "as_kernel",
     "check_stack",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

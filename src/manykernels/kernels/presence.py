@@ -16,7 +16,8 @@ from .adapters import as_kernel
 from .base import Kernel
 from .matching import shown
 from .samples import row_names
-from .tables import as_table, column_positions, select_columns
+from .tables import SharedTable, as_table, column_positions, select_columns
+from .union import KernelUnion
 from .view_tables import absent_rows
 from .views import are_views, as_views
 
@@ -92,44 +93,60 @@ class WhereKnown(Kernel):
 
     def known(self, X: Any) -> np.ndarray:
         """Whether each row of `X` has values in the columns of the kernel, (rows,)."""
-        return ~absent_rows(as_table(select_columns(X, self.frozen_columns)))
+        return self._rows(SharedTable.of(X))[0]
+
+    def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
+        """Which rows have values, and the table of these, which kernels of the columns share."""
+        places = tuple(column_positions(X, self.frozen_columns))
+
+        def found() -> tuple[np.ndarray, SharedTable]:
+            has = ~absent_rows(as_table(select_columns(X, list(places))))
+            return has, X if has.all() else SharedTable(safe_indexing(X.X, np.flatnonzero(has)))
+
+        rows: tuple[np.ndarray, SharedTable] = X.once(("rows with values", places), found)
+        return rows
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the kernel on the rows that have values in its columns."""
         self._validate_params()
-        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = np.flatnonzero(WhereKnown(self.kernel).known(X))
-        if not weights[rows].any():
+        X = SharedTable.of(X)
+        weights = check_sample_weight(
+            sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
+        )
+        has, known = WhereKnown(self.kernel)._rows(X)
+        if not weights[has].any():
             raise ValueError("no training sample has values in its columns.")
         with _advising():
-            chosen = safe_indexing(X, rows)
-            self.kernel_ = clone(self.kernel).fit(chosen, sample_weight=weights[rows])
+            self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
         """Similarities of the rows of `X` with those of `Y`, or with each other."""
         check_is_fitted(self)
-        rows = self.known(X)
-        columns = rows if Y is None else self.known(Y)
+        rows, left = self._rows(SharedTable.of(X))
+        columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
         K = np.full((len(rows), len(columns)), np.nan)
-        with _advising():
-            if rows.all() and columns.all():
-                return self.kernel_(X, Y)
-            if rows.any() and columns.any():
-                left = safe_indexing(X, np.flatnonzero(rows))
-                right = None if Y is None else safe_indexing(Y, np.flatnonzero(columns))
+        if rows.any() and columns.any():
+            with _advising():
                 K[np.ix_(rows, columns)] = self.kernel_(left, right)
         return K
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves; NaN for rows without values."""
         check_is_fitted(self)
-        rows = self.known(X)
+        rows, known = self._rows(SharedTable.of(X))
         diagonal = np.full(len(rows), np.nan)
         if rows.any():
             with _advising():
-                diagonal[rows] = self.kernel_.diag(safe_indexing(X, np.flatnonzero(rows)))
+                diagonal[rows] = self.kernel_.diag(known)
         return diagonal
+
+    def _compared(self, X: Any, Y: Any) -> Any:
+        tables = [SharedTable.of(X)] if Y is None else [SharedTable.of(X), SharedTable.of(Y)]
+        if not all(self.known(table).all() for table in tables):
+            return None  # rows without values cannot be compared
+        with _advising():
+            return self.kernel_._compared(tables[0], tables[1] if Y is not None else None)
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         return self(X, Y)
@@ -187,6 +204,7 @@ class Presence(Kernel):
         return has
 
     def _indicators(self, X: Any) -> np.ndarray:
+        X = SharedTable.of(X).X
         if are_views(X):
             if self.columns is not None:
                 raise ValueError("Presence has columns only with a single table, not with Views.")
@@ -199,9 +217,15 @@ class Presence(Kernel):
         return self(X, Y)
 
 
-def known_where_possible(kernel: Kernel) -> Kernel:
-    """`kernel`, or the same of those rows only that have values in its columns."""
-    return kernel if isinstance(kernel, Presence) else WhereKnown(kernel)
+def rows_may_lack(union: KernelUnion) -> KernelUnion:
+    """The union of the same kernels of a table whose rows may lack all columns of a kernel."""
+    pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
+    return KernelUnion(
+        [
+            (name, kernel if isinstance(kernel, Presence) else WhereKnown(kernel))
+            for name, kernel in pairs
+        ]
+    )
 
 
 def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
