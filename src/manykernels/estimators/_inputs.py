@@ -27,7 +27,6 @@ from ..kernels.matrices import read_matrices
 from ..kernels.presence import (
     refuse_rows_without_kernels,
     refuse_rows_without_values,
-    rows_may_lack,
     views_of_kernels,
 )
 from ..kernels.samples import TrainingSamples, column_names, row_names
@@ -128,9 +127,7 @@ class Table:
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
         solver works by columns, kernels are computed column by column when it needs them.
         """
-        union = kernels_for(self.X, self.kernels)
-        if self.missing != "error" and not isinstance(self.X, Views):
-            union = rows_may_lack(union)
+        union = kernels_for(self.X, self.kernels, missing=self.missing)
         with explaining_lacking_rows(union, self.X):
             union.fit(self.X, sample_weight=sample_weight)
         source = TableSource(union, self.X)

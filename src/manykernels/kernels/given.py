@@ -10,6 +10,7 @@ from sklearn.base import clone
 from .adapters import as_kernel
 from .base import Kernel
 from .of_view import names_its_views
+from .presence import known_where_possible
 from .standard import Linear
 from .tables import naming
 from .union import KernelUnion, rbf_grid
@@ -37,7 +38,7 @@ def as_union(kernels: Any) -> KernelUnion:
     return KernelUnion(_named([as_kernel(kernels)]))
 
 
-def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
+def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:
     """The union of kernels that an estimator makes of its parameter ``kernels``, for this X.
 
     Parameters
@@ -46,6 +47,8 @@ def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
     kernels : kernel, KernelUnion, dict, list of (name, kernel) or None, optional
         As for :class:`~manykernels.MKFDA`: with several views, kernels for every view, or a dict
         with those of each view. None takes the default ones.
+    missing : {"error", "mean", "conditional"}, default="error"
+        Unless it is "error", rows of a table may lack all columns of a kernel.
 
     Returns
     -------
@@ -62,7 +65,11 @@ def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
     KernelStack(2 kernels, 3 x 3: 'audio', 'text')
     """
     if not are_views(X):
-        return as_union(kernels)
+        union = as_union(kernels)
+        if missing == "error":
+            return union
+        pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
+        return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     X = as_views(X)
     if isinstance(kernels, Mapping):
         own_views = {n: one for n, one in kernels.items() if n not in X and _is_bound(one)}

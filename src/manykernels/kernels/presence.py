@@ -17,7 +17,6 @@ from .base import Kernel
 from .matching import shown
 from .samples import row_names
 from .tables import SharedTable, as_table, column_positions, select_columns
-from .union import KernelUnion
 from .view_tables import absent_rows
 from .views import are_views, as_views
 
@@ -141,15 +140,15 @@ class WhereKnown(Kernel):
                 diagonal[rows] = self.kernel_.diag(known)
         return diagonal
 
-    def _compared(self, X: Any, Y: Any) -> Any:
-        tables = [SharedTable.of(X)] if Y is None else [SharedTable.of(X), SharedTable.of(Y)]
-        if not all(self.known(table).all() for table in tables):
-            return None  # rows without values cannot be compared
-        with _advising():
-            return self.kernel_._compared(tables[0], tables[1] if Y is not None else None)
-
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         return self(X, Y)
+
+    def _compared(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
+        if not self.known(X).all() or (Y is not None and not self.known(Y).all()):
+            return None  # rows without values cannot be compared
+        with _advising():
+            return self.kernel_._compared(X, Y)
 
 
 class Presence(Kernel):
@@ -217,15 +216,9 @@ class Presence(Kernel):
         return self(X, Y)
 
 
-def rows_may_lack(union: KernelUnion) -> KernelUnion:
-    """The union of the same kernels of a table whose rows may lack all columns of a kernel."""
-    pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
-    return KernelUnion(
-        [
-            (name, kernel if isinstance(kernel, Presence) else WhereKnown(kernel))
-            for name, kernel in pairs
-        ]
-    )
+def known_where_possible(kernel: Kernel) -> Kernel:
+    """`kernel`, or the same of those rows only that have values in its columns."""
+    return kernel if isinstance(kernel, Presence) else WhereKnown(kernel)
 
 
 def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
