@@ -161,7 +161,7 @@ class Presence(Kernel):
     Parameters
     ----------
     columns : str, int, list, slice, boolean mask or callable, default=None
-        With a table, the columns to look at; None means all.
+        The columns, or views, to look at; None means all.
 
     Examples
     --------
@@ -177,43 +177,19 @@ class Presence(Kernel):
     #: It is a kernel of all views together, see :func:`~manykernels.kernels.of_view`.
     of_all_views = True
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn how many views or columns there are."""
-        self.n_features_in_ = self._indicators(X).shape[1]
-        return self
-
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Shares of views that the rows of `X` and those of `Y` both have."""
-        left = self._checked(X)
-        right = left if Y is None else self._checked(Y)
-        return left @ right.T / self.n_features_in_
-
-    def diag(self, X: Any) -> np.ndarray:
-        """The share of views that each row has."""
-        return self._checked(X).mean(axis=1)
-
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        has = self._indicators(X)
-        if has.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"Presence was fitted on {self.n_features_in_} views or columns, got "
-                f"{has.shape[1]}."
-            )
-        return has
-
-    def _indicators(self, X: Any) -> np.ndarray:
-        X = SharedTable.of(X).X
+    def _validated(self, X: Any) -> np.ndarray:
+        """1 for every view, or column, that a row has, else 0; (rows, n_views)."""
         if are_views(X):
-            if self.columns is not None:
-                raise ValueError("Presence has columns only with a single table, not with Views.")
             return as_views(X).present.astype(np.float64)
-        table = as_table(select_columns(X, self.columns))
+        table = as_table(X)
         columns = (safe_indexing(table, [j], axis=1) for j in range(table.shape[1]))
         return 1.0 - np.column_stack([absent_rows(column) for column in columns])
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return self(X, Y)
+    def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+        return X @ (X if Y is None else Y).T / self.n_features_in_
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        return X.mean(axis=1)
 
 
 def known_where_possible(kernel: Kernel) -> Kernel:
