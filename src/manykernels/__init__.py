@@ -19,7 +19,15 @@ from .estimators import (
     LocalizedSVR,
     MKOneClassSVM,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
+from .kernels import (
+    Bands,
+    Denoise,
+    KernelStack,
+    KernelUnion,
+    auto_kernels,
+    rbf_grid,
+    views_union,
+)
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "LocalizedSVR",
     "MKOneClassSVM",
     "__version__",
+    "auto_kernels",
     "rbf_grid",
     "views_union",
 ]

@@ -9,6 +9,8 @@
 `precomputed`      kernels looked up in a matrix
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`auto`             `auto_kernels`: default kernels of a table, by what it holds
+`normal_scores`    columns by their ranks, as if each were normally distributed
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
 **matrices**
@@ -30,8 +32,10 @@
 
 from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
 from .after import After
+from .auto import auto_kernels
 from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
+from .normal_scores import NormalScores
 from .precomputed import FromDistances, Precomputed
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
@@ -60,6 +64,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Multiplicative",
+    "NormalScores",
     "PairwiseKernel",
     "Polynomial",
     "Precomputed",
@@ -69,6 +74,7 @@ __all__ = [
     "Tanimoto",
     "UnitTrace",
     "as_kernel",
+    "auto_kernels",
     "check_stack",
     "rbf_grid",
     "views_union",

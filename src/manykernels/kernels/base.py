@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_array
 
 from .._sklearn import Interval, check_sample_weight, num_samples
 from .checks import TILE_ROWS, check_finite
-from .tables import check_numbers, naming, resolve_columns, select_columns
+from .tables import (
+    check_numbers,
+    naming,
+    refuse_missing,
+    resolve_columns,
+    select_columns,
+)
 
 if TYPE_CHECKING:
     from .after import After
@@ -157,14 +163,19 @@ class Kernel(BaseEstimator, ABC):
             f"Choose the columns to compare, as in {type(self).__name__}().on(['a', 'b']), or "
             "encode it first, such as by OneHotEncoder.",
         )
-        # One memory order, so that rounding errors do not depend on the container.
-        return check_array(
-            X,
-            accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=np.float64,
-            order="C",
-            estimator=type(self).__name__,
-        )
+        try:
+            # One memory order, so that rounding errors do not depend on the container.
+            return check_array(
+                X,
+                accept_sparse="csr" if self._accepts_sparse else False,
+                dtype=np.float64,
+                order="C",
+                estimator=type(self).__name__,
+            )
+        except ValueError as error:
+            if "NaN" in str(error):
+                refuse_missing(X, "X")  # which also says where it is
+            raise
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
