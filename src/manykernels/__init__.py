@@ -18,15 +18,18 @@ from .estimators import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
 )
 from .kernels import (
     Bands,
     Denoise,
     KernelStack,
     KernelUnion,
+    Views,
     auto_kernels,
+    kernels_for,
     rbf_grid,
-    views_union,
 )
 
 __version__ = "0.1.0"
@@ -44,8 +47,11 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
+    "MKRidgeCV",
+    "Views",
     "__version__",
     "auto_kernels",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

@@ -14,7 +14,7 @@ from .._sklearn import Interval
 from ..gating import Gate, GatingFeatures
 from ..gating.learning import GateLearning, LearntGates
 from ..gating.machines import Machine
-from ..kernels import KernelStack
+from ..kernels import KernelStack, Views
 from ..kernels.transforms import Chain, preparation
 from ._base import estimator
 from ._inputs import Source
@@ -51,7 +51,8 @@ class GateParameters:
         are normal use: each gets a region of its own.
     gating_features : None, columns, int, transformer or kernel, default=None
         What the gate looks at: all columns, some of them, principal components, what a
-        transformer makes of X, or similarities with the training samples. With precomputed
+        transformer makes of X, or similarities with the training samples. With several views,
+        the name of one of them, or any of the above, of all their columns. With precomputed
         kernels, the name of one of them (similarities by it), or any of the above, of the table
         given to :meth:`KernelStack.with_features`.
     n_init : int, default=1
@@ -153,31 +154,36 @@ class GateParameters:
 class GateInput:
     """What a gate looks at: features of the rows of X.
 
-    These may be the values of one precomputed kernel, named `kernel` (an empirical kernel map),
-    at those `columns` of test blocks that belong to training samples in use; None if all do.
+    These may be features of one view, or the values of one precomputed kernel (an empirical
+    kernel map) at those `columns` of test blocks that belong to training samples in use; None if
+    all do. `name` is that of the view or kernel.
     """
 
     features: GatingFeatures
-    kernel: str | None
+    name: str | None
     columns: np.ndarray | None
 
     @classmethod
     def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
         """The input, and the features of the training rows; `what` is ``gating_features``."""
         data = rows.data.X
-        kernel = what if isinstance(data, KernelStack) and isinstance(what, str) else None
-        features = GatingFeatures(None if kernel is not None else what)
+        named = isinstance(data, KernelStack | Views) and isinstance(what, str)
+        name = what if named else None
+        features = GatingFeatures(None if named else what)
         # Training matrices have columns for the samples in use only.
-        training = cls(features, kernel, None)
+        training = cls(features, name, None)
         features.fit(training._table(data), rows.targets, sample_weight=rows.counts)
-        return cls(features, kernel, rows.data.columns), training.transform(data)
+        return cls(features, name, rows.data.columns), training.transform(data)
 
     def _table(self, data: Any) -> Any:
         """The table that the features of checked rows are made from."""
+        if isinstance(data, Views):
+            chosen = data if self.name is None else data.take([data.position(self.name)], axis=1)
+            return chosen.joined()
         if not isinstance(data, KernelStack):
             return data
-        if self.kernel is not None:
-            block = data.kernel(self.kernel)
+        if self.name is not None:
+            block = data.kernel(self.name)
             return block if self.columns is None else block[:, self.columns]
         if data.features is None:
             raise ValueError(

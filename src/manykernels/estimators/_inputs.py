@@ -1,4 +1,4 @@
-"""What a user may pass as X: a table of rows, or ready-made kernel matrices.
+"""What a user may pass as X: a table of rows, several tables, or ready-made kernel matrices.
 
 Training X is read once (:func:`read_training`) and gives the training kernels. What remains of it
 after the fit is a *source*: it reads new X, and gives blocks of kernels between new samples and
@@ -7,6 +7,7 @@ the training samples.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -16,16 +17,36 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._sklearn import num_samples, safe_indexing
-from ..kernels import KernelStack, KernelUnion, check_stack
+from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.checks import check_finite
+from ..kernels.given import kernels_for
+from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
 from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import check_numbers, is_frame
-from ._unions import as_union
+from ..kernels.views import are_views, as_views
 
 # The attributes in which scikit-learn records the features of X.
 _FEATURES = ("n_features_in_", "feature_names_in_")
+
+
+def matched_by_label(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None
+) -> tuple[Any, Any, Any]:
+    """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
+    if estimator._is_precomputed or not are_views(X):
+        return X, y, sample_weight
+    views = as_views(X, join="outer" if _may_lack_views(estimator) else "exact")
+    return (
+        views,
+        matched_targets(y, views.labels, "y"),
+        matched_targets(sample_weight, views.labels, "sample_weight"),
+    )
+
+
+def _may_lack_views(estimator: Any) -> bool:
+    return getattr(estimator, "missing", "error") != "error"
 
 
 # -- training ------------------------------------------------------------------------------
@@ -39,6 +60,11 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
     """
     recorder = _copy_with_features(estimator, {})
     if not estimator._is_precomputed:
+        if are_views(X):
+            views = read_views(estimator, X).copy()
+            names = np.array(views.names, dtype=object)
+            features = {"n_features_in_": len(names), "feature_names_in_": names}
+            return Table(views, features, estimator.kernels)
         table = read_table(recorder, X, reset=True)
         return Table(table, _recorded(recorder), estimator.kernels)
     stack, rounding = _as_stack(recorder, X, training=True)
@@ -78,7 +104,7 @@ class Table:
     @property
     def n_kernels(self) -> int:
         """How many kernels there will be, before any is computed."""
-        return len(as_union(self.kernels).kernels)
+        return len(kernels_for(self.X, self.kernels).kernels)
 
     def keep(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
@@ -92,7 +118,7 @@ class Table:
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
         solver works by columns, kernels are computed column by column when it needs them.
         """
-        union = as_union(self.kernels).fit(self.X, sample_weight=sample_weight)
+        union = kernels_for(self.X, self.kernels).fit(self.X, sample_weight=sample_weight)
         source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
@@ -158,6 +184,18 @@ class TableSource:
 
     def read(self, estimator: BaseEstimator, X: Any) -> Any:
         """New samples, checked."""
+        name = type(estimator).__name__
+        if isinstance(self.table, Views):
+            if not are_views(X):
+                raise ValueError(
+                    f"{name} was fitted on the views {', '.join(self.table)}: pass a dict with a "
+                    f"table for each of them, not {type(X).__name__}."
+                )
+            return read_views(estimator, X, self.table)
+        if are_views(X):
+            raise ValueError(
+                f"{name} was fitted on one table; X holds several ({type(X).__name__})."
+            )
         return read_table(estimator, X, reset=False)
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
@@ -237,6 +275,17 @@ def block_while_fitting(source: Source, estimator: Any, data: Table | Matrices, 
 # -- reading -------------------------------------------------------------------------------
 
 
+def read_views(estimator: Any, X: Any, training: Views | None = None) -> Views:
+    """Several tables, checked; those of new samples are brought into the order of `training`."""
+    may_lack = _may_lack_views(estimator)
+    views = as_views(X, join="outer" if may_lack else "exact")
+    if training is not None:
+        views = views.like(training, may_lack=may_lack)
+    if not may_lack:
+        views.refuse_lacking()
+    return views
+
+
 def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """A table for kernels: numbers, a sparse matrix or a data frame, checked.
 
@@ -244,6 +293,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """
     if isinstance(X, KernelStack):
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
+    _refuse_lists_of_tables(X)
     if is_frame(X):
         # Kernels select columns by name and check them, so the data frame is not converted.
         validate_data(estimator, X, skip_check_array=True, reset=reset)
@@ -258,6 +308,17 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     )
 
 
+def _refuse_lists_of_tables(X: Any) -> None:
+    """Refuse a list of tables, which NumPy would try to make one array of."""
+    if not isinstance(X, list | tuple) or not X:
+        return
+    if all(len(getattr(one, "shape", ())) == 2 for one in X):
+        raise ValueError(
+            f"X is a {type(X).__name__} of {len(X)} tables: views of the same samples are passed "
+            'as a dict with their names, such as {"audio": X1, "text": X2}.'
+        )
+
+
 def _as_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[KernelStack, float]:
     """Kernel matrices as a stack, not yet checked, and the rounding error of their entries.
 
@@ -266,6 +327,9 @@ def _as_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Kern
     """
     if isinstance(X, KernelStack):
         return X, 0.0
+    if isinstance(X, Mapping):
+        integers = [np.asarray(one).dtype.kind in "biu" for one in X.values()]
+        return KernelStack.from_arrays(X, gram=training, psd="ignore"), float(any(integers))
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.ndim == 3:
         if training and array.shape[1] == array.shape[2] != array.shape[0]:

@@ -63,6 +63,18 @@ class MachineKernels:
     ) -> MachineKernels:
         """Compute or check the kernels of `rows`, and normalise them."""
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=has_bias, solver=solver)
+        return cls.prepared(kernels, rows, normalize, has_bias=has_bias)
+
+    @classmethod
+    def prepared(
+        cls,
+        kernels: TrainingKernels,
+        rows: TrainingRows,
+        normalize: str | None,
+        *,
+        has_bias: bool = True,
+    ) -> MachineKernels:
+        """Normalise kernels of `rows` that are known already."""
         transform = preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)
         if not has_bias:

@@ -97,11 +97,11 @@ class MKFDA(
 
     Examples
     --------
-    >>> from manykernels import MKFDA, views_union
+    >>> from manykernels import MKFDA
     >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
     >>> views, y = load_digit_views(noise=1)
-    >>> X, union = views_union(views)
-    >>> model = MKFDA(union, p=1, reg=10.0).fit(X[:900], y[:900])
+    >>> model = MKFDA(RBF(), p=1, reg=10.0).fit(views[:900], y[:900])
     >>> model.certificate_.rel_gap < 1e-6
     True
     >>> for name, weight in zip(model.kernel_names_, model.weights_):

@@ -6,13 +6,20 @@
 `standard`         linear, polynomial, Gaussian, χ², … kernels
 `categories`       kernels of categories and of 0/1 fingerprints
 `after`            kernels with preprocessing of their own
+`of_view`          kernels of one view
 `precomputed`      kernels looked up in a matrix
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
 `auto`             `auto_kernels`: default kernels of a table, by what it holds
 `normal_scores`    columns by their ranks, as if each were normally distributed
+`given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
+**views**
+`views`            `Views`: named tables of the same samples
+`matching`         rows of tables, and targets, matched by label
+`modalities`       dicts, frames with two-level columns, MuData and AnnData as named tables
+`view_tables`      the table of one view
 **matrices**
 `stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
 `streamed`         `StreamedKernels`: the same interface, values computed when needed
@@ -35,13 +42,16 @@ from .after import After
 from .auto import auto_kernels
 from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
+from .given import kernels_for
 from .normal_scores import NormalScores
+from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
-from .union import KernelUnion, rbf_grid, views_union
+from .union import KernelUnion, rbf_grid
+from .views import Views
 
 __all__ = [
     "RBF",
@@ -65,6 +75,7 @@ __all__ = [
     "Linear",
     "Multiplicative",
     "NormalScores",
+    "OfView",
     "PairwiseKernel",
     "Polynomial",
     "Precomputed",
@@ -73,9 +84,10 @@ __all__ = [
     "Sum",
     "Tanimoto",
     "UnitTrace",
+    "Views",
     "as_kernel",
     "auto_kernels",
     "check_stack",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

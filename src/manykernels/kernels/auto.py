@@ -28,7 +28,8 @@ def auto_kernels(view: Any) -> KernelUnion:
 
     =================  =======================================================================
     numbers            linear, Gaussians of two widths and a Laplacian of standardised columns;
-                       a Gaussian and a Laplacian of their :class:`NormalScores`
+                       a Gaussian and a Laplacian of their :class:`NormalScores`; a cosine of
+                       rows as they are
     zeros and ones     :class:`Jaccard` and a Gaussian; if sparse, a cosine of scaled columns
     sparse             of ``log(1 + x)`` if nothing is negative: cosine, a Gaussian of rows of
                        length one, and a cosine of scaled columns
@@ -57,7 +58,7 @@ def auto_kernels(view: Any) -> KernelUnion:
     >>> X = pd.DataFrame({"size": [1.5, 2.5, 0.5], "colour": ["red", "blue", "red"]})
     >>> union = auto_kernels(X)
     >>> print(*dict(union.kernels), sep=", ")
-    linear, rbf(0.5), rbf(1), laplacian, scores-rbf, scores-laplacian, categories,
+    linear, rbf(0.5), rbf(1), laplacian, cosine, scores-rbf, scores-laplacian, categories,
     numbers*categories
     >>> dict(union.kernels)["categories"]
     Categorical(columns=['colour'])
@@ -115,6 +116,7 @@ def _of_dense() -> Named:
     kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
     kernels["laplacian"] = Laplacian("median")
     return {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()} | {
+        "cosine": Cosine(),
         "scores-rbf": RBF("median").after(NormalScores()),
         "scores-laplacian": Laplacian("median").after(NormalScores()),
     }

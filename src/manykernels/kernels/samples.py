@@ -22,8 +22,16 @@ _SAME = 1e-6
 
 
 def row_names(table: Any) -> np.ndarray | None:
-    """Names of the rows of a data frame; None if they are numbers from 0, and for other tables."""
-    return _names(getattr(table, "index", None)) if is_frame(table) else None
+    """Names of the rows of a data frame or of views; None if they are numbers from 0.
+
+    Other tables have none.
+    """
+    if is_frame(table):
+        return _names(getattr(table, "index", None))
+    labels = getattr(table, "labels", None)
+    if labels is None or np.array_equal(labels, np.arange(len(labels))):
+        return None
+    return check_samples(labels, len(labels), "samples")
 
 
 def column_names(table: Any) -> np.ndarray | None:
