@@ -52,14 +52,14 @@ class KernelClassifier(ClassifierMixin):
         """Class of each row."""
         return self.classes_[chosen_classes(self.decision_function(X))]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
 
 def chosen_classes(decisions: np.ndarray) -> np.ndarray:
     """Positions of the classes with the largest decision values."""
     return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -201,6 +201,10 @@ class TargetRegressor(RegressorMixin):
         """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
         values = self._outputs(X) + self.intercept_
         return values[:, 0] if self.dual_coef_.ndim == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
