@@ -338,7 +338,9 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return copied(X) if reset else X
     check_numbers(X, "X", "Tables with text are passed as data frames.")
     may_lack = _may_lack_views(estimator)
-    with explaining_lacking_rows(None if may_lack else as_union(estimator.kernels), X):
+    # Default kernels have all columns; nothing more can be said of a row without any.
+    known = None if may_lack or estimator.kernels is None else as_union(estimator.kernels)
+    with explaining_lacking_rows(known, X):
         return validate_data(
             estimator,
             X,
