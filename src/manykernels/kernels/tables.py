@@ -205,6 +205,30 @@ def refuse_masked(array: Any, what: str) -> None:
         )
 
 
+def refuse_missing(table: Any, what: str) -> None:
+    """Refuse a table of numbers with a missing value: NaN, or None and NA in data frames."""
+    if sparse.issparse(table):
+        entries = table.tocoo()
+        lacking = np.isnan(entries.data)
+        places = np.transpose([entries.row[lacking], entries.col[lacking]])
+    else:
+        places = np.argwhere(np.isnan(as_numbers(table)))
+    if len(places):
+        row, column = places[0]
+        raise ValueError(
+            f"{what} has a missing value (NaN) at row {row}, {column_label(table, column)}: fill "
+            "it in, or let the kernel do so, as in "
+            "RBF().after(make_pipeline(SimpleImputer(), StandardScaler()))."
+        )
+
+
+def as_numbers(table: Any) -> np.ndarray:
+    """The entries of a table that is not sparse; NaN where data frames have None or NA."""
+    if is_frame(table) and hasattr(table, "iloc"):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas.NA is no number
+    return np.asarray(table, dtype=np.float64)
+
+
 def real_array(table: Any, what: str) -> np.ndarray:
     """`table` as a float32 array if it is one, else as float64; ValueError if not numbers."""
     try:
