@@ -130,11 +130,13 @@ class Table:
         """
         union = kernels_for(self.X, self.kernels, missing=self.missing)
         with explaining_lacking_rows(union, self.X):
-            union.fit(self.X, sample_weight=sample_weight)
+            # What was made of the table to fit the kernels serves to evaluate them.
+            shared = SharedTable(self.X)
+            union.fit(shared, sample_weight=sample_weight)
         source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
-        return union(self.X).with_views(views_of_kernels(union.kernels_, self.X)), source
+        return union(shared).with_views(views_of_kernels(union.kernels_, self.X)), source
 
 
 @dataclass(frozen=True)
