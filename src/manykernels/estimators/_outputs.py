@@ -49,7 +49,8 @@ class KernelClassifier(ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
-        return self.classes_[chosen_classes(self.decision_function(X))]
+        chosen = chosen_classes(self.decision_function(X))
+        return self.classes_[chosen]
 
 
 def chosen_classes(decisions: np.ndarray) -> np.ndarray:
