@@ -20,8 +20,19 @@ from .estimators import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, rbf_grid, views_union
+from .kernels import (
+    Bands,
+    Denoise,
+    KernelStack,
+    KernelUnion,
+    Views,
+    auto_kernels,
+    kernels_for,
+    rbf_grid,
+)
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,7 +51,11 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
+    "MKRidgeCV",
+    "Views",
     "__version__",
+    "auto_kernels",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

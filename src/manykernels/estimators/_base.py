@@ -14,10 +14,12 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval, StrOptions
+from ..kernels.completion import COMPLETIONS
+from ..kernels.given import as_union, have_names, with_parameters
 from ..kernels.transforms import NORMALIZATIONS
 from ._documentation import inherited
+from ._inputs import matched_by_label
 from ._progress import FitTask
-from ._unions import as_union, have_names, with_parameters
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Class = TypeVar("Class")
@@ -56,11 +58,12 @@ def fits(fit: Fit) -> Fit:
 
     Parameters
     ----------
-    X : array-like, dataframe, sparse matrix, or KernelStack if precomputed
-        Training samples.
+    X : array-like, dataframe, sparse matrix, dict of these or Views, or KernelStack if precomputed
+        Training samples. A dict has a table for each view of the samples, see
+        :class:`~manykernels.Views`.
     y : array-like of shape (n_samples,)
         Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
-        predicted.
+        predicted. If rows of views have labels, a pandas Series is matched with them by its index.
     sample_weight : array-like of shape (n_samples,), optional
         A sample of weight two counts as two, one of weight zero as none. Weights below the
         rounding error of their median count as zero; a weight so large that the others are lost
@@ -70,11 +73,11 @@ def fits(fit: Fit) -> Fit:
     with_teardown = with_callbacks(fit)
 
     @wraps(fit)
-    def complete_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+    def complete_fit(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         estimator._validate_params()
         before = dict(vars(estimator))
         try:
-            return with_teardown(estimator, *args, **kwargs)
+            return with_teardown(estimator, *matched_by_label(estimator, X, y, sample_weight))
         except BaseException:
             # One assignment, so that a second interruption cannot leave half of it.
             estimator.__dict__ = before
@@ -96,11 +99,20 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     ----------
     kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
         The kernels to combine. None takes a linear and five Gaussian kernels of all columns. With
-        "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels)
-        or one kernel matrix.
+        several views, kernels are used for each of them, and a dict has the kernels of each
+        view: a kernel, a list of them, or None for the default ones. With "precomputed", X is a
+        :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels), a dict of kernel
+        matrices, or one kernel matrix.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.
+    missing : {"error", "mean", "conditional"}, default="error"
+        What becomes of samples that lack a view: some of the `Views`, all columns of a kernel
+        (NaN), or whole rows and columns of a precomputed kernel (NaN). They are refused; or their
+        image is the mean of the samples that have the view; or it is reconstructed from their
+        other views by a ridge regression, which keeps the training kernels and is better the more
+        views tell of each other. New samples may lack views that no training sample lacks. See
+        :mod:`manykernels.kernels.completion`.
     tol : float
         Accuracy at which to stop.
     verbose : bool, default=False
@@ -112,13 +124,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     union_ : KernelUnion
         Fitted kernels, unless precomputed.
     n_features_in_ : int
-        Columns of X.
+        Columns of X, or the number of views.
     feature_names_in_ : ndarray of str
-        Their names, if X was a dataframe.
+        Their names, if X was a dataframe, or the names of the views.
     """
 
     kernels: Any = field(default=None, kw_only=False)
     normalize: str | None = "multiplicative"
+    missing: str = "error"
     tol: float = 1e-4
     verbose: bool = False
 
@@ -127,6 +140,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],
+        "missing": [StrOptions({"error", *COMPLETIONS})],
         "tol": POSITIVE,
         "verbose": ["verbose"],
     }

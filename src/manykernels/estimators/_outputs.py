@@ -23,8 +23,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._rounding import EPS
-from .._sklearn import Interval
+from .._sklearn import Interval, StrOptions
 from ._base import NON_NEGATIVE, POSITIVE, estimator
+from ._inputs import matched_by_label
 
 
 class KernelClassifier(ClassifierMixin):
@@ -51,6 +52,10 @@ class KernelClassifier(ClassifierMixin):
         """Class of each row."""
         chosen = chosen_classes(self.decision_function(X))
         return self.classes_[chosen]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 def chosen_classes(decisions: np.ndarray) -> np.ndarray:
@@ -144,6 +149,10 @@ class ValueOfOutput(RegressorMixin):
         """Value of each row."""
         return self._outputs(X)[:, 0] + self.intercept_[0]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
 
 @estimator
 class KernelRegressor(ValueOfOutput):
@@ -161,6 +170,51 @@ class KernelRegressor(ValueOfOutput):
     epsilon: float = 0.1
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+
+
+@estimator
+class TargetRegressor(RegressorMixin):
+    """Ridge regression of one target or several.
+
+    Parameters
+    ----------
+    multi_target : {"shared", "separate"}, default="shared"
+        Several targets are learnt with one weight vector for all or with one for each.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        ``predict(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with K_j normalised
+        and centred.
+    intercept_ : ndarray of shape (n_targets,)
+        Weighted means of the targets.
+    X_fit_ : array or dataframe
+        Training rows, unless precomputed.
+    """
+
+    multi_target: str = "shared"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "multi_target": [StrOptions({"shared", "separate"})]
+    }
+
+    dual_coef_: ClassVar[np.ndarray]
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
+        values = self._outputs(X) + self.intercept_
+        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset

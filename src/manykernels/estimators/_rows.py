@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from .._rounding import EPS
 from .._sklearn import check_sample_weight, check_y, num_samples
-from ..kernels.tables import check_numbers, refuse_kinds, refuse_masked
+from ..kernels.tables import check_numbers, is_missing, refuse_kinds, refuse_masked
 from ._inputs import Matrices, Table, read_training
 
 # Bounds of the median weight, which is multiplied with C and with kernels and compared with reg:
@@ -82,14 +83,28 @@ def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
     return TrainingRows(data, numbers, counts, counts)
 
 
-def targeted_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-    """Rows with numbers to be predicted."""
+def targeted_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    several: bool = False,
+    heaviest: float = _HEAVIEST,
+) -> TrainingRows:
+    """Rows with numbers to be predicted, one for each or, if allowed, `several`."""
     data = _read_with_targets(estimator, X, y)
     check_numbers(np.asarray(y), "y")
-    targets = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
+    targets = check_y(y, multi_output=several, y_numeric=True).astype(np.float64)
     check_consistent_length(data.X, targets)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
+    data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
     return TrainingRows(data, numbers, counts, counts, targets[numbers])
+
+
+def ridge_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    """Rows with one or several numbers to be predicted, on kernels that are centred."""
+    heaviest = _HEAVIEST_IF_CENTRED
+    return targeted_rows(estimator, X, y, sample_weight, several=True, heaviest=heaviest)
 
 
 def labelled_rows(
@@ -201,23 +216,17 @@ def _rows_that_count(name: str, weights: np.ndarray, heaviest: float) -> np.ndar
 
 
 def check_targets(y: Any) -> None:
-    """Refuse missing targets and complex ones; dates are allowed, they can be classes."""
+    """Refuse missing targets, complex and sparse ones; dates are allowed, they can be classes."""
     refuse_masked(y, "y")
+    if sparse.issparse(y):
+        raise ValueError("y is a sparse matrix, and its zeros are numbers too: pass y.toarray().")
     targets = np.asarray(y)
     refuse_kinds(targets, "y", "c")
     if targets.dtype != object:
         return
     for row, target in enumerate(targets.ravel()):
-        if _is_missing(target):
+        if is_missing(target):
             raise ValueError(
                 f"Input y contains NaN or None: y is {target} at row {row}. Leave this sample "
                 "out, or give it a target."
             )
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    unequal = value != value
-    # True for nan and NaT, which differ from themselves; a comparison of pandas.NA is pandas.NA.
-    return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))

@@ -68,16 +68,16 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
 
     Examples
     --------
-    >>> from manykernels import MKSVC, views_union
+    >>> from manykernels import MKSVC
     >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
     >>> views, y = load_digit_views(noise=1)
-    >>> X, union = views_union(views)
-    >>> model = MKSVC(union, p=1, C=1.0).fit(X[:900], y[:900])
+    >>> model = MKSVC(RBF(), p=1, C=1.0).fit(views[:900], y[:900])
     >>> model.certificate_.rel_gap < 1e-4
     True
     >>> dict(zip(model.kernel_names_, model.weights_.round(2)))["noise1"]
     np.float64(0.0)
-    >>> bool(model.score(X[900:], y[900:]) > 0.9)
+    >>> bool(model.score(views[900:], y[900:]) > 0.9)
     True
     """
 

@@ -14,7 +14,9 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from .._sklearn import StrOptions, num_samples
 from .base import Kernel
 from .checks import check_symmetric
-from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial, writable
+from .comparisons import writable
+from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial
+from .view_tables import as_view
 
 
 class PairwiseKernel(Kernel):
@@ -115,7 +117,8 @@ class CallableKernel(Kernel):
     Parameters
     ----------
     function : callable
-        Given two float64 tables, returns an array of shape (rows of X, rows of Y).
+        Given the rows of two tables as they were passed (arrays, sparse matrices, data frames,
+        objects), returns an array of shape (rows of X, rows of Y).
     columns : see :class:`Kernel`
 
     Examples
@@ -135,6 +138,18 @@ class CallableKernel(Kernel):
     @property
     def is_psd(self) -> bool:
         return False
+
+    def _validated(self, X: Any) -> Any:
+        # Everything but a list reaches the function as it is.
+        return X if hasattr(X, "shape") else as_view(X)
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        if len(X.shape) == 2:
+            self.n_features_in_ = X.shape[1]
+
+    def _check_widths(self, X: Any, Y: Any) -> None:
+        if len(X.shape) == 2:
+            super()._check_widths(X, Y)
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         name = getattr(self.function, "__name__", repr(self.function))

@@ -22,8 +22,16 @@ _SAME = 1e-6
 
 
 def row_names(table: Any) -> np.ndarray | None:
-    """Names of the rows of a data frame; None if they are numbers from 0, and for other tables."""
-    return _names(getattr(table, "index", None)) if is_frame(table) else None
+    """Names of the rows of a data frame or of views; None if they are numbers from 0.
+
+    Other tables have none.
+    """
+    if is_frame(table):
+        return _names(getattr(table, "index", None))
+    labels = getattr(table, "labels", None)
+    if labels is None or np.array_equal(labels, np.arange(len(labels))):
+        return None
+    return check_samples(labels, len(labels), "samples")
 
 
 def column_names(table: Any) -> np.ndarray | None:
@@ -77,7 +85,8 @@ class TrainingSamples:
     def of(cls, stack: KernelStack) -> TrainingSamples:
         """What is remembered of a Gram stack."""
         for j, diagonal in enumerate(stack.row_diag if stack.row_diag is not None else []):
-            if not _equal(diagonal, diagonal[:1]):
+            known = diagonal[~np.isnan(diagonal)]
+            if len(known) and not _equal(known, known[:1]):
                 return cls(stack.col_samples, j, diagonal.copy())
         return cls(stack.col_samples, None, None)
 
@@ -121,5 +130,7 @@ def _equal(left: np.ndarray, right: np.ndarray) -> bool:
     """Whether self-similarities are equal up to rounding error; `right` may have one entry."""
     if left.shape != right.shape and right.shape != (1,):
         return False
+    # Samples that lack the kernel have no self-similarity.
+    left, right = (np.where(np.isnan(one), 0.0, one) for one in (left, right))
     with np.errstate(invalid="ignore"):  # infinite values are refused later
         return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))

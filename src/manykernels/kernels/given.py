@@ -1,0 +1,149 @@
+"""Whatever is accepted as a parameter ``kernels``, as a union of named kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.base import clone
+
+from .adapters import as_kernel
+from .base import Kernel
+from .of_view import names_its_views
+from .presence import known_where_possible
+from .standard import Linear
+from .tables import naming
+from .union import KernelUnion, rbf_grid
+from .views import Views, are_views, as_views
+
+
+def default_kernels() -> KernelUnion:
+    """Kernels for any table: linear, and Gaussians from local to nearly linear."""
+    widths = rbf_grid([0.25, 0.5, 1, 2, 4], gamma="scale").kernels
+    return KernelUnion([("linear", Linear()), *widths])
+
+
+def as_union(kernels: Any) -> KernelUnion:
+    """A new union of whatever is accepted as ``kernels``."""
+    if kernels is None:
+        return default_kernels()
+    if isinstance(kernels, KernelUnion):
+        return clone(kernels)
+    if isinstance(kernels, Mapping):
+        return KernelUnion([(name, clone(kernel, safe=False)) for name, kernel in kernels.items()])
+    if isinstance(kernels, list | tuple):
+        if _are_pairs(kernels):
+            return KernelUnion(list(clone(kernels, safe=False)))
+        return KernelUnion(_named([as_kernel(kernel) for kernel in kernels]))
+    return KernelUnion(_named([as_kernel(kernels)]))
+
+
+def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:
+    """The union of kernels that an estimator makes of its parameter ``kernels``, for this X.
+
+    Parameters
+    ----------
+    X : table, dict of tables or Views
+    kernels : kernel, KernelUnion, dict, list of (name, kernel) or None, optional
+        As for :class:`~manykernels.MKFDA`: with several views, kernels for every view, or a dict
+        with those of each view. None takes the default ones.
+    missing : {"error", "mean", "conditional"}, default="error"
+        Unless it is "error", rows of a table may lack all columns of a kernel.
+
+    Returns
+    -------
+    union : KernelUnion
+        Not fitted. Kernels of a view have its name, or "view:kernel" if there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import Views, kernels_for
+    >>> views = Views({"audio": np.eye(3), "text": np.ones((3, 2))})
+    >>> union = kernels_for(views, {"audio": "rbf", "text": "linear"})
+    >>> union.fit(views)(views)
+    KernelStack(2 kernels, 3 x 3: 'audio', 'text')
+    """
+    if not are_views(X):
+        union = as_union(kernels)
+        if missing == "error":
+            return union
+        pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
+        return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
+    X = as_views(X)
+    if isinstance(kernels, Mapping):
+        own_views = {n: one for n, one in kernels.items() if n not in X and _is_bound(one)}
+        of_views = {name: one for name, one in kernels.items() if name not in own_views}
+        _check_views(of_views, X)
+        apart = [pair for view, one in of_views.items() for pair in _of_view(one, view)]
+        return KernelUnion(apart + [(name, clone(one)) for name, one in own_views.items()])
+    if kernels is None:
+        return KernelUnion([pair for view in X for pair in _of_view(None, view)])
+    pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
+    shared = [(name, kernel) for name, kernel in pairs if not names_its_views(kernel)]
+    single = len(shared) == 1 and not isinstance(kernels, KernelUnion | list | tuple)
+    bound = [(name, kernel) for name, kernel in pairs if names_its_views(kernel)]
+    every = [
+        (view if single else f"{view}:{name}", kernel.of(view))
+        for view in X
+        for name, kernel in shared
+    ]
+    return KernelUnion(every + bound)
+
+
+def _is_bound(kernel: Any) -> bool:
+    return isinstance(kernel, Kernel) and names_its_views(kernel)
+
+
+def _of_view(kernels: Any, view: str) -> list[tuple[str, Any]]:
+    """Named kernels of one view, from whatever a dict of kernels has for it."""
+    with naming(f"view {view!r}"):
+        pairs = as_union(kernels)._pairs
+        several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
+        return [
+            (f"{view}:{name}" if several else view, as_kernel(kernel).of(view))
+            for name, kernel in pairs
+        ]
+
+
+def _check_views(kernels: Mapping[str, Any], views: Views) -> None:
+    """A dict of kernels has an entry for every view."""
+    unknown = [name for name in kernels if name not in views]
+    without = [name for name in views if name not in kernels]
+    if unknown:
+        raise ValueError(
+            f"kernels has an entry {unknown[0]!r}, but X has no such view; its views are "
+            f"{', '.join(map(repr, views))}."
+        )
+    if without:
+        raise ValueError(
+            f"There is no kernel for view {without[0]!r}: add one to kernels (None takes the "
+            "default ones), or leave the view out of X."
+        )
+
+
+def have_names(kernels: Any) -> bool:
+    """Whether `kernels` is a dict or has pairs (name, kernel), but is no union."""
+    return isinstance(kernels, Mapping) or (
+        isinstance(kernels, list | tuple) and _are_pairs(kernels)
+    )
+
+
+def with_parameters(kernels: Any, params: dict[str, Any]) -> Any:
+    """New kernels like these with parameters set, by ``<name>__<parameter>``."""
+    union = as_union(kernels).set_params(**params)
+    return dict(union.kernels) if isinstance(kernels, Mapping) else union.kernels
+
+
+def _are_pairs(kernels: Any) -> bool:
+    return any(isinstance(item, tuple) for item in kernels)
+
+
+def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
+    """Kernels under the names of their classes, numbered where a class comes twice."""
+    classes = [type(kernel).__name__.lower() for kernel in kernels]
+    names = [
+        name if classes.count(name) == 1 else f"{name}{1 + classes[:position].count(name)}"
+        for position, name in enumerate(classes)
+    ]
+    return list(zip(names, kernels, strict=True))

@@ -1,0 +1,363 @@
+"""Views: named tables of the same samples, matched by the labels of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from .._sklearn import num_samples, safe_indexing
+from .matching import JOINS, Labelled, matched, shown
+from .matrices import positions
+from .modalities import holds_modalities, named_tables
+from .tables import column_positions, copied, is_frame, naming
+from .view_tables import absent_rows, as_view
+
+
+class Views:
+    """Named tables of the same samples; each row is one sample.
+
+    Rows of data frames have labels, their index, and are matched by label: views with the same
+    labels in another order are reordered. Arrays, sparse matrices and polars frames are matched
+    by position. In scikit-learn's searches, cross-validation, pipelines, calibration and
+    stacking, a `Views` is cut by rows like a table whose columns are the views.
+
+    Parameters
+    ----------
+    tables : dict, dataframe, MuData or AnnData
+        A table for every name: array, sparse matrix, data frame (pandas or polars), or a list of
+        objects such as texts. A data frame with two levels of column names has a view for each
+        name of the first level; MuData has one for each modality; AnnData has "X" and one for
+        each entry of ``obsm``.
+    join : {"exact", "inner", "outer"}, default="exact"
+        What to do if labels are not the same in all views: refuse; keep the samples that are in
+        all views; or keep all samples, of which some then lack a view (see the parameter
+        `missing` of estimators).
+    columns : dict of str to list, optional
+        With one data frame: the columns of each view.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the views.
+    labels : ndarray or None
+        Labels of the rows, in the order of the first view that has labels.
+    present : ndarray of bool, (n_rows, n_views)
+        Which rows have which view. A row of a view with nothing but missing values is lacking.
+    shape : tuple of int
+        Numbers of rows and of views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from manykernels import Views
+    >>> genes = pd.DataFrame({"g1": [0.0, 1.0], "g2": [2.0, 3.0]}, index=["ann", "bob"])
+    >>> age = pd.DataFrame({"age": [43.0, 27.0]}, index=["bob", "ann"])
+    >>> views = Views({"genes": genes, "clinic": age})
+    >>> views
+    Views(2 rows: 'genes' (2 columns), 'clinic' (1 column))
+    >>> views["clinic"]
+          age
+    ann  27.0
+    bob  43.0
+    >>> views[[1]].labels
+    array(['bob'], dtype=object)
+    """
+
+    def __init__(
+        self,
+        tables: Any,
+        *,
+        join: str = "exact",
+        columns: Mapping[str, Any] | None = None,
+    ) -> None:
+        if join not in JOINS:
+            raise ValueError(f"join must be one of {', '.join(map(repr, JOINS))}, got {join!r}.")
+        given = {}
+        for name, labelled in named_tables(tables, columns).items():
+            with naming(f"view {name!r}"):
+                given[name] = Labelled(as_view(labelled.table), labelled.labels)
+        self.labels, places = matched(given, join)
+        self._tables: dict[str, Any] = {}
+        # Where each row of a sample is in the table of the view; negative if it has none.
+        self._places: dict[str, np.ndarray] = {}
+        for name, one in given.items():
+            self._set(name, one.table, places[name])
+
+    def _set(self, name: str, table: Any, places: np.ndarray) -> None:
+        """Keep the rows of `table` that samples have, in the order of the samples."""
+        rows = places[places >= 0]
+        if not np.array_equal(rows, np.arange(num_samples(table))):
+            table = safe_indexing(table, rows)
+        lacking = absent_rows(table)
+        if lacking.any():
+            table = safe_indexing(table, np.flatnonzero(~lacking))
+        has = places >= 0
+        has[has] = ~lacking
+        self._tables[name] = table
+        self._places[name] = np.where(has, np.cumsum(has) - 1, -1)
+
+    @classmethod
+    def _of(cls, labels: Any, tables: dict[str, Any], places: dict[str, np.ndarray]) -> Self:
+        views = cls.__new__(cls)
+        views.labels, views._tables, views._places = labels, tables, places
+        return views
+
+    # -- a mapping of names to tables ------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._tables)
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and tables; each table has the rows that have this view."""
+        return self._tables.items()
+
+    def keys(self) -> list[str]:
+        """Names of the views."""
+        return self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __contains__(self, name: Any) -> bool:
+        return name in self._tables
+
+    def position(self, name: str) -> int:
+        """Where a view is among the names."""
+        if name not in self._tables:
+            raise KeyError(f"There is no view {name!r}, only {', '.join(self._tables)}.")
+        return self.names.index(name)
+
+    # -- a table of rows -------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), len(self._tables)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._places.values())))
+
+    @property
+    def present(self) -> np.ndarray:
+        return np.column_stack([self.has(name) for name in self._tables])
+
+    def has(self, name: str) -> np.ndarray:
+        """Whether each row has this view, (n_rows,)."""
+        has: np.ndarray = self._places[name] >= 0
+        return has
+
+    def __getitem__(self, key: Any) -> Any:
+        """``views[name]`` is a table, of the rows that have this view; ``views[rows]`` a Views."""
+        if isinstance(key, str):
+            return self._tables[self.names[self.position(key)]]
+        if isinstance(key, int | np.integer):
+            raise TypeError(
+                "Views are indexed by the name of a view, or by rows: a slice or an array, not an "
+                "int."
+            )
+        return self.take(positions(key, len(self)))
+
+    def take(self, rows: Any, axis: int = 0) -> Self:
+        """Some of the rows, by their numbers; with ``axis=1`` some of the views."""
+        numbers = np.arange(self.shape[axis])[np.asarray(rows, dtype=np.intp)]
+        if axis == 1:
+            names = [self.names[j] for j in numbers]
+            tables = {name: self._tables[name] for name in names}
+            return self._of(self.labels, tables, {name: self._places[name] for name in names})
+        labels = None if self.labels is None else self.labels[numbers]
+        taken = self._of(labels, {}, {})
+        for name, table in self._tables.items():
+            places = self._places[name][numbers]
+            has = places >= 0
+            taken._tables[name] = safe_indexing(table, places[has])
+            taken._places[name] = np.where(has, np.cumsum(has) - 1, -1)
+        return taken
+
+    def copy(self) -> Self:
+        """The same views, with tables of their own."""
+        tables = {name: copied(table) for name, table in self._tables.items()}
+        return self._of(self.labels, tables, dict(self._places))
+
+    # What scikit-learn asks of a pandas frame, so that permutation_importance shuffles whole
+    # views: X.iloc[rows, j] is a column, and X[name] = column puts it back.
+
+    @property
+    def columns(self) -> list[str]:
+        """The names: views are the columns of this table."""
+        return self.names
+
+    @property
+    def index(self) -> np.ndarray:
+        """Labels of the rows, or their numbers."""
+        return np.arange(len(self)) if self.labels is None else self.labels
+
+    @index.setter
+    def index(self, labels: Any) -> None:
+        if len(labels) != len(self):
+            raise ValueError(f"There are {len(labels)} labels for {len(self)} rows.")
+        self.labels = np.asarray(labels)
+
+    @property
+    def iloc(self) -> _Places:
+        """Rows, or rows and views, by their numbers."""
+        return _Places(self)
+
+    @property
+    def loc(self) -> _Places:
+        """Rows by a mask."""
+        return _Places(self)
+
+    def __setitem__(self, name: str, column: Views) -> None:
+        if not isinstance(column, Views) or column.shape != (len(self), 1):
+            raise TypeError(
+                "Only a view of the same rows can be set; make a new Views of all the tables."
+            )
+        (own,) = column.names
+        self._tables[name], self._places[name] = column._tables[own], column._places[own]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise TypeError(
+            "Views are several tables and cannot become one array. Estimators of manykernels take "
+            "them as they are; for others join the tables first: views.joined()."
+        )
+
+    def joined(self) -> Any:
+        """All tables side by side, of numbers: an array, or a csr matrix if one is sparse."""
+        for name in self._tables:
+            if not self.has(name).all():
+                row = int(np.argmin(self.has(name)))
+                raise ValueError(
+                    f"Views cannot be joined: {shown(self.index[[row]])} lacks view {name!r}."
+                )
+        tables = []
+        for name, table in self._tables.items():
+            with naming(f"view {name!r}"):
+                if not sparse.issparse(table):
+                    table = np.asarray(table, dtype=np.float64).reshape(len(self), -1)
+                tables.append(table)
+        if any(sparse.issparse(table) for table in tables):
+            return sparse.hstack(tables, format="csr")
+        return np.hstack(tables)
+
+    def refuse_lacking(self) -> None:
+        """Raise if a row lacks a view."""
+        for name in self._tables:
+            rows = np.flatnonzero(~self.has(name))
+            if len(rows):
+                which = f"rows {shown(rows)}" if self.labels is None else shown(self.index[rows])
+                raise ValueError(
+                    f"view {name!r} is missing for {len(rows)} of {len(self)} samples ({which}). "
+                    'Pass missing="mean" or missing="conditional" to the estimator, or leave '
+                    "these samples out."
+                )
+
+    # -- new samples -----------------------------------------------------------------------
+
+    def like(self, training: Views, *, may_lack: bool = False) -> Self:
+        """These views in the order of `training`, the columns of each in its order.
+
+        Views and named columns that are not those of `training` are refused. If a view of
+        `training` is not here, all rows lack it, which is refused unless they `may_lack` views.
+        """
+        unknown = [name for name in self if name not in training]
+        lost = [name for name in training if name not in self]
+        known = ", ".join(map(repr, training))
+        if unknown:
+            raise ValueError(
+                f"X has a view {unknown[0]!r} that training had not; its views were {known}."
+            )
+        if lost and not may_lack:
+            raise ValueError(
+                f"X has no view {lost[0]!r}; training had the views {known}. Estimators fitted "
+                'with missing="mean" or "conditional" predict without it.'
+            )
+        tables, places = {}, {}
+        for name, model in training.items():
+            if name in lost:
+                tables[name] = safe_indexing(model, np.arange(0))
+                places[name] = np.full(len(self), -1)
+                continue
+            with naming(f"view {name!r}"):
+                tables[name] = _columns_like(self._tables[name], model)
+            places[name] = self._places[name]
+        return self._of(self.labels, tables, places)
+
+    def __repr__(self) -> str:
+        described = [f"{name!r} ({self._description(name)})" for name in self._tables]
+        return f"Views({len(self)} rows: {', '.join(described)})"
+
+    def _description(self, name: str) -> str:
+        table = self._tables[name]
+        if len(table.shape) == 1:
+            kind = "objects"
+        else:
+            kind = f"{table.shape[1]} column{'s'[: table.shape[1] != 1]}"
+        lacking = int(np.count_nonzero(~self.has(name)))
+        return f"{kind}, {lacking} rows lack it" if lacking else kind
+
+
+class _Places:
+    """``views.iloc[rows]`` and ``views.iloc[rows, view]``."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, chosen = key if isinstance(key, tuple) else (key, slice(None))
+        views = self._views.take(np.atleast_1d(np.arange(self._views.shape[1])[chosen]), axis=1)
+        return views[np.atleast_1d(np.arange(len(views))[rows])]
+
+
+def _columns_like(table: Any, training: Any) -> Any:
+    """`table` with its columns in the order of the table in training."""
+    dimensions, expected_dimensions = len(table.shape), len(training.shape)
+    if dimensions != expected_dimensions:
+        kinds = {1: "single objects", 2: "a table"}
+        raise ValueError(
+            f"it is {kinds[dimensions]}, but was {kinds[expected_dimensions]} in training."
+        )
+    if dimensions == 1:
+        return table
+    if is_frame(training) and is_frame(table):
+        expected, found = list(training.columns), list(table.columns)
+        if expected == found:
+            return table
+        surplus, lost = set(found) - set(expected), set(expected) - set(found)
+        if surplus or lost:
+            which = (
+                f"no column {_first(expected, lost)!r}"
+                if lost
+                else (f"a column {_first(found, surplus)!r} that it had not in training")
+            )
+            raise ValueError(f"it has {which} (training had {len(expected)} columns).")
+        return safe_indexing(table, column_positions(table, expected), axis=1)
+    if table.shape[1] != training.shape[1]:
+        raise ValueError(
+            f"it has {table.shape[1]} columns, but had {training.shape[1]} in training."
+        )
+    return table
+
+
+def _first(names: list[Any], chosen: set[Any]) -> Any:
+    return next(name for name in names if name in chosen)
+
+
+def are_views(X: Any) -> bool:
+    """Whether `X` holds several tables."""
+    if isinstance(X, Views | Mapping) or holds_modalities(X):
+        return True
+    return is_frame(X) and getattr(X.columns, "nlevels", 1) > 1
+
+
+def as_views(X: Any, *, join: str = "exact") -> Views:
+    """`X` itself, or the views of a dict, a frame with two-level columns, MuData or AnnData."""
+    return X if isinstance(X, Views) else Views(X, join=join)
+
+
+def one_or_views(X: Any) -> Any:
+    """A table as it is, several as :class:`Views`."""
+    return as_views(X) if are_views(X) else X

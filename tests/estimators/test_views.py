@@ -1,0 +1,275 @@
+"""Estimators on several tables: a dict or Views goes in, rows and views are matched by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    train_test_split,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from manykernels import MKFDA, MKFDACV, MKSVC, KernelUnion, Views
+from manykernels.kernels import RBF, Cosine, Linear
+from tests.estimators.registry import ENTRIES
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Two informative views and one of noise, with labelled rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    labels = [f"s{k}" for k in range(60)]
+    tables = {
+        "size": rng.normal(y[:, None] == [0, 1], 0.6, size=(60, 2)),
+        "shape": rng.normal(y[:, None] == [2], 0.6, size=(60, 3)),
+        "noise": rng.normal(size=(60, 4)),
+    }
+    frames = {
+        name: pd.DataFrame(
+            table, index=labels, columns=[f"{name}{k}" for k in range(table.shape[1])]
+        )
+        for name, table in tables.items()
+    }
+    return frames, np.array(["red", "green", "blue"])[y]
+
+
+def arrays(frames):
+    return {name: frame.to_numpy() for name, frame in frames.items()}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_a_dict_is_what_the_kernels_of_its_tables_are(entry):
+    """One kernel per view is the same as one kernel per group of columns of the joined table."""
+    rng = np.random.default_rng(1)
+    joined = rng.normal(size=(24, 4))
+    y = entry.y_of(joined)
+    views = {"a": joined[:, :2], "b": joined[:, 2:]}
+    by_views = entry.make({"a": RBF(), "b": RBF()}).fit(views, y)
+    by_columns = entry.make([("a", RBF().on([0, 1])), ("b", RBF().on([2, 3]))]).fit(joined, y)
+    # scikit-learn's convention for several columns: the views are the columns.
+    assert by_views.n_features_in_ == 2
+    assert by_views.feature_names_in_.tolist() == ["a", "b"]
+    assert by_views.kernel_names_ == ["a", "b"]
+    new = rng.normal(size=(5, 4))
+    found = entry.scores(by_views, {"b": new[:, 2:], "a": new[:, :2]})
+    np.testing.assert_allclose(found, entry.scores(by_columns, new), rtol=1e-9, atol=1e-9)
+
+
+# -- rows ------------------------------------------------------------------------------------
+
+
+def test_shuffled_rows_of_one_view_change_nothing(problem):
+    frames, y = problem
+    expected = MKFDA(RBF()).fit(arrays(frames), y)
+    rng = np.random.default_rng(0)
+    shuffled = {name: frame.iloc[rng.permutation(60)] for name, frame in frames.items()}
+    order = shuffled["size"].index
+    targets = pd.Series(y, index=frames["size"].index)
+    for given in (targets, targets.iloc[rng.permutation(60)], targets.loc[order].to_numpy()):
+        model = MKFDA(RBF()).fit(shuffled, given)
+        np.testing.assert_allclose(model.weights_, expected.weights_, rtol=1e-9)
+        assert model.score(shuffled, given) == expected.score(arrays(frames), y)
+    predicted = pd.Series(expected.predict(shuffled), index=order)
+    assert (predicted.loc[targets.index] == expected.predict(arrays(frames))).all()
+
+
+def test_weights_are_matched_by_label(problem):
+    frames, y = problem
+    weights = pd.Series(np.arange(60.0), index=frames["size"].index)
+    expected = MKFDA(RBF()).fit(frames, y, weights.to_numpy())
+    model = MKFDA(RBF()).fit(frames, y, weights.iloc[::-1])
+    np.testing.assert_array_equal(model.weights_, expected.weights_)
+
+
+def test_views_of_a_test_set_in_another_order(problem):
+    frames, y = problem
+    model = MKSVC(RBF()).fit(frames, y)
+    other = {name: frames[name].iloc[:, ::-1] for name in reversed(frames)}
+    np.testing.assert_array_equal(model.decision_function(other), model.decision_function(frames))
+
+
+def test_targets_in_another_order_are_refused_in_a_search(problem):
+    frames, y = problem
+    targets = pd.Series(y, index=frames["size"].index).iloc[::-1]
+    with pytest.raises(ValueError, match="labels of y are not those of X"):
+        cross_val_score(MKFDA(RBF()), Views(frames), targets, error_score="raise")
+
+
+# -- kernels -----------------------------------------------------------------------------------
+
+
+def test_kernels_of_each_view(problem):
+    frames, y = problem
+    kernels = {
+        "size": RBF(),
+        "shape": [("wide", RBF(width=4.0)), ("angle", Cosine())],
+        "noise": Linear().after(StandardScaler()),
+    }
+    model = MKFDA(kernels).fit(frames, y)
+    assert model.kernel_names_ == ["size", "shape:wide", "shape:angle", "noise"]
+    model = MKFDA([("rbf", RBF()), ("both", Linear().of("size") * Linear().of("shape"))])
+    model.fit(frames, y)
+    assert model.kernel_names_ == ["size:rbf", "shape:rbf", "noise:rbf", "both"]
+    model = MKFDA(KernelUnion({"x": RBF().of("size")})).fit(frames, y)
+    assert model.kernel_names_ == ["x"]
+
+
+def test_default_kernels_of_each_view(problem):
+    frames, y = problem
+    names = MKFDA().fit(frames, y).kernel_names_
+    assert {name.split(":")[0] for name in names} == set(frames)
+    some = MKFDA({"size": RBF(), "shape": None, "noise": RBF()}).fit(frames, y).kernel_names_
+    assert [name for name in some if not name.startswith("shape:")] == ["size", "noise"]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "match"),
+    [
+        ({"size": RBF(), "shape": RBF()}, "no kernel for view 'noise'"),
+        ({"size": RBF(), "shape": RBF(), "noise": RBF(), "q": RBF()}, "entry 'q'.*no such view"),
+        ({"size": 3, "shape": RBF(), "noise": RBF()}, "view 'size': 3 is not a kernel"),
+        (RBF().of("q"), "X has no view 'q'"),
+        (RBF().on("size1"), "kernel 'shape': view 'shape': RBF: columns='size1' cannot be"),
+    ],
+)
+def test_kernels_that_do_not_fit_the_views_are_named(problem, kernels, match):
+    frames, y = problem
+    with pytest.raises((ValueError, TypeError), match=match):
+        MKFDA(kernels).fit(frames, y)
+
+
+def test_objects_reach_functions_as_they_are():
+    words = ["red", "blue", "redder", "bluish", "reed", "blues"] * 4
+    y = [word[0] for word in words]
+
+    def letters_shared(left, right):
+        assert all(isinstance(word, str) for word in left)
+        return np.array([[len(set(a) & set(b)) for b in right] for a in left], dtype=float)
+
+    X = {"word": words, "length": np.array([[len(word)] for word in words])}
+    model = MKSVC({"word": letters_shared, "length": RBF()}).fit(X, y)
+    assert model.score(X, y) == 1.0
+    scores = cross_val_score(model, Views(X), y, cv=3)
+    assert scores.mean() == 1.0
+    with pytest.raises(ValueError, match="view 'word': RBF"):
+        MKSVC(RBF()).fit(X, y)
+
+
+def test_functions_get_frames():
+    frame = pd.DataFrame({"colour": ["red", "blue"] * 6, "n": range(12)})
+
+    def same_colour(left, right):
+        return np.equal.outer(left["colour"].to_numpy(), right["colour"].to_numpy()).astype(float)
+
+    y = frame["colour"].to_numpy()
+    model = MKSVC([("colour", same_colour), ("n", RBF().on(["n"]))]).fit(frame, y)
+    assert model.score(frame, y) == 1.0
+
+
+# -- scikit-learn ---------------------------------------------------------------------------------
+
+
+def test_searches_and_cross_validation(problem):
+    frames, y = problem
+    views = Views(frames)
+    grid = {"reg": [0.1, 1.0], "kernels__size__gamma": ["scale", 0.1]}
+    search = GridSearchCV(MKFDA(dict.fromkeys(frames, RBF())), grid, cv=3).fit(views, y)
+    assert search.best_score_ > 0.6
+    assert search.predict(frames).shape == (60,)
+    assert len(cross_val_predict(MKSVC(RBF()), views, y, cv=3)) == 60
+    found = cross_validate(MKFDACV(RBF(), ps=[2], regs=[1.0]), views, y, cv=3, n_jobs=2)
+    assert (found["test_score"] > 0.5).all()
+
+
+def test_a_split_sees_its_own_rows_only(problem):
+    frames, y = problem
+    train, test = np.arange(40), np.arange(40, 60)
+    (score,) = cross_val_score(MKFDA(RBF()), Views(frames), y, cv=[(train, test)])
+    by_hand = MKFDA(RBF()).fit(
+        {name: frame.iloc[train] for name, frame in frames.items()}, y[train]
+    )
+    assert score == by_hand.score(
+        {name: frame.iloc[test] for name, frame in frames.items()}, y[test]
+    )
+
+
+def test_pipelines_calibration_and_stacking(problem):
+    frames, y = problem
+    views = Views(frames)
+    pipeline = make_pipeline(FunctionTransformer(), MKSVC(RBF()))
+    assert cross_val_score(pipeline, views, y, cv=3).mean() > 0.6
+    calibrated = CalibratedClassifierCV(MKSVC(RBF()), ensemble=False, cv=3).fit(views, y)
+    assert calibrated.predict_proba(views).shape == (60, 3)
+    stacked = StackingClassifier([("a", MKFDA(RBF())), ("b", MKSVC(RBF()))], cv=3).fit(views, y)
+    assert stacked.score(views, y) > 0.6
+    train, test, y_train, y_test = train_test_split(views, y, random_state=0)
+    assert MKFDA(RBF()).fit(train, y_train).score(test, y_test) > 0.5
+
+
+def test_permutation_importance_shuffles_whole_views(problem):
+    frames, y = problem
+    views = Views(frames)
+    model = MKFDA(RBF(), p=1).fit(views[:30], y[:30])
+    found = permutation_importance(model, views[30:], y[30:], n_repeats=20, random_state=0)
+    assert found.importances_mean.shape == (3,)
+    assert found.importances_mean[2] < found.importances_mean[:2].min() - 0.05
+
+
+def test_bagging_says_why_it_cannot(problem):
+    frames, y = problem
+    with pytest.raises(TypeError, match="several tables and cannot become one array"):
+        BaggingClassifier(MKFDA(RBF()), 2).fit(Views(frames), y)
+
+
+def test_two_level_columns(problem):
+    frames, y = problem
+    joined = pd.concat(frames, axis=1)
+    model = MKFDA(RBF()).fit(joined, y)
+    np.testing.assert_array_equal(model.weights_, MKFDA(RBF()).fit(frames, y).weights_)
+    assert cross_val_score(model, joined, y, cv=3).mean() > 0.6
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def test_tables_that_are_no_views(problem):
+    frames, y = problem
+    with pytest.raises(ValueError, match=r"X is a list of 3 tables: views.*as a dict"):
+        MKFDA().fit(list(frames.values()), y)
+    model = MKFDA(RBF()).fit(frames, y)
+    with pytest.raises(ValueError, match="fitted on the views size, shape, noise: pass a dict"):
+        model.predict(frames["size"])
+    with pytest.raises(ValueError, match="X has no view 'shape'"):
+        model.predict({"size": frames["size"], "noise": frames["noise"]})
+    with pytest.raises(ValueError, match="fitted on one table; X holds several"):
+        MKFDA(RBF()).fit(frames["size"], y).predict(frames)
+
+
+def test_samples_that_lack_a_view_are_named(problem):
+    frames, y = problem
+    gaps = {**frames, "size": frames["size"].copy()}
+    gaps["size"].loc["s7"] = np.nan
+    with pytest.raises(ValueError, match=r"'size' is missing for 1 of 60 samples \('s7'\)"):
+        MKFDA(RBF()).fit(gaps, y)
+    model = MKFDA(RBF()).fit(frames, y)
+    with pytest.raises(ValueError, match=r"'size' is missing for 1 of 60 samples \('s7'\)"):
+        model.predict(gaps)
+
+
+def test_precomputed_kernels_in_a_dict(problem):
+    frames, y = problem
+    matrices = {name: RBF().fit(frame)(frame) for name, frame in frames.items()}
+    model = MKFDA("precomputed").fit(matrices, y)
+    assert model.kernel_names_ == list(frames)
+    np.testing.assert_allclose(model.weights_, MKFDA(RBF()).fit(frames, y).weights_, rtol=1e-9)
+    assert model.predict({name: K[:5] for name, K in matrices.items()}).shape == (5,)
