@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.testing import assert_allclose
+from sklearn.impute import KNNImputer
 
-from benchmarks.missing import GRID_QUICK, bounds, report, run_lacking, run_scattered, with_gaps
+from benchmarks.missing import (
+    GRID_QUICK,
+    NeighboursOfViews,
+    bounds,
+    report,
+    run_lacking,
+    run_scattered,
+    with_gaps,
+)
 
 
 def tables(n_rows=60):
@@ -15,6 +25,13 @@ def tables(n_rows=60):
         f"view{j}": centre[y] + 0.5 * rng.normal(size=(n_rows, 4))
         for j, centre in enumerate(centres)
     }, y
+
+
+def test_neighbours_of_views_are_those_of_single_columns():
+    X = np.hstack(list(with_gaps(tables(120)[0], 0.4, 0).values()))
+    ours, theirs = NeighboursOfViews(), KNNImputer(n_neighbors=5)
+    assert_allclose(ours.fit_transform(X[:80]), theirs.fit_transform(X[:80]), rtol=1e-12)
+    assert_allclose(ours.transform(X[80:]), theirs.transform(X[80:]), rtol=1e-12)
 
 
 def test_no_sample_lacks_every_view():
