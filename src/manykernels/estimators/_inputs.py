@@ -7,8 +7,7 @@ the training samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,8 +25,8 @@ from ..kernels.given import as_union, kernels_for
 from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
 from ..kernels.presence import (
+    explaining_lacking_rows,
     refuse_rows_without_kernels,
-    refuse_rows_without_values,
     views_of_kernels,
 )
 from ..kernels.samples import TrainingSamples, column_names, row_names
@@ -352,17 +351,6 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             reset=reset,
             copy=reset,
         )
-
-
-@contextmanager
-def explaining_lacking_rows(union: KernelUnion | None, X: Any) -> Iterator[None]:
-    """Rows that lack all columns of a kernel are a better reason to refuse a table than NaN."""
-    try:
-        yield
-    except ValueError as error:
-        if union is not None and "NaN" in str(error) and not isinstance(X, Views):
-            refuse_rows_without_values(union._pairs, X)
-        raise
 
 
 def _refuse_lists_of_tables(X: Any) -> None:
