@@ -138,9 +138,24 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
+class ValueOfOutput(RegressorMixin):
+    """Regression with one output, which is the value."""
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        return self._outputs(X)[:, 0] + self.intercept_[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
+
 @estimator
-class KernelRegressor(RegressorMixin):
-    """ε-insensitive regression: one output, which is the value.
+class KernelRegressor(ValueOfOutput):
+    """ε-insensitive regression.
 
     Parameters
     ----------
@@ -154,17 +169,6 @@ class KernelRegressor(RegressorMixin):
     epsilon: float = 0.1
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
-
-    intercept_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Value of each row."""
-        return self._outputs(X)[:, 0] + self.intercept_[0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 @estimator

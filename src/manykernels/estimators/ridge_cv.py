@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn import StrOptions
 from ..domains import lp_domain
 from ..kernels import KernelStack
-from ..kernels.transforms import preparation
+from ..kernels.completion import preparation_with
+from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
 from ._base import KernelEstimator, estimator, fits
@@ -151,7 +152,7 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
             delayed(_values_of_split)(
                 train,
                 test,
-                self.normalize,
+                preparation_with(self.missing, self.normalize),
                 grid,
                 groups,
                 self.tol,
@@ -205,7 +206,7 @@ def _of_rows(samples: TargetedKernels, rows: np.ndarray) -> TargetedKernels:
 def _values_of_split(
     train: TargetedKernels,
     test: Test,
-    normalize: str | None,
+    transform: Chain,
     grid: Grid,
     groups: Sequence[np.ndarray],
     tol: float,
@@ -216,7 +217,6 @@ def _values_of_split(
     `test` has samples of its own, or is a list of folds of the training samples, each of which is
     left out in closed form (:mod:`manykernels.losses.left_out`).
     """
-    transform = preparation(normalize)
     problem = RidgeProblem.of(train, transform)
     outputs: Callable[[GridPoint], np.ndarray]
     if isinstance(test, TargetedKernels):

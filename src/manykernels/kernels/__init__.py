@@ -13,6 +13,8 @@
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
 `auto`             `auto_kernels`: default kernels of a table, by what it holds
 `normal_scores`    columns by their ranks, as if each were normally distributed
+`evaluation`       kernels written into their places in a stack, tile by tile
+`comparisons`      what kernels share: products or distances of rows
 `given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
