@@ -27,7 +27,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from manykernels import MKFDACV, MKRidgeCV, auto_kernels
+from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV, auto_kernels
 
 Tables = Mapping[str, Any]
 
@@ -163,20 +163,23 @@ def default_kernels(tables: Tables) -> Any:
     return kernels if len(kernels) > 1 else next(iter(kernels.values()))
 
 
+def ours(name: str, estimator: Any, **options: Any) -> Contender:
+    """One of ours, with default kernels."""
+    return Contender(name, lambda tables: estimator(default_kernels(tables), **options), ours=True)
+
+
 CLASSIFIERS = [
-    Contender("MKFDACV", lambda tables: MKFDACV(default_kernels(tables)), ours=True),
-    Contender(
-        "plain sum", lambda tables: MKFDACV(default_kernels(tables), ps=[np.inf]), ours=True
-    ),
+    ours("MKFDACV", MKFDACV),
+    ours("MKSVCCV", MKSVCCV),
+    ours("plain sum", MKFDACV, ps=[np.inf]),
     Contender("tuned SVC", tuned_svc),
     Contender("tuned logistic", tuned_logistic),
     Contender("boosting", boosting),
 ]
 REGRESSORS = [
-    Contender("MKRidgeCV", lambda tables: MKRidgeCV(default_kernels(tables)), ours=True),
-    Contender(
-        "plain sum", lambda tables: MKRidgeCV(default_kernels(tables), ps=[np.inf]), ours=True
-    ),
+    ours("MKRidgeCV", MKRidgeCV),
+    ours("MKSVRCV", MKSVRCV),
+    ours("plain sum", MKRidgeCV, ps=[np.inf]),
     Contender("tuned SVR", tuned_svr),
     Contender("tuned ridge", tuned_ridge),
     Contender("boosting", boosted_regression),
