@@ -61,6 +61,7 @@ check: $(STAMP) ## lint, formatting, types
 	$(BIN)/mypy
 
 bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
+	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.solvers
 	$(BIN)/python -m benchmarks.ye2008
