@@ -19,6 +19,7 @@ from .estimators import (
     LocalizedSVR,
     MKOneClassSVM,
 )
+from .inspection import ViewImportance, view_importance
 from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, rbf_grid, views_union
 
 __version__ = "0.1.0"
@@ -36,8 +37,10 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "ViewImportance",
     "Views",
     "__version__",
     "rbf_grid",
+    "view_importance",
     "views_union",
 ]
