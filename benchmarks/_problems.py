@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _data
-from manykernels import KernelStack, rbf_grid, views_union
+from manykernels import KernelStack, Views, kernels_for, rbf_grid
 
 _SATIMAGE_ROWS = 2000
 
@@ -41,8 +41,8 @@ def _kernels(source: str) -> tuple[KernelStack, np.ndarray]:
     """Checked kernels of a data set, and its labels 0 … c−1."""
     if source == "mfeat":
         views, y = _data.mfeat()
-        views = {name: StandardScaler().fit_transform(view) for name, view in views.items()}
-        X, union = views_union(views, rbf_grid([0.5, 1, 2], gamma="median"))
+        X = Views({name: StandardScaler().fit_transform(view) for name, view in views.items()})
+        union = kernels_for(X, rbf_grid([0.5, 1, 2], gamma="median"))
     elif source == "satimage":
         X, y = _data.satimage()
         rows = np.random.default_rng(0).choice(len(y), _SATIMAGE_ROWS, replace=False)

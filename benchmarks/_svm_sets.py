@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _data
 from benchmarks._problems import Problem
-from manykernels import KernelStack, rbf_grid, views_union
+from manykernels import KernelStack, Views, kernels_for, rbf_grid
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF, KernelUnion
 from manykernels.kernels.transforms import preparation
@@ -90,8 +90,8 @@ def ionosphere(quick: bool = False) -> Problem:
 def mfeat(quick: bool = False) -> Problem:
     views, digits = _data.mfeat()
     rows = _drawn(len(digits), 1000)
-    scaled = dict(zip(views, _scaled(views, rows, list(views)), strict=True))
-    X, union = views_union(scaled, rbf_grid([0.5, 1, 2], gamma="median"))
+    X = Views(dict(zip(views, _scaled(views, rows, list(views)), strict=True)))
+    union = kernels_for(X, rbf_grid([0.5, 1, 2], gamma="median"))
     title = "digits 0–4 against 5–9, 6 views of 3 widths"
     return _problem("mfeat", title, union, X, digits[rows] >= 5, quick)
 
@@ -105,7 +105,8 @@ def synthetic(quick: bool = False) -> Problem:
 
 def digits(quick: bool = False) -> Problem:
     views, y = load_digit_views(noise=4)
-    X, union = views_union({name: view[:1000] for name, view in views.items()})
+    X = views[:1000]
+    union = kernels_for(X, RBF())
     title = "ten machines, one weight vector, 6 views and 4 of noise"
     return _problem("digits", title, union, X, y[:1000], quick)
 

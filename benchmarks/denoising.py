@@ -41,7 +41,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import _data
 from benchmarks._command import command_line, load, write_page
 from benchmarks._tables import environment, markdown
-from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, views_union
+from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, Views, kernels_for
 from manykernels.kernels import RBF, Cosine
 
 METHODS = {
@@ -88,10 +88,9 @@ class Problem:
                 name: StandardScaler().fit(view[train]).transform(view)
                 for name, view in tables.items()
             }
-        X, union = views_union({name: view[train] for name, view in tables.items()}, self.kernel)
-        X_test, _ = views_union({name: view[test] for name, view in tables.items()}, self.kernel)
-        union.fit(X)
-        return union(X), union(X_test, X)
+        X = Views(tables)
+        union = kernels_for(X, self.kernel).fit(X[train])
+        return union(X[train]), union(X[test], X[train])
 
 
 def noisy_copies(views: dict[str, np.ndarray], seed: int = 0) -> dict[str, np.ndarray]:

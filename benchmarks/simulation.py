@@ -37,7 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import _command
 from benchmarks._command import write_page
 from benchmarks._tables import environment, markdown
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA, KernelUnion
 from manykernels.kernels import RBF
 from manykernels.report import effective_number
 
@@ -132,8 +132,9 @@ def play(
     rng = np.random.default_rng([n_kernels, seed])
     views = [View.draw(rng, scale) for _ in range(n_kernels)]
     train, validation, test = (np.hstack([view.points(rng) for view in views]) for _ in range(3))
-    tables = {f"view{j}": train[:, 2 * j : 2 * j + 2] for j in range(n_kernels)}
-    train, union = views_union(tables, RBF(gamma="median"))
+    kernel = RBF(gamma="median")
+    columns = {f"view{j}": slice(2 * j, 2 * j + 2) for j in range(n_kernels)}
+    union = KernelUnion({name: kernel.on(some) for name, some in columns.items()})
     kernels = union.fit(train)(train)
     new_kernels = union(np.vstack([validation, test]), train)
     truth = np.tile(LABELS, 2)

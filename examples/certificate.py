@@ -11,7 +11,7 @@ This example recomputes that proof from the weights alone.
 
 import numpy as np
 
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 from manykernels.kernels.transforms import preparation
@@ -19,9 +19,9 @@ from manykernels.kernels.transforms import preparation
 P, REG = 1.5, 1.0
 
 views, y = load_digit_views(noise=1)
-X, union = views_union(views, RBF(gamma="median"))
-X, y = X[:500], y[:500]
-model = MKFDA(union, p=P, reg=REG, tol=1e-2).fit(X, y)
+X, y = views[:500], y[:500]
+kernel = RBF(gamma="median")
+model = MKFDA(kernel, p=P, reg=REG, tol=1e-2).fit(X, y)
 
 print("factorisations    objective  relative gap")
 for n, objective, rel_gap in zip(
@@ -43,7 +43,7 @@ for n, objective, rel_gap in zip(
 # F is convex, so no b in the weight domain lowers it by more than ``(b − β)·g``, and the largest
 # of these is ``σ(g) − β·g`` with ``σ(g) = ‖g‖_q``, 1/p + 1/q = 1.
 
-stack = preparation("multiplicative").fit_transform(union.fit(X)(X))
+stack = preparation("multiplicative").fit_transform(kernels_for(X, kernel).fit(X)(X))
 kernels = [stack.kernel(name) for name in stack.names]
 
 counts = np.bincount(y)
@@ -71,7 +71,7 @@ assert abs(gap - certificate.gap) <= 1e-8 * certificate.primal
 # The bound holds anywhere, also far from the best weights. Here at equal weights, against
 # the objective of a tight fit:
 
-best = MKFDA(union, p=P, reg=REG, tol=1e-10).fit(X, y).certificate_.primal
+best = MKFDA(kernel, p=P, reg=REG, tol=1e-10).fit(X, y).certificate_.primal
 equal = np.full(len(kernels), len(kernels) ** (-1 / P))
 objective, gap = objective_and_gap(equal)
 print(f"\nequal weights are {objective - best:.6f} above the best; the bound says {gap:.6f}")

@@ -11,16 +11,15 @@ a sparse and a dense combination differ by more than chance.
 
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 from manykernels.metrics import five_by_two_cv_f_test
 from manykernels.report import sparsity_report
 
 views, y = load_digit_views(noise=3)
-X, union = views_union(views, RBF(gamma="median"))
-X, _, y, _ = train_test_split(X, y, train_size=300, stratify=y, random_state=0)
-stack = union.fit(X)(X)
+X, _, y, _ = train_test_split(views, y, train_size=300, stratify=y, random_state=0)
+stack = kernels_for(X, RBF(gamma="median")).fit(X)(X)
 print(sparsity_report(stack, y, ps=[1, 1.125, 2, 8, float("inf")], reg=3.0))
 
 # %%

@@ -14,18 +14,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKFDACV, views_union
+from manykernels import MKFDACV
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 
 models = {}
 for noise in (0, 3):
     views, y = load_digit_views(noise=noise)
-    X, union = views_union(views, RBF(gamma="median"))
     X_train, X_test, y_train, y_test = train_test_split(
-        X, y, train_size=300, stratify=y, random_state=0
+        views, y, train_size=300, stratify=y, random_state=0
     )
-    model = MKFDACV(union, scoring="neg_log_loss").fit(X_train, y_train)
+    model = MKFDACV(RBF(gamma="median"), scoring="neg_log_loss").fit(X_train, y_train)
     models[noise] = model
     results = model.cv_results_
     print(f"{noise} views of noise: p = {model.p_:.4g}, λ = {model.reg_:.3g}")

@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from manykernels import MKFDA, Bands, Denoise, views_union
+from manykernels import MKFDA, Bands, Denoise, Views
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 from manykernels.kernels.spectral import VARIANCES
@@ -30,7 +30,7 @@ noisy = {
     name: views[name] + 2 * views[name].std(axis=0) * rng.standard_normal(views[name].shape)
     for name in names
 }
-X, union = views_union(noisy, RBF(gamma="median"))
+X = Views(noisy)
 cv = StratifiedShuffleSplit(3, train_size=200, test_size=1000, random_state=0)
 
 # %%
@@ -45,7 +45,7 @@ print(f"{'test accuracy':<16}" + "".join(f"{f'λ = {reg:g}':>12}" for reg in REG
 for way, denoise in WAYS.items():
     line = f"{way:<16}"
     for reg in REGS:
-        model = models[way, reg] = MKFDA(union, reg=reg, denoise=denoise)
+        model = models[way, reg] = MKFDA(RBF(gamma="median"), reg=reg, denoise=denoise)
         scores = [model.fit(X[a], y[a]).score(X[b], y[b]) for a, b in cv.split(X, y)]
         line += f"{np.mean(scores):>12.1%}"
     print(line)

@@ -16,16 +16,15 @@ from matplotlib import patheffects
 from sklearn.metrics import euclidean_distances
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 
 views, y = load_digit_views()
-X, union = views_union(views, RBF(gamma="median"))
 X_train, X_test, y_train, y_test = train_test_split(
-    X, y, train_size=500, stratify=y, random_state=0
+    views, y, train_size=500, stratify=y, random_state=0
 )
-model = MKFDA(union, reg=0.1).fit(X_train, y_train)
+model = MKFDA(RBF(gamma="median"), reg=0.1).fit(X_train, y_train)
 Z = model.transform(X_test)
 
 print("directions  held-out accuracy")

@@ -14,18 +14,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 
 NORMS = [1, *(1 + 2.0**-k for k in range(6, 0, -1)), 2, 3, 4, 8, np.inf]
 
 views, y = load_digit_views(noise=3)
-X, union = views_union(views, RBF(gamma="median"))
 X_train, X_test, y_train, y_test = train_test_split(
-    X, y, train_size=400, stratify=y, random_state=0
+    views, y, train_size=400, stratify=y, random_state=0
 )
-train = union.fit(X_train)(X_train)
+union = kernels_for(X_train, RBF(gamma="median")).fit(X_train)
+train = union(X_train)
 test = union(X_test, X_train)
 
 # %%
@@ -54,8 +54,8 @@ for (row, column), value in np.ndenumerate(percent):
     text = f"{value:.0f}" if value >= 0.5 else "·"
     ax.text(column, row, text, ha="center", va="center", color=color, fontsize=9)
 ax.set_xticks(range(len(NORMS)), [f"{p:.3g}" if p < np.inf else "∞" for p in NORMS])
-ax.set_yticks(range(len(views)), list(views))
-ax.axhline(len(views) - 3.5, color="white", linewidth=4)
+ax.set_yticks(range(len(views.names)), views.names)
+ax.axhline(len(views.names) - 3.5, color="white", linewidth=4)
 ax.tick_params(length=0)
 ax.spines[:].set_visible(False)
 ax.set_xlabel("p")

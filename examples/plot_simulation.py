@@ -19,7 +19,7 @@ is ``python -m benchmarks.simulation``.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA, kernels_for
 from manykernels.kernels import RBF
 from manykernels.report import effective_number
 
@@ -47,9 +47,8 @@ def play(n_views, rng):
     """Error rate and weights of each norm on one problem, λ chosen on points of its own."""
     points = [draw_view(rng) for _ in range(n_views)]
     tables = [{f"view{j}": part[i] for j, part in enumerate(points)} for i in range(3)]
-    X, union = views_union(tables[0], RBF(gamma="median"))
-    train = union.fit(X)(X)
-    choose, test = (union(views_union(table)[0], X) for table in tables[1:])
+    union = kernels_for(tables[0], RBF(gamma="median")).fit(tables[0])
+    train, choose, test = union(tables[0]), *(union(new, tables[0]) for new in tables[1:])
     errors, weights = [], []
     for p in NORMS.values():
         models = [MKFDA("precomputed", p=p, reg=reg, normalize=None).fit(train, y) for reg in REGS]

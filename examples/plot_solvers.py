@@ -13,7 +13,7 @@ weights; what differs is the number of factorisations of a matrix of all samples
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manykernels import MKFDA, views_union
+from manykernels import MKFDA, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.domains import lp_domain
 from manykernels.kernels import RBF
@@ -22,9 +22,9 @@ from manykernels.losses import SquareLoss
 from manykernels.solvers import SIP, Analytic, Dual, Newton, tikhonov, tikhonov_strength
 
 views, y = load_digit_views(noise=3)
-X, union = views_union(views, RBF(gamma="median"))
-X, y = X[:300], y[:300]
-stack = preparation("multiplicative").fit_transform(union.fit(X)(X))
+X, y = views[:300], y[:300]
+kernel = RBF(gamma="median")
+stack = preparation("multiplicative").fit_transform(kernels_for(X, kernel).fit(X)(X))
 H = np.where((y < 5)[:, None], 1.0 / np.sum(y < 5), -1.0 / np.sum(y >= 5))
 loss = SquareLoss(stack, H, reg=1.0)
 
@@ -60,7 +60,7 @@ plt.show()
 # A solver that does not fit a problem refuses before any work and names those that do.
 
 try:
-    MKFDA(union, p=2, solver="sdp").fit(X, y)
+    MKFDA(kernel, p=2, solver="sdp").fit(X, y)
 except ValueError as error:
     print(f"\n{error}")
 

@@ -15,16 +15,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from manykernels import MKSVC, views_union
+from manykernels import MKSVC, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 
 views, y = load_digit_views(noise=3)
-X, union = views_union(views, RBF(gamma="median"))
 X_train, X_test, y_train, y_test = train_test_split(
-    X, y, train_size=500, stratify=y, random_state=0
+    views, y, train_size=500, stratify=y, random_state=0
 )
-train, test = union.fit(X_train)(X_train), union(X_test, X_train)
+union = kernels_for(X_train, RBF(gamma="median")).fit(X_train)
+train, test = union(X_train), union(X_test, X_train)
 is_noise = np.array([name.startswith("noise") for name in views])
 
 # %%
@@ -61,14 +61,14 @@ fig = plt.figure(figsize=(11, 3.8), layout="constrained")
 *axes, wide = fig.subplots(1, 4, sharey=True, width_ratios=[1, 1, 1, 2.4])
 for ax, (name, model) in zip(axes, shared.items(), strict=True):
     share = 100 * model.weights_ / model.weights_.sum()
-    bars = ax.barh(range(len(views)), share, 0.72, color=np.where(is_noise, PALE, BLUE))
+    bars = ax.barh(range(len(views.names)), share, 0.72, color=np.where(is_noise, PALE, BLUE))
     ax.bar_label(bars, [f"{part:.0f}" if part else "0" for part in share], padding=3)
     ax.set_title(f"p = {name}", loc="left", weight="bold", fontsize=10)
     ax.set_xlim(0, 48)
     ax.set_xticks([])
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     ax.tick_params(length=0)
-axes[0].set_yticks(range(len(views)), list(views))
+axes[0].set_yticks(range(len(views.names)), views.names)
 axes[0].invert_yaxis()
 
 percent = 100 * separate.weights_.T

@@ -14,14 +14,14 @@ import time
 
 import numpy as np
 
-from manykernels import MKSVC, views_union
+from manykernels import MKSVC, kernels_for
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
 from manykernels.solvers import SOLVERS
 
 views, y = load_digit_views(noise=3)
-X, union = views_union(views, RBF(gamma="median"))
-stack = union.fit(X[:150])(X[:150])
+X = views[:150]
+stack = kernels_for(X, RBF(gamma="median")).fit(X)(X)
 y = y[:150] < 5
 
 # %%

@@ -15,7 +15,8 @@ import manykernels
 ROOT = Path(manykernels.__file__).parent
 # Each room may import from itself and from the rooms before it.
 ORDER = [
-    *["_rounding", "_blas", "_compiled", "_files", "_folds", "_memory", "_sklearn", "_warnings"],
+    *["_rounding", "_blas", "_compiled", "_files", "_folds", "_memory", "_scoring", "_sklearn"],
+    "_warnings",
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
     *["gating", "estimators", "baselines", "model_selection", "report", "inspection"],
     *["datasets", "__init__"],

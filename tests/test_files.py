@@ -154,9 +154,6 @@ def test_a_limit_on_the_size_of_files(tmp_path):
 class Interrupting(RBF):
     """A kernel during whose evaluation Ctrl-C is pressed."""
 
-    def _distance_key(self, X):
-        return None
-
     def _evaluate(self, X, Y):
         raise KeyboardInterrupt
 

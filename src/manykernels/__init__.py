@@ -12,22 +12,37 @@ from .estimators import (
     MKFDA,
     MKFDACV,
     MKSVC,
+    MKSVCCV,
     MKSVR,
+    MKSVRCV,
     LocalizedFDA,
     LocalizedOneClassSVM,
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
 )
 from .inspection import ViewImportance, view_importance
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, rbf_grid, views_union
+from .kernels import (
+    Bands,
+    Denoise,
+    KernelStack,
+    KernelUnion,
+    Views,
+    auto_kernels,
+    kernels_for,
+    rbf_grid,
+)
 
 __version__ = "0.1.0"
 __all__ = [
     "MKFDA",
     "MKFDACV",
     "MKSVC",
+    "MKSVCCV",
     "MKSVR",
+    "MKSVRCV",
     "Bands",
     "Denoise",
     "KernelStack",
@@ -37,10 +52,13 @@ __all__ = [
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
+    "MKRidgeCV",
     "ViewImportance",
     "Views",
     "__version__",
+    "auto_kernels",
+    "kernels_for",
     "rbf_grid",
     "view_importance",
-    "views_union",
 ]

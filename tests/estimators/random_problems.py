@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKOneClassSVM
+from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKOneClassSVM, MKRidge
 from manykernels.baselines import KimFDA
 from tests.estimators.registry import Entry
 from tests.problems import labels_for, random_gram_matrices
@@ -37,6 +37,9 @@ LAWFUL = {
         Entry(MKSVC, "two", {"C": "joint", "loss": "squared_hinge"}, "joint"),
         Entry(MKSVR, "values", {"C": C, "epsilon": EPSILON}),
         Entry(MKOneClassSVM, "none", {"nu": NU}),
+        Entry(MKRidge, "values"),
+        Entry(MKRidge, "several", {}, "several"),
+        Entry(MKRidge, "several", {"multi_target": "separate"}, "separate"),
     ]
 }
 
@@ -62,6 +65,8 @@ class Problem:
         self.y = labels_for(N_TRAIN, 3 if entry.target == "three" else 2, seed)
         if entry.target == "values":
             self.y = np.random.default_rng(seed).normal(size=N_TRAIN)
+        if entry.target == "several":
+            self.y = np.random.default_rng(seed).normal(size=(N_TRAIN, 3), scale=[1.0, 10.0, 0.1])
 
     def fit(self, train=None, y=None, sample_weight=None, **params):
         train = self.train if train is None else train
@@ -81,13 +86,13 @@ class Problem:
         The unit of machines is that of margins and targets; scores of discriminants have none.
         """
         scale = np.abs(expected).max()
-        if not self.entry.discriminant:
+        if not self.entry.square:
             scale = max(scale, 1.0)
         assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
     def assert_same_optimum(self, model, other, factor=1.0, rtol=None):
         expected = factor * other.certificate_.primal
-        rtol = rtol or (1e-8 if self.entry.discriminant else 3e-9)
+        rtol = rtol or (1e-8 if self.entry.square else 3e-9)
         assert_allclose(model.certificate_.primal, expected, rtol=rtol, atol=0)
 
     def with_kernel_inserted(self, value):

@@ -27,8 +27,8 @@ class Entry:
     Attributes
     ----------
     kind : type
-    target : {"three", "two", "values", "none", "labels"}
-        What it learns: three or two classes, numbers, nothing, or an indicator matrix.
+    target : {"three", "two", "values", "several", "none", "labels"}
+        What it learns: three or two classes, a number or several, nothing, or an indicator matrix.
     options : dict
         Parameters of the variant, and those that keep tests fast.
     variant : str
@@ -72,7 +72,7 @@ class Entry:
     @property
     def method(self):
         """The method whose answers are numbers."""
-        return "predict" if self.target == "values" else "decision_function"
+        return "predict" if self.target in ("values", "several") else "decision_function"
 
     def scores(self, model, data):
         return getattr(model, self.method)(data)
@@ -85,13 +85,18 @@ class Entry:
 
     localized = property(lambda self: "gating" in self.parameters)
     discriminant = property(lambda self: "FDA" in self.name)
+    # Whether its kernel weights are those of a square loss, on centred kernels.
+    square = property(lambda self: self.discriminant or "Ridge" in self.name)
+    # Whether it chooses from a grid.
+    chooses = property(lambda self: "ps" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
     has_solver = property(lambda self: "solver" in self.parameters)
     # Whether it keeps support vectors.
-    has_support = property(lambda self: self.localized or not self.discriminant)
+    has_support = property(lambda self: self.localized or not self.square)
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
+MACHINE_GRID = {"ps": [1, 2], "Cs": [1.0]}
 # Gates have random starts; few steps are enough for what all estimators have in common.
 GATED = {"random_state": 0, "tol": 1e-2}
 
@@ -107,7 +112,16 @@ ENTRIES = [
     Entry(mk.MKSVC, "two", {}, "binary"),
     Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
     Entry(mk.MKSVC, "three", {"loss": "squared_hinge", "C": "joint"}, "joint"),
+    Entry(mk.MKSVCCV, "three", MACHINE_GRID),
+    Entry(mk.MKSVCCV, "two", {**MACHINE_GRID, "cv": 2, "class_weight": "balanced"}, "folds"),
     Entry(mk.MKSVR, "values"),
+    Entry(mk.MKRidge, "values"),
+    Entry(mk.MKRidge, "several", {}, "several"),
+    Entry(mk.MKRidge, "several", {"multi_target": "separate"}, "separate"),
+    Entry(mk.MKRidgeCV, "values", GRID),
+    Entry(mk.MKRidgeCV, "several", {**GRID, "cv": "closed-form"}, "closed form"),
+    Entry(mk.MKRidgeCV, "several", {**GRID, "cv": 2, "multi_target": "separate"}, "separate"),
+    Entry(mk.MKSVRCV, "values", {**MACHINE_GRID, "epsilons": [0.1]}),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.LocalizedSVC, "three", GATED),
     Entry(mk.LocalizedSVC, "two", GATED, "binary"),
@@ -159,6 +173,7 @@ SHARED_TARGETS = {
     "three": Y,
     "two": Y == 0,
     "values": X[:, 0] + np.sin(X[:, 1]),
+    "several": np.column_stack([X[:, 0] + np.sin(X[:, 1]), 100 * X[:, 2] ** 2]),
     "none": None,
     "labels": (X[:, :2] > 0.5).astype(int),
 }
@@ -166,6 +181,7 @@ TARGETS_OF = {
     "three": lambda X: np.digitize(X[:, 0], [-0.4, 0.4]),
     "two": lambda X: (X[:, 0] > X[:, 1]).astype(int),
     "values": lambda X: X[:, 0] ** 2,
+    "several": lambda X: X[:, :2] ** 2,
     "none": lambda X: None,
     "labels": lambda X: (X[:, :2] > 0).astype(int),
 }

@@ -108,7 +108,7 @@ def test_callbacks_are_told_of_every_task(entry):
     whole = recorder.begun[0]
     assert whole is recorder.ended[-1]
     assert (whole.task_name, whole.parent) == ("fit", None)
-    n_iter = 1 if entry.kind is MKFDACV else model.n_iter_
+    n_iter = 1 if entry.chooses else model.n_iter_
     assert len(recorder.parts_of(whole)) >= n_iter
     for task in recorder.begun:
         assert task.max_subtasks is None or len(recorder.parts_of(task)) <= task.max_subtasks
@@ -117,12 +117,13 @@ def test_callbacks_are_told_of_every_task(entry):
         assert_array_equal(found, known)
 
 
-@those(lambda entry: entry.kind is MKFDACV and entry.target != "labels")
+@those(lambda entry: entry.chooses and entry.target != "labels")
 def test_points_of_a_grid_are_told_as_parts_of_all(entry):
     recorder = Recorder()
     model = entry.make(PAIRS).set_callbacks(recorder).fit(X, entry.y)
-    n_points = len(GRID["ps"]) * len(GRID["regs"])
-    whole = [task for task in recorder.begun if task.max_subtasks == n_points]
+    n_points = len(GRID["ps"]) * len(GRID["regs"]) * np.size(model.p_)
+    parts = [task for task in recorder.begun if task.parent is recorder.begun[0]]
+    whole = [task for task in parts if task.max_subtasks == n_points]
     assert len(whole) == model.n_splits_
     assert all(len(recorder.parts_of(task)) == n_points for task in whole)
 

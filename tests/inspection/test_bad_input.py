@@ -7,7 +7,15 @@ import pytest
 from sklearn.model_selection import ShuffleSplit
 from sklearn.svm import SVC
 
-from manykernels import MKFDA, MKFDACV, MKSVC, LocalizedSVC, MKOneClassSVM, view_importance
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    LocalizedSVC,
+    MKOneClassSVM,
+    MKRidgeCV,
+    view_importance,
+)
 from manykernels.kernels import RBF
 from tests.inspection.problems import KERNEL, views_and_classes
 
@@ -68,6 +76,8 @@ def test_targets():
     refused("inconsistent numbers of samples", y=Y[:-1])
     refused("one label at a time", MKFDACV(KERNEL), y=np.column_stack([Y, 1 - Y]))
     refused("at least 2 classes", y=np.zeros(30))
+    search = MKRidgeCV(KERNEL, ps=[1, 2], regs=[1.0], multi_target="separate")
+    refused("one target at a time", search, y=np.column_stack([Y, Y[::-1]]) + 0.5)
     refused("y is None at row 0", y=[None, *Y[1:]])
 
 

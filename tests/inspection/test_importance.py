@@ -12,11 +12,14 @@ from manykernels import (
     MKFDA,
     MKFDACV,
     MKSVC,
+    MKSVCCV,
     MKSVR,
+    MKSVRCV,
     Denoise,
+    MKRidge,
+    MKRidgeCV,
     Views,
     view_importance,
-    views_union,
 )
 from manykernels.kernels import RBF, Linear
 from tests.inspection.problems import (
@@ -216,10 +219,11 @@ def test_there_are_two_fits_per_view_and_two_of_all_views(classes, monkeypatch):
 
 def test_dicts_views_tables_and_matrices_give_the_same(classes, result):
     views, y = classes
-    table, union = views_union(views, KERNEL)
+    table = np.hstack(list(views.values()))
+    kernels = {name: KERNEL.on([2 * j, 2 * j + 1]) for j, name in enumerate(views)}
     for model, X in [
         (FDA, Views(views)),
-        (MKFDA(union, p=1, reg=1.0), table),
+        (MKFDA(kernels, p=1, reg=1.0), table),
         (MKFDA("precomputed", p=1, reg=1.0), stack_of(views)),
         (
             MKFDA("precomputed", p=1, reg=1.0),
@@ -260,6 +264,65 @@ def test_kernels_in_no_group_are_always_used(classes):
     alone = view_importance(FDA, views, y, n_resamples=0)
     assert found.fall[0] == pytest.approx(alone.fall[2])
     assert found.alone[0] == pytest.approx(alone.alone[2])
+
+
+def test_a_stack_may_say_which_view_a_kernel_is_of(classes, result):
+    views, y = classes
+    stack = stack_of({**views, "third": views["noise"] ** 3})
+    stack = stack.with_views(["strong", "weak", "rest", "rest"])
+    found = view_importance(MKFDA("precomputed", p=1, reg=1.0), stack, y, n_resamples=0)
+    assert found.names == ["strong", "weak", "rest"]
+    assert found.alone[0] == pytest.approx(result.alone[0])
+
+
+def test_samples_that_lack_a_view_are_judged_by_models_of_others(classes):
+    views, y = classes
+    labels = np.arange(len(y))
+    frames = {name: pd.DataFrame(view, index=labels) for name, view in views.items()}
+    frames["weak"] = frames["weak"].iloc[:40]
+    targets = pd.Series(y, index=labels)
+    model = MKFDA(KERNEL, p=1, reg=1.0, missing="mean")
+    for cv in (None, 4):
+        found = view_importance(model, frames, targets, n_resamples=1, cv=cv)
+        assert found.names == ["strong", "weak", "noise"]
+        assert found.fall_interval[0, 0] > 0
+    part = MKFDA(KERNEL, reg=1.0).fit(views["weak"][:40], y[:40])
+    hits = part.classes_[part.left_out_log_proba_.argmax(axis=1)] == y[:40]
+    closed = view_importance(model, frames, targets, n_resamples=0)
+    assert closed.alone[1] == pytest.approx(hits.mean())
+
+
+def test_ridge_regression_leaves_out_in_closed_form():
+    views, y = views_and_numbers()
+    found = view_importance(MKRidge(KERNEL, p=1), views, y, n_resamples=2)
+    assert found.method == "samples left out in closed form"
+    folds = KFold(20, shuffle=True, random_state=0)
+    held_out = view_importance(MKRidge(KERNEL, p=1), views, y, cv=folds, n_resamples=0)
+    columns = ["score", "fall", "alone", "gain"]
+    assert_same(found, held_out, atol=0.03, rtol=0.05, columns=columns)
+    both = np.column_stack([y, 100 * y[::-1]])
+    shared = view_importance(MKRidge(KERNEL, p=1), views, both, n_resamples=1)
+    assert shared.score < found.score
+    separate = MKRidge(KERNEL, p=1, multi_target="separate")
+    of_each = view_importance(separate, views, np.column_stack([y, 100 * y]), n_resamples=1)
+    assert_same(of_each, found, columns=["score", "fall", "alone", "weight"], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (MKRidgeCV(KERNEL, ps=[1, 2], regs=[1.0, 10.0]), views_and_numbers),
+        (MKSVRCV(KERNEL, ps=[1, 2], Cs=[1.0, 10.0]), views_and_numbers),
+        (MKSVCCV(KERNEL, ps=[1, 2], Cs=[1.0, 10.0]), views_and_classes),
+    ],
+)
+def test_every_search_is_taken(model, problem):
+    views, y = problem()
+    views = {name: views[name] for name in ("strong", "noise")}
+    options = {"cv": 2, "n_resamples": 1}
+    found = view_importance(model.set_params(cv=2), views, y, **options)
+    assert found.fall_interval[0, 0] > 0
+    assert found.names == ["strong", "noise"]
 
 
 def test_more_classes_and_weights_for_each_of_them():

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from manykernels import MKFDA, MKSVC, KernelStack
-from manykernels.kernels import RBF, KernelUnion, views_union
+from manykernels.kernels import RBF, KernelUnion, Views
 
 MASKED = np.ma.masked_array(np.eye(3), mask=np.eye(3)[::-1] == 1)
 NO_NUMBERS = {
@@ -106,7 +106,7 @@ def test_what_holds_no_matrices(arrays):
 @pytest.mark.parametrize("views", [[0], [np.eye(3)], np.eye(3), None, "ab"])
 def test_views_come_by_name(views):
     with pytest.raises(TypeError, match="a dict of tables by the names of the views"):
-        views_union(views)
+        Views(views)
 
 
 STACK = KernelStack.from_arrays({"a": np.eye(3), "b": np.ones((3, 3)), "c": 2 * np.eye(3)})

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import Matern
@@ -19,9 +18,8 @@ from manykernels.kernels import (
     PairwiseKernel,
     Polynomial,
     rbf_grid,
-    standard,
-    views_union,
 )
+from manykernels.kernels.comparisons import ManhattanDistances
 
 
 @pytest.fixture
@@ -72,14 +70,15 @@ def test_memmap(union, X, tmp_path):
     assert isinstance(stack.data, np.memmap)
 
 
-def test_neighbours_share_their_distances(X, monkeypatch):
+def test_equal_columns_share_their_distances(X, monkeypatch):
     calls = []
 
-    def counted(A, B):
-        calls.append(len(A))
-        return standard.manhattan_distances(A, B)
+    class Counted(ManhattanDistances):
+        def tile(self, rows, columns):
+            calls.append((rows, columns))
+            return super().tile(rows, columns)
 
-    monkeypatch.setattr(Laplacian, "_metric", staticmethod(counted))
+    monkeypatch.setattr(Laplacian, "_comparison", Counted)
     union = KernelUnion(
         [
             ("a", Laplacian(0.1)),
@@ -90,7 +89,7 @@ def test_neighbours_share_their_distances(X, monkeypatch):
         ]
     ).fit(X)
     stack = union(X)
-    assert len(calls) == 3
+    assert len(calls) == 2
     for j, (_, kernel) in enumerate(union.kernels_):
         assert_array_equal(stack.data[j], kernel(X))
 
@@ -207,52 +206,3 @@ def test_rbf_grid(X):
     union = rbf_grid([0.1, 1, 2.5], columns=[0]).fit(X)
     assert union.names_ == ["rbf(0.1)", "rbf(1)", "rbf(2.5)"]
     assert_array_equal(union(X).data[1], RBF(gamma=0.5)(X[:, :1]))
-
-
-def test_views_side_by_side(X):
-    views = {"left": X[:, :1], "right": X[:, 1:].tolist()}
-    joined, union = views_union(views)
-    assert_array_equal(joined, X)
-    stack = union.fit(joined)(joined)
-    assert stack.names == ["left", "right"]
-    assert_array_equal(stack.data[1], RBF().fit(X[:, 1:])(X[:, 1:]))
-
-
-@pytest.mark.parametrize("several", [rbf_grid([1, 2]), rbf_grid([1, 2]).kernels])
-def test_several_kernels_for_every_view(several, X):
-    _, union = views_union({"a": X, "b": X}, several)
-    assert [name for name, _ in union.kernels] == ["a:rbf(1)", "a:rbf(2)", "b:rbf(1)", "b:rbf(2)"]
-
-
-def test_a_kernel_for_each_view(X):
-    frame = pd.DataFrame(X, columns=list("pqrs"))
-    joined, union = views_union(
-        {"a": X, "b": frame}, {"a": "linear", "b": [("q", Linear().on("q")), ("all", Linear())]}
-    )
-    stack = union.fit(joined)(joined)
-    assert stack.names == ["a", "b:q", "b:all"]
-    assert_array_equal(stack.data[1], Linear()(X[:, [1]]))
-    assert_array_equal(stack.data[2], Linear()(X))
-
-
-def test_sparse_views_stay_sparse(X):
-    joined, union = views_union({"a": X, "b": sparse.coo_array(X)}, Linear())
-    assert joined.format == "csr"
-    assert_allclose(union.fit(joined)(joined).data[1], Linear()(X))
-
-
-@pytest.mark.parametrize(
-    ("views", "kernel", "message"),
-    [
-        ({}, None, "at least one view"),
-        ({"a": np.ones((3, 1)), "b": np.ones((2, 1))}, None, "view 'b': it has 2 rows, .* 3"),
-        ({"a": np.ones(3)}, None, "view 'a': Expected 2D array"),
-        ({"a": [["u"]]}, None, "view 'a': could not convert"),
-        ({"a": np.ones((3, 1))}, {"b": Linear()}, r"not in both: \['a', 'b'\]"),
-        ({"a": np.ones((3, 1))}, Linear().on("q"), "view 'a': columns='q'"),
-        ({"a": np.ones((3, 1))}, "gauss", "view 'a': There is no kernel named 'gauss'"),
-    ],
-)
-def test_wrong_views(views, kernel, message):
-    with pytest.raises(ValueError, match=message):
-        views_union(views, kernel)

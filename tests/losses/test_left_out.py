@@ -107,7 +107,8 @@ def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
     assert weight_response(loss.evaluate(solution.weights), lp_domain(np.inf)) is None
     folds = [np.arange(40)[k::4] for k in range(3)]
     parts = loss.evaluate(solution.weights).leave_out(folds, None, None).folds
-    for part in parts:
+    plain = loss.evaluate(solution.weights).leave_folds_out(folds, None)
+    for part, with_mean in zip(parts, plain, strict=True):
         w = None if weight is None else weight[part.others]
         center = preparation(None)
         inside = center.fit_transform(stack[np.ix_(part.others, part.others)], sample_weight=w)
@@ -116,6 +117,7 @@ def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
         block = center.transform(stack[np.ix_(part.fold, part.others)])
         outputs = block.apply_combined(np.ones(4), point.coefficients)
         np.testing.assert_allclose(part.outputs, outputs, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(with_mean, outputs + mean, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(
             part.outputs_of_others, point.leave_one_out(from_mean=True), rtol=1e-6, atol=1e-9
         )

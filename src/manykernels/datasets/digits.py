@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
+from ..kernels import Views
+
 # Shapes of the views; load_digit_views documents them.
 _NOISE_COLUMNS = 16  # as many as three of the other views have
 _CELLS = 2  # gradient cells along each side of the image
@@ -16,9 +18,7 @@ _BINS = 8  # gradient directions
 _HIGHEST_FREQUENCY = 2
 
 
-def load_digit_views(
-    *, noise: int = 0, random_state: Any = 0
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def load_digit_views(*, noise: int = 0, random_state: Any = 0) -> tuple[Views, np.ndarray]:
     """Load the handwritten digits bundled with scikit-learn as six views.
 
     Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of pure
@@ -33,8 +33,8 @@ def load_digit_views(
 
     Returns
     -------
-    views : dict of str to ndarray of shape (1797, n_columns)
-        In this order:
+    views : Views
+        Arrays of 1797 rows, in this order:
 
         - ``"pixels"`` (64): the grey values, 0 to 16, row by row;
         - ``"rows"`` (16): the sum of each row, then the width of the ink in it;
@@ -74,7 +74,7 @@ def load_digit_views(
     rng = check_random_state(random_state)
     for i in range(noise):
         views[f"noise{i + 1}"] = rng.standard_normal((len(images), _NOISE_COLUMNS))
-    return views, digits.target
+    return Views(views), digits.target
 
 
 def _profiles(images: np.ndarray) -> np.ndarray:

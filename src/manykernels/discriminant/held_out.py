@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 
+from .._scoring import Answers, Judged, score_table
 from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
-from ..solvers import GridPoint, walk_grid
+from ..solvers import GridPoint, GridProgress, GridRecord, solved_in_all, walk_grid
 from ..solvers.response import weight_response
 from .calibration import CalibratedScores, clearly_smaller, log_losses
 from .decision import log_ratio, scores_of_folds
@@ -33,61 +32,12 @@ class HeldOutScores:
     ----------
     scores : dict of str to ndarray of shape (n_ps, n_regs, n_samples, c)
         One array for each rule; NaN at points that could not be solved.
-    rel_gaps, n_inner_solves, converged : ndarray of shape (n_ps, n_regs)
-        Infinite, zero and False at points that could not be solved.
-    failures : list of str
-        Why points could not be solved.
+    record : GridRecord
+        How the models were solved.
     """
 
     scores: dict[str, np.ndarray]
-    rel_gaps: np.ndarray
-    n_inner_solves: np.ndarray
-    converged: np.ndarray
-    failures: list[str]
-
-
-@dataclass(frozen=True)
-class GridProgress:
-    """The latest solved point of the grid; `iteration` counts the points."""
-
-    iteration: int
-    p: float
-    reg: float
-    n_inner_solves: int
-    rel_gap: float
-
-    def __str__(self) -> str:
-        return (
-            f"p {self.p:.6g}  reg {self.reg:.3g}  inner solves {self.n_inner_solves}  "
-            f"relative gap {self.rel_gap:.1e}"
-        )
-
-
-class Judged(ClassifierMixin, BaseEstimator):
-    """Classifier with known log-probabilities (n, c), for scorers; its methods ignore `X`."""
-
-    def __init__(self, classes: np.ndarray, logs: np.ndarray):
-        self.classes = classes
-        self.logs = logs
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    @property
-    def classes_(self) -> np.ndarray:
-        return self.classes
-
-    def fit(self, X: Any, y: Any) -> Judged:
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self.logs[:, 1] - self.logs[:, 0] if len(self.classes) == 2 else self.logs
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.classes[self.logs.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        return np.exp(self.logs)
+    record: GridRecord
 
 
 def held_out_scores(
@@ -117,30 +67,21 @@ def held_out_scores(
     shape = len(ps), len(regs)
     found = HeldOutScores(
         {rule: np.full((*shape, n_scored, len(train.classes)), np.nan) for rule in rules},
-        np.full(shape, np.inf),
-        np.zeros(shape, int),
-        np.zeros(shape, bool),
-        [],
+        GridRecord.unsolved(shape),
     )
 
     def visit(point: GridPoint) -> bool:
-        here, certificate = (point.norm_index, point.reg_index), point.certificate
-        found.rel_gaps[here] = certificate.rel_gap
-        found.n_inner_solves[here] = point.n_inner_solves
-        found.converged[here] = certificate.converged
+        here = point.norm_index, point.reg_index
         for rule, scores in score(point).items():
             found.scores[rule][here] = scores
-        if observer is None:
-            return False
-        done = int(np.count_nonzero(found.n_inner_solves))
-        p, reg = float(ps[point.norm_index]), float(regs[point.reg_index])
-        progress = GridProgress(done, p, reg, point.n_inner_solves, certificate.rel_gap)
-        return bool(observer(progress))
+        params = {"p": float(ps[point.norm_index]), "reg": float(regs[point.reg_index])}
+        progress = found.record.note(here, params, point.certificate, point.n_inner_solves)
+        return observer is not None and bool(observer(progress))
 
     failures = walk_grid(
         problem.stack, problem.targets, ps, regs, visit, sample_weight=train.weights, tol=tol
     )
-    found.failures.extend(failures)
+    found.record.failures.extend(failures)
     return found
 
 
@@ -251,21 +192,19 @@ class HeldOut:
 
     def judged_by(self, scorer: Callable[..., float], rule: str) -> np.ndarray:
         """Values of a scikit-learn scorer at every split and point, (n_splits, n_ps, n_regs)."""
-        table = np.full((len(self.parts), *self.parts[0].rel_gaps.shape), np.nan)
-        for at in np.argwhere(self.solved):
-            logs = self.log_probabilities(rule, *at)
-            for k, (test, own) in enumerate(zip(self.tests, logs, strict=True)):
-                options = {} if test.counts is None else {"sample_weight": test.counts}
-                known, truth = Judged(test.classes, own), test.classes[test.labels]
-                table[(k, *at)] = scorer(known, None, truth, **options)
-        return table
+
+        def judged(at: tuple[int, ...]) -> Iterator[Answers]:
+            for test, own in zip(self.tests, self.log_probabilities(rule, *at), strict=True):
+                yield Judged(test.classes, own), test.classes[test.labels], test.counts
+
+        return score_table(self.solved, len(self.parts), judged, scorer)
 
     @property
-    def failures(self) -> list[str]:
-        """Why points could not be solved, of all splits."""
-        return [failure for part in self.parts for failure in part.failures]
+    def records(self) -> list[GridRecord]:
+        """How the models of every split were solved."""
+        return [part.record for part in self.parts]
 
     @property
     def solved(self) -> np.ndarray:
         """Points that all splits could solve, (n_ps, n_regs)."""
-        return np.all([part.n_inner_solves > 0 for part in self.parts], axis=0)
+        return solved_in_all(self.records)

@@ -8,14 +8,18 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_inputs`        what may be passed as X: a table, or ready-made kernel matrices
 `_kernels`       kernels of the training rows, and the expansion that answers for new rows
 `_learning`      learning kernel weights: domain, solver, warning
+`_ridge`         targets of ridge regressions, and what is kept of these
 `_machines`      kernels of support vector machines, support vectors
 `_gated`         kernels weighted by a gate, for the localized estimators
 `_outputs`       predictions: classes, probabilities, values, novelties
 `_progress`      callbacks and lines of progress
-`_grid`          norms and regularisations to choose from, and their scores
+`_grid`          parameters to choose from, and the table of their scores
 `_splits`        the splits behind a parameter ``cv``
+`_held_out`      outputs at held-out samples, and scores of regressions
+`_decisions`     scores of decision values, and probabilities from them
+`_machine_path`  support vector machines at every point of a grid
+`_choice`        the choice of a point
 `_multilabel`    several labels per sample
-`_unions`        what may be passed as ``kernels``
 `_documentation` docstrings of inherited parameters
 ===============  ===========================================================================
 """
@@ -27,17 +31,25 @@ from .localized_one_class import LocalizedOneClassSVM
 from .localized_svc import LocalizedSVC
 from .localized_svr import LocalizedSVR
 from .one_class import MKOneClassSVM
+from .ridge import MKRidge
+from .ridge_cv import MKRidgeCV
 from .svc import MKSVC
+from .svc_cv import MKSVCCV
 from .svr import MKSVR
+from .svr_cv import MKSVRCV
 
 __all__ = [
     "MKFDA",
     "MKFDACV",
     "MKSVC",
+    "MKSVCCV",
     "MKSVR",
+    "MKSVRCV",
     "LocalizedFDA",
     "LocalizedOneClassSVM",
     "LocalizedSVC",
     "LocalizedSVR",
     "MKOneClassSVM",
+    "MKRidge",
+    "MKRidgeCV",
 ]

@@ -102,16 +102,7 @@ class WeightLearning:
 
     def solve(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
         """Solve for the weights of kernels with these names, one loss after the other."""
-        solutions = []
-        for loss in losses:
-            solution = self.solver.solve(
-                loss, self.domain, tol=self.tol, max_iter=self.max_iter, observer=task
-            )
-            refuse_indefinite(solution, self.domain, loss, names)
-            solutions.append(solution)
-        return Learnt(
-            self, names, list(losses), solutions, _joined(solutions, self.tol), task.stopped
-        )
+        return solve_each([self] * len(losses), losses, names, task)
 
 
 @dataclass(frozen=True)
@@ -187,7 +178,22 @@ class Learnt:
         return f"{cause}: {way}."
 
 
-def _joined(solutions: Sequence[Solution], tol: float) -> Certificate:
+def solve_each(
+    learnings: Sequence[WeightLearning], losses: Sequence[Loss], names: list[str], task: FitTask
+) -> Learnt:
+    """As :meth:`WeightLearning.solve` of one estimator, every loss over a domain of its own."""
+    solutions = []
+    for learning, loss in zip(learnings, losses, strict=True):
+        solution = learning.solver.solve(
+            loss, learning.domain, tol=learning.tol, max_iter=learning.max_iter, observer=task
+        )
+        refuse_indefinite(solution, learning.domain, loss, names)
+        solutions.append(solution)
+    certificate = joined_certificate(solutions, learnings[0].tol)
+    return Learnt(learnings[0], names, list(losses), solutions, certificate, task.stopped)
+
+
+def joined_certificate(solutions: Sequence[Solution], tol: float) -> Certificate:
     """Certificate of the sum of independent problems: the sums of their bounds."""
     parts = [solution.certificate for solution in solutions]
     if len(parts) == 1:

@@ -10,7 +10,7 @@ import numpy as np
 from .._rounding import ROUNDING
 from .._sklearn import safe_indexing
 from ..kernels import KernelStack
-from ..kernels.transforms import Center, Chain, StackTransform, preparation
+from ..kernels.transforms import Center, Chain, StackTransform
 from ._inputs import Source
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import Learnt
@@ -63,7 +63,19 @@ class MachineKernels:
     ) -> MachineKernels:
         """Compute or check the kernels of `rows`, and normalise them."""
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=has_bias, solver=solver)
-        transform = preparation(normalize, center=False)
+        return cls.prepared(kernels, rows, normalize, has_bias=has_bias)
+
+    @classmethod
+    def prepared(
+        cls,
+        kernels: TrainingKernels,
+        rows: TrainingRows,
+        normalize: str | None,
+        *,
+        has_bias: bool = True,
+    ) -> MachineKernels:
+        """Normalise kernels of `rows` that are known already."""
+        transform = kernels.preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)
         if not has_bias:
             return cls(kernels, transform, stack, None)
@@ -195,7 +207,7 @@ class LearntMachine:
         return {
             **self.rows.attributes,
             **self.learnt.attributes,
-            **vectors.attributes(self.rows, expansion.source),
+            **vectors.attributes(self.rows, self.kernels.kernels.source.keep(vectors.kept)),
             "intercept_": self.intercept,
             "_expansion": expansion,
         }

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._rounding import EPS
-from .._sklearn import Interval
+from .._sklearn import Interval, StrOptions
 from ._base import NON_NEGATIVE, POSITIVE, estimator
 from ._inputs import matched_by_label
 
@@ -50,13 +50,16 @@ class KernelClassifier(ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[chosen_classes(self.decision_function(X))]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
         return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
+
+def chosen_classes(decisions: np.ndarray) -> np.ndarray:
+    """Positions of the classes with the largest decision values."""
+    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -135,9 +138,24 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
+class ValueOfOutput(RegressorMixin):
+    """Regression with one output, which is the value."""
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        return self._outputs(X)[:, 0] + self.intercept_[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
+
 @estimator
-class KernelRegressor(RegressorMixin):
-    """ε-insensitive regression: one output, which is the value.
+class KernelRegressor(ValueOfOutput):
+    """ε-insensitive regression.
 
     Parameters
     ----------
@@ -152,16 +170,50 @@ class KernelRegressor(RegressorMixin):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
 
+
+@estimator
+class TargetRegressor(RegressorMixin):
+    """Ridge regression of one target or several.
+
+    Parameters
+    ----------
+    multi_target : {"shared", "separate"}, default="shared"
+        Several targets are learnt with one weight vector for all or with one for each.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        ``predict(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with K_j normalised
+        and centred.
+    intercept_ : ndarray of shape (n_targets,)
+        Weighted means of the targets.
+    X_fit_ : array or dataframe
+        Training rows, unless precomputed.
+    """
+
+    multi_target: str = "shared"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "multi_target": [StrOptions({"shared", "separate"})]
+    }
+
+    dual_coef_: ClassVar[np.ndarray]
     intercept_: ClassVar[np.ndarray]
     _outputs: ClassVar[Callable[..., np.ndarray]]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Value of each row."""
-        return self._outputs(X)[:, 0] + self.intercept_[0]
+        """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
+        values = self._outputs(X) + self.intercept_
+        return values[:, 0] if self.dual_coef_.ndim == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
         return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 # Free support vectors of a one-class machine lie on its boundary: their score equals the offset

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
@@ -82,14 +83,28 @@ def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
     return TrainingRows(data, numbers, counts, counts)
 
 
-def targeted_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-    """Rows with numbers to be predicted."""
+def targeted_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    several: bool = False,
+    heaviest: float = _HEAVIEST,
+) -> TrainingRows:
+    """Rows with numbers to be predicted, one for each or, if allowed, `several`."""
     data = _read_with_targets(estimator, X, y)
     check_numbers(np.asarray(y), "y")
-    targets = check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
+    targets = check_y(y, multi_output=several, y_numeric=True).astype(np.float64)
     check_consistent_length(data.X, targets)
-    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
+    data, numbers, counts = _weighted(estimator, data, sample_weight, heaviest)
     return TrainingRows(data, numbers, counts, counts, targets[numbers])
+
+
+def ridge_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    """Rows with one or several numbers to be predicted, on kernels that are centred."""
+    heaviest = _HEAVIEST_IF_CENTRED
+    return targeted_rows(estimator, X, y, sample_weight, several=True, heaviest=heaviest)
 
 
 def labelled_rows(
@@ -113,22 +128,31 @@ def labelled_rows(
             f"{type(estimator).__name__} needs samples of at least 2 classes, got "
             f"{len(classes)} class: {classes.tolist()}."
         )
-    weights = counts
-    if class_weight is not None:
-        factors = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=counts)
-        if not np.all((factors > 0) & (factors < np.inf)):
-            raise ValueError(
-                f"class_weight must be positive and finite for every class, got {class_weight}."
-            )
-        weights = factors[labels] if counts is None else counts * factors[labels]
+    weights = class_weighted(class_weight, labels, classes, counts)
     return TrainingRows(data, numbers, counts, weights, y, labels, classes)
 
 
-def one_against_rest(rows: TrainingRows) -> np.ndarray:
+def class_weighted(
+    class_weight: Any, labels: np.ndarray, classes: np.ndarray, counts: np.ndarray | None
+) -> np.ndarray | None:
+    """`counts` times the weights of the classes that ``classes[labels]`` are."""
+    if class_weight is None:
+        return counts
+    factors = compute_class_weight(
+        class_weight, classes=classes, y=classes[labels], sample_weight=counts
+    )
+    if not np.all((factors > 0) & (factors < np.inf)):
+        raise ValueError(
+            f"class_weight must be positive and finite for every class, got {class_weight}."
+        )
+    weights: np.ndarray = factors[labels] if counts is None else counts * factors[labels]
+    return weights
+
+
+def one_against_rest(labels: np.ndarray, n_classes: int) -> np.ndarray:
     """Targets ±1 of each machine: one column for two classes, else one column per class."""
-    n_classes = len(rows.classes)
     positive = [1] if n_classes == 2 else np.arange(n_classes)
-    return np.where(rows.labels[:, None] == positive, 1.0, -1.0)
+    return np.where(labels[:, None] == positive, 1.0, -1.0)
 
 
 def discriminant_rows(
@@ -192,8 +216,10 @@ def rows_that_count(name: str, weights: np.ndarray, heaviest: float = _HEAVIEST)
 
 
 def check_targets(y: Any) -> None:
-    """Refuse missing targets and complex ones; dates are allowed, they can be classes."""
+    """Refuse missing targets, complex and sparse ones; dates are allowed, they can be classes."""
     refuse_masked(y, "y")
+    if sparse.issparse(y):
+        raise ValueError("y is a sparse matrix, and its zeros are numbers too: pass y.toarray().")
     targets = np.asarray(y)
     refuse_kinds(targets, "y", "c")
     if targets.dtype != object:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS, folds_to_judge_by
-from ..discriminant.held_out import Test
-from ..kernels.transforms import Center
+from ..kernels.completion import MeanCompletion
+from ..kernels.tables import check_numbers
+from ..kernels.transforms import preparation
+from ._held_out import TargetedKernels
 from ._inputs import Source, block_while_fitting
 from ._rows import TrainingRows
 
@@ -21,32 +24,72 @@ _DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Splits:
+class Split:
+    """One split, whose kernels are not cut yet.
+
+    `test` are positions in `samples`, or the samples of a validation set, or a list of folds.
+    """
+
+    samples: Any
+    train: np.ndarray | None
+    test: Any
+
+    def parts(self) -> tuple[Any, Any]:
+        """Training part and test part."""
+        if self.train is None:
+            return self.samples, self.test
+        parts: tuple[Any, Any] = self.samples.split(self.train, self.test)
+        return parts
+
+    @property
+    def judged(self) -> Any:
+        """Targets and counts of the test samples; their kernels are not cut."""
+        return self.test if self.train is None else self.samples.of(self.test)
+
+
+@dataclass(frozen=True)
+class Splits(ABC):
     """Training and test parts, cut from kernels that are computed once for all rows.
 
-    `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set.
+    `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set. The
+    samples are :class:`~manykernels.discriminant.LabelledKernels` or :class:`TargetedKernels`.
     """
 
     estimator: Any
     rows: TrainingRows
     source: Source
-    samples: LabelledKernels
+    samples: Any
 
-    def parts(self, y: np.ndarray) -> Iterator[tuple[LabelledKernels, Test]]:
-        """Training part and test part of every split; `y` has the classes of all rows of X."""
+    #: Whether scikit-learn's splitters are to keep the classes in equal parts.
+    stratified: ClassVar[bool]
+    #: What the targets of a validation set are called.
+    word: ClassVar[str]
+
+    def of(self, y: Any) -> list[Split]:
+        """All splits; `y` has the targets of all rows of X.
+
+        The test part of ``cv="closed-form"`` is a list of folds of the training part.
+        """
+        return list(self._each(np.asarray(y)))
+
+    def parts(self, y: Any) -> list[tuple[Any, Any]]:
+        """Training part and test part of all splits, their kernels cut."""
+        return [split.parts() for split in self.of(y)]
+
+    def _each(self, y: np.ndarray) -> Iterator[Split]:
         cv, samples = self.estimator.cv, self.samples
         if isinstance(cv, str):
-            yield samples, self._folds(N_FOLDS)
+            yield Split(samples, None, self._folds(N_FOLDS))
         elif cv is None:
             for k, test in enumerate(self._folds(_DEFAULT_FOLDS)):
-                yield self._cut(np.delete(np.arange(len(samples.labels)), test), test, k)
+                yield self._checked(np.delete(np.arange(len(self.rows)), test), test, k)
         elif isinstance(cv, tuple) and not _are_splits(cv):
-            yield samples, self._validation_part(cv)
+            yield Split(samples, None, self._validation_part(cv))
         else:
-            splitter = check_cv(cv, y, classifier=True)
+            splitter = check_cv(cv, y, classifier=self.stratified)
             for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
                 train, test = (self._positions(part, len(y), k) for part in split)
-                yield self._cut(train, test, k)
+                yield self._checked(train, test, k)
 
     def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
         """Rows of one part of a split (numbers or a mask), as positions among those that count."""
@@ -66,20 +109,75 @@ class Splits:
         return np.searchsorted(numbers, chosen[np.isin(chosen, numbers)])
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
-        samples = self.samples
-        centered = Center().fit_transform(samples.stack, sample_weight=samples.weights)
-        folds = folds_to_judge_by(samples.labels, centered, n_folds)
+        """Folds whatever the order of the rows, equal rows in one fold."""
+        labels, weights = self._strata()
+        # Folds are dealt by where samples are, for which the mean of what they lack is enough.
+        center = preparation(None, completion=MeanCompletion())
+        centered = center.fit_transform(self.samples.stack, sample_weight=weights)
+        folds = folds_to_judge_by(labels, centered, n_folds)
         if len(folds) < 2:
             raise ValueError(
-                f"{type(self.estimator).__name__} cannot be judged by folds: no class has two "
-                "different samples. Choose p and reg yourself, with MKFDA."
+                f"{type(self.estimator).__name__} cannot be judged by folds: {self._too_few} "
+                f"(n_samples = {len(self.rows)}). Choose its parameters yourself, with the "
+                "estimator without CV in its name."
             )
         return folds
 
-    def _cut(
-        self, train: np.ndarray, test: np.ndarray, split: int
-    ) -> tuple[LabelledKernels, LabelledKernels]:
-        """Both parts of one split; every class must be left in training."""
+    #: Why there may be less than two folds.
+    _too_few: ClassVar[str]
+
+    @abstractmethod
+    def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Groups that are divided evenly among folds, and weights of the samples."""
+
+    def _checked(self, train: np.ndarray, test: np.ndarray, split: int) -> Split:
+        self._refuse_training(train, split)
+        if len(test) == 0:
+            raise ValueError(f"Split {split} has no test samples.")
+        return Split(self.samples, train, test)
+
+    @abstractmethod
+    def _refuse_training(self, train: np.ndarray, split: int) -> None:
+        """Raise if a model cannot be learnt from these training samples."""
+
+    def _validation_part(self, pair: tuple[Any, ...]) -> Any:
+        if len(pair) != 2:
+            raise ValueError(
+                f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
+                "several splits are a list of pairs (train, test)."
+            )
+        X_val, y_val = pair[0], np.asarray(pair[1])
+        self._refuse_targets(y_val)
+        block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
+        if len(block) != len(y_val) or not len(y_val):
+            raise ValueError(
+                f"The validation set has {len(block)} rows and {len(y_val)} {self.word}: one is "
+                "needed per row, and at least one row."
+            )
+        return self._targeted(block, y_val)
+
+    @abstractmethod
+    def _refuse_targets(self, y_val: np.ndarray) -> None:
+        """Raise if these cannot be the targets of a validation set."""
+
+    @abstractmethod
+    def _targeted(self, block: Any, y_val: np.ndarray) -> Any:
+        """Samples of a validation set."""
+
+
+class LabelSplits(Splits):
+    """Splits of samples with class labels, of which every class must be left in training."""
+
+    samples: LabelledKernels
+
+    stratified = True
+    word = "labels"
+    _too_few = "no class has two different samples"
+
+    def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
+        return self.samples.labels, self.samples.weights
+
+    def _refuse_training(self, train: np.ndarray, split: int) -> None:
         samples = self.samples
         left = np.bincount(samples.labels[train], minlength=len(samples.classes))
         if (left == 0).any():
@@ -88,36 +186,57 @@ class Splits:
                 f"{samples.classes[left == 0].tolist()}: use fewer folds, or stratified ones "
                 "(cv=int)."
             )
-        if len(test) == 0:
-            raise ValueError(f"Split {split} has no test samples.")
-        return samples.split(train, test)
 
-    def _validation_part(self, pair: tuple[Any, ...]) -> LabelledKernels:
-        if len(pair) != 2:
-            raise ValueError(
-                f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
-                "several splits are a list of pairs (train, test)."
-            )
-        X_val, y_val = pair[0], np.asarray(pair[1])
+    def _refuse_targets(self, y_val: np.ndarray) -> None:
         if y_val.ndim != 1:
             raise ValueError(
                 f"The labels of the validation set have shape {y_val.shape}, those of training "
                 "are one per sample."
             )
-        classes = self.samples.classes
-        unseen = np.setdiff1d(y_val, classes)
+        unseen = np.setdiff1d(y_val, self.samples.classes)
         if len(unseen):
             raise ValueError(
                 f"The validation set has classes that training has not: {unseen.tolist()}. "
                 "Leave these samples out, or put some of each class into training."
             )
-        block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
-        if len(block) != len(y_val) or not len(y_val):
-            raise ValueError(
-                f"The validation set has {len(block)} rows and {len(y_val)} labels: one label "
-                "per row is needed, and at least one row."
-            )
+
+    def _targeted(self, block: Any, y_val: np.ndarray) -> LabelledKernels:
+        classes = self.samples.classes
         return LabelledKernels(block, np.searchsorted(classes, y_val), classes)
+
+
+class ValueSplits(Splits):
+    """Splits of samples with numbers to be predicted."""
+
+    samples: TargetedKernels
+
+    stratified = False
+    word = "values"
+    _too_few = "no two samples differ"
+
+    def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
+        return np.zeros(len(self.samples), int), self.samples.counts
+
+    def _refuse_training(self, train: np.ndarray, split: int) -> None:
+        # Of a single sample kernels have no variance.
+        if len(train) < 2:
+            raise ValueError(
+                f"Split {split} leaves {len(train)} training samples: at least 2 are needed."
+            )
+
+    def _refuse_targets(self, y_val: np.ndarray) -> None:
+        shape = self.samples.targets.shape[1:]
+        if y_val.ndim == 0 or y_val.shape[1:] != shape:
+            raise ValueError(
+                f"The values of the validation set have shape {y_val.shape}, those of training "
+                f"{self.samples.targets.shape}."
+            )
+        check_numbers(y_val, "y_val")
+        if not np.isfinite(y_val.astype(np.float64)).all():
+            raise ValueError("The values of the validation set contain NaN or infinity.")
+
+    def _targeted(self, block: Any, y_val: np.ndarray) -> TargetedKernels:
+        return TargetedKernels(block, y_val.astype(np.float64))
 
 
 def _are_splits(cv: tuple[Any, ...]) -> bool:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import StrOptions
 from ..discriminant import LabelledKernels
@@ -15,20 +14,26 @@ from ..discriminant.decision import checked_priors
 from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
 from ..kernels import Bands, Denoise
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
-from ._grid import checked_norms, checked_regs, cv_results, refuse_undefined, refuse_unsolved
+from ._choice import Choice, ChoiceParameters, refuse_single_split
+from ._grid import Grid, checked_norms, checked_regs
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._multilabel import LabelwiseAnswers, fit_labels, is_multilabel
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
 from ._rows import discriminant_rows
-from ._splits import Splits
+from ._splits import LabelSplits
 from .fda import fisher_preparation, learn_discriminant
 
 
 @estimator
 class MKFDACV(
-    LabelwiseAnswers, DiscriminantTransformer, Probabilities, KernelClassifier, KernelEstimator
+    LabelwiseAnswers,
+    DiscriminantTransformer,
+    Probabilities,
+    KernelClassifier,
+    ChoiceParameters,
+    KernelEstimator,
 ):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
@@ -48,40 +53,26 @@ class MKFDACV(
         leaves out fifty such folds in turn without refitting; the change of the kernel weights
         is taken to first order. Models then learn from all but a fiftieth of the samples, and no
         copies of kernels are made. A pair is a validation set.
-    scoring : str, callable or None, default=None
-        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     denoise : Denoise, Bands or None, default=None
         As for :class:`MKFDA`, learnt again in every fold.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
     tol : float, default=1e-5
         Relative duality gap of every model, those of splits included.
-    n_jobs : int, optional
-        Number of splits that are computed in parallel.
     verbose : bool, default=False
         Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
     p_, reg_ : float, or ndarray of shape (n_labels,)
-        The point of the grid with the best score; of equal ones, with the smallest log loss.
+        The point of the grid with the best score; of equal ones, with the smallest log loss. See
+        `one_standard_error`.
     estimators_ : list of MKFDACV
         With several labels per sample only: one per label, all on the same kernels.
-    best_score_ : float
-        The mean score at that point. A mean score estimates the score on new samples. It is a
-        little low, since models of splits learn from fewer samples; the best of many is a little
-        high, since it was selected, in particular with a large grid and few samples. For an
-        unbiased estimate, pass MKFDACV itself to ``cross_val_score``.
-    cv_results_ : dict
-        ``param_p``, ``param_reg``, ``split<i>_test_score``, ``mean_test_score``,
-        ``std_test_score``, ``rank_test_score``, ``rel_gap`` (largest of the splits) and
-        ``n_inner_solves`` (sum of them), one entry per point of the grid. Points whose matrix
-        cannot be factorised have the score NaN and an infinite gap.
     cv_rule_ : str
         The rule by which all points were judged, "indicator" or "discriminant": the better one
         at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
         see `rule_`.
-    n_splits_ : int
     weights_ : ndarray of shape (n_kernels,)
         Learnt kernel weights, of the normalised kernels; like the following, of the fit to all
         samples.
@@ -115,21 +106,16 @@ class MKFDACV(
 
     ps: Any = None
     regs: Any = None
-    cv: Any = None
-    scoring: Any = None
     denoise: Any = None
     class_weight: Any = None
     tol: float = 1e-5
-    n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ps": ["array-like", None],
         "regs": ["array-like", None],
         "cv": ["cv_object", tuple, StrOptions({"closed-form"}), None],
-        "scoring": [str, callable, None],
         "denoise": [Denoise, Bands, None],
         "class_weight": CLASS_WEIGHT,
-        "n_jobs": [None, int],
     }
 
     @fits
@@ -145,33 +131,42 @@ class MKFDACV(
         if is_multilabel(y):
             return fit_labels(self, X, y, sample_weight)
         ps, regs = checked_norms(self.ps), checked_regs(self.regs)
+        grid = Grid({"p": ps, "reg": regs})
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         kernels = TrainingKernels.of(rows, rows.weights)
         samples = kernels.labelled(rows)
         priors = checked_priors(self.priors, samples)
-        splits = list(Splits(self, rows, kernels.source, samples).parts(np.asarray(y)))
+        splits = LabelSplits(self, rows, kernels.source, samples).parts(y)
+        refuse_single_split(self, len(splits))
         rules = ("indicator", "discriminant") if len(samples.classes) > 2 else ("indicator",)
         task = FitTask.begin(self, X, y, len(splits) * len(rules) + 1)
         if len(rules) > 1:
             # The better rule at the largest p is used at every p.
             largest = ps.max(keepdims=True)
-            judged = self._held_out(samples, splits, largest, regs, rules, task, "rules, ")
+            judged = self._held_out(
+                kernels, samples, splits, largest, regs, rules, task, "rules, "
+            )
             rules = (judged.better_rule(),)
-        held_out = self._held_out(samples, splits, ps, regs, rules, task)
-        choice = self._choice(held_out, rules[0], ps, regs)
-        p, reg = choice["p_"], choice["reg_"]
+        held_out = self._held_out(kernels, samples, splits, ps, regs, rules, task)
+        (rule,) = rules
+        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
+        choice = Choice.of(
+            self, grid, scores, held_out.records, lambda at: held_out.mean_log_loss(rule, *at)
+        )
+        p, reg = choice.params["p"], choice.params["reg"]
         learning = WeightLearning.at(self, p)
-        transform, denoise = fisher_preparation(self.normalize, self.denoise)
+        transform, denoise = fisher_preparation(kernels, self.normalize, self.denoise)
         final = task.subtask("final fit", learning.max_iter + 1)
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
         )
         final.end()
-        found = {**fitted, **choice, "n_splits_": len(splits), "denoise_": denoise}
+        found = {**fitted, **choice.attributes, "cv_rule_": rule, "denoise_": denoise}
         return self._keep(task, rows.attributes, found)
 
     def _held_out(
         self,
+        kernels: TrainingKernels,
         samples: LabelledKernels,
         splits: list[tuple[LabelledKernels, Test]],
         ps: np.ndarray,
@@ -188,7 +183,7 @@ class MKFDACV(
             delayed(_scores_of_split)(
                 train,
                 test,
-                fisher_preparation(self.normalize, self.denoise)[0],
+                fisher_preparation(kernels, self.normalize, self.denoise)[0],
                 ps,
                 regs,
                 rules,
@@ -204,25 +199,6 @@ class MKFDACV(
         given = None if self.priors is None else np.asarray(self.priors, dtype=float)
         return HeldOut(scores, tests, samples.frequencies, given)
 
-    def _choice(
-        self, held_out: HeldOut, rule: str, ps: np.ndarray, regs: np.ndarray
-    ) -> dict[str, Any]:
-        """Fitted attributes: the point with the best score, of equals the smallest log loss."""
-        refuse_unsolved(held_out, self.tol)
-        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
-        mean = scores.mean(axis=0)
-        refuse_undefined(self.scoring, mean, held_out)
-        best = float(np.nanmax(mean))
-        equals = np.argwhere(mean == best).tolist()
-        i, j = min(equals, key=lambda at: held_out.mean_log_loss(rule, *at))
-        return {
-            "p_": float(ps[i]),
-            "reg_": float(regs[j]),
-            "best_score_": best,
-            "cv_results_": cv_results(held_out, scores, ps, regs),
-            "cv_rule_": rule,
-        }
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
@@ -233,11 +209,9 @@ class MKFDACV(
 
         With several labels, those of every label, (n_labels, n_ps, n_regs).
         """
-        check_is_fitted(self)
         if hasattr(self, "estimators_"):
             return np.array([model.validation_curve() for model in self.estimators_])
-        n_regs = len(np.unique(self.cv_results_["param_reg"]))
-        return np.reshape(self.cv_results_["mean_test_score"], (-1, n_regs))
+        return super().validation_curve()
 
 
 def _scores_of_split(train: LabelledKernels, test: Test, *options: Any) -> HeldOutScores:

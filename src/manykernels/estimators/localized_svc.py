@@ -78,7 +78,8 @@ class LocalizedSVC(KernelClassifier, GateParameters, SupportAttributes, KernelEs
         penalties, n_classes = self.C * rows.factors, len(rows.classes)
         if n_classes > 2 and self.multi_class == "single":
             return [MulticlassMachine(rows.labels, penalties, n_classes)]
-        problems = [hinge_problem(signs, penalties) for signs in one_against_rest(rows).T]
+        columns = one_against_rest(rows.labels, len(rows.classes)).T
+        problems = [hinge_problem(signs, penalties) for signs in columns]
         if self.multi_class == "separate":
             return [BoxMachine([problem]) for problem in problems]
         return [BoxMachine(problems)]

@@ -15,7 +15,8 @@ from ._outputs import KernelClassifier
 from ._progress import FitTask
 from ._rows import TrainingRows, labelled_rows, one_against_rest
 
-_LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
+#: The losses that machines of two classes may have.
+LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
 
 
 @estimator
@@ -67,16 +68,16 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
 
     Examples
     --------
-    >>> from manykernels import MKSVC, views_union
+    >>> from manykernels import MKSVC
     >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
     >>> views, y = load_digit_views(noise=1)
-    >>> X, union = views_union(views)
-    >>> model = MKSVC(union, p=1, C=1.0).fit(X[:900], y[:900])
+    >>> model = MKSVC(RBF(), p=1, C=1.0).fit(views[:900], y[:900])
     >>> model.certificate_.rel_gap < 1e-4
     True
     >>> dict(zip(model.kernel_names_, model.weights_.round(2)))["noise1"]
     np.float64(0.0)
-    >>> bool(model.score(X[900:], y[900:]) > 0.9)
+    >>> bool(model.score(views[900:], y[900:]) > 0.9)
     True
     """
 
@@ -87,7 +88,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": [*POSITIVE, StrOptions({"joint"})],
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(LOSSES))],
         "multi_class": [StrOptions({"shared", "separate"})],
         "class_weight": CLASS_WEIGHT,
     }
@@ -102,9 +103,7 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
             )
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
-        signs = one_against_rest(rows)
-        # The columns of a group are learnt with one vector of kernel weights.
-        groups = signs.T[:, :, None] if self.multi_class == "separate" else signs[None]
+        groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, groups.shape[2]))
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
@@ -118,15 +117,24 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         if self.C == "joint":
             kind: type = JointSquaredHingeLoss
             return Outline(kind, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
-        return Outline(_LOSSES[self.loss], n_samples, n_kernels, n_outputs)
+        return Outline(LOSSES[self.loss], n_samples, n_kernels, n_outputs)
 
     def _make_loss(self, stack: Any, signs: np.ndarray, rows: TrainingRows) -> Any:
         inner_tol = INNER_SHARE * self.tol
         if self.C != "joint":
-            return _LOSSES[self.loss](stack, signs, self.C * rows.factors, inner_tol)
+            return LOSSES[self.loss](stack, signs, self.C * rows.factors, inner_tol)
         # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
         unit = 1.0 / rows.n_samples if self.normalize == "trace" else 1.0
         return JointSquaredHingeLoss(stack, signs, unit, rows.factors, inner_tol)
+
+
+def machine_groups(labels: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
+    """Targets ±1 of all machines, (n_groups, n_samples, n_machines).
+
+    The machines of a group are learnt with one vector of kernel weights.
+    """
+    signs = one_against_rest(labels, n_classes)
+    return signs.T[:, :, None] if multi_class == "separate" else signs[None]
 
 
 def _learnt_penalties(learnt: Any) -> Any:

@@ -29,6 +29,18 @@ class Answers:
     judged: np.ndarray
     log_losses: np.ndarray | None = None
 
+    def spread(self, rows: np.ndarray, n_rows: int) -> Answers:
+        """The same answers as those about some of `n_rows` rows."""
+        predictions = np.zeros((n_rows, *self.predictions.shape[1:]), self.predictions.dtype)
+        predictions[rows] = self.predictions
+        judged = np.zeros(n_rows, bool)
+        judged[rows] = self.judged
+        if self.log_losses is None:
+            return Answers(predictions, judged)
+        log_losses = np.full(n_rows, np.nan)
+        log_losses[rows] = self.log_losses
+        return Answers(predictions, judged, log_losses)
+
 
 #: From y, answers and the weights of the samples to a loss per row, (n_rows,).
 Losses = Callable[[np.ndarray, Answers, np.ndarray], np.ndarray]
@@ -90,10 +102,10 @@ def _squared(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray
 
 def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
     """Squared errors over the variance of each target, whose mean is 1 − R²."""
-    judged, targets = answers.judged, y.reshape(len(y), -1)
-    if not np.ptp(targets[judged], axis=0).all():
+    # The variance of all samples, so that differences between models are of one unit.
+    share, targets = weights / weights.sum(), y.reshape(len(y), -1)
+    if not np.ptp(targets, axis=0).all():
         raise ValueError('scoring="r2" is not defined: all values of y are equal.')
-    share = np.where(judged, weights, 0.0) / weights[judged].sum()
     variances = share @ (targets - share @ targets) ** 2
     return np.mean(_errors(y, answers) ** 2 / variances, axis=1)
 

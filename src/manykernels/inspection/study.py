@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,15 +67,39 @@ class Study:
         `fitted` is the model of all rows, if it is known. A search is made by all rows; folds are
         then held out at what it has chosen.
         """
+        rows = self._rows_with(kernels)
+        if len(rows) == len(self.y):
+            answers = self._answers(learner, kernels, fitted)
+        else:
+            answers = self._of(rows)._answers(learner, kernels, None).spread(rows, len(self.y))
+        return self.scoring.of(self.y, answers, self.weights)
+
+    def _rows_with(self, kernels: Any) -> np.ndarray:
+        """Rows that have some of the kernels; in others all are NaN."""
+        diagonals = np.array([np.diagonal(matrix) for matrix in self.stack.data])[kernels]
+        return np.flatnonzero(~np.isnan(diagonals).all(axis=0))
+
+    def _of(self, rows: np.ndarray) -> Study:
+        """The same with some of the rows; folds that test none of them are left out."""
+        number = np.full(len(self.y), -1)
+        number[rows] = np.arange(len(rows))
+        splits = self.splits
+        if splits is not None:
+            parts = [(number[train], number[test]) for train, test in splits]
+            splits = [(train[train >= 0], test[test >= 0]) for train, test in parts]
+            splits = [(train, test) for train, test in splits if len(test)]
+        counts = None if self.counts is None else self.counts[rows]
+        stack = self.stack[np.ix_(rows, rows)]
+        return replace(self, stack=stack, y=self.y[rows], counts=counts, splits=splits)
+
+    def _answers(self, learner: Any, kernels: Any, fitted: Any) -> Answers:
         if self.splits is None:
             model = self.fit(learner, kernels) if fitted is None else fitted
-            answers = _left_out(model, self.y)
-        else:
-            if searches(learner):
-                fitted = self.fit(learner, kernels) if fitted is None else fitted
-                learner = without_search(learner, fitted)
-            answers = self._held_out(learner, self.stack.select(kernels), self.splits)
-        return self.scoring.of(self.y, answers, self.weights)
+            return _left_out(model, self.y)
+        if searches(learner):
+            fitted = self.fit(learner, kernels) if fitted is None else fitted
+            learner = without_search(learner, fitted)
+        return self._held_out(learner, self.stack.select(kernels), self.splits)
 
     def _held_out(self, learner: Any, stack: KernelStack, splits: Splits) -> Answers:
         """Answers by models without the fold of each row."""

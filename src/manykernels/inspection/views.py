@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import KernelUnion, OfView, Views
+from ..kernels import KernelStack, KernelUnion, OfView, Views
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,22 @@ class ViewKernels:
 
 
 def views_of(
-    names: list[str], union: KernelUnion | None, X: Any, groups: Any
+    stack: KernelStack, union: KernelUnion | None, X: Any, groups: Any
 ) -> list[ViewKernels]:
-    """The views of X, or else the `groups`, or else every kernel for itself.
+    """The `groups`, or else the views of X, or else every kernel for itself.
 
-    `names` are those of the kernels, `union` has them unless they are precomputed.
+    `union` has the kernels of the stack unless they are precomputed. A precomputed stack may say
+    itself which view each kernel is of.
     """
+    names = stack.names
     if groups is not None:
         views = _of_groups(groups, names)
     elif isinstance(X, Views) and union is not None:
         views = _of_tables(union, X)
+    elif union is None and stack.views is not None:
+        pairs = list(zip(stack.views, names, strict=True))
+        named = {view: [name for own, name in pairs if own == view] for view in stack.views}
+        views = _of_groups(named, names)
     else:
         views = [ViewKernels(name, np.array([j]), np.array([j])) for j, name in enumerate(names)]
     for view in views:

@@ -8,8 +8,14 @@
 `after`            kernels with preprocessing of their own
 `of_view`          kernels of one view
 `precomputed`      kernels looked up in a matrix
+`presence`         which samples have what: rows without values, and their pattern as a kernel
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`auto`             `auto_kernels`: default kernels of a table, by what it holds
+`normal_scores`    columns by their ranks, as if each were normally distributed
+`evaluation`       kernels written into their places in a stack, tile by tile
+`comparisons`      what kernels share: products or distances of rows
+`given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
 **views**
@@ -31,20 +37,27 @@
 `transforms`       centring and ``NORMALIZATIONS``
 `spectral`         `Denoise` and `Bands`: kernels cut along their principal axes
 `axes`             principal axes
+`completion`       samples that lack kernels: ``COMPLETIONS``
+`_completing`      what completions have in common
+`_reconstruction`  images in one kernel reconstructed from another
 =================  =============================================================================
 """
 
 from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
 from .after import After
+from .auto import auto_kernels
 from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
+from .given import kernels_for
+from .normal_scores import NormalScores
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
+from .presence import Presence
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
-from .union import KernelUnion, rbf_grid, views_union
+from .union import KernelUnion, rbf_grid
 from .views import Views
 
 __all__ = [
@@ -68,10 +81,12 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Multiplicative",
+    "NormalScores",
     "OfView",
     "PairwiseKernel",
     "Polynomial",
     "Precomputed",
+    "Presence",
     "Product",
     "Spherical",
     "Sum",
@@ -79,7 +94,8 @@ __all__ = [
     "UnitTrace",
     "Views",
     "as_kernel",
+    "auto_kernels",
     "check_stack",
+    "kernels_for",
     "rbf_grid",
-    "views_union",
 ]

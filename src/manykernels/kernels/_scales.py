@@ -72,9 +72,14 @@ def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     rows = np.arange(len(weights))
     if len(rows) > _MEDIAN_ROWS:
         rows = np.linspace(0, len(rows) - 1, _MEDIAN_ROWS).astype(np.intp)
-    distances = kernel._distance(X[rows], None).ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        distances = kernel._comparison(X[rows], None).whole().ravel()
     pair_weights = np.outer(weights[rows], weights[rows]).ravel()
-    median = np.quantile(distances, 0.5, weights=pair_weights, method="inverted_cdf")
+    # Without weights, the median is found without sorting.
+    equal = np.ptp(weights[rows]) == 0.0
+    median = np.quantile(
+        distances, 0.5, weights=None if equal else pair_weights, method="inverted_cdf"
+    )
     return 1.0 / float(median or np.average(distances, weights=pair_weights) or 1.0)
 
 

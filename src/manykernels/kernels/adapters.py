@@ -14,7 +14,8 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from .._sklearn import StrOptions, num_samples
 from .base import Kernel
 from .checks import check_symmetric
-from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial, writable
+from .comparisons import writable
+from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial
 from .view_tables import as_view
 
 

@@ -13,8 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._sklearn import check_sample_weight, num_samples, safe_indexing
 from .base import Kernel
-from .standard import DistanceKernel
-from .tables import as_table, column_positions, copied, naming, refuse_masked
+from .tables import SharedTable, as_table, copied, naming, refuse_masked
 
 
 class After(Kernel):
@@ -22,8 +21,9 @@ class After(Kernel):
 
     ``fit`` learns a clone of the transformer, then a clone of the kernel on its output. The
     columns reach the transformer as they are, text and missing values included; what it returns
-    has to suit the kernel. In ``kernel.after(a).after(b)``, `b` comes first, as in a composition
-    of functions.
+    has to suit the kernel. Kernels of a union after equal transformers of the same columns share
+    one, unless its ``random_state`` is None. In ``kernel.after(a).after(b)``, `b` comes first, as
+    in a composition of functions.
 
     Parameters
     ----------
@@ -80,37 +80,50 @@ class After(Kernel):
     def _output_title(self) -> str:
         return f"{self._title}, output of the transformer"
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: Any) -> SharedTable:
         refuse_masked(X, "X")
-        return as_table(X)
+        return SharedTable(as_table(X))
 
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: SharedTable, sample_weight: Any) -> None:
         self._check_transformer()
-        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = np.flatnonzero(weights)
-        if len(rows) < len(weights):
-            X, weights = safe_indexing(X, rows), weights[rows]
-        weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
-        transformer = clone(self.transformer)
-        with naming(self._title):
-            # Copies, since a transformer with copy=False writes into the table that it is given.
-            transformer.fit(copied(X), **({"sample_weight": weights} if weighted else {}))
-        output = self._output(transformer, X)
+        weights = check_sample_weight(
+            sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
+        )
+        key = "learnt", _fingerprint(self.transformer, drawn=False), weights.tobytes()
+        transformer, output = X.once(key, lambda: self._learnt(X, weights))
         with naming(self._output_title):
-            kernel = clone(self.kernel).fit(output, sample_weight=weights)
+            kernel = clone(self.kernel).fit(output, sample_weight=weights[weights > 0])
         self.n_features_in_ = X.shape[1]
         self.transformer_, self.kernel_ = transformer, kernel
         self._fingerprint = _fingerprint(transformer)
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _learnt(self, X: SharedTable, weights: np.ndarray) -> tuple[Any, SharedTable]:
+        """A fitted transformer, and what it makes of the rows that count."""
+        rows = np.flatnonzero(weights)
+        table = X.X if len(rows) == len(weights) else safe_indexing(X.X, rows)
+        weights = weights[rows]
+        weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
+        transformer = clone(self.transformer)
+        with naming(self._title):
+            # Copies, since a transformer with copy=False writes into the table that it is given.
+            transformer.fit(copied(table), **({"sample_weight": weights} if weighted else {}))
+        return transformer, SharedTable(self._transformed(transformer, table))
+
+    def _evaluate(self, X: SharedTable, Y: SharedTable | None) -> np.ndarray:
         X, Y = self._outputs(X, Y)
         with naming(self._output_title):
             return self.kernel_(X, Y)
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: SharedTable) -> np.ndarray:
         X, _ = self._outputs(X)
         with naming(self._output_title):
             return self.kernel_.diag(X)
+
+    def _compared(self, X: Any, Y: Any) -> Any:
+        self._validate_params()
+        X, Y = self._outputs(*self._prepared(X, Y))
+        with naming(self._output_title):
+            return self.kernel_._compared(X, Y)
 
     # -- transforming ----------------------------------------------------------------------
 
@@ -124,15 +137,20 @@ class After(Kernel):
                 "scikit-learn transformer is needed, such as StandardScaler()."
             )
 
-    def _outputs(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
+    def _outputs(self, X: SharedTable, Y: SharedTable | None = None) -> tuple[Any, Any]:
         if not hasattr(self, "transformer_"):
             raise NotFittedError(
                 f"{self._title}: the transformer is learnt from training rows: call fit first."
             )
-        transformer = self.transformer_
-        return self._output(transformer, X), None if Y is None else self._output(transformer, Y)
+        return self._output(X), None if Y is None else self._output(Y)
 
-    def _output(self, transformer: Any, X: Any) -> Any:
+    def _output(self, X: SharedTable) -> SharedTable:
+        """What the transformer makes of a table, once for all kernels with an equal one."""
+        make = lambda: SharedTable(self._transformed(self.transformer_, X.X))  # noqa: E731
+        output: SharedTable = X.once(self._fingerprint, make)
+        return output
+
+    def _transformed(self, transformer: Any, X: Any) -> Any:
         with naming(self._title):
             output = transformer.transform(copied(X))
             if num_samples(output) != num_samples(X):
@@ -142,31 +160,17 @@ class After(Kernel):
                 )
         return output
 
-    # -- distances, shared as those of DistanceKernel ----------------------------------------
 
-    def distance(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Distances between the rows of `X` and `Y`, transformed, if the kernel has distances."""
-        X, Y = self._outputs(*self._prepared(X, Y))
-        with naming(self._output_title):
-            return self.kernel_.distance(X, Y)
+def _fingerprint(transformer: Any, *, drawn: bool = True) -> Any:
+    """Equal only for transformers in the same state.
 
-    def from_distance(self, distances: np.ndarray, *, gram: bool) -> np.ndarray:
-        """The kernel matrix of rows at these distances."""
-        return self.kernel_.from_distance(distances, gram=gram)
-
-    def _distance_key(self, X: Any) -> Any:
-        kernel = getattr(self, "kernel_", None)
-        if not isinstance(kernel, DistanceKernel) or kernel.columns is not None:
-            return None
-        if self._fingerprint is None:
-            return None
-        columns = column_positions(X, self._frozen_columns(X))
-        return type(kernel)._metric, tuple(columns), self._fingerprint
-
-
-def _fingerprint(transformer: Any) -> bytes | None:
-    """Equal only for transformers in the same state; None if the state cannot be written down."""
+    Equal to nothing else if the state cannot be written down, or if random numbers are not
+    `drawn` yet and will be others each time.
+    """
+    parameters = {} if drawn else transformer.get_params()
+    if any(name.endswith("random_state") and value is None for name, value in parameters.items()):
+        return object()
     try:
         return hashlib.sha256(pickle.dumps(transformer)).digest()
-    except Exception:  # whatever a foreign object raises; distances are then not shared
-        return None
+    except Exception:  # whatever a foreign object raises
+        return object()

@@ -13,10 +13,21 @@ from sklearn.utils.validation import check_array
 
 from .._sklearn import Interval, check_sample_weight, num_samples
 from .checks import TILE_ROWS, check_finite
-from .tables import check_numbers, naming, resolve_columns, select_columns
+from .tables import (
+    SharedTable,
+    array_if_plain,
+    as_table,
+    check_numbers,
+    column_positions,
+    naming,
+    refuse_missing,
+    resolve_columns,
+    select_columns,
+)
 
 if TYPE_CHECKING:
     from .after import After
+    from .comparisons import Comparison
     from .of_view import OfView
 
 
@@ -77,7 +88,7 @@ class Kernel(BaseEstimator, ABC):
         self._validate_params()
         with naming(self._title):
             self.columns_ = resolve_columns(self.columns, X)
-            X = self._validated(select_columns(X, self.columns_))
+            X = self._chosen(X, self.columns_)
         self._fit(X, sample_weight)
         return self
 
@@ -167,21 +178,29 @@ class Kernel(BaseEstimator, ABC):
         """Set the attributes learnt from the rows `X`, all of positive weight."""
 
     def _validated(self, X: Any) -> Any:
-        """Selected columns of `X` as finite float64 numbers in two dimensions."""
+        """Selected columns of `X` as finite float64 numbers in two dimensions.
+
+        The same for all kernels of a class, which share the result.
+        """
         check_numbers(
             X,
             "X",
             f"Choose the columns to compare, as in {type(self).__name__}().on(['a', 'b']), or "
             "encode it first, such as by OneHotEncoder.",
         )
-        # One memory order, so that rounding errors do not depend on the container.
-        return check_array(
-            X,
-            accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=np.float64,
-            order="C",
-            estimator=type(self).__name__,
-        )
+        try:
+            # One memory order, so that rounding errors do not depend on the container.
+            return check_array(
+                array_if_plain(X),
+                accept_sparse="csr" if self._accepts_sparse else False,
+                dtype=np.float64,
+                order="C",
+                estimator=type(self).__name__,
+            )
+        except ValueError as error:
+            if "NaN" in str(error):
+                refuse_missing(X, "X")  # which also says where it is
+            raise
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -189,8 +208,8 @@ class Kernel(BaseEstimator, ABC):
         counted = weights > 0
         self._learn_scale(X if counted.all() else X[counted], weights[counted])
 
-    def _distance_key(self, X: Any) -> Any:
-        """A key shared by kernels that are functions of the same distances, or None."""
+    def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
+        """The comparison of rows that the kernel is a function of, if it is, and that kernel."""
         return None
 
     # -- shared steps ----------------------------------------------------------------------
@@ -198,11 +217,20 @@ class Kernel(BaseEstimator, ABC):
     def _prepared(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
         with naming(self._title):
             columns = self._frozen_columns(X)
-            X = self._validated(select_columns(X, columns))
+            X = self._chosen(X, columns)
             if Y is not None:
-                Y = self._validated(select_columns(Y, columns))
+                Y = self._chosen(Y, columns)
             self._check_widths(X, Y)
         return X, Y
+
+    def _chosen(self, X: Any, columns: Any) -> Any:
+        """The columns of a table, validated, once for all kernels that share it."""
+        shared = SharedTable.of(X)
+        places = None if columns is None else tuple(column_positions(shared, columns))
+        if places is not None and places == tuple(range(as_table(shared.X).shape[1])):
+            columns = places = None
+        key = type(self)._validated, self._accepts_sparse, places
+        return shared.once(key, lambda: self._validated(select_columns(shared, columns)))
 
     def _frozen_columns(self, X: Any) -> Any:
         return self.columns_ if hasattr(self, "columns_") else resolve_columns(self.columns, X)
@@ -311,6 +339,9 @@ class _Pair(_AnyTableKernel):
     def _parts(self) -> tuple[Kernel, Kernel]:
         fitted = hasattr(self, "left_")
         return (self.left_, self.right_) if fitted else (self.left, self.right)
+
+    def _validated(self, X: Any) -> SharedTable:
+        return SharedTable.of(X)
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import check_sample_weight
 from .base import Kernel
-from .tables import naming
+from .tables import SharedTable, naming
 from .views import Views, are_views, as_views
 
 
@@ -70,6 +70,7 @@ class OfView(Kernel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the kernel on the rows that have the view."""
         self._validate_params()
+        X = SharedTable.of(X)
         views = self._views(X)
         weights = check_sample_weight(
             sample_weight, views, dtype=np.float64, ensure_non_negative=True
@@ -78,19 +79,21 @@ class OfView(Kernel):
         if not counted.any():
             raise ValueError(f"view {self.view!r}: no training sample has it.")
         with naming(f"view {self.view!r}"):
-            self.kernel_ = clone(self.kernel).fit(views[self.view], sample_weight=counted)
+            self.kernel_ = clone(self.kernel).fit(self._table(X), sample_weight=counted)
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
         """Similarities of the rows of `X` with those of `Y`, or with each other."""
         check_is_fitted(self)
-        left, gram = self._views(X), Y is None
-        right = left if gram else self._views(Y)
+        gram = Y is None
+        X = SharedTable.of(X)
+        Y = X if gram else SharedTable.of(Y)
+        left, right = self._views(X), self._views(Y)
         rows, columns = left.has(self.view), right.has(self.view)
         K = np.full((len(left), len(right)), np.nan)
         if rows.any() and columns.any():
             with naming(f"view {self.view!r}"):
-                known = self.kernel_(left[self.view], None if gram else right[self.view])
+                known = self.kernel_(self._table(X), None if gram else self._table(Y))
             if rows.all() and columns.all():
                 return known
             K[np.ix_(rows, columns)] = known
@@ -99,44 +102,41 @@ class OfView(Kernel):
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves; NaN for rows that lack the view."""
         check_is_fitted(self)
+        X = SharedTable.of(X)
         views = self._views(X)
         rows = views.has(self.view)
         diagonal = np.full(len(views), np.nan)
         if rows.any():
             with naming(f"view {self.view!r}"):
-                diagonal[rows] = self.kernel_.diag(views[self.view])
+                diagonal[rows] = self.kernel_.diag(self._table(X))
         return diagonal
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         return self(X, Y)
 
-    # -- distances, shared as those of DistanceKernel --------------------------------------
-
-    def distance(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Distances between rows of the view, if the kernel has distances."""
-        left, right = self._views(X), None if Y is None else self._views(Y)[self.view]
+    def _compared(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
+        X, Y = SharedTable.of(X), None if Y is None else SharedTable.of(Y)
+        for table in (X,) if Y is None else (X, Y):
+            if not self._views(table).has(self.view).all():
+                return None  # rows that lack the view cannot be compared
         with naming(f"view {self.view!r}"):
-            distances: np.ndarray = self.kernel_.distance(left[self.view], right)  # type: ignore[attr-defined]
-        return distances
+            return self.kernel_._compared(self._table(X), None if Y is None else self._table(Y))
 
-    def from_distance(self, distances: np.ndarray, *, gram: bool) -> np.ndarray:
-        """The kernel matrix of rows at these distances."""
-        K: np.ndarray = self.kernel_.from_distance(distances, gram=gram)  # type: ignore[attr-defined]
-        return K
-
-    def _distance_key(self, X: Any) -> Any:
+    def _table(self, X: SharedTable) -> SharedTable:
+        """The table of the view, which its kernels share."""
         views = self._views(X)
-        key = self.kernel_._distance_key(views[self.view])
-        # Rows that lack the view have no distances.
-        return (self.view, key) if key is not None and views.has(self.view).all() else None
+        table: SharedTable = X.once(("view", self.view), lambda: SharedTable(views[self.view]))
+        return table
 
-    def _views(self, X: Any) -> Views:
+    def _views(self, shared: SharedTable) -> Views:
+        X = shared.X
         if not are_views(X):
             raise TypeError(
                 f"{self._title} compares a view of several: X has to be a dict of tables or "
                 f"Views, got {type(X).__name__}."
             )
-        views = as_views(X)
+        views: Views = shared.once("views", lambda: as_views(X))
         if self.view not in views:
             raise ValueError(f"X has no view {self.view!r}; it has {', '.join(map(repr, views))}.")
         return views
@@ -144,7 +144,7 @@ class OfView(Kernel):
 
 def names_its_views(kernel: Any) -> bool:
     """Whether a kernel says itself which views it compares, as ``kernel.of(...)`` does."""
-    if isinstance(kernel, OfView):
+    if isinstance(kernel, OfView) or getattr(kernel, "of_all_views", False):
         return True
     parts = [getattr(kernel, side, None) for side in ("left", "right")]
     return any(part is not None and names_its_views(part) for part in parts)

@@ -6,38 +6,76 @@ All have the parameter `columns` of :class:`~manykernels.kernels.Kernel`. Those 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, manhattan_distances
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import row_norms
 
 from .._sklearn import Interval
 from ._scales import GammaKernel, gamma_options
 from .base import Kernel
-from .tables import column_positions
+from .comparisons import (
+    ChiSquareDistances,
+    Comparison,
+    Cosines,
+    InnerProducts,
+    ManhattanDistances,
+    SquaredDistances,
+)
+from .evaluation import evaluated, fill
+from .tables import SharedTable
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
+# exp of less counts as exp of this, 1e-304: nothing beside the diagonal of ones. Processors take
+# forty times as long for results below 1e-308, and for products with them.
+_LOWEST_EXPONENT = -700.0
 
 
-def writable(X: Any) -> Any:
-    """`X`, or a copy if it is dense and read-only, as joblib passes arrays to workers.
+class ComparingKernel(Kernel):
+    """A kernel that is a function of one number for each pair of rows, `_comparison`.
 
-    The compiled χ² loop of scikit-learn refuses read-only buffers although it only reads them.
+    A :class:`~manykernels.KernelUnion` computes that number once for all such kernels of the
+    same rows, a tile at a time.
     """
-    return X if X is None or sparse.issparse(X) else np.require(X, requirements="W")
+
+    _comparison: ClassVar[type[Comparison]]
+
+    @abstractmethod
+    def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write the kernel of pairs with these values into `out`, which may be `values`.
+
+        The larger of the absolute results at both ends of an interval of values bounds those
+        inside.
+        """
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        compared = self._compared(X, Y)
+        return super().__call__(X, Y) if compared is None else evaluated(*compared)
+
+    def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
+        if type(self)._evaluate is not ComparingKernel._evaluate:
+            return None  # a subclass with a formula of its own
+        self._validate_params()
+        shared = SharedTable.of(X)
+        X, Y = self._prepared(shared, Y)
+        # The tables stay in memory as long as what is shared, and so do their identities.
+        key = self._comparison, id(X), id(Y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return shared.once(key, lambda: self._comparison(X, Y)), self
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        comparison = self._comparison(X, Y)
+        K = np.empty(comparison.shape)
+        fill([K], [self], comparison)
+        return K
 
 
-def _inner_products(X: Any, Y: Any) -> np.ndarray:
-    return safe_sparse_dot(X, (X if Y is None else Y).T, dense_output=True)
-
-
-class Linear(Kernel):
+class Linear(ComparingKernel):
     """Inner product ``⟨x, y⟩``.
 
     Examples
@@ -47,14 +85,16 @@ class Linear(Kernel):
     array([[11.]])
     """
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return _inner_products(X, Y)
+    _comparison = InnerProducts
+
+    def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
+        out[...] = values
 
     def _diagonal(self, X: Any) -> np.ndarray:
         return row_norms(X, squared=True)
 
 
-class Polynomial(GammaKernel):
+class Polynomial(ComparingKernel, GammaKernel):
     """Polynomial kernel ``(gamma ⟨x, y⟩ + coef0) ** degree``.
 
     Positive semi-definite by construction when `coef0` is not negative.
@@ -98,19 +138,30 @@ class Polynomial(GammaKernel):
     def is_psd(self) -> bool:
         return self.coef0 >= 0
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return self._power(_inner_products(X, Y))
+    _comparison = InnerProducts
+
+    def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
+        np.multiply(values, self._factor(), out=out)
+        out += self.coef0
+        _raise_to(out, self.degree)
 
     def _diagonal(self, X: Any) -> np.ndarray:
-        return self._power(row_norms(X, squared=True))
-
-    def _power(self, products: np.ndarray) -> np.ndarray:
-        products *= self._factor()
-        products += self.coef0
-        return np.power(products, self.degree, out=products)
+        squares = row_norms(X, squared=True)
+        self._from_compared(squares, squares)
+        return squares
 
 
-class Cosine(Kernel):
+def _raise_to(values: np.ndarray, degree: int) -> None:
+    """``values **= degree`` by products, ten times as fast as numpy.power."""
+    base = values.copy()
+    # The digits of the degree after the first, as in Horner's rule.
+    for digit in f"{degree:b}"[1:]:
+        values *= values
+        if digit == "1":
+            values *= base
+
+
+class Cosine(ComparingKernel):
     """Cosine of the angle between rows; zero for a row of zeros, also with itself.
 
     Examples
@@ -120,20 +171,17 @@ class Cosine(Kernel):
     array([[1., 0.]])
     """
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return _inner_products(normalize(X), None if Y is None else normalize(Y))
+    _comparison = Cosines
+
+    def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
+        out[...] = values
 
     def _diagonal(self, X: Any) -> np.ndarray:
         return row_norms(normalize(X), squared=True)
 
 
-class DistanceKernel(GammaKernel):
-    """A kernel that decays exponentially with a distance.
-
-    A subclass sets `_metric(X, Y)`, symmetric and exactly zero between a row and itself. A
-    :class:`~manykernels.KernelUnion` calls :meth:`distance` once for successive kernels of the
-    same metric and columns, and :meth:`from_distance` for each.
-    """
+class DistanceKernel(ComparingKernel, GammaKernel):
+    """A kernel that decays exponentially with a distance, its `_comparison`."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": gamma_options("scale", "auto", "median")
@@ -143,45 +191,13 @@ class DistanceKernel(GammaKernel):
         self.gamma = gamma
         self.columns = columns
 
-    def distance(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Distances between the rows of `X` and `Y`, or of `X` with each other."""
-        return self._distance(*self._prepared(X, Y))
-
-    def from_distance(self, distances: np.ndarray, *, gram: bool) -> np.ndarray:
-        """The kernel matrix of rows at these distances."""
-        self._validate_params()
-        return self._completed(self._decayed(distances), gram=gram)
-
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return self._decayed(self._distance(X, Y))
-
-    def _decayed(self, distances: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            K = distances * -self._factor()
-            return np.exp(K, out=K)
-
-    def _distance(self, X: Any, Y: Any) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return type(self)._metric(X, Y)
-
-    def _distance_key(self, X: Any) -> Any:
-        return type(self)._metric, tuple(column_positions(X, self._frozen_columns(X)))
+    def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
+        np.multiply(values, -self._factor(), out=out)
+        np.maximum(out, _LOWEST_EXPONENT, out=out)
+        np.exp(out, out=out)
 
     def _diagonal(self, X: Any) -> np.ndarray:
         return np.ones(X.shape[0])
-
-
-def _squared_euclidean(X: Any, Y: Any) -> np.ndarray:
-    if not sparse.issparse(X) and not sparse.issparse(Y):
-        # ‖x‖² − 2⟨x, y⟩ + ‖y‖² loses digits far from the origin; a shift changes no distance.
-        origin = X.mean(axis=0)
-        X = X - origin
-        Y = None if Y is None else Y - origin
-    return euclidean_distances(X, Y, squared=True)
-
-
-def _squared_difference_over_sum(X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
-    return -additive_chi2_kernel(writable(X), writable(Y))
 
 
 class RBF(DistanceKernel):
@@ -209,7 +225,7 @@ class RBF(DistanceKernel):
            [0.  , 0.02, 1.  ]])
     """
 
-    _metric = staticmethod(_squared_euclidean)
+    _comparison = SquaredDistances
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DistanceKernel._parameter_constraints,
         "width": [Interval(Real, 0, None, closed="neither")],
@@ -243,7 +259,7 @@ class Laplacian(DistanceKernel):
     array([[0.135]])
     """
 
-    _metric = staticmethod(manhattan_distances)
+    _comparison = ManhattanDistances
 
 
 class _HistogramKernel(Kernel):
@@ -278,7 +294,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     array([[0.135, 1.   ]])
     """
 
-    _metric = staticmethod(_squared_difference_over_sum)
+    _comparison = ChiSquareDistances
     _parameter_constraints: ClassVar[dict[str, Any]] = {"gamma": gamma_options("median")}
 
     def __init__(self, gamma: float | str = 1.0, *, columns: Any = None) -> None:

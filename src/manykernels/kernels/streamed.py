@@ -15,21 +15,20 @@ Transforms are vectors, as those of a stack; centring learns its means in one pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .._memory import allocate
-from .._sklearn import openmp_n_threads, safe_indexing
+from .._sklearn import safe_indexing
 from ._transformed import Guarantees, Samples, TransformedKernels
+from .evaluation import SharedComparisons, in_threads
 from .matrices import positions
 from .stack import KernelStack
-from .tables import naming
-from .union import KernelUnion, SharedDistances
+from .tables import SharedTable, naming
+from .union import KernelUnion
 
 # Entries of a tile: 1 MiB of float64, so that distances and kernel values of a tile stay in a
 # second-level cache.
@@ -69,7 +68,6 @@ class StreamedKernels(TransformedKernels):
         self._diagonal = union.diag(X)
         self._scale = np.ones(len(self.names))
         self._rows = self._cols = Samples(self._diagonal)
-        self._libraries = ThreadpoolController()
         self.cache = PanelCache(cache_bytes)
 
     @property
@@ -161,12 +159,12 @@ class StreamedKernels(TransformedKernels):
         """Call ``work(j, part, values)`` for every kernel j and every tile ``rows[part]``."""
         if not kernels:
             return
-        chosen = safe_indexing(self._X, columns)
+        chosen = SharedTable(safe_indexing(self._X, columns))
         position = np.full(len(self), -1)
         position[columns] = np.arange(len(columns))
 
         def visit_rows(part: slice) -> None:
-            evaluate = SharedDistances(safe_indexing(self._X, rows[part]), chosen)
+            evaluate = SharedComparisons(safe_indexing(self._X, rows[part]), chosen)
             column = position[rows[part]]
             same = np.flatnonzero(column >= 0)
             for j in kernels:
@@ -179,17 +177,7 @@ class StreamedKernels(TransformedKernels):
                 work(j, part, tile)
 
         height = max(1, _TILE_ENTRIES // len(columns))
-        parts = list(gen_batches(len(rows), height))
-        n_threads = min(openmp_n_threads(only_physical_cores=False), len(parts))
-        if n_threads == 1:
-            for part in parts:
-                visit_rows(part)
-            return
-        # BLAS uses one thread in each of these: more would wait for one another.
-        limit = self._libraries.limit(limits=1, user_api="blas")
-        with limit, ThreadPoolExecutor(n_threads) as threads:
-            for _ in threads.map(visit_rows, parts):
-                pass
+        in_threads(visit_rows, list(gen_batches(len(rows), height)))
 
 
 @dataclass

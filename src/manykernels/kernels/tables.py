@@ -6,7 +6,7 @@ NumPy would drop imaginary parts and masks, and turn dates into numbers, without
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,18 +55,47 @@ def is_missing(value: Any) -> bool:
     return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
 
 
+class SharedTable:
+    """A table `X`, and what several kernels need of it, each made once.
+
+    A union passes it to its kernels in the place of the table. They find in it columns that were
+    selected, checked or transformed for another kernel.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self._made: dict[Any, Any] = {}
+
+    @classmethod
+    def of(cls, X: Any) -> SharedTable:
+        """`X` itself if it is shared already."""
+        return X if isinstance(X, cls) else cls(X)
+
+    @property
+    def shape(self) -> Any:
+        return self.X.shape
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` returned when it was called first for this key."""
+        if key not in self._made:
+            # One of several threads is the first.
+            self._made.setdefault(key, make())
+        return self._made[key]
+
+
 def resolve_columns(columns: Any, X: Any) -> Any:
     """The columns that a callable such as `make_column_selector` chooses; else `columns`."""
-    return columns(X) if callable(columns) else columns
+    return columns(SharedTable.of(X).X) if callable(columns) else columns
 
 
 def column_positions(X: Any, columns: Any) -> list[int]:
     """Positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
-    X = as_table(X)
+    shared = SharedTable.of(X)
+    X = as_table(shared.X)
     columns = slice(None) if columns is None else resolve_columns(columns, X)
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
         return list(range(X.shape[1])[columns])
-    if is_frame(X) and (found := _positions_of_names(X, columns)) is not None:
+    if (found := _positions_of_list(shared, columns)) is not None:
         return found
     try:
         return get_column_indices(X, columns)
@@ -77,26 +106,43 @@ def column_positions(X: Any, columns: Any) -> list[int]:
         ) from error
 
 
-def _positions_of_names(frame: Any, columns: Any) -> list[int] | None:
-    """Positions of a list of names that are all there; None for anything else.
+def _positions_of_list(table: SharedTable, columns: Any) -> list[int] | None:
+    """Positions of a list of names, or of positions, that are all there; None for anything else.
 
-    scikit-learn looks names up one by one, which takes minutes for tens of thousands of columns.
+    scikit-learn looks them up one by one, which takes minutes for tens of thousands of columns.
     """
-    names = columns.tolist() if isinstance(columns, np.ndarray) else columns
-    places = {name: place for place, name in enumerate(frame.columns)}
-    if not isinstance(names, list) or len(places) < frame.shape[1]:
+    listed = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    if not isinstance(listed, list) or not listed:
         return None
-    if not all(isinstance(name, str) and name in places for name in names):
+    kinds, width = set(map(type, listed)), as_table(table.X).shape[1]
+    if kinds <= {int, np.int64, np.int32}:
+        return list(map(int, listed)) if min(listed) >= 0 and max(listed) < width else None
+    if not is_frame(table.X) or not all(issubclass(kind, str) for kind in kinds):
         return None
-    return [places[name] for name in names]
+    places = table.once("places", lambda: _places(table.X))
+    found = list(map(places.get, listed))
+    return None if None in found or len(places) < width else found
+
+
+def _places(frame: Any) -> dict[Any, int]:
+    """Position of every column by its name."""
+    names = frame.columns
+    # Iterating over an index of pandas takes ten times as long as its list.
+    return {
+        name: j for j, name in enumerate(names.tolist() if hasattr(names, "tolist") else names)
+    }
 
 
 def select_columns(X: Any, columns: Any) -> Any:
     """Some columns of `X`, in two dimensions and in the same kind of container."""
+    shared = SharedTable.of(X)
     if columns is None:
-        return X
-    X = as_table(X)
-    return safe_indexing(X, column_positions(X, columns), axis=1)
+        return shared.X
+    found = column_positions(shared, columns)
+    if found and found == list(range(found[0], found[0] + len(found))):
+        # Neighbours are a view of most tables, others a copy.
+        return safe_indexing(as_table(shared.X), slice(found[0], found[-1] + 1), axis=1)
+    return safe_indexing(as_table(shared.X), np.array(found, dtype=np.intp), axis=1)
 
 
 def as_table(X: Any) -> Any:
@@ -159,6 +205,30 @@ def refuse_masked(array: Any, what: str) -> None:
         )
 
 
+def refuse_missing(table: Any, what: str) -> None:
+    """Refuse a table of numbers with a missing value: NaN, or None and NA in data frames."""
+    if sparse.issparse(table):
+        entries = table.tocoo()
+        lacking = np.isnan(entries.data)
+        places = np.transpose([entries.row[lacking], entries.col[lacking]])
+    else:
+        places = np.argwhere(np.isnan(as_numbers(table)))
+    if len(places):
+        row, column = places[0]
+        raise ValueError(
+            f"{what} has a missing value (NaN) at row {row}, {column_label(table, column)}: fill "
+            "it in, or let the kernel do so, as in "
+            "RBF().after(make_pipeline(SimpleImputer(), StandardScaler()))."
+        )
+
+
+def as_numbers(table: Any) -> np.ndarray:
+    """The entries of a table that is not sparse; NaN where data frames have None or NA."""
+    if is_frame(table) and hasattr(table, "iloc"):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas.NA is no number
+    return np.asarray(table, dtype=np.float64)
+
+
 def real_array(table: Any, what: str) -> np.ndarray:
     """`table` as a float32 array if it is one, else as float64; ValueError if not numbers."""
     try:
@@ -170,16 +240,34 @@ def real_array(table: Any, what: str) -> np.ndarray:
     return np.asarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
 
 
+def array_if_plain(table: Any) -> Any:
+    """A data frame whose columns are arrays of numbers as one array; anything else as it is.
+
+    scikit-learn asks every column for its type, which takes seconds for tens of thousands.
+    """
+    if is_frame(table) and hasattr(table, "to_numpy"):
+        types = set(table.dtypes)
+        if types and all(isinstance(one, np.dtype) and one.kind in "biuf" for one in types):
+            return table.to_numpy(dtype=np.float64)
+    return table
+
+
 def _check_columns(frame: Any, what: str, way_out: str) -> None:
+    if all(map(_is_numeric, set(frame.dtypes))):
+        return
     for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
-        # polars has types of its own.
-        if dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf":
+        if _is_numeric(dtype):
             continue
         column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
         try:
             check_numbers(column.to_numpy(), f"{what}: column {name!r} ({dtype})")
         except (TypeError, ValueError) as error:
             raise ValueError(f"{error} {way_out}".rstrip()) from error
+
+
+def _is_numeric(dtype: Any) -> bool:
+    # polars has types of its own.
+    return bool(dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf")
 
 
 def _check_objects(array: np.ndarray, what: str, way_out: str) -> None:

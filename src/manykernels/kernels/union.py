@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._memory import storage
 from .._sklearn import BaseComposition, VisualBlock, num_samples
 from .adapters import as_kernel
-from .base import Kernel
+from .evaluation import evaluate_into
 from .samples import row_names
 from .stack import KernelStack, check_stack
 from .standard import RBF
-from .tables import column_positions, naming
+from .tables import SharedTable, naming
+from .views import one_or_views
 
 
 class KernelUnion(BaseComposition):
@@ -61,7 +61,7 @@ class KernelUnion(BaseComposition):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of every kernel; the arguments are those of :meth:`Kernel.fit`."""
-        fitted = []
+        X, fitted = _shared(X), []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
                 kernel = clone(as_kernel(kernel)).fit(X, sample_weight=sample_weight)
@@ -74,7 +74,7 @@ class KernelUnion(BaseComposition):
 
         Parameters
         ----------
-        X, Y : {array-like, dataframe, sparse matrix}
+        X, Y : {array-like, dataframe, sparse matrix, dict of these, Views}
         memmap : path, optional
             File (.npy) that holds the values instead of memory. An older file is replaced as by
             :meth:`KernelStack.materialized`.
@@ -87,24 +87,24 @@ class KernelUnion(BaseComposition):
         """
         check_is_fitted(self)
         gram = Y is None
-        shape = (len(self.kernels_), num_samples(X), num_samples(X if gram else Y))
+        X, Y = _shared(X), None if gram else _shared(Y)
+        samples = X.X, (X if gram else Y).X
+        shape = (len(self.kernels_), *map(num_samples, samples))
         diagonals = {} if gram else {"row_diag": self.diag(X), "col_diag": self.diag(Y)}
         psd = all(kernel.is_psd for _, kernel in self.kernels_)
         with storage(shape, memmap) as space:
-            evaluate = SharedDistances(X, Y)
-            for matrix, (name, kernel) in zip(space.data, self.kernels_, strict=True):
-                with naming(f"kernel {name!r}"):
-                    matrix[...] = evaluate(kernel)
+            evaluate_into(space.data, self.kernels_, X, Y)
             # Checked before the file replaces an older one.
             stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
-            stack = check_stack(stack)
+            stack = check_stack(stack, missing=True)
         stack = stack._with_data(space.data)
-        return stack.with_samples(row_names(X), row_names(X if gram else Y))
+        return stack.with_samples(*map(row_names, samples))
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves, (n_kernels, rows)."""
         check_is_fitted(self)
-        diagonals = np.empty((len(self.kernels_), num_samples(X)))
+        X = _shared(X)
+        diagonals = np.empty((len(self.kernels_), num_samples(X.X)))
         for diagonal, (name, kernel) in zip(diagonals, self.kernels_, strict=True):
             with naming(f"kernel {name!r}"):
                 diagonal[...] = kernel.diag(X)
@@ -153,26 +153,6 @@ class KernelUnion(BaseComposition):
         return VisualBlock("parallel", kernels, names=names)
 
 
-class SharedDistances:
-    """Evaluates kernels on `X` and `Y`; successive kernels of the same distances share them."""
-
-    def __init__(self, X: Any, Y: Any) -> None:
-        self._X, self._Y = X, Y
-        self._key = None
-        self._distances: np.ndarray | None = None
-
-    def __call__(self, kernel: Any) -> np.ndarray:
-        key = kernel._distance_key(self._X)
-        if key is None:
-            return kernel(self._X, self._Y)
-        if key != self._key:
-            # Dropped first, so that there are never two distance matrices in memory.
-            self._key = self._distances = None
-            self._distances = kernel.distance(self._X, self._Y)
-            self._key = key
-        return kernel.from_distance(self._distances, gram=self._Y is None)
-
-
 def rbf_grid(
     widths: Iterable[float], gamma: float | str = 0.5, columns: Any = None
 ) -> KernelUnion:
@@ -200,73 +180,5 @@ def rbf_grid(
     return KernelUnion([(f"rbf({w:g})", RBF(gamma, float(w), columns=columns)) for w in widths])
 
 
-def views_union(views: Mapping[str, Any], kernel: Any = None) -> tuple[Any, KernelUnion]:
-    """Join tables of the same rows side by side, and make kernels for each.
-
-    Parameters
-    ----------
-    views : dict of str to {array-like, dataframe, sparse matrix} of shape (rows, ...)
-    kernel : kernel, KernelUnion, list of (str, kernel) or dict, default=None
-        One kernel for every view (None: ``RBF()``); several for every view, then named
-        "view:kernel"; or a dict with one of these for each view. The columns of a kernel are
-        counted in its view.
-
-    Returns
-    -------
-    X : ndarray, or csr matrix if a view is sparse
-    union : KernelUnion
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manykernels.kernels import views_union
-    >>> X, union = views_union({"audio": np.eye(3), "text": np.ones((3, 2))}, "linear")
-    >>> X.shape
-    (3, 5)
-    >>> union.fit(X)(X)
-    KernelStack(2 kernels, 3 x 3: 'audio', 'text')
-    """
-    if not isinstance(views, Mapping):
-        raise TypeError(
-            "views_union takes a dict of tables by the names of the views, such as "
-            f'{{"audio": X1, "text": X2}}; got {type(views).__name__}.'
-        )
-    if not views:
-        raise ValueError("views_union needs at least one view.")
-    recipes = kernel if isinstance(kernel, Mapping) else dict.fromkeys(views, kernel)
-    if recipes.keys() != views.keys():
-        unmatched = sorted(map(str, recipes.keys() ^ views.keys()))
-        raise ValueError(f"Views and kernels must have the same names; not in both: {unmatched}.")
-    tables: list[Any] = []
-    kernels = []
-    start = 0
-    for view, table in views.items():
-        with naming(f"view {view!r}"):
-            checked = check_array(table, accept_sparse="csr", dtype=np.float64)
-            if tables and checked.shape[0] != tables[0].shape[0]:
-                raise ValueError(
-                    f"it has {checked.shape[0]} rows, the views before it {tables[0].shape[0]}."
-                )
-            for name, part in _named_parts(view, recipes[view]):
-                kernels.append((name, _placed(part, table, start, checked.shape[1])))
-        tables.append(checked)
-        start += checked.shape[1]
-    any_sparse = any(sparse.issparse(table) for table in tables)
-    X = sparse.hstack(tables, format="csr") if any_sparse else np.hstack(tables)
-    return X, KernelUnion(kernels)
-
-
-def _named_parts(view: str, recipe: Any) -> list[tuple[str, Kernel]]:
-    """The kernels that a recipe of :func:`views_union` gives one view."""
-    recipe = RBF() if recipe is None else recipe
-    recipe = KernelUnion(recipe) if isinstance(recipe, list) else recipe
-    if not isinstance(recipe, KernelUnion):
-        return [(view, as_kernel(recipe))]
-    return [(f"{view}:{name}", as_kernel(part)) for name, part in recipe._checked_kernels()]
-
-
-def _placed(kernel: Kernel, table: Any, start: int, width: int) -> Kernel:
-    """`kernel` of a view, on the columns that the view has in the joined table."""
-    if kernel.columns is None:
-        return kernel.on(slice(start, start + width))
-    return kernel.on([start + column for column in column_positions(table, kernel.columns)])
+def _shared(X: Any) -> SharedTable:
+    return SharedTable.of(one_or_views(X))

@@ -356,3 +356,8 @@ def are_views(X: Any) -> bool:
 def as_views(X: Any, *, join: str = "exact") -> Views:
     """`X` itself, or the views of a dict, a frame with two-level columns, MuData or AnnData."""
     return X if isinstance(X, Views) else Views(X, join=join)
+
+
+def one_or_views(X: Any) -> Any:
+    """A table as it is, several as :class:`Views`."""
+    return as_views(X) if are_views(X) else X

@@ -65,6 +65,11 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         # share this list, so each is warm-started at the last solution of any.
         self._starts: list[Array | None] = [None] * len(problems)
 
+    def continue_from(self, other: BoxLoss) -> None:
+        """Start at the last solutions of another loss on the same kernels; share its workspace."""
+        self.workspace = other.workspace
+        self._starts = list(other._starts)
+
     @property
     def outline(self) -> Outline:
         n_samples, _, n_kernels = self.kernels.shape

@@ -88,7 +88,9 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         self.roots = None if sample_weight is None else np.sqrt(sample_weight)[:, None]
         scaled = self._weighted(targets)
         spectrum, basis = np.linalg.eigh(scaled.T @ scaled)
-        self.rotation = basis[:, spectrum > ACCUMULATED * spectrum[-1]]
+        kept = spectrum > ACCUMULATED * spectrum[-1]
+        kept[-1] = True  # LAPACK takes no empty matrices, even if all targets are zero
+        self.rotation = basis[:, kept]
         self.rotated_targets = np.asfortranarray(scaled @ self.rotation)
         self.workspace = Workspace(len(targets))
 

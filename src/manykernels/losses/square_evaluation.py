@@ -193,8 +193,7 @@ class SquareEvaluation(WorkspaceEvaluation):
         every, count = np.arange(len(inverse)), self._counts(multiplicity)
         kappa = self._kappa(np.diagonal(inverse))
         singly = self._each_left_out(every, self._solution, kappa, count, response)
-        intercept = np.sqrt(self._intercept_share())
-        inverse -= intercept[:, None] * intercept
+        self._take_away_intercept(inverse)
         parts = []
         for fold in folds:
             residuals, others, solution, kappa = remove(inverse, self._solution, response, fold)
@@ -202,6 +201,18 @@ class SquareEvaluation(WorkspaceEvaluation):
             of_others = self._each_left_out(others, solution, kappa, count)
             parts.append(FoldOutputs(fold, outputs, others, of_others))
         return LeftOut(singly, parts)
+
+    def leave_folds_out(self, folds: list[Indices], response: Array | None) -> list[Array]:
+        """Outputs of every fold by the model of the other samples; overwrites the factor.
+
+        `folds` and `response` are as for :meth:`leave_out`.
+        """
+        inverse = self.inverse()
+        self._take_away_intercept(inverse)
+        return [
+            self._outputs_left_out(remove(inverse, self._solution, response, fold)[0], fold)
+            for fold in folds
+        ]
 
     def _each_left_out(
         self,
@@ -237,6 +248,11 @@ class SquareEvaluation(WorkspaceEvaluation):
         weight = self._sample_weight
         share: Array = weight / (weight.sum() * self.constant)
         return share
+
+    def _take_away_intercept(self, inverse: Array) -> None:
+        """Q of :mod:`.left_out` from A⁻¹, in its place."""
+        intercept = np.sqrt(self._intercept_share())
+        inverse -= intercept[:, None] * intercept
 
     @property
     def _sample_weight(self) -> Array:

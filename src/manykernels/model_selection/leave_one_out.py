@@ -20,9 +20,9 @@ from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
 from .._rounding import ACCUMULATED
+from .._scoring import Judged
 from ..discriminant import labelled_stack
 from ..discriminant.calibration import CalibratedScores
-from ..discriminant.held_out import Judged
 from ..discriminant.rules import indicator_rule, rule_offsets
 from ..estimators._grid import checked_regs
 from ..kernels import KernelStack

@@ -224,12 +224,12 @@ def sparsity_report(
 
     Examples
     --------
-    >>> from manykernels import views_union
+    >>> from manykernels import kernels_for
     >>> from manykernels.datasets import load_digit_views
     >>> from manykernels.report import sparsity_report
     >>> views, y = load_digit_views(noise=1)
-    >>> X, union = views_union(views)
-    >>> stack = union.fit(X[:200])(X[:200])
+    >>> X = views[:200]
+    >>> stack = kernels_for(X, "rbf").fit(X)(X)
     >>> report = sparsity_report(stack, y[:200], ps=[1, 2, float("inf")], reg=10)
     >>> print(report.as_table())
     p    effective  in use  largest    gap

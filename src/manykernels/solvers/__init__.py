@@ -33,6 +33,7 @@ from .papers.semidefinite import SDP, SDPApprox
 from .papers.sip import SILP, SIP
 from .papers.smo_mkl import SMOMKL
 from .path import PAPER_NORMS, GridPoint, walk_grid
+from .record import GridProgress, GridRecord, solved_in_all
 from .run import Progress, Solution
 
 __all__ = [
@@ -48,6 +49,8 @@ __all__ = [
     "Coordinate",
     "Dual",
     "GridPoint",
+    "GridProgress",
+    "GridRecord",
     "Interleaved",
     "Newton",
     "Problem",
@@ -60,6 +63,7 @@ __all__ = [
     "as_solver",
     "certify",
     "refuse_unfit",
+    "solved_in_all",
     "tikhonov",
     "tikhonov_strength",
     "walk_grid",

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.model_selection import KFold, cross_val_score
 
-from manykernels import MKFDA, MKSVC, KernelStack
+from manykernels import MKFDA, MKSVC, KernelStack, MKRidge
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import (
     ARRAY,
@@ -105,14 +105,14 @@ def test_sparse_predicts_as_dense(entry, form):
         assert_array_equal(model.support_vectors_.toarray(), holes[model.support_])
 
 
-@those(lambda entry: entry.kind in (MKFDA, MKSVC), ONE_OF_EACH)
+@those(lambda entry: entry.kind in (MKFDA, MKRidge, MKSVC), ONE_OF_EACH)
 def test_single_precision_is_close_to_double(entry):
     exact = entry.scores(entry.fit(), X_TEST)
     for form in (TABLE, ARRAY):
         data, new = form.data.astype(np.float32), form.new.astype(np.float32)
         scores = entry.scores(entry.fit(Form("single", form.kernels, data, new)), new)
         assert scores.dtype == np.float64
-        assert_allclose(scores, exact, rtol=1e-3, atol=1e-4 if entry.discriminant else 1e-3)
+        assert_allclose(scores, exact, rtol=1e-3, atol=1e-4 if entry.square else 1e-3)
 
 
 # -- kernels ---------------------------------------------------------------------------------

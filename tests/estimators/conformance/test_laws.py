@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels import MKFDA, MKSVC, MKSVR, KernelStack
+from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKRidge
 from tests.estimators.random_problems import (
     N_KERNELS,
     N_TRAIN,
@@ -51,7 +51,7 @@ def test_the_order_of_samples_does_not_matter(entry, seed, p):
     shuffled = problem.fit(train, problem.y[order], p=p)
     problem.assert_same_optimum(shuffled, expected)
     problem.assert_close(problem.decide(shuffled, test), problem.decide(expected))
-    if entry.discriminant:
+    if entry.square:
         problem.assert_close(shuffled.weights_, expected.weights_)
         problem.assert_close(shuffled.dual_coef_, expected.dual_coef_[order])
 
@@ -75,7 +75,7 @@ def test_swapping_two_classes_turns_the_decision_round(entry, seed, p, normalize
 def test_a_zero_kernel_changes_no_prediction(entry, seed, p, normalize):
     problem = Problem(entry, seed)
     settings = {"p": p, "normalize": normalize}
-    if entry.discriminant:
+    if entry.square:
         # At unit trace F is flat: within a gap of 1e-9 weights can move by 1e-4.
         settings["tol"] = 1e-11
     elif normalize == "trace" and entry.options.get("C") == C:
@@ -85,9 +85,9 @@ def test_a_zero_kernel_changes_no_prediction(entry, seed, p, normalize):
     padded = problem.fit(train, **settings)
     problem.assert_same_optimum(padded, model)
     problem.assert_close(problem.decide(padded, test, test_diag), problem.decide(model))
-    if entry.discriminant:
-        problem.assert_close(np.delete(padded.weights_, 1), model.weights_)
-        assert padded.weights_[1] == 0.0 or p > 1
+    if entry.square:
+        problem.assert_close(np.delete(padded.weights_, 1, axis=-1), model.weights_)
+        assert not padded.weights_[..., 1].any() or p > 1
     if p < np.inf:
         assert np.all(padded.weights_[..., 1] <= 1e-4)
 
@@ -100,7 +100,7 @@ def test_a_split_kernel_keeps_the_optimum_at_p_1(entry, seed, share):
     parts = [share * problem.train[0], (1 - share) * problem.train[0]]
     settings = {"p": 1, "normalize": None}
     rtol = None
-    if entry.discriminant:
+    if entry.square:
         settings["tol"], rtol = 1e-7, 2e-7
     model = problem.fit(**settings)
     # Parts beside the whole, and the whole twice, add no point to the convex hull.
@@ -127,7 +127,7 @@ def test_normalised_kernels_have_no_scale(entry, seed, p, normalize, exponents):
     scaled = problem.fit(train, **params)
     problem.assert_same_optimum(scaled, model)
     problem.assert_close(problem.decide(scaled, test, test_diag), problem.decide(model))
-    if entry.discriminant:
+    if entry.square:
         problem.assert_close(scaled.weights_, model.weights_)
 
 
@@ -146,7 +146,7 @@ def test_adding_a_constant_to_a_kernel_changes_nothing(entry, seed, shift, p, no
     moved = problem.fit(problem.train + shifts, p=p, normalize=normalize)
     problem.assert_same_optimum(moved, model)
     problem.assert_close(problem.decide(moved, problem.test + shifts), problem.decide(model))
-    if entry.discriminant:
+    if entry.square:
         problem.assert_close(moved.weights_, model.weights_)
 
 
@@ -172,7 +172,7 @@ def test_the_largest_norm_is_the_plain_sum(entry, seed):
     train, test, test_diag = (part.sum(axis=0)[None] for part in parts)
     alone = problem.fit(train, p=np.inf, normalize=None)
     problem.assert_same_optimum(alone, model)
-    decision, tolerance = problem.decide(model), 1e-9 if entry.discriminant else 1e-6
+    decision, tolerance = problem.decide(model), 1e-9 if entry.square else 1e-6
     problem.assert_close(decision, problem.decide(alone, test, test_diag), tolerance)
 
 
@@ -208,19 +208,20 @@ def test_an_integer_weight_is_repetition(entry, seed, p, normalize):
     counts = rng.integers(0, 3, size=N_TRAIN)
     counts[:6] = 1
     # All classes are there, and again in another number.
-    if entry.discriminant or len(np.unique(problem.y[counts > 0])) < len(np.unique(problem.y)):
+    if entry.square or len(np.unique(problem.y[counts > 0])) < len(np.unique(problem.y)):
         counts = rng.integers(1, 4, size=N_TRAIN)
     rows = np.repeat(np.arange(N_TRAIN), counts)
     params = {"p": p, "normalize": normalize}
     weighted = problem.fit(sample_weight=counts, **params)
     repeated = problem.fit(problem.train[:, rows][:, :, rows], problem.y[rows], **params)
-    problem.assert_same_optimum(weighted, repeated, rtol=1e-7 if entry.discriminant else None)
+    problem.assert_same_optimum(weighted, repeated, rtol=1e-7 if entry.square else None)
     problem.assert_close(
         problem.decide(weighted), problem.decide(repeated, problem.test[:, :, rows])
     )
-    if entry.discriminant:
+    if entry.square:
         problem.assert_close(weighted.weights_, repeated.weights_)
-        problem.assert_close(weighted.priors_, repeated.priors_, 1e-12)
+        if entry.discriminant:
+            problem.assert_close(weighted.priors_, repeated.priors_, 1e-12)
     else:
         assert np.all(counts[weighted.support_] > 0)
 
@@ -236,7 +237,7 @@ def test_history_leads_down_to_the_certificate(entry, seed, p):
     history = model.history_
     assert {len(values) for values in history.values()} == {model.n_iter_}
     objective = np.array(history["objective"])
-    rounding = (1e-10 if entry.discriminant else 1e-9) * abs(objective[0])
+    rounding = (1e-10 if entry.square else 1e-9) * abs(objective[0])
     assert np.all(np.diff(objective) <= rounding)
     assert np.all(np.diff(history["n_inner_solves"]) >= 1)
     assert history["rel_gap"][-1] == model.certificate_.rel_gap
@@ -252,14 +253,14 @@ def test_a_loose_answer_is_within_its_gap_of_the_best(entry, seed, p):
     loose, tight = problem.fit(p=p, tol=0.1).certificate_, problem.fit(p=p).certificate_
     rounding = 1e-9 * abs(tight.primal)
     assert loose.dual <= tight.primal + rounding
-    best = tight.primal if entry.discriminant else tight.dual
+    best = tight.primal if entry.square else tight.dual
     assert best <= loose.primal + rounding
 
 
 # -- what it is for --------------------------------------------------------------------------
 
 
-@those(lambda entry: entry.kind in (MKFDA, MKSVC, MKSVR), ONE_OF_EACH)
+@those(lambda entry: entry.kind in (MKFDA, MKRidge, MKSVC, MKSVR), ONE_OF_EACH)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_noise_gets_no_weight_at_p_1(entry, n_classes):
     rng = np.random.default_rng(4)
@@ -268,7 +269,7 @@ def test_noise_gets_no_weight_at_p_1(entry, n_classes):
     noise = rng.normal(size=(60, 40))
     stack = KernelStack.from_arrays([noise @ noise.T, features @ features.T])
     target = features[:, 0] if entry.target == "values" else y
-    much = {"reg": 10.0} if entry.discriminant else {"C": 0.05}
+    much = {"reg": 10.0} if entry.square else {"C": 0.05}
     sparse = entry.make("precomputed", p=1, **much).fit(stack, target)
     assert sparse.weights_[0] == 0.0
     assert_allclose(sparse.weights_[1], 1.0, rtol=1e-9)

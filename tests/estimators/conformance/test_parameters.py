@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion
+from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion, MKRidge
 from manykernels.baselines import KimFDA
 from manykernels.gating import Softmax
 from manykernels.kernels import RBF, Center, Linear
@@ -33,11 +33,13 @@ REFUSED = {
     "tol": [0.0, -1e-6, np.nan],
     "max_iter": [0, -1, 1.5],
     "normalize": ["unit", 1],
+    "missing": ["zero", None, np.nan],
     "denoise": [0.9, "cv", Denoise, Center()],
     "class_weight": ["uniform", [1.0, 2.0]],
     "priors": [0.5],
     "loss": ["square"],
     "multi_class": ["ovr", "ovo"],
+    "multi_target": ["each", None],
     "gating": [3, Softmax],
     "n_init": [0, -1, 1.5],
     "gate_tol": [-0.1, 1.0],
@@ -46,12 +48,13 @@ REFUSED = {
     "cv": ["all"],
     "scoring": [3],
     "n_jobs": [1.5],
+    "one_standard_error": ["yes", 1],
     "verbose": ["loud"],
 }
 # What is refused by some that others take.
-REFUSED_BY = [(KimFDA, "reg", "joint"), (MKSVR, "C", "joint")]
+REFUSED_BY = [(KimFDA, "reg", "joint"), (MKRidge, "reg", "joint"), (MKSVR, "C", "joint")]
 # Checked by tests of their own.
-OTHERS = {"kernels", "solver", "ps", "regs", "gating_features"}
+OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "gating_features"}
 
 
 @every_estimator

@@ -19,7 +19,6 @@ from sklearn.svm import OneClassSVM
 
 from manykernels import (
     MKFDA,
-    MKFDACV,
     MKSVC,
     MKSVR,
     Bands,
@@ -64,10 +63,10 @@ FEW = [("line", Linear()), ("wide", RBF())]
 
 def candidate(entry, kernels=None):
     """The estimator as it is by default, with less to do where a fit takes long."""
-    options = {"ps": [2], "regs": [1.0]} if entry.kind is MKFDACV else {}
+    options = {"ps": [2], "regs": [1.0]} if entry.chooses else {}
     if entry.localized and kernels == "precomputed":
         options |= ARRAY.params(entry)
-    if kernels is None and (entry.localized or entry.kind is MKFDACV):
+    if kernels is None and (entry.localized or entry.chooses):
         kernels = FEW
     return entry.kind(kernels, **options)
 
@@ -252,7 +251,7 @@ METHODS = ["predict", "predict_proba", "decision_function"]
 @pytest.mark.parametrize("normalize", ["multiplicative", "spherical"])
 def test_cross_val_predict_on_table_and_stack(entry, normalize):
     """Spherical normalisation must survive the cuts of cross-validation."""
-    params = {"normalize": normalize} | ({"ps": [2]} if entry.kind is MKFDACV else {})
+    params = {"normalize": normalize} | ({"ps": [2]} if entry.chooses else {})
     folds = list(CV.split(X))
     models = [entry.make(PAIRS, **params).fit(X[train], entry.y_at(train)) for train, _ in folds]
     methods = [method for method in METHODS if hasattr(models[0], method)]

@@ -1,0 +1,73 @@
+"""Scorers of scikit-learn, asked about answers that are known already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+#: An estimator with known answers, the truth, and how often each sample counts (None for once).
+Answers = tuple[BaseEstimator, np.ndarray, np.ndarray | None]
+
+
+def score_table(
+    solved: np.ndarray,
+    n_splits: int,
+    judged: Callable[[tuple[int, ...]], Iterable[Answers]],
+    scorer: Callable[..., float],
+) -> np.ndarray:
+    """Scores in every split at the `solved` points of a grid, (n_splits, …); NaN at the others.
+
+    `judged` has the answers of all splits at the position of a point.
+    """
+    table = np.full((n_splits, *solved.shape), np.nan)
+    for position in map(tuple, np.argwhere(solved).tolist()):
+        for k, (known, truth, counts) in enumerate(judged(position)):
+            options = {} if counts is None else {"sample_weight": counts}
+            table[(k, *position)] = scorer(known, None, truth, **options)
+    return table
+
+
+class Judged(ClassifierMixin, BaseEstimator):
+    """Classifier with known log-probabilities (n, c), for scorers; its methods ignore `X`."""
+
+    def __init__(self, classes: np.ndarray, logs: np.ndarray):
+        self.classes = classes
+        self.logs = logs
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.classes
+
+    def fit(self, X: Any, y: Any) -> Judged:
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.logs[:, 1] - self.logs[:, 0] if len(self.classes) == 2 else self.logs
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes[self.logs.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.exp(self.logs)
+
+
+class JudgedValues(RegressorMixin, BaseEstimator):
+    """Regressor with known predictions, for scorers; its methods ignore `X`."""
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> JudgedValues:
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.values

@@ -1,0 +1,139 @@
+"""The choice of a point of a grid by scores of held-out samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..solvers import GridRecord, solved_in_all
+from ._base import estimator
+from ._grid import Grid, cv_results, refuse_undefined, refuse_unsolved, standard_errors
+
+# What makes a model simpler, the first in the list before the next: +1 if larger values do. Sets
+# of kernel weights grow with p, ``‖β‖_1 ≤ 1`` being the smallest; and λ, C and ε can be compared
+# at one p only, because weighted sums of kernels grow with it.
+_SIMPLER = {"p": -1.0, "reg": +1.0, "C": -1.0, "epsilon": +1.0}
+
+
+@estimator
+class ChoiceParameters:
+    """Parameters and attributes of estimators that choose a point of a grid.
+
+    Parameters
+    ----------
+    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
+        None takes five folds, whatever the order of the rows; equal rows stay together. A pair is
+        a validation set.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.
+    one_standard_error : bool, default=False
+        Take the simplest point whose mean score is within one standard error of the best, instead
+        of the best one. Simplest is the smallest p, whose weights are the sparsest; at this p, the
+        strongest regularisation: the largest λ, the smallest C, the largest ε, in this order.
+    n_jobs : int, optional
+        Number of splits that are computed in parallel.
+
+    Attributes
+    ----------
+    best_score_ : float
+        The mean score at the chosen point. A mean score estimates the score on new samples. It is
+        a little low, since models of splits learn from fewer samples; the best of many is a little
+        high, since it was selected, in particular with a large grid and few samples. For an
+        unbiased estimate, pass the estimator itself to ``cross_val_score``.
+    cv_results_ : dict
+        One entry per point of the grid: ``params``, ``param_<name>``, ``split<i>_test_score``,
+        ``mean_test_score``, ``std_test_score``, ``se_test_score`` (standard error of the mean over
+        splits, NaN if there is one), ``rank_test_score``, ``rel_gap`` (largest of the splits) and
+        ``n_inner_solves`` (sum of them). Points that cannot be solved have the score NaN and an
+        infinite gap.
+    n_splits_ : int
+    """
+
+    cv: Any = None
+    scoring: Any = None
+    one_standard_error: bool = False
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "cv": ["cv_object", tuple, None],
+        "scoring": [str, callable, None],
+        "one_standard_error": ["boolean"],
+        "n_jobs": [None, int],
+    }
+
+    cv_results_: ClassVar[dict[str, Any]]
+
+    def validation_curve(self) -> np.ndarray:
+        """Mean scores of the grid, with one axis per parameter, in the order of ``params``."""
+        check_is_fitted(self)
+        results = self.cv_results_
+        shape = [len(np.unique(results[f"param_{name}"])) for name in results["params"][0]]
+        return np.reshape(results["mean_test_score"], shape)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The point of a grid that was chosen, and the table it was chosen by."""
+
+    position: tuple[int, ...]
+    params: dict[str, float]
+    attributes: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        grid: Grid,
+        scores: np.ndarray,
+        records: Sequence[GridRecord],
+        second: Callable[[tuple[int, ...]], float] | None = None,
+    ) -> Choice:
+        """By scores (n_splits, …) of all points; of equals, that with the smallest `second`.
+
+        The estimator has the :class:`ChoiceParameters`. Without `second`, the simplest of equals
+        is chosen.
+        """
+        refuse_unsolved(records, estimator.tol)
+        mean, errors = scores.mean(axis=0), standard_errors(scores)
+        refuse_undefined(estimator.scoring, mean, solved_in_all(records))
+        equals = _positions(mean == np.nanmax(mean))
+        if len(equals) == 1 or second is None:
+            chosen = _simplest(grid, equals)
+        else:
+            chosen = min(equals, key=second)
+        if estimator.one_standard_error:
+            chosen = _simplest(grid, _positions(mean >= mean[chosen] - errors[chosen]))
+        params = grid.at(chosen)
+        attributes = {
+            **{f"{name}_": value for name, value in params.items()},
+            "best_score_": float(mean[chosen]),
+            "cv_results_": cv_results(grid, scores, records),
+            "n_splits_": len(scores),
+        }
+        return cls(chosen, params, attributes)
+
+
+def refuse_single_split(estimator: Any, n_splits: int) -> None:
+    """Raise if a standard error is asked for, but there is only one split."""
+    if estimator.one_standard_error and n_splits < 2:
+        raise ValueError(
+            "one_standard_error=True needs the scores of several splits, but "
+            f"cv={estimator.cv if isinstance(estimator.cv, str) else type(estimator.cv).__name__} "
+            "gives one: use folds, such as cv=5, or one_standard_error=False."
+        )
+
+
+def _positions(mask: np.ndarray) -> list[tuple[int, ...]]:
+    return [tuple(position) for position in np.argwhere(mask).tolist()]
+
+
+def _simplest(grid: Grid, positions: list[tuple[int, ...]]) -> tuple[int, ...]:
+    def simplicity(position: tuple[int, ...]) -> list[float]:
+        params = grid.at(position)
+        return [sign * params[name] for name, sign in _SIMPLER.items() if name in params]
+
+    return max(positions, key=simplicity)

@@ -1,0 +1,136 @@
+"""Decision values of machines at held-out samples: scores, and probabilities from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._scoring import Answers, score_table
+from ..discriminant import LabelledKernels
+from ..discriminant.calibration import CalibratedScores, log_losses
+from ..solvers import GridRecord, solved_in_all
+from ._held_out import SplitOutputs
+from ._outputs import chosen_classes
+
+
+@dataclass(frozen=True)
+class DecisionCalibration:
+    """Probabilities from decision values: ``log P(k|x) = slope · f_k(x) + constants[k]``.
+
+    Up to a constant; of two classes the first has the decision value zero.
+    """
+
+    slope: float
+    constants: np.ndarray
+
+    def log_probabilities(self, decisions: np.ndarray) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, c)."""
+        logs: np.ndarray = log_softmax(
+            self.slope * class_scores(decisions) + self.constants, axis=1
+        )
+        return logs
+
+
+def class_scores(decisions: np.ndarray) -> np.ndarray:
+    """A column per class, of decision values (n, c), or (n,) and (n, 1) for two classes."""
+    columns = decisions.reshape(len(decisions), -1)
+    return columns if columns.shape[1] > 1 else np.hstack([np.zeros_like(columns), columns])
+
+
+class JudgedDecisions(ClassifierMixin, BaseEstimator):
+    """Classifier with known decision values, for scorers; its methods ignore `X`.
+
+    `logs` gives the logarithms of its probabilities, which most scorers do not ask for.
+    """
+
+    def __init__(self, classes: np.ndarray, decisions: np.ndarray, logs: Callable[[], np.ndarray]):
+        self.classes = classes
+        self.decisions = decisions
+        self.logs = logs
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.classes
+
+    def fit(self, X: Any, y: Any) -> JudgedDecisions:
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.decisions
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes[chosen_classes(self.decisions)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.exp(self.logs())
+
+
+@dataclass(frozen=True)
+class HeldOutDecisions:
+    """Decision values of all splits: those of ``parts[k]`` belong to ``tests[k]``.
+
+    `frequencies` are those of the classes among all samples.
+    """
+
+    parts: list[SplitOutputs]
+    tests: list[LabelledKernels]
+    frequencies: np.ndarray
+    _calibrations: dict[tuple[int, ...], DecisionCalibration] = field(default_factory=dict)
+
+    @property
+    def records(self) -> list[GridRecord]:
+        """How the models of every split were solved."""
+        return [part.record for part in self.parts]
+
+    def calibration(self, at: tuple[int, ...]) -> DecisionCalibration:
+        """Two numbers, fitted to the samples of all splits, which the machines have not seen."""
+        if at not in self._calibrations:
+            offsets = np.log(self.frequencies)
+            counts = [test.counts for test in self.tests if test.counts is not None]
+            found = CalibratedScores(
+                class_scores(np.vstack([part.outputs[at] for part in self.parts])),
+                offsets,
+                np.concatenate([test.labels for test in self.tests]),
+                np.concatenate(counts) if counts else None,
+                sum(test.n_samples for test in self.tests),
+            ).calibration
+            constants = found.exponent * offsets
+            self._calibrations[at] = DecisionCalibration(found.slope, constants)
+        return self._calibrations[at]
+
+    def _logs(self, at: tuple[int, ...], outputs: np.ndarray) -> np.ndarray:
+        return self.calibration(at).log_probabilities(outputs)
+
+    def mean_log_loss(self, at: tuple[int, ...]) -> float:
+        """The mean of ``−log P`` of the true class, at one point of the grid."""
+        total, size = 0.0, 0.0
+        for part, test in zip(self.parts, self.tests, strict=True):
+            logs = self._logs(at, part.outputs[at])
+            counts = np.ones(len(logs)) if test.counts is None else test.counts
+            total += float(counts @ log_losses(logs, test.labels))
+            size += float(counts.sum())
+        return total / size
+
+    def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
+        """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""
+
+        def judged(at: tuple[int, ...]) -> Iterator[Answers]:
+            for part, test in zip(self.parts, self.tests, strict=True):
+                outputs = part.outputs[at]
+                known = JudgedDecisions(
+                    test.classes,
+                    outputs[:, 0] if outputs.shape[1] == 1 else outputs,
+                    partial(self._logs, at, outputs),
+                )
+                yield known, test.classes[test.labels], test.counts
+
+        return score_table(solved_in_all(self.records), len(self.parts), judged, scorer)

@@ -1,0 +1,100 @@
+"""Outputs of regressions at held-out samples, at every point of a grid, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._scoring import Answers, JudgedValues, score_table
+from ..kernels import KernelStack
+from ..losses import Certificate
+from ..solvers import GridProgress, GridRecord, solved_in_all
+
+
+@dataclass(frozen=True)
+class TargetedKernels:
+    """Kernels of samples with the training samples, and the numbers to be predicted for them.
+
+    Attributes
+    ----------
+    stack : KernelStack
+        Square for training samples; (n, m) between n test samples and m training samples.
+    targets : ndarray of shape (n,) or (n, n_targets)
+    counts : ndarray of shape (n,) or None
+        How many samples each row stands for; None for one.
+    """
+
+    stack: KernelStack
+    targets: np.ndarray
+    counts: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def split(
+        self, train: np.ndarray, test: np.ndarray
+    ) -> tuple[TargetedKernels, TargetedKernels]:
+        """Training kernels of the samples `train`, and those of `test` with these."""
+        parts = [self.of(rows, self.stack[np.ix_(rows, train)]) for rows in (train, test)]
+        return parts[0], parts[1]
+
+    def of(self, rows: np.ndarray, stack: KernelStack | None = None) -> TargetedKernels:
+        """Some of the samples; the stack stays that of all samples if no other is given."""
+        return TargetedKernels(
+            self.stack if stack is None else stack,
+            self.targets[rows],
+            None if self.counts is None else self.counts[rows],
+        )
+
+
+@dataclass(frozen=True)
+class SplitOutputs:
+    """Outputs of the models of one training part at test samples.
+
+    `outputs` has the axes of the grid and then those of the outputs at one point, such as samples
+    and classes; it is NaN at points that could not be solved.
+    """
+
+    outputs: np.ndarray
+    record: GridRecord
+
+    @classmethod
+    def unsolved(cls, grid: tuple[int, ...], point: tuple[int, ...]) -> SplitOutputs:
+        """Nothing solved yet; the shapes of the grid, and of the outputs at one point."""
+        return cls(np.full((*grid, *point), np.nan), GridRecord.unsolved(grid))
+
+    def note(
+        self,
+        at: tuple[int, ...],
+        params: Mapping[str, float],
+        outputs: np.ndarray,
+        certificate: Certificate,
+        n_inner_solves: int,
+    ) -> GridProgress:
+        """Enter a solved point, and say so."""
+        self.outputs[at] = outputs
+        return self.record.note(at, params, certificate, n_inner_solves)
+
+
+@dataclass(frozen=True)
+class HeldOutValues:
+    """Predicted numbers of all splits: those of ``parts[k]`` belong to ``tests[k]``."""
+
+    parts: list[SplitOutputs]
+    tests: list[TargetedKernels]
+
+    @property
+    def records(self) -> list[GridRecord]:
+        """How the models of every split were solved."""
+        return [part.record for part in self.parts]
+
+    def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
+        """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""
+
+        def judged(at: tuple[int, ...]) -> Iterator[Answers]:
+            for part, test in zip(self.parts, self.tests, strict=True):
+                yield JudgedValues(part.outputs[at]), test.targets, test.counts
+
+        return score_table(solved_in_all(self.records), len(self.parts), judged, scorer)

@@ -1,0 +1,219 @@
+"""The choice among points of a grid, and the splits of a regression."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import make_scorer, mean_absolute_error
+
+from manykernels import MKFDACV, rbf_grid
+from manykernels.estimators._choice import Choice
+from manykernels.estimators._grid import Grid, cv_results
+from manykernels.estimators._held_out import HeldOutValues, SplitOutputs, TargetedKernels
+from manykernels.estimators._rows import targeted_rows
+from manykernels.estimators._splits import ValueSplits
+from manykernels.losses import Certificate
+from manykernels.solvers import GridRecord
+
+GRID = Grid({"p": np.array([2.0, 1.0]), "C": np.array([1.0, 10.0, 100.0])})
+
+
+def solved(grid, n_splits):
+    records = [GridRecord.unsolved(grid.shape) for _ in range(n_splits)]
+    for record in records:
+        record.n_inner_solves[:] = 1
+        record.converged[:] = True
+        record.rel_gaps[:] = 1e-6
+    return records
+
+
+def chosen(scores, grid=GRID, second=None, **options):
+    asked = SimpleNamespace(
+        **{"scoring": None, "one_standard_error": False, "tol": 1e-4, **options}
+    )
+    return Choice.of(asked, grid, np.asarray(scores, float), solved(grid, len(scores)), second)
+
+
+# -- the choice ------------------------------------------------------------------------------
+
+
+def test_the_best_point_is_chosen():
+    scores = np.zeros((3, 2, 3))
+    scores[:, 0, 1] = 1.0
+    choice = chosen(scores)
+    assert choice.params == {"p": 2.0, "C": 10.0}
+    assert choice.attributes["p_"] == 2.0
+    assert choice.attributes["C_"] == 10.0
+    assert choice.attributes["best_score_"] == 1.0
+    assert choice.attributes["n_splits_"] == 3
+
+
+def test_of_equal_points_the_second_score_decides_or_else_simplicity():
+    scores = np.ones((3, 2, 3))
+    assert chosen(scores).params == {"p": 1.0, "C": 1.0}
+    assert chosen(scores, second=lambda at: -sum(at)).params == {"p": 1.0, "C": 100.0}
+
+
+def test_the_simplest_point_within_one_standard_error():
+    """Means 0.9 ± 0.05 at the best point; p = 1 and C = 10 are within it, and C = 1 is not."""
+    scores = np.empty((2, 2, 3))
+    scores[:, 0] = np.transpose([[0.7, 0.7], [0.86, 0.86], [0.85, 0.95]])
+    scores[:, 1] = np.transpose([[0.5, 0.5], [0.852, 0.852], [0.87, 0.87]])
+    assert chosen(scores).params == {"p": 2.0, "C": 100.0}
+    choice = chosen(scores, one_standard_error=True)
+    assert choice.params == {"p": 1.0, "C": 10.0}
+    assert choice.attributes["best_score_"] == pytest.approx(0.852)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "simplest"),
+    [("p", [1, 2], 1), ("reg", [0.1, 1], 1), ("C", [1, 10], 1), ("epsilon", [0.1, 0.5], 0.5)],
+)
+def test_what_is_simpler(name, values, simplest):
+    grid = Grid({name: np.array(values, float)})
+    assert chosen(np.ones((2, 2)), grid).params == {name: simplest}
+
+
+def test_undefined_scores_are_never_within_one_standard_error():
+    scores = np.ones((2, 2, 3))
+    scores[0, 1, 0] = np.nan
+    with pytest.warns(UserWarning, match="gave nan at 1 of 6 points"):
+        choice = chosen(scores, one_standard_error=True)
+    assert choice.params == {"p": 1.0, "C": 10.0}
+
+
+def test_standard_errors_by_hand():
+    scores = np.random.default_rng(0).normal(size=(5, 2, 3))
+    results = cv_results(GRID, scores, solved(GRID, 5))
+    for k in range(6):
+        own = [results[f"split{i}_test_score"][k] for i in range(5)]
+        mean = sum(own) / 5
+        variance = sum((score - mean) ** 2 for score in own) / 4
+        assert results["se_test_score"][k] == pytest.approx(np.sqrt(variance / 5))
+    assert results["params"][4] == {"p": 1.0, "C": 10.0}
+    assert results["param_C"][4] == 10.0
+    assert np.isnan(cv_results(GRID, scores[:1], solved(GRID, 1))["se_test_score"]).all()
+
+
+def test_a_discriminant_by_one_standard_error():
+    X, y = load_iris(return_X_y=True)
+    grid = {"ps": [1, 2.0], "regs": [0.1, 1.0, 10.0]}
+    best = MKFDACV(**grid).fit(X, y)
+    simple = MKFDACV(**grid, one_standard_error=True).fit(X, y)
+    results = best.cv_results_
+    at = int(np.argmax(results["mean_test_score"]))
+    least = results["mean_test_score"][at] - results["se_test_score"][at]
+    within = [
+        (-params["p"], params["reg"])
+        for params, score in zip(results["params"], results["mean_test_score"], strict=True)
+        if score >= least
+    ]
+    assert max(within) == (-simple.p_, simple.reg_)
+    assert simple.best_score_ >= least
+
+
+@pytest.mark.parametrize("cv", ["closed-form", (load_iris().data, load_iris().target)])
+def test_one_split_has_no_standard_error(cv):
+    model = MKFDACV(ps=[1], regs=[1.0], cv=cv, one_standard_error=True)
+    with pytest.raises(ValueError, match="one_standard_error=True needs the scores of several"):
+        model.fit(*load_iris(return_X_y=True))
+
+
+# -- splits of a regression ------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = X[:, 0]
+
+
+def splits_of(X, y, cv=None, sample_weight=None):
+    """Training and test samples of every split."""
+    model = MKFDACV(cv=cv)
+    rows = targeted_rows(model, X, y, sample_weight)
+    stack, source = rows.data.compute(rows.counts, True, None)
+    samples = TargetedKernels(stack, rows.targets, rows.counts)
+    return ValueSplits(model, rows, source, samples).parts(y)
+
+
+def targets_of_folds(X, y, **options):
+    return sorted(sorted(test.targets.tolist()) for _, test in splits_of(X, y, **options))
+
+
+def test_five_folds_whatever_the_order_of_rows():
+    order = RNG.permutation(40)
+    folds = targets_of_folds(X, Y)
+    assert [len(fold) for fold in folds] == [8] * 5
+    assert folds == targets_of_folds(X[order], Y[order])
+    for train, test in splits_of(X, Y):
+        assert train.stack.shape == (32, 32, train.stack.n_kernels)
+        assert test.stack.shape == (8, 32, train.stack.n_kernels)
+
+
+def test_equal_rows_stay_together():
+    twice = np.concatenate([X, X])
+    folds = targets_of_folds(twice, np.concatenate([np.arange(40.0), np.arange(40.0)]))
+    for fold in folds:
+        assert fold[::2] == fold[1::2]
+
+
+def test_rows_of_weight_zero_are_in_no_split():
+    weight = np.where(np.arange(40) < 4, 0.0, 2.0)
+    assert sum(map(len, targets_of_folds(X, Y, sample_weight=weight))) == 36
+    given = [(np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))]
+    sizes = [len(test) for _, test in splits_of(X, Y, cv=given, sample_weight=weight)]
+    assert sizes == [20, 16]
+
+
+def test_a_validation_set_of_values():
+    ((train, test),) = splits_of(X[:30], Y[:30], cv=(X[30:], Y[30:]))
+    assert len(train) == 30
+    np.testing.assert_array_equal(test.targets, Y[30:])
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ((X, Y[:5]), "40 rows and 5 values"),
+        ((X, np.eye(40)), r"have shape \(40, 40\), those of training \(40,\)"),
+        ((X, np.where(np.arange(40), Y, np.nan)), "contain NaN"),
+        ((X, ["a"] * 40), "y_val"),
+        ([([0], np.arange(40))], "leaves 1 training samples"),
+        ([(np.arange(40), [])], "Split 0 has no test samples"),
+        ((X,), "cv is a tuple of 1"),
+    ],
+)
+def test_bad_splits(cv, message):
+    with pytest.raises(ValueError, match=message):
+        splits_of(X, Y, cv=cv)
+
+
+def test_samples_that_are_all_equal():
+    with pytest.raises(ValueError, match="cannot be judged by folds: no two samples differ"):
+        splits_of(np.ones((6, 2)), np.arange(6.0))
+
+
+# -- scores of held-out values ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("targets", [(9,), (9, 2)])
+def test_any_scorer_judges_values(targets):
+    rng = np.random.default_rng(1)
+    stack = rbf_grid([1.0]).fit(X)(X)
+    tests = [
+        TargetedKernels(stack, rng.normal(size=targets), rng.uniform(1, 2, 9)) for _ in range(2)
+    ]
+    parts = [SplitOutputs.unsolved((2, 3), targets) for _ in tests]
+    certificate = Certificate(1.0, 1.0, 0.0, 1e-4)
+    for k, at in [(0, (0, 0)), (1, (0, 0)), (0, (1, 2))]:
+        progress = parts[k].note(at, GRID.at(at), rng.normal(size=targets), certificate, 2)
+        assert progress.iteration == parts[k].record.n_solved
+    scores = HeldOutValues(parts, tests).judged_by(make_scorer(mean_absolute_error))
+    for k in range(2):
+        expected = mean_absolute_error(
+            tests[k].targets, parts[k].outputs[0, 0], sample_weight=tests[k].counts
+        )
+        assert scores[k, 0, 0] == pytest.approx(expected)
+    assert np.isnan(scores).sum() == 2 * 6 - 2
