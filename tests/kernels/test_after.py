@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -21,6 +22,7 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     MaxAbsScaler,
+    Normalizer,
     OneHotEncoder,
     StandardScaler,
 )
@@ -31,6 +33,7 @@ from manykernels.kernels import (
     After,
     Categorical,
     ChiSquare,
+    Cosine,
     KernelUnion,
     Laplacian,
     Linear,
@@ -332,3 +335,38 @@ def test_calling_before_fit():
 def test_only_kernels_come_after():
     with pytest.raises(ValueError, match="'kernel' parameter of After must be an instance of"):
         After("rbf", StandardScaler()).fit(VALUES)
+
+
+# -- texts -------------------------------------------------------------------------------------
+
+TEXTS = ["red wine", "white wine", "red brick", "a brick"]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        TEXTS,
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        np.array(TEXTS, dtype=object)[:, None],
+        pd.DataFrame({"text": TEXTS}),
+        pd.Series(TEXTS),
+    ],
+    ids=["list", "array", "objects", "column", "frame", "series"],
+)
+@pytest.mark.parametrize("more", [[], [Normalizer()]], ids=["alone", "pipeline"])
+def test_texts_reach_a_vectorizer_one_by_one(X, more):
+    kernel = Cosine().after(make_pipeline(TfidfVectorizer(), *more) if more else TfidfVectorizer())
+    expected = Cosine()(TfidfVectorizer().fit_transform(TEXTS))
+    assert_allclose(kernel.fit(X)(X), expected)
+    assert_allclose(kernel.fit(X).diag(X), 1.0)
+
+
+def test_a_vectorizer_takes_one_column_of_texts():
+    frame = pd.DataFrame({"text": TEXTS, "n": range(4)})
+    kernel = Cosine().after(TfidfVectorizer())
+    assert_allclose(kernel.on("text").fit(frame)(frame), kernel.fit(TEXTS)(TEXTS))
+    with pytest.raises(ValueError, match=r"Cosine after TfidfVectorizer.*2 columns: choose one"):
+        kernel.fit(frame)
+    with pytest.raises(ValueError, match="takes texts, but row 1 is None"):
+        kernel.fit(["a text", None])

@@ -9,11 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from .._sklearn import check_sample_weight, num_samples, safe_indexing
 from .base import Kernel
 from .tables import SharedTable, as_table, copied, naming, refuse_masked
+from .view_tables import as_view
 
 
 class After(Kernel):
@@ -30,9 +33,10 @@ class After(Kernel):
     kernel : Kernel
         Its own columns, and those of the parts of a sum or product, are columns of the output.
     transformer : scikit-learn transformer or Pipeline of transformers
-        Learnt without labels. It is given the weights of rows if its ``fit`` has a parameter
-        `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows of weight
-        zero it never sees.
+        Learnt without labels. One that takes texts, such as TfidfVectorizer, is given the texts of
+        a single column, or of a view of texts. It is given the weights of rows if its ``fit`` has
+        a parameter `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows of
+        weight zero it never sees.
     columns : see :class:`Kernel`
         The columns that are transformed.
 
@@ -82,7 +86,26 @@ class After(Kernel):
 
     def _validated(self, X: Any) -> SharedTable:
         refuse_masked(X, "X")
-        return SharedTable(as_table(X))
+        return SharedTable(self._texts(X) if _takes_texts(self.transformer) else as_table(X))
+
+    def _texts(self, X: Any) -> np.ndarray:
+        """The entries of one column, or single objects as they are."""
+        rows = as_view(X)
+        if len(rows.shape) == 2:
+            if rows.shape[1] != 1:
+                raise ValueError(
+                    f"the transformer takes one text per row, but there are {rows.shape[1]} "
+                    "columns: choose one, as by kernel.on('text')."
+                )
+            rows = np.asarray(rows).ravel()
+        for place, text in enumerate(rows):
+            if not isinstance(text, str | bytes):
+                raise ValueError(f"the transformer takes texts, but row {place} is {text!r}.")
+        return rows
+
+    def _check_widths(self, X: Any, Y: Any) -> None:
+        if not _takes_texts(self.transformer):
+            super()._check_widths(X, Y)
 
     def _fit(self, X: SharedTable, sample_weight: Any) -> None:
         self._check_transformer()
@@ -93,7 +116,7 @@ class After(Kernel):
         transformer, output = X.once(key, lambda: self._learnt(X, weights))
         with naming(self._output_title):
             kernel = clone(self.kernel).fit(output, sample_weight=weights[weights > 0])
-        self.n_features_in_ = X.shape[1]
+        self.n_features_in_ = X.shape[1] if len(X.shape) == 2 else 1
         self.transformer_, self.kernel_ = transformer, kernel
         self._fingerprint = _fingerprint(transformer)
         if weights.all():
@@ -161,6 +184,13 @@ class After(Kernel):
                     "each row has to be transformed to one row."
                 )
         return output
+
+
+def _takes_texts(transformer: Any) -> bool:
+    """Whether a transformer takes one text per row, as TfidfVectorizer does, and no table."""
+    first = transformer.steps[0][1] if isinstance(transformer, Pipeline) else transformer
+    tags = get_tags(first).input_tags if hasattr(first, "__sklearn_tags__") else None
+    return tags is not None and tags.string and not tags.two_d_array
 
 
 def _fingerprint(transformer: Any, *, drawn: bool = True) -> Any:

@@ -29,7 +29,7 @@ def auto_kernels(view: Any) -> KernelUnion:
     =================  =======================================================================
     numbers            linear, Gaussians of two widths and a Laplacian of standardised columns;
                        a Gaussian and a Laplacian of their :class:`NormalScores`; a cosine of
-                       rows as they are
+                       rows as they are, if there are several columns
     zeros and ones     :class:`Jaccard` and a Gaussian; if sparse, a cosine of scaled columns
     sparse             of ``log(1 + x)`` if nothing is negative: cosine, a Gaussian of rows of
                        length one, and a cosine of scaled columns
@@ -58,7 +58,7 @@ def auto_kernels(view: Any) -> KernelUnion:
     >>> X = pd.DataFrame({"size": [1.5, 2.5, 0.5], "colour": ["red", "blue", "red"]})
     >>> union = auto_kernels(X)
     >>> print(*dict(union.kernels), sep=", ")
-    linear, rbf(0.5), rbf(1), laplacian, cosine, scores-rbf, scores-laplacian, categories,
+    linear, rbf(0.5), rbf(1), laplacian, scores-rbf, scores-laplacian, categories,
     numbers*categories
     >>> dict(union.kernels)["categories"]
     Categorical(columns=['colour'])
@@ -74,8 +74,8 @@ def _checked(view: Any) -> Any:
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
     if not sparse.issparse(view) and np.ndim(view) == 1:
         raise ValueError(
-            "There are no default kernels of single objects, such as strings: a table has rows "
-            "and columns. Name a kernel of such objects, for instance a function k(X, Y)."
+            "There are no default kernels of single objects, such as strings: name one, for texts "
+            "of words Cosine().after(TfidfVectorizer()), for others a function k(X, Y)."
         )
     return as_table(view)
 
@@ -108,15 +108,18 @@ def _of_numbers(table: Any) -> Named:
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
     if np.all((values == 0) | (values == 1)):
         return _of_bits(is_sparse)
-    return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense()
+    return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense(table.shape[1])
 
 
-def _of_dense() -> Named:
+def _of_dense(n_columns: int) -> Named:
     kernels: Named = {"linear": Linear()}
     kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
     kernels["laplacian"] = Laplacian("median")
-    return {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()} | {
-        "cosine": Cosine(),
+    kernels = {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()}
+    if n_columns > 1:
+        # That of a single number is its sign.
+        kernels["cosine"] = Cosine()
+    return kernels | {
         "scores-rbf": RBF("median").after(NormalScores()),
         "scores-laplacian": Laplacian("median").after(NormalScores()),
     }

@@ -348,6 +348,8 @@ def _first(names: list[Any], chosen: set[Any]) -> Any:
 
 def are_views(X: Any) -> bool:
     """Whether `X` holds several tables."""
+    if sparse.issparse(X):
+        return False  # although some are dicts
     if isinstance(X, Views | Mapping) or holds_modalities(X):
         return True
     return is_frame(X) and getattr(X.columns, "nlevels", 1) > 1
