@@ -30,6 +30,7 @@ EXPECTED = {
     "plot_localized_saliency.py": "sigmoid gates",
     "plot_one_class.py": "outliers found",
     "plot_ridge_targets.py": "largest change of a weight",
+    "plot_svm_choose.py": "accuracy in folds",
     "plot_svm_which_kernels.py": "weights separate",
     "plot_svr_regression.py": "support vectors",
     "svm_solvers.py": "takes this problem",

@@ -96,6 +96,7 @@ class Entry:
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
+MACHINE_GRID = {"ps": [1, 2], "Cs": [1.0]}
 # Gates have random starts; few steps are enough for what all estimators have in common.
 GATED = {"random_state": 0, "tol": 1e-2}
 
@@ -111,6 +112,8 @@ ENTRIES = [
     Entry(mk.MKSVC, "two", {}, "binary"),
     Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
     Entry(mk.MKSVC, "three", {"loss": "squared_hinge", "C": "joint"}, "joint"),
+    Entry(mk.MKSVCCV, "three", MACHINE_GRID),
+    Entry(mk.MKSVCCV, "two", {**MACHINE_GRID, "cv": 2, "class_weight": "balanced"}, "folds"),
     Entry(mk.MKSVR, "values"),
     Entry(mk.MKRidge, "values"),
     Entry(mk.MKRidge, "several", {}, "several"),
@@ -118,6 +121,7 @@ ENTRIES = [
     Entry(mk.MKRidgeCV, "values", GRID),
     Entry(mk.MKRidgeCV, "several", {**GRID, "cv": "closed-form"}, "closed form"),
     Entry(mk.MKRidgeCV, "several", {**GRID, "cv": 2, "multi_target": "separate"}, "separate"),
+    Entry(mk.MKSVRCV, "values", {**MACHINE_GRID, "epsilons": [0.1]}),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.LocalizedSVC, "three", GATED),
     Entry(mk.LocalizedSVC, "two", GATED, "binary"),

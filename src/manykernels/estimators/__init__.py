@@ -13,8 +13,12 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_gated`         kernels weighted by a gate, for the localized estimators
 `_outputs`       predictions: classes, probabilities, values, novelties
 `_progress`      callbacks and lines of progress
-`_grid`          norms and regularisations to choose from, and their scores
+`_grid`          parameters to choose from, and the table of their scores
 `_splits`        the splits behind a parameter ``cv``
+`_held_out`      outputs at held-out samples, and scores of regressions
+`_decisions`     scores of decision values, and probabilities from them
+`_machine_path`  support vector machines at every point of a grid
+`_choice`        the choice of a point
 `_multilabel`    several labels per sample
 `_documentation` docstrings of inherited parameters
 ===============  ===========================================================================
@@ -30,13 +34,17 @@ from .one_class import MKOneClassSVM
 from .ridge import MKRidge
 from .ridge_cv import MKRidgeCV
 from .svc import MKSVC
+from .svc_cv import MKSVCCV
 from .svr import MKSVR
+from .svr_cv import MKSVRCV
 
 __all__ = [
     "MKFDA",
     "MKFDACV",
     "MKSVC",
+    "MKSVCCV",
     "MKSVR",
+    "MKSVRCV",
     "LocalizedFDA",
     "LocalizedOneClassSVM",
     "LocalizedSVC",

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 
@@ -67,18 +68,18 @@ def checked_regs(given: Any, default: tuple[float, ...] = DEFAULT_REGS) -> np.nd
     return checked_positive(given, default, "regs")
 
 
-def checked_positive(given: Any, default: Sequence[float], name: str) -> np.ndarray:
+def checked_positive(given: Any, default: ArrayLike, name: str) -> np.ndarray:
     """Positive and finite values of the parameter `name` of an estimator."""
     return _checked_finite(given, default, name, _POSITIVE, "positive")
 
 
-def checked_non_negative(given: Any, default: Sequence[float], name: str) -> np.ndarray:
+def checked_non_negative(given: Any, default: ArrayLike, name: str) -> np.ndarray:
     """Finite values of the parameter `name` that are not below zero."""
     return _checked_finite(given, default, name, 0.0, "at least 0")
 
 
 def _checked_finite(
-    given: Any, default: Sequence[float], name: str, least: float, bound: str
+    given: Any, default: ArrayLike, name: str, least: float, bound: str
 ) -> np.ndarray:
     values = _checked_values(given, default, name, least, bound)
     if np.isinf(values).any():
@@ -87,7 +88,7 @@ def _checked_finite(
 
 
 def _checked_values(
-    given: Any, default: Sequence[float], name: str, least: float, bound: str
+    given: Any, default: ArrayLike, name: str, least: float, bound: str
 ) -> np.ndarray:
     values = np.asarray(default if given is None else given, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0 or not (values >= least).all():

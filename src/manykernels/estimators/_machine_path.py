@@ -13,22 +13,69 @@ from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
 
 from ..domains import Domain, LpBall, lp_domain
 from ..kernels import KernelStack
-from ..kernels.transforms import Center, Chain
+from ..kernels.transforms import Center, Chain, preparation
 from ..losses.box import BoxLoss
 from ..solvers import GridProgress, Newton, Solution
 from ..solvers.base import refuse_indefinite
 from ._grid import Grid
 from ._held_out import SplitOutputs
 from ._learning import joined_certificate
+from ._progress import FitTask
+from ._splits import Split
 
 
 class Machines(Protocol):
     """Makes the losses of the machines at a point; the outputs of one loss share its weights."""
 
+    @property
+    def n_outputs(self) -> int: ...
+
     def __call__(self, stack: KernelStack, params: dict[str, float]) -> list[BoxLoss]: ...
+
+
+def held_out_outputs(
+    estimator: Any,
+    splits: list[Split],
+    grid: Grid,
+    machines_of: Callable[[Any], Machines],
+    task: FitTask,
+) -> list[SplitOutputs]:
+    """Outputs at the test samples of every split, by the machines of its training samples.
+
+    The estimator has the parameters normalize, tol and n_jobs.
+    """
+    # The kernels of a single split are not copied to another process.
+    parallel = Parallel(n_jobs=None if len(splits) == 1 else estimator.n_jobs)
+    outputs: list[SplitOutputs] = parallel(
+        delayed(_outputs_of_split)(
+            split,
+            preparation(estimator.normalize, center=False),
+            grid,
+            machines_of,
+            estimator.tol,
+            task.part(f"split {k + 1}/{len(splits)}", grid.size),
+        )
+        for k, split in enumerate(splits)
+    )
+    return outputs
+
+
+def _outputs_of_split(
+    split: Split,
+    transform: Chain,
+    grid: Grid,
+    machines_of: Callable[[Any], Machines],
+    tol: float,
+    task: FitTask,
+) -> SplitOutputs:
+    train, test = split.parts()
+    outputs = MachinePath(grid, machines_of(train), tol, task).outputs(train, test, transform)
+    task.end()
+    return outputs
 
 
 @dataclass(frozen=True)
@@ -44,7 +91,7 @@ class MachinePath:
     tol: float
     observer: Callable[[GridProgress], bool | None] | None = None
 
-    def outputs(self, train: Any, test: Any, transform: Chain, n_outputs: int) -> SplitOutputs:
+    def outputs(self, train: Any, test: Any, transform: Chain) -> SplitOutputs:
         """Outputs of all machines at `test`, (…, n_samples, n_outputs).
 
         `transform`, which is fitted here, normalises the kernels of `train`.
@@ -55,7 +102,7 @@ class MachinePath:
             transform.fit_transform(train.stack, sample_weight=train.counts)
         )
         block = center.transform(transform.transform(test.stack))
-        found = SplitOutputs.unsolved(self.grid.shape, (len(block), n_outputs))
+        found = SplitOutputs.unsolved(self.grid.shape, (len(block), self.machines.n_outputs))
         norms, *others = self.grid.values.values()
         losses: dict[tuple[int, ...], list[BoxLoss]] = {}
         first: list[Solution] | None = None
@@ -110,8 +157,9 @@ def _predicted(solutions: list[Solution] | None, domain: Domain) -> list[np.ndar
     """Weights to start from at another p; at p = 1 the gains do not determine them."""
     if solutions is None:
         return None
-    if isinstance(domain, LpBall):
-        return [domain.maximizer(solution.evaluation.gains) for solution in solutions]
+    gains = [solution.evaluation.gains for solution in solutions]
+    if isinstance(domain, LpBall) and all(own.any() for own in gains):
+        return [domain.maximizer(own) for own in gains]
     return [domain.onto_boundary(solution.weights) for solution in solutions]
 
 

@@ -52,14 +52,14 @@ class KernelClassifier(ClassifierMixin):
         """Class of each row."""
         return self.classes_[chosen_classes(self.decision_function(X))]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
 
 def chosen_classes(decisions: np.ndarray) -> np.ndarray:
     """Positions of the classes with the largest decision values."""
     return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -138,9 +138,24 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
+class ValueOfOutput(RegressorMixin):
+    """Regression with one output, which is the value."""
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        return self._outputs(X)[:, 0] + self.intercept_[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+
+
 @estimator
-class KernelRegressor(RegressorMixin):
-    """ε-insensitive regression: one output, which is the value.
+class KernelRegressor(ValueOfOutput):
+    """ε-insensitive regression.
 
     Parameters
     ----------
@@ -154,17 +169,6 @@ class KernelRegressor(RegressorMixin):
     epsilon: float = 0.1
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
-
-    intercept_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Value of each row."""
-        return self._outputs(X)[:, 0] + self.intercept_[0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
 @estimator
@@ -201,6 +205,10 @@ class TargetRegressor(RegressorMixin):
         """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
         values = self._outputs(X) + self.intercept_
         return values[:, 0] if self.dual_coef_.ndim == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
