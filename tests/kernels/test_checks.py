@@ -435,3 +435,76 @@ def test_available_memory_is_unknown_without_files_and_sysconf(monkeypatch):
     monkeypatch.setattr(_memory, "Path", NoFile)
     monkeypatch.delattr(_memory.os, "sysconf", raising=False)
     assert _memory.available_memory() is None
+
+
+# -- samples that lack a kernel --------------------------------------------------------------
+
+
+def lacking(rows=(1,), n=4):
+    """A kernel that some samples lack, beside one that all have."""
+    K = np.eye(n)
+    K[list(rows)] = K[:, list(rows)] = np.nan
+    return np.array([np.eye(n), K])
+
+
+def test_samples_may_lack_kernels_if_asked():
+    stack = KernelStack.from_arrays(lacking(), names=["sound", "text"], missing=True)
+    assert np.isnan(stack.row_diag[1, 1])
+    assert stack.checked
+    block = KernelStack.from_arrays(lacking()[:, :3], gram=False, missing=True)
+    assert block.checked
+
+
+def test_samples_that_lack_kernels_are_refused_unless_asked_even_if_checked():
+    way_out = r"'text' has no values .* 2 of 4 samples, rows 0, 3\. .*missing=\"mean\""
+    with pytest.raises(ValueError, match=way_out):
+        KernelStack.from_arrays(lacking((0, 3)), names=["sound", "text"])
+    checked = KernelStack.from_arrays(lacking((0, 3)), names=["sound", "text"], missing=True)
+    with pytest.raises(ValueError, match=way_out):
+        check_stack(checked)
+
+
+@pytest.mark.parametrize("gram", [True, False])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_missing_elsewhere_is_named(gram, value):
+    K = lacking()
+    K[1, 2, 3] = K[1, 3, 2] = value
+    with pytest.raises(ValueError, match=r"'kernel1' has a value .* at row 2, column 3"):
+        KernelStack.from_arrays(K, gram=gram, missing=True)
+
+
+def test_a_sample_without_self_similarity_has_no_similarities():
+    K = lacking()
+    K[1, 1, 2] = K[1, 2, 1] = 0.5
+    with pytest.raises(ValueError, match=r"row 1, column 1, but one at row 1, column 2"):
+        KernelStack.from_arrays(K, missing=True)
+
+
+def test_kernels_are_symmetric_and_definite_where_they_are_known():
+    K = lacking()
+    K[1, 0, 2] = 1e-9
+    stack = KernelStack.from_arrays(K, missing=True)
+    assert stack.data[1, 0, 2] == stack.data[1, 2, 0] == 5e-10
+    K[1, 0, 0] = -1.0
+    with pytest.raises(ValueError, match="'kernel1' is not positive semi-definite"):
+        KernelStack.from_arrays(K, missing=True)
+    clipped = KernelStack.from_arrays(K, missing=True, psd="clip")
+    assert clipped.data[1, 0, 0] >= 0.0
+    assert np.isnan(clipped.data[1, 1]).all()
+    K[1, 0, 2] = 0.5
+    with pytest.raises(ValueError, match=r"'kernel1' is not symmetric: entries \(0, 2\)"):
+        KernelStack.from_arrays(K, missing=True)
+
+
+def test_self_similarities_of_samples_that_have_the_kernel_are_needed():
+    block = lacking()[:, :3]
+    diagonal = np.array([[1.0, 1.0, 1.0], [1.0, np.nan, 1.0]])
+    KernelStack.from_arrays(block, gram=False, row_diag=diagonal, missing=True)
+    diagonal[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row_diag of kernel 'kernel1' .* at sample 2"):
+        KernelStack.from_arrays(block, gram=False, row_diag=diagonal, missing=True)
+
+
+def test_views_have_one_name_per_kernel():
+    with pytest.raises(ValueError, match="one name for each of the 2 kernels, got"):
+        KernelStack.from_arrays(lacking(), missing=True).with_views(["a"])

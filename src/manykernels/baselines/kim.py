@@ -19,7 +19,7 @@ from ..estimators._progress import FitTask
 from ..estimators._rows import check_targets, discriminant_rows
 from ..estimators.fda import learn_discriminant
 from ..kernels import KernelStack
-from ..kernels.transforms import Chain, UnitTrace, preparation
+from ..kernels.transforms import Chain, UnitTrace
 from ..losses import KimLoss, Outline
 from ..losses.left_out import LeftOut
 
@@ -133,7 +133,7 @@ class KimFDA(
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
         priors = checked_priors(self.priors, samples)
-        transform = Chain([*preparation(self.normalize).steps, _ZeroConstants()])
+        transform = Chain([*kernels.preparation(self.normalize).steps, _ZeroConstants()])
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
         )

@@ -14,6 +14,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval, StrOptions
+from ..kernels.completion import COMPLETIONS
 from ..kernels.given import as_union, have_names, with_parameters
 from ..kernels.transforms import NORMALIZATIONS
 from ._documentation import inherited
@@ -105,6 +106,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.
+    missing : {"error", "mean", "conditional"}, default="error"
+        What becomes of samples that lack a view: some of the `Views`, all columns of a kernel
+        (NaN), or whole rows and columns of a precomputed kernel (NaN). They are refused; or their
+        image is the mean of the samples that have the view; or it is reconstructed from their
+        other views by a ridge regression, which keeps the training kernels and is better the more
+        views tell of each other. New samples may lack views that no training sample lacks. See
+        :mod:`manykernels.kernels.completion`.
     tol : float
         Accuracy at which to stop.
     verbose : bool, default=False
@@ -123,6 +131,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     kernels: Any = field(default=None, kw_only=False)
     normalize: str | None = "multiplicative"
+    missing: str = "error"
     tol: float = 1e-4
     verbose: bool = False
 
@@ -131,6 +140,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],
+        "missing": [StrOptions({"error", *COMPLETIONS})],
         "tol": POSITIVE,
         "verbose": ["verbose"],
     }

@@ -15,7 +15,7 @@ from ..gating import Gate, GatingFeatures
 from ..gating.learning import GateLearning, LearntGates
 from ..gating.machines import Machine
 from ..kernels import KernelStack, Views
-from ..kernels.transforms import Chain, preparation
+from ..kernels.transforms import Chain
 from ._base import estimator
 from ._inputs import Source
 from ._kernels import BLOCK_ENTRIES, TrainingKernels
@@ -179,11 +179,22 @@ class GateInput:
         """The table that the features of checked rows are made from."""
         if isinstance(data, Views):
             chosen = data if self.name is None else data.take([data.position(self.name)], axis=1)
+            lacking = [name for name in chosen if not chosen.has(name).all()]
+            if lacking:
+                raise ValueError(
+                    f"The gate looks at view {lacking[0]!r}, which some samples lack. Name a view "
+                    "that all samples have: gating_features=<name of a view>."
+                )
             return chosen.joined()
         if not isinstance(data, KernelStack):
             return data
         if self.name is not None:
             block = data.kernel(self.name)
+            if np.isnan(block).any():
+                raise ValueError(
+                    f"The gate looks at kernel {self.name!r}, which some samples lack. Name a "
+                    "kernel that all samples have, or pass stack.with_features(table)."
+                )
             return block if self.columns is None else block[:, self.columns]
         if data.features is None:
             raise ValueError(
@@ -213,7 +224,7 @@ class GatedKernels:
         """Compute or check the kernels of `rows`; `what` are the ``gating_features``."""
         inputs, features = GateInput.learn(rows, what)
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
-        transform = preparation(normalize, center=False)
+        transform = kernels.preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)
         matrices = [np.ascontiguousarray(stack.kernel(j)) for j in range(stack.n_kernels)]
         return cls(kernels, transform, matrices, inputs, features)
@@ -231,10 +242,12 @@ class GatedKernels:
     ) -> dict[str, Any]:
         """Fitted attributes of machines with coefficients `dual` of all training samples."""
         vectors = SupportVectors.of(dual)
-        source = self.kernels.source.keep(vectors.kept)
+        every = self.kernels.source
+        source, transform = every.keep(vectors.kept), self.transform.for_columns(vectors.kept)
         expansion = GatedExpansion(
-            source,
-            self.transform.for_columns(vectors.kept),
+            # A completion compares new samples with all training samples.
+            every if transform.needs_all_columns else source,
+            transform,
             self.inputs,
             learnt.learning.gate,
             [point.theta for point in learnt.points],
@@ -294,7 +307,10 @@ class GatedExpansion:
                 gated = old[columns, p, None] * coefficients[columns, ours]
                 if not len(columns):
                     continue
-                step = max(1, BLOCK_ENTRIES // len(columns))
+                width_of_block = len(columns)
+                if self.transform.needs_all_columns:
+                    width_of_block = self.source.n_samples * len(self.source.names)
+                step = max(1, BLOCK_ENTRIES // width_of_block)
                 for part in (rows[i : i + step] for i in range(0, len(rows), step)):
                     block = self._block(data, p, part, columns)
                     outputs[part, ours] += new[part, p, None] * (block @ gated)
@@ -336,6 +352,8 @@ class GatedExpansion:
 
     def _block(self, data: Any, p: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Kernel p between some rows of the data and some of the samples that are kept."""
-        stack = self.source.block(data, rows, [p], columns)
-        transform = self.transform.select(np.array([p])).for_columns(columns)
+        kernel = np.array([p])
+        transform = self.transform.select(kernel).for_columns(columns)
+        needed = None if transform.needs_all_columns else columns
+        stack = self.source.block(data, rows, self.transform.sources(kernel), needed)
         return transform.transform(stack).kernel(0)

@@ -7,7 +7,8 @@ the training samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,9 +20,15 @@ from sklearn.utils.validation import validate_data
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.checks import check_finite
-from ..kernels.given import kernels_for
+from ..kernels.completion import refuse_samples_without_kernels
+from ..kernels.given import as_union, kernels_for
 from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
+from ..kernels.presence import (
+    refuse_rows_without_kernels,
+    refuse_rows_without_values,
+    views_of_kernels,
+)
 from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import check_numbers, is_frame
@@ -64,9 +71,9 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
             views = read_views(estimator, X).copy()
             names = np.array(views.names, dtype=object)
             features = {"n_features_in_": len(names), "feature_names_in_": names}
-            return Table(views, features, estimator.kernels)
+            return Table(views, features, estimator.kernels, estimator.missing)
         table = read_table(recorder, X, reset=True)
-        return Table(table, _recorded(recorder), estimator.kernels)
+        return Table(table, _recorded(recorder), estimator.kernels, estimator.missing)
     stack, rounding = _as_stack(recorder, X, training=True)
     if not stack.gram:
         raise ValueError(
@@ -74,7 +81,8 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
             f"{stack.shape[0]} x {stack.shape[1]} block between different samples."
         )
     features = {**_recorded(recorder), "n_features_in_": stack.shape[1]}
-    return Matrices(stack, features, TrainingSamples.of(stack), rounding)
+    samples = TrainingSamples.of(stack)
+    return Matrices(stack, features, samples, rounding, missing=estimator.missing)
 
 
 def _copy_with_features(estimator: Any, features: dict[str, Any]) -> Any:
@@ -97,6 +105,7 @@ class Table:
     X: Any
     features: dict[str, Any]
     kernels: Any
+    missing: str = "error"
 
     #: As in :class:`Matrices`: None, because new rows are compared with all rows of this table.
     columns = None
@@ -118,11 +127,13 @@ class Table:
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
         solver works by columns, kernels are computed column by column when it needs them.
         """
-        union = kernels_for(self.X, self.kernels).fit(self.X, sample_weight=sample_weight)
+        union = kernels_for(self.X, self.kernels, missing=self.missing)
+        with explaining_lacking_rows(union, self.X):
+            union.fit(self.X, sample_weight=sample_weight)
         source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
-        return union(self.X), source
+        return union(self.X).with_views(views_of_kernels(union.kernels_, self.X)), source
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,7 @@ class Matrices:
     samples: TrainingSamples
     rounding: float
     columns: np.ndarray | None = None
+    missing: str = "error"
 
     @property
     def n_kernels(self) -> int:
@@ -154,7 +166,9 @@ class Matrices:
         """The matrices, checked, and the source for new samples."""
         names, width = self.X.names, self.features["n_features_in_"]
         source = MatrixSource(names, width, len(self.X), self.columns, self.samples)
-        return check_stack(self.X, centered=centered, rounding=self.rounding), source
+        may_lack = self.missing != "error"
+        stack = check_stack(self.X, centered=centered, rounding=self.rounding, missing=may_lack)
+        return stack, source
 
 
 # -- prediction ----------------------------------------------------------------------------
@@ -196,12 +210,17 @@ class TableSource:
             raise ValueError(
                 f"{name} was fitted on one table; X holds several ({type(X).__name__})."
             )
-        return read_table(estimator, X, reset=False)
+        table = read_table(estimator, X, reset=False)
+        if _may_lack_views(estimator):
+            refuse_rows_without_kernels(self.union.kernels_, table)
+        return table
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
         """Some kernels between some rows of what `read` gave and (some) training samples."""
         samples = self.table if columns is None else safe_indexing(self.table, columns)
-        return self.union.subset(kernels)(safe_indexing(data, rows), samples)
+        union = self.union.subset(kernels)
+        with explaining_lacking_rows(union, data):
+            return union(safe_indexing(data, rows), samples)
 
     def keep(self, rows: np.ndarray) -> TableSource:
         """The same source with some of the training samples only."""
@@ -243,7 +262,12 @@ class MatrixSource:
                 f"({', '.join(self.names)}), in this order."
             )
         self.samples.check_columns(stack)
-        return check_stack(stack)
+        may_lack = _may_lack_views(estimator)
+        stack = check_stack(stack, missing=may_lack)
+        if may_lack:
+            present = np.array([~np.isnan(block).all(axis=1) for block in stack.data])
+            refuse_samples_without_kernels(present, self.names, stack.row_samples)
+        return stack
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
         used = self.columns
@@ -283,6 +307,7 @@ def read_views(estimator: Any, X: Any, training: Views | None = None) -> Views:
         views = views.like(training, may_lack=may_lack)
     if not may_lack:
         views.refuse_lacking()
+    refuse_samples_without_kernels(views.present.T, views.names, views.labels, "views")
     return views
 
 
@@ -303,9 +328,28 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
         return X.copy() if hasattr(X, "copy") else X.clone()
     check_numbers(X, "X", "Tables with text are passed as data frames.")
-    return validate_data(
-        estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, copy=reset
-    )
+    may_lack = _may_lack_views(estimator)
+    with explaining_lacking_rows(None if may_lack else as_union(estimator.kernels), X):
+        return validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite="allow-nan" if may_lack else True,
+            reset=reset,
+            copy=reset,
+        )
+
+
+@contextmanager
+def explaining_lacking_rows(union: KernelUnion | None, X: Any) -> Iterator[None]:
+    """Rows that lack all columns of a kernel are a better reason to refuse a table than NaN."""
+    try:
+        yield
+    except ValueError as error:
+        if union is not None and "NaN" in str(error) and not isinstance(X, Views):
+            refuse_rows_without_values(union._pairs, X)
+        raise
 
 
 def _refuse_lists_of_tables(X: Any) -> None:
@@ -329,7 +373,9 @@ def _as_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Kern
         return X, 0.0
     if isinstance(X, Mapping):
         integers = [np.asarray(one).dtype.kind in "biu" for one in X.values()]
-        return KernelStack.from_arrays(X, gram=training, psd="ignore"), float(any(integers))
+        missing = _may_lack_views(estimator)
+        stack = KernelStack.from_arrays(X, gram=training, psd="ignore", missing=missing)
+        return stack, float(any(integers))
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.ndim == 3:
         if training and array.shape[1] == array.shape[2] != array.shape[0]:

@@ -12,8 +12,9 @@ from .._sklearn import num_samples
 from .._warnings import warn_caller
 from ..discriminant import LabelledKernels
 from ..kernels import KernelStack
+from ..kernels.completion import COMPLETIONS
 from ..kernels.streamed import StreamedKernels
-from ..kernels.transforms import Chain
+from ..kernels.transforms import Chain, preparation
 from ._inputs import Source
 from ._rows import TrainingRows
 
@@ -31,6 +32,7 @@ class TrainingKernels:
     stack: Any
     source: Source
     shift_invariant: bool
+    missing: str = "error"
 
     @classmethod
     def of(
@@ -43,7 +45,12 @@ class TrainingKernels:
     ) -> TrainingKernels:
         """Compute or check the kernels of `rows`; widths are learnt with these sample weights."""
         stack, source = rows.data.compute(sample_weight, shift_invariant, solver)
-        return cls(stack, source, shift_invariant)
+        return cls(stack, source, shift_invariant, rows.data.missing)
+
+    def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
+        """The transform of these kernels, not yet fitted; it begins with their completion."""
+        completion = COMPLETIONS[self.missing]() if self.missing != "error" else None
+        return preparation(normalize, center=center, completion=completion)
 
     def labelled(self, rows: TrainingRows) -> LabelledKernels:
         """These kernels with the class labels and weights of the rows."""
@@ -120,7 +127,9 @@ class KernelExpansion:
         inputs = transform.sources(used)
         transform = transform.select(used)
         if rows is not None:
-            source, transform = source.keep(rows), transform.for_columns(rows)
+            # A completion compares new samples with all training samples.
+            source = source if transform.needs_all_columns else source.keep(rows)
+            transform = transform.for_columns(rows)
         return cls(source, transform, inputs, weights[..., used], coefficients)
 
     def outputs(
@@ -133,7 +142,8 @@ class KernelExpansion:
         coefficients = self.coefficients if coefficients is None else coefficients
         data = self.source.read(estimator, X)
         n_rows = int(num_samples(data))
-        entries_per_row = self.weights.shape[-1] * self.source.n_samples
+        n_kernels = max(self.weights.shape[-1], len(self.inputs))
+        entries_per_row = n_kernels * self.source.n_samples
         outputs = np.empty((n_rows, coefficients.shape[1]))
         for rows in gen_batches(n_rows, max(1, BLOCK_ENTRIES // entries_per_row)):
             block = self.transform.transform(self.source.block(data, rows, self.inputs))

@@ -10,7 +10,7 @@ import numpy as np
 from .._rounding import ROUNDING
 from .._sklearn import safe_indexing
 from ..kernels import KernelStack
-from ..kernels.transforms import Center, Chain, StackTransform, preparation
+from ..kernels.transforms import Center, Chain, StackTransform
 from ._inputs import Source
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import Learnt
@@ -75,7 +75,7 @@ class MachineKernels:
         has_bias: bool = True,
     ) -> MachineKernels:
         """Normalise kernels of `rows` that are known already."""
-        transform = preparation(normalize, center=False)
+        transform = kernels.preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)
         if not has_bias:
             return cls(kernels, transform, stack, None)
@@ -207,7 +207,7 @@ class LearntMachine:
         return {
             **self.rows.attributes,
             **self.learnt.attributes,
-            **vectors.attributes(self.rows, expansion.source),
+            **vectors.attributes(self.rows, self.kernels.kernels.source.keep(vectors.kept)),
             "intercept_": self.intercept,
             "_expansion": expansion,
         }

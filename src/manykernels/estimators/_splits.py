@@ -12,8 +12,9 @@ from sklearn.model_selection import check_cv
 
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS, folds_to_judge_by
+from ..kernels.completion import MeanCompletion
 from ..kernels.tables import check_numbers
-from ..kernels.transforms import Center
+from ..kernels.transforms import preparation
 from ._held_out import TargetedKernels
 from ._inputs import Source, block_while_fitting
 from ._rows import TrainingRows
@@ -110,7 +111,9 @@ class Splits(ABC):
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         """Folds whatever the order of the rows, equal rows in one fold."""
         labels, weights = self._strata()
-        centered = Center().fit_transform(self.samples.stack, sample_weight=weights)
+        # Folds are dealt by where samples are, for which the mean of what they lack is enough.
+        center = preparation(None, completion=MeanCompletion())
+        centered = center.fit_transform(self.samples.stack, sample_weight=weights)
         folds = folds_to_judge_by(labels, centered, n_folds)
         if len(folds) < 2:
             raise ValueError(

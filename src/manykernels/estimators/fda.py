@@ -14,7 +14,7 @@ from ..discriminant import FisherProblem, LabelledKernels
 from ..discriminant.decision import Decision, Regression, checked_priors, fisher_regression
 from ..domains import Domain
 from ..kernels import Bands, Denoise
-from ..kernels.transforms import Center, Chain, preparation
+from ..kernels.transforms import Center, Chain
 from ..losses import JointSquareLoss, Outline, SquareLoss
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._kernels import KernelExpansion, TrainingKernels
@@ -136,7 +136,7 @@ class MKFDA(
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
         given = self.reg if self.normalize == "multiplicative" else None
-        transform, denoise = fisher_preparation(self.normalize, self.denoise, given)
+        transform, denoise = fisher_preparation(kernels, self.normalize, self.denoise, given)
         priors = checked_priors(self.priors, samples)
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, task, self._make_loss
@@ -161,13 +161,15 @@ class MKFDA(
         return JointSquareLoss(problem.stack, problem.targets, unit, samples.weights)
 
 
-def fisher_preparation(normalize: str | None, denoise: Any, reg: Any = None) -> tuple[Chain, Any]:
+def fisher_preparation(
+    kernels: TrainingKernels, normalize: str | None, denoise: Any, reg: Any = None
+) -> tuple[Chain, Any]:
     """Transform of training kernels, not yet fitted, and its step that denoises, if any.
 
     `reg` is λ, if it is given and kernels have unit variance. Denoising that chooses the number of
     axes by cross-validation uses it there.
     """
-    chain = preparation(normalize)
+    chain = kernels.preparation(normalize)
     if denoise is None:
         return chain, None
     step = clone(denoise)

@@ -143,9 +143,11 @@ class MKFDACV(
         if len(rules) > 1:
             # The better rule at the largest p is used at every p.
             largest = ps.max(keepdims=True)
-            judged = self._held_out(samples, splits, largest, regs, rules, task, "rules, ")
+            judged = self._held_out(
+                kernels, samples, splits, largest, regs, rules, task, "rules, "
+            )
             rules = (judged.better_rule(),)
-        held_out = self._held_out(samples, splits, ps, regs, rules, task)
+        held_out = self._held_out(kernels, samples, splits, ps, regs, rules, task)
         (rule,) = rules
         scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
         choice = Choice.of(
@@ -153,7 +155,7 @@ class MKFDACV(
         )
         p, reg = choice.params["p"], choice.params["reg"]
         learning = WeightLearning.at(self, p)
-        transform, denoise = fisher_preparation(self.normalize, self.denoise)
+        transform, denoise = fisher_preparation(kernels, self.normalize, self.denoise)
         final = task.subtask("final fit", learning.max_iter + 1)
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
@@ -164,6 +166,7 @@ class MKFDACV(
 
     def _held_out(
         self,
+        kernels: TrainingKernels,
         samples: LabelledKernels,
         splits: list[tuple[LabelledKernels, Test]],
         ps: np.ndarray,
@@ -180,7 +183,7 @@ class MKFDACV(
             delayed(_scores_of_split)(
                 train,
                 test,
-                fisher_preparation(self.normalize, self.denoise)[0],
+                fisher_preparation(kernels, self.normalize, self.denoise)[0],
                 ps,
                 regs,
                 rules,

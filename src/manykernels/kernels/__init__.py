@@ -8,6 +8,7 @@
 `after`            kernels with preprocessing of their own
 `of_view`          kernels of one view
 `precomputed`      kernels looked up in a matrix
+`presence`         which samples have what: rows without values, and their pattern as a kernel
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
 `given`            whatever is accepted as a parameter ``kernels``, as a union
@@ -32,6 +33,9 @@
 `transforms`       centring and ``NORMALIZATIONS``
 `spectral`         `Denoise` and `Bands`: kernels cut along their principal axes
 `axes`             principal axes
+`completion`       samples that lack kernels: ``COMPLETIONS``
+`_completing`      what completions have in common
+`_reconstruction`  images in one kernel reconstructed from another
 =================  =============================================================================
 """
 
@@ -42,6 +46,7 @@ from .categories import Categorical, Jaccard, Tanimoto
 from .given import kernels_for
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
+from .presence import Presence
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
@@ -74,6 +79,7 @@ __all__ = [
     "PairwiseKernel",
     "Polynomial",
     "Precomputed",
+    "Presence",
     "Product",
     "Spherical",
     "Sum",

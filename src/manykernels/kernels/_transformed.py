@@ -192,10 +192,17 @@ class TransformedKernels(ABC):
         """
         if not self.guarantees.psd_if_centered or self.row_diag is None:
             return np.empty(0, dtype=np.intp)
-        first = self.apply_columns(np.array([0]), np.ones((1, 1)))[:, :, 0]
-        distances = self.row_diag[:, :1] + self.row_diag - 2.0 * first
-        size = np.abs(self.row_diag).max(axis=1, keepdims=True) + np.abs(first)
-        return np.flatnonzero((np.abs(distances) <= ACCUMULATED * size).all(axis=1))
+        # The first row that has the kernel, where samples lack it.
+        starts = np.argmin(np.isnan(self.row_diag), axis=1)
+        constant = np.zeros(self.n_kernels, dtype=bool)
+        for start in np.unique(starts):
+            own = starts == start
+            first = self.apply_columns(np.array([start]), np.ones((1, 1)))[own, :, 0]
+            lengths = self.row_diag[own]
+            distances = lengths[:, start, None] + lengths - 2.0 * first
+            size = np.nanmax(np.abs(lengths), axis=1, keepdims=True, initial=0.0) + np.abs(first)
+            constant[own] = ~(np.abs(distances) > ACCUMULATED * size).any(axis=1)
+        return np.flatnonzero(constant)
 
     def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).

@@ -192,6 +192,7 @@ class SpectralTransform(StackTransform):
         return stack._with_data(
             data,
             names=self.kernel_names_,
+            views=None,
             guarantees=stack.guarantees.of_centered(),
             _scale=np.ones(len(data)),
             _rows=Samples(row_diag, names=stack.row_samples),

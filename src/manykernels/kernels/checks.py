@@ -25,6 +25,8 @@ SAME_SINGLE_ENTRY = 1e-5
 # entries (`rounding`) explains them: a matrix with so much noise is of no use.
 MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
+# How many rows an error message lists.
+_ROWS_SHOWN = 5
 # Rows and columns of a tile: 512 KiB of float64, two of which fit into a second-level cache.
 TILE_ROWS = 256
 
@@ -34,7 +36,12 @@ class IndefiniteKernelError(ValueError):
 
 
 def check_stack(
-    stack: KernelStack, psd: str = "raise", *, centered: bool = False, rounding: float = 0.0
+    stack: KernelStack,
+    psd: str = "raise",
+    *,
+    centered: bool = False,
+    rounding: float = 0.0,
+    missing: bool = False,
 ) -> KernelStack:
     """Check that kernels are finite, symmetric and positive semi-definite (PSD).
 
@@ -61,6 +68,9 @@ def check_stack(
     rounding : float, default=0.0
         Known rounding of the entries, such as 1 for integers. Negative eigenvalues that
         independent errors of this size explain are clipped instead of refused.
+    missing : bool, default=False
+        Allow samples that lack a kernel: NaN in their whole row and column of it, the diagonal
+        included. What is asked of a kernel is then asked for the samples that have it.
 
     Returns
     -------
@@ -74,29 +84,38 @@ def check_stack(
     """
     if psd not in PSD_POLICIES:
         raise ValueError(f"psd must be one of {sorted(PSD_POLICIES)}, got {psd!r}.")
+    if not missing and has_lacking_samples(stack):
+        _refuse_lacking(stack)
     if stack.checked:
         return stack
-    _check_diagonals(stack)
+    if not missing:
+        _check_diagonals(stack)
     if not stack.gram:
-        for matrix, name in zip(stack.data, stack.names, strict=True):
-            check_finite(matrix, name)
+        for j, name in enumerate(stack.names):
+            _check_block(stack, j, name, missing=missing)
         return stack._changed(guarantees=replace(stack.guarantees, checked=True))
     data = stack.data
     changes: dict[str, Any] = {}
     for j, name in enumerate(stack.names):
-        difference, largest = check_symmetric(data[j], name)
+        # The whole matrix or, if samples lack the kernel, that of the samples that have it.
+        own = _samples_that_have(data[j], name) if missing else ...
+        matrix = data[j][own]
+        # With zeros in the place of NaN, so that rows keep their numbers in error messages.
+        known = matrix if own is ... else np.nan_to_num(data[j], nan=0.0)
+        difference, largest = check_symmetric(known, name)
         if difference > 0.0:
-            data = _writable(data, stack.data)
-            symmetrize(data[j])
+            data, matrix = _writable(data, stack.data), matrix.copy()
+            symmetrize(matrix)
+            data[j][own] = matrix
         if psd == "ignore":
             continue
         change = _change_to_psd(
-            data[j], name, largest, psd=psd, centered=centered, rounding=rounding
+            matrix, name, largest, psd=psd, centered=centered, rounding=rounding
         )
         if change is not None:
-            data = _writable(data, stack.data)
-            data[j] += change
-            symmetrize(data[j])
+            data, matrix = _writable(data, stack.data), matrix + change
+            symmetrize(matrix)
+            data[j][own] = matrix
             diagonal = np.einsum("jii->ji", data).astype(np.float64)
             changes["_rows"] = replace(stack._rows, diagonal=diagonal)
             changes["_cols"] = replace(stack._cols, diagonal=diagonal)
@@ -148,18 +167,99 @@ def _writable(data: np.ndarray, given: np.ndarray) -> np.ndarray:
     return data
 
 
+def has_lacking_samples(stack: KernelStack) -> bool:
+    """Whether NaN in a first row or column shows that samples may lack a kernel."""
+    data = stack.data
+    return bool(np.isnan(data[:, :1]).any() or np.isnan(data[:, :, :1]).any())
+
+
+def _samples_that_have(matrix: np.ndarray, name: str) -> Any:
+    """Index of the part of a Gram matrix whose samples have the kernel: all, or ``np.ix_``."""
+    lacking = np.isnan(matrix.diagonal())
+    if not lacking.any():
+        return ...
+    if not np.array_equal(np.isfinite(matrix), np.outer(~lacking, ~lacking)):
+        _refuse_stray(matrix, name, lacking, lacking)
+    return np.ix_(~lacking, ~lacking)
+
+
+def _check_block(stack: KernelStack, j: int, name: str, *, missing: bool) -> None:
+    """Check that a block between different samples is finite where both have the kernel."""
+    matrix = stack.data[j]
+    if not missing:
+        check_finite(matrix, name)
+        return
+    absent = np.isnan(matrix)
+    rows, cols = absent.all(axis=1), absent.all(axis=0)
+    if not (np.isfinite(matrix) | rows[:, None] | cols).all():
+        _refuse_stray(matrix, name, rows, cols)
+    for what, diagonals, lacking in (
+        ("row_diag", stack.row_diag, rows),
+        ("col_diag", stack.col_diag, cols),
+    ):
+        # Samples that lack the kernel have no self-similarity: whatever is given is not used.
+        if diagonals is not None and not (np.isfinite(diagonals[j]) | lacking).all():
+            _refuse_self_similarity(what, name, diagonals[j], np.isfinite(diagonals[j]) | lacking)
+
+
+def _refuse_stray(matrix: np.ndarray, name: str, rows: np.ndarray, cols: np.ndarray) -> None:
+    """Name an entry that is not finite although its row and column have others that are."""
+    bad = ~np.isfinite(matrix) & ~(rows[:, None] | cols)
+    if not bad.any():
+        # An entry of a sample whose self-similarity is missing.
+        bad = np.isfinite(matrix) & (rows[:, None] | cols)
+        row, col = np.argwhere(bad)[0]
+        sample = row if rows[row] else col
+        raise ValueError(
+            f"Kernel {name!r} has no value (NaN) at row {sample}, column {sample}, but one at row "
+            f"{row}, column {col}: a sample that lacks a kernel has NaN in its whole row and "
+            "column."
+        )
+    row, col = np.argwhere(bad)[0]
+    value = "NaN" if np.isnan(matrix[row, col]) else matrix[row, col]
+    raise ValueError(
+        f"Kernel {name!r} has a value that is not finite ({value}) at row {row}, column {col}. "
+        "A sample that lacks a kernel has NaN in its whole row and column; other missing values "
+        "have to be filled in."
+    )
+
+
+def _refuse_lacking(stack: KernelStack) -> None:
+    """Refuse kernels that whole samples lack, with the way out; other NaN are left to others."""
+    for matrix, name in zip(stack.data, stack.names, strict=True):
+        absent = np.isnan(matrix)
+        rows, cols = absent.all(axis=1), absent.all(axis=0)
+        lacking = rows & cols if stack.gram else rows
+        # A training kernel that every sample lacks is a mistake of another kind.
+        some = lacking.any() and not (stack.gram and lacking.all())
+        if some and np.array_equal(absent, rows[:, None] | cols):
+            where = ", ".join(map(str, np.flatnonzero(lacking)[:_ROWS_SHOWN]))
+            more = ", …" if lacking.sum() > _ROWS_SHOWN else ""
+            raise ValueError(
+                f"Kernel {name!r} has no values that are finite (NaN only) for "
+                f"{lacking.sum()} of {len(matrix)} samples, rows {where}{more}. Estimators take "
+                'samples that lack a kernel with missing="mean" or "conditional", stacks with '
+                "KernelStack.from_arrays(..., missing=True)."
+            )
+
+
 def _check_diagonals(stack: KernelStack) -> None:
     for what, diagonals in (("row_diag", stack.row_diag), ("col_diag", stack.col_diag)):
         if diagonals is None or np.isfinite(diagonals).all():
             continue
-        j, sample = np.argwhere(~np.isfinite(diagonals))[0]
+        j = int(np.argwhere(~np.isfinite(diagonals))[0, 0])
         if stack.gram:
             # Users know the matrix: name the row and column of it that are not finite.
             check_finite(stack.data[j], stack.names[j])
-        raise ValueError(
-            f"{what} of kernel {stack.names[j]!r} has a value that is not finite "
-            f"({diagonals[j, sample]}) at sample {sample}."
-        )
+        _refuse_self_similarity(what, stack.names[j], diagonals[j], np.isfinite(diagonals[j]))
+
+
+def _refuse_self_similarity(what: str, name: str, diagonal: np.ndarray, right: np.ndarray) -> None:
+    sample = int(np.argmin(right))
+    raise ValueError(
+        f"{what} of kernel {name!r} has a value that is not finite ({diagonal[sample]}) at sample "
+        f"{sample}."
+    )
 
 
 def check_finite(matrix: np.ndarray, name: str) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 from sklearn.base import clone
 
 from .adapters import as_kernel
+from .base import Kernel
 from .of_view import names_its_views
+from .presence import known_where_possible
 from .standard import Linear
 from .tables import naming
 from .union import KernelUnion, rbf_grid
@@ -36,7 +38,7 @@ def as_union(kernels: Any) -> KernelUnion:
     return KernelUnion(_named([as_kernel(kernels)]))
 
 
-def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
+def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:
     """The union of kernels that an estimator makes of its parameter ``kernels``, for this X.
 
     Parameters
@@ -45,6 +47,8 @@ def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
     kernels : kernel, KernelUnion, dict, list of (name, kernel) or None, optional
         As for :class:`~manykernels.MKFDA`: with several views, kernels for every view, or a dict
         with those of each view. None takes the default ones.
+    missing : {"error", "mean", "conditional"}, default="error"
+        Unless it is "error", rows of a table may lack all columns of a kernel.
 
     Returns
     -------
@@ -61,11 +65,18 @@ def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
     KernelStack(2 kernels, 3 x 3: 'audio', 'text')
     """
     if not are_views(X):
-        return as_union(kernels)
+        union = as_union(kernels)
+        if missing == "error":
+            return union
+        pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
+        return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     X = as_views(X)
     if isinstance(kernels, Mapping):
-        _check_views(kernels, X)
-        return KernelUnion([pair for view, own in kernels.items() for pair in _of_view(own, view)])
+        own_views = {n: one for n, one in kernels.items() if n not in X and _is_bound(one)}
+        of_views = {name: one for name, one in kernels.items() if name not in own_views}
+        _check_views(of_views, X)
+        apart = [pair for view, one in of_views.items() for pair in _of_view(one, view)]
+        return KernelUnion(apart + [(name, clone(one)) for name, one in own_views.items()])
     if kernels is None:
         return KernelUnion([pair for view in X for pair in _of_view(None, view)])
     pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
@@ -78,6 +89,10 @@ def kernels_for(X: Any, kernels: Any = None) -> KernelUnion:
         for name, kernel in shared
     ]
     return KernelUnion(every + bound)
+
+
+def _is_bound(kernel: Any) -> bool:
+    return isinstance(kernel, Kernel) and names_its_views(kernel)
 
 
 def _of_view(kernels: Any, view: str) -> list[tuple[str, Any]]:

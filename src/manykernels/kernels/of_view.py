@@ -144,7 +144,7 @@ class OfView(Kernel):
 
 def names_its_views(kernel: Any) -> bool:
     """Whether a kernel says itself which views it compares, as ``kernel.of(...)`` does."""
-    if isinstance(kernel, OfView):
+    if isinstance(kernel, OfView) or getattr(kernel, "of_all_views", False):
         return True
     parts = [getattr(kernel, side, None) for side in ("left", "right")]
     return any(part is not None and names_its_views(part) for part in parts)

@@ -85,7 +85,8 @@ class TrainingSamples:
     def of(cls, stack: KernelStack) -> TrainingSamples:
         """What is remembered of a Gram stack."""
         for j, diagonal in enumerate(stack.row_diag if stack.row_diag is not None else []):
-            if not _equal(diagonal, diagonal[:1]):
+            known = diagonal[~np.isnan(diagonal)]
+            if len(known) and not _equal(known, known[:1]):
                 return cls(stack.col_samples, j, diagonal.copy())
         return cls(stack.col_samples, None, None)
 
@@ -129,5 +130,7 @@ def _equal(left: np.ndarray, right: np.ndarray) -> bool:
     """Whether self-similarities are equal up to rounding error; `right` may have one entry."""
     if left.shape != right.shape and right.shape != (1,):
         return False
+    # Samples that lack the kernel have no self-similarity.
+    left, right = (np.where(np.isnan(one), 0.0, one) for one in (left, right))
     with np.errstate(invalid="ignore"):  # infinite values are refused later
         return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))

@@ -59,6 +59,8 @@ class KernelStack(StoredKernels):
         Features of the row samples, see :meth:`with_features`.
     row_samples, col_samples : ndarray of str or None
         Names of the samples, see :meth:`with_samples`.
+    views : tuple of str or None
+        The view that each kernel is of, see :meth:`with_views`.
     guarantees : Guarantees
         What is known about the matrices, such as `gram` and `checked`.
 
@@ -101,6 +103,7 @@ class KernelStack(StoredKernels):
         psd = bool(gram and checked)
         self.guarantees = Guarantees(bool(gram), bool(checked), psd=psd, psd_if_centered=psd)
         self.features: np.ndarray | None = None
+        self.views: tuple[str, ...] | None = None
         self._stored = StoredArray(data)
         self._scale = np.ones(len(data))
         self._rows = Samples(check_diagonal(row_diag, data.shape[:2], "row_diag"))
@@ -122,6 +125,7 @@ class KernelStack(StoredKernels):
         col_samples: Sequence[Any] | None = None,
         gram: bool | None = None,
         psd: str = "raise",
+        missing: bool = False,
     ) -> KernelStack:
         """Build a checked stack from ready-made matrices.
 
@@ -144,6 +148,9 @@ class KernelStack(StoredKernels):
         psd : {"raise", "exact", "clip", "ignore"}, default="raise"
             How to look for negative eigenvalues of Gram matrices, and what to do with them; see
             :func:`check_stack`.
+        missing : bool, default=False
+            Allow samples that lack a kernel: NaN in their whole row and column of it. Estimators
+            take such stacks with ``missing="mean"`` or ``"conditional"``.
 
         Examples
         --------
@@ -160,7 +167,7 @@ class KernelStack(StoredKernels):
         if gram is None:
             gram = data.shape[1] == data.shape[2] and same_samples(rows, cols)
         stack = cls(data, names, gram=gram, row_diag=row_diag, col_diag=col_diag)
-        return check_stack(stack.with_samples(rows, cols), psd=psd)
+        return check_stack(stack.with_samples(rows, cols), psd=psd, missing=missing)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -290,6 +297,34 @@ class KernelStack(StoredKernels):
             _cols=replace(self._cols, names=col_samples),
         )
 
+    def with_views(self, views: Sequence[Any] | None) -> KernelStack:
+        """The same stack with the name of the view that each kernel is of.
+
+        Kernels of one view are lacking together, and a sample that lacks them is completed from
+        the other views. Without names, kernels that the same training samples lack count as one
+        view.
+
+        Parameters
+        ----------
+        views : sequence or None
+            One name per kernel.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels import KernelStack
+        >>> stack = KernelStack.from_arrays([np.eye(2), np.ones((2, 2)), np.eye(2)])
+        >>> stack.with_views(["sound", "sound", "text"]).select([0, 2]).views
+        ('sound', 'text')
+        """
+        if views is not None:
+            if isinstance(views, str) or len(views) != self.n_kernels:
+                raise ValueError(
+                    f"views has one name for each of the {self.n_kernels} kernels, got {views!r}."
+                )
+            views = tuple(str(view) for view in views)
+        return self._changed(views=views)
+
     # -- kernels and their sums ------------------------------------------------------------
 
     def kernel(self, which: int | str) -> np.ndarray:
@@ -308,6 +343,7 @@ class KernelStack(StoredKernels):
         return self._with_data(
             self.data[chosen],
             names=[self.names[j] for j in chosen],
+            views=None if self.views is None else tuple(self.views[j] for j in chosen),
             _scale=self._scale[chosen],
             _rows=self._rows.take(chosen, axis=0),
             _cols=self._cols.take(chosen, axis=0),

@@ -27,6 +27,8 @@ class StackTransform(BaseEstimator, ABC):
     _per_column: ClassVar[tuple[str, ...]] = ()
     #: Whether it does more to the feature space than scale it; then it comes before centring.
     moves_samples: ClassVar[bool] = False
+    #: Whether training samples may lack kernels; other transforms would spread their NaN.
+    takes_missing: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -48,6 +50,14 @@ class StackTransform(BaseEstimator, ABC):
             raise ValueError(
                 f"{type(self).__name__} learns from a Gram stack of the training rows; this "
                 f"one is a {len(stack)} x {stack.shape[1]} block between different samples."
+            )
+        assert stack.row_diag is not None
+        lacking = np.isnan(stack.row_diag).any(axis=1)
+        if lacking.any() and not self.takes_missing:
+            j = int(lacking.argmax())
+            raise ValueError(
+                f"{type(self).__name__} cannot take kernel {stack.names[j]!r}, which some samples "
+                "lack: a completion comes first, see manykernels.kernels.completion."
             )
         weights = check_sample_weight(
             sample_weight, stack, dtype=np.float64, ensure_non_negative=True
@@ -82,9 +92,18 @@ class StackTransform(BaseEstimator, ABC):
         kernels = np.asarray(kernels)
         return np.flatnonzero(kernels) if kernels.dtype == bool else kernels
 
+    def origins(self, kernels: np.ndarray) -> np.ndarray:
+        """Positions of the input kernels that some output kernels are versions of."""
+        return self.sources(kernels)
+
     def erased(self) -> np.ndarray:
         """Positions of the input kernels that become zero because they have no variance."""
         return np.empty(0, dtype=np.intp)
+
+    @property
+    def needs_all_columns(self) -> bool:
+        """Whether blocks have the columns of all training samples even after `for_columns`."""
+        return False
 
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted transform that returns only some of the kernels."""
@@ -219,6 +238,8 @@ class Multiplicative(UnitTrace):
 class Chain(StackTransform):
     """Several transforms, each learnt on the result of the one before it."""
 
+    takes_missing = True
+
     def __init__(self, steps: list[StackTransform]):
         self.steps = steps
 
@@ -246,8 +267,17 @@ class Chain(StackTransform):
     def erased(self) -> np.ndarray:
         found = np.empty(0, dtype=np.intp)
         for step in reversed(self.steps):
-            found = np.union1d(step.sources(found), step.erased())
+            found = np.union1d(step.origins(found), step.erased())
         return found
+
+    def origins(self, kernels: np.ndarray) -> np.ndarray:
+        for step in reversed(self.steps):
+            kernels = step.origins(kernels)
+        return kernels
+
+    @property
+    def needs_all_columns(self) -> bool:
+        return any(step.needs_all_columns for step in self.steps)
 
     def select(self, kernels: np.ndarray) -> Self:
         new = super().select(kernels)
@@ -260,6 +290,8 @@ class Chain(StackTransform):
     def for_columns(self, columns: np.ndarray) -> Self:
         new = super().for_columns(columns)
         new.steps = [step.for_columns(columns) for step in self.steps]
+        if self.needs_all_columns:
+            new.n_samples_fit_ = new.steps[0].n_samples_fit_
         return new
 
 
@@ -271,21 +303,23 @@ NORMALIZATIONS: dict[str, type[StackTransform]] = {
 }
 
 
-def preparation(normalize: str | None, *, center: bool = True) -> Chain:
+def preparation(
+    normalize: str | None, *, center: bool = True, completion: StackTransform | None = None
+) -> Chain:
     """Centring and one of ``NORMALIZATIONS``, in the order of Yan 2012, section 3.
 
-    Spherical normalisation comes before centring, since it moves the samples; the others, which
-    only scale, come after it. Machines with a bias learn the same with ``center=False``.
+    Where samples may lack kernels, a `completion` comes first. Spherical normalisation comes
+    before centring, since it moves the samples; the others, which only scale, come after it.
+    Machines with a bias learn the same with ``center=False``.
     """
     steps: list[StackTransform] = [Center()] if center else []
-    if normalize is None:
-        return Chain(steps)
-    if normalize not in NORMALIZATIONS:
-        names = ", ".join(f'"{name}"' for name in NORMALIZATIONS)
-        raise ValueError(f"normalize must be {names} or None, got {normalize!r}.")
-    normalization = NORMALIZATIONS[normalize]()
-    steps.insert(0 if normalization.moves_samples else len(steps), normalization)
-    return Chain(steps)
+    if normalize is not None:
+        if normalize not in NORMALIZATIONS:
+            names = ", ".join(f'"{name}"' for name in NORMALIZATIONS)
+            raise ValueError(f"normalize must be {names} or None, got {normalize!r}.")
+        normalization = NORMALIZATIONS[normalize]()
+        steps.insert(0 if normalization.moves_samples else len(steps), normalization)
+    return Chain(steps if completion is None else [completion, *steps])
 
 
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

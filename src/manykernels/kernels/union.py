@@ -96,7 +96,7 @@ class KernelUnion(BaseComposition):
             evaluate_into(space.data, self.kernels_, X, Y)
             # Checked before the file replaces an older one.
             stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
-            stack = check_stack(stack)
+            stack = check_stack(stack, missing=True)
         stack = stack._with_data(space.data)
         return stack.with_samples(*map(row_names, samples))
 
