@@ -16,7 +16,7 @@ import numpy as np
 from .._rounding import ROUNDING
 from ..domains import Domain
 from ..kernels import KernelStack
-from ..kernels.transforms import Chain, preparation
+from ..kernels.transforms import Chain
 from ..losses import SquareLoss
 from ..solvers.response import weight_response
 from ._held_out import TargetedKernels
@@ -103,7 +103,7 @@ def learn_ridge(
     task: FitTask,
 ) -> dict[str, Any]:
     """Fitted attributes: kernel weights of every group of targets, and their regressions."""
-    transform = preparation(normalize)
+    transform = kernels.preparation(normalize)
     samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
     problem = RidgeProblem.of(samples, transform)
     kernels.warn_of_constants(transform)
