@@ -23,7 +23,16 @@ from .estimators import (
     MKRidge,
     MKRidgeCV,
 )
-from .kernels import Bands, Denoise, KernelStack, KernelUnion, Views, kernels_for, rbf_grid
+from .kernels import (
+    Bands,
+    Denoise,
+    KernelStack,
+    KernelUnion,
+    Views,
+    auto_kernels,
+    kernels_for,
+    rbf_grid,
+)
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,6 +55,7 @@ __all__ = [
     "MKRidgeCV",
     "Views",
     "__version__",
+    "auto_kernels",
     "kernels_for",
     "rbf_grid",
 ]

@@ -20,6 +20,8 @@ from manykernels import (
     LocalizedSVC,
     LocalizedSVR,
     MKOneClassSVM,
+    MKRidge,
+    MKRidgeCV,
     Views,
 )
 from manykernels.baselines import KimFDA
@@ -32,6 +34,8 @@ GLOBAL = {
     "MKFDA": MKFDA(),
     "MKFDACV": MKFDACV(ps=[1, 2], regs=[0.1, 1.0], cv=3),
     "MKSVC": MKSVC(),
+    "MKRidge": MKRidge(),
+    "MKRidgeCV": MKRidgeCV(ps=[1, 2], regs=[0.1, 1.0], cv=3),
     "MKSVR": MKSVR(),
     "MKOneClassSVM": MKOneClassSVM(nu=0.3),
 }
@@ -311,10 +315,8 @@ def test_presence_counts_what_both_have():
     assert_allclose(kernel(X, X[:1]), expected[:, :1])
     assert_allclose(kernel.diag(X), np.diag(expected))
     assert_allclose(Presence().on([0, 1]).fit(X)(X)[0], [0.5, 0.0, 0.5])
-    with pytest.raises(ValueError, match="fitted on 3 views or columns, got 2"):
-        kernel(X[:, :2])
-    with pytest.raises(ValueError, match="columns only with a single table"):
-        Presence(columns=[0]).fit({"a": X})
+    views = {"a": X[:, :1], "b": X[:, 1:2], "c": X[:, 2:]}
+    assert_allclose(Presence().fit(views)(views), expected)
 
 
 # -- bad input -----------------------------------------------------------------------------

@@ -27,7 +27,9 @@ from manykernels.kernels import (
     PairwiseKernel,
     Polynomial,
     Precomputed,
+    Presence,
 )
+from manykernels.kernels.presence import WhereKnown
 
 N_ROWS = 12
 HISTOGRAMS = np.random.default_rng(0).gamma(1.0, size=(N_ROWS, 4))
@@ -58,6 +60,8 @@ KERNELS = {
     "intersection": Intersection(),
     "categorical": Categorical(),
     "jaccard": Jaccard(),
+    "presence": Presence(),
+    "where-known": WhereKnown(RBF(gamma="median")),
     "after": RBF().after(StandardScaler()),
     "after-median": Laplacian(gamma="median").after(StandardScaler()),
     "constant": Constant(0.5),
@@ -207,8 +211,9 @@ def test_html_repr_names_the_kernel(kernel):
     assert type(kernel).__name__ in kernel._repr_html_()
 
 
-# A function is given the rows as they are.
-LOOK_AT_VALUES = [name for name in KERNELS if name not in ("constant", "callable")]
+# A function is given the rows as they are, and others ask what is missing.
+TAKE_MISSING = ("constant", "callable", "presence", "where-known")
+LOOK_AT_VALUES = [name for name in KERNELS if name not in TAKE_MISSING]
 LOOK_AT_ALL_COLUMNS = [
     name
     for name, kernel in KERNELS.items()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from ..kernels.presence import (
 )
 from ..kernels.samples import TrainingSamples, column_names, row_names
 from ..kernels.streamed import StreamedKernels
-from ..kernels.tables import check_numbers, is_frame
+from ..kernels.tables import SharedTable, check_numbers, copied, is_frame
 from ..kernels.views import are_views, as_views
 
 # The attributes in which scikit-learn records the features of X.
@@ -181,6 +182,14 @@ class TableSource:
     union: KernelUnion
     table: Any
 
+    @cached_property
+    def _shared(self) -> SharedTable:
+        """The table, with what blocks of new rows need of it: columns as numbers, transformed."""
+        return SharedTable(self.table)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"union": self.union, "table": self.table}
+
     @property
     def names(self) -> list[str]:
         """Names of the kernels."""
@@ -217,7 +226,7 @@ class TableSource:
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
         """Some kernels between some rows of what `read` gave and (some) training samples."""
-        samples = self.table if columns is None else safe_indexing(self.table, columns)
+        samples = self._shared if columns is None else safe_indexing(self.table, columns)
         union = self.union.subset(kernels)
         with explaining_lacking_rows(union, data):
             return union(safe_indexing(data, rows), samples)
@@ -326,7 +335,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             raise ValueError("Found array with 0 sample(s): the table has no rows.")
         if X.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
-        return X.copy() if hasattr(X, "copy") else X.clone()
+        return copied(X) if reset else X
     check_numbers(X, "X", "Tables with text are passed as data frames.")
     may_lack = _may_lack_views(estimator)
     with explaining_lacking_rows(None if may_lack else as_union(estimator.kernels), X):

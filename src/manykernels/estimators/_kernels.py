@@ -12,9 +12,9 @@ from .._sklearn import num_samples
 from .._warnings import warn_caller
 from ..discriminant import LabelledKernels
 from ..kernels import KernelStack
-from ..kernels.completion import COMPLETIONS
+from ..kernels.completion import preparation_with
 from ..kernels.streamed import StreamedKernels
-from ..kernels.transforms import Chain, preparation
+from ..kernels.transforms import Chain
 from ._inputs import Source
 from ._rows import TrainingRows
 
@@ -49,8 +49,7 @@ class TrainingKernels:
 
     def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
         """The transform of these kernels, not yet fitted; it begins with their completion."""
-        completion = COMPLETIONS[self.missing]() if self.missing != "error" else None
-        return preparation(normalize, center=center, completion=completion)
+        return preparation_with(self.missing, normalize, center=center)
 
     def labelled(self, rows: TrainingRows) -> LabelledKernels:
         """These kernels with the class labels and weights of the rows."""

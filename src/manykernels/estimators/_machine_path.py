@@ -17,7 +17,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..domains import Domain, LpBall, lp_domain
 from ..kernels import KernelStack
-from ..kernels.transforms import Center, Chain, preparation
+from ..kernels.completion import preparation_with
+from ..kernels.transforms import Center, Chain
 from ..losses.box import BoxLoss
 from ..solvers import GridProgress, Newton, Solution
 from ..solvers.base import refuse_indefinite
@@ -53,7 +54,7 @@ def held_out_outputs(
     outputs: list[SplitOutputs] = parallel(
         delayed(_outputs_of_split)(
             split,
-            preparation(estimator.normalize, center=False),
+            preparation_with(estimator.missing, estimator.normalize, center=False),
             grid,
             machines_of,
             estimator.tol,

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn import StrOptions
 from ..domains import lp_domain
 from ..kernels import KernelStack
+from ..kernels.completion import preparation_with
 from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
@@ -123,7 +124,7 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
         scorer = check_scoring(self, scoring=self.scoring)
         choices = [
             Choice.of(self, grid, values.judged_by(scorer), values.records)
-            for values in self._held_out(kernels, splits, grid, groups, task)
+            for values in self._held_out(splits, grid, groups, task)
         ]
         learnings = [WeightLearning.at(self, choice.params["p"]) for choice in choices]
         regs = [choice.params["reg"] for choice in choices]
@@ -134,7 +135,6 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
 
     def _held_out(
         self,
-        kernels: TrainingKernels,
         splits: list[Split],
         grid: Grid,
         groups: list[np.ndarray],
@@ -147,7 +147,7 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
         found = parallel(
             delayed(_values_of_split)(
                 split,
-                kernels.preparation(self.normalize),
+                preparation_with(self.missing, self.normalize),
                 grid,
                 groups,
                 self.tol,

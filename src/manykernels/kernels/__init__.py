@@ -11,6 +11,10 @@
 `presence`         which samples have what: rows without values, and their pattern as a kernel
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`auto`             `auto_kernels`: default kernels of a table, by what it holds
+`normal_scores`    columns by their ranks, as if each were normally distributed
+`evaluation`       kernels written into their places in a stack, tile by tile
+`comparisons`      what kernels share: products or distances of rows
 `given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
 `_scales`          bandwidths taken from training rows
@@ -41,9 +45,11 @@
 
 from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
 from .after import After
+from .auto import auto_kernels
 from .base import Constant, Kernel, Product, Sum
 from .categories import Categorical, Jaccard, Tanimoto
 from .given import kernels_for
+from .normal_scores import NormalScores
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
 from .presence import Presence
@@ -75,6 +81,7 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Multiplicative",
+    "NormalScores",
     "OfView",
     "PairwiseKernel",
     "Polynomial",
@@ -87,6 +94,7 @@ __all__ = [
     "UnitTrace",
     "Views",
     "as_kernel",
+    "auto_kernels",
     "check_stack",
     "kernels_for",
     "rbf_grid",

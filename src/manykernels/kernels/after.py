@@ -21,8 +21,9 @@ class After(Kernel):
 
     ``fit`` learns a clone of the transformer, then a clone of the kernel on its output. The
     columns reach the transformer as they are, text and missing values included; what it returns
-    has to suit the kernel. In ``kernel.after(a).after(b)``, `b` comes first, as in a composition
-    of functions.
+    has to suit the kernel. Kernels of a union after equal transformers of the same columns share
+    one, unless its ``random_state`` is None. In ``kernel.after(a).after(b)``, `b` comes first, as
+    in a composition of functions.
 
     Parameters
     ----------

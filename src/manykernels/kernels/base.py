@@ -20,6 +20,7 @@ from .tables import (
     check_numbers,
     column_positions,
     naming,
+    refuse_missing,
     resolve_columns,
     select_columns,
 )
@@ -187,14 +188,19 @@ class Kernel(BaseEstimator, ABC):
             f"Choose the columns to compare, as in {type(self).__name__}().on(['a', 'b']), or "
             "encode it first, such as by OneHotEncoder.",
         )
-        # One memory order, so that rounding errors do not depend on the container.
-        return check_array(
-            array_if_plain(X),
-            accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=np.float64,
-            order="C",
-            estimator=type(self).__name__,
-        )
+        try:
+            # One memory order, so that rounding errors do not depend on the container.
+            return check_array(
+                array_if_plain(X),
+                accept_sparse="csr" if self._accepts_sparse else False,
+                dtype=np.float64,
+                order="C",
+                estimator=type(self).__name__,
+            )
+        except ValueError as error:
+            if "NaN" in str(error):
+                refuse_missing(X, "X")  # which also says where it is
+            raise
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -8,6 +8,7 @@ none of them needs a matrix of distances.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,15 @@ class Comparison(ABC):
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
         """The numbers of some rows of `X` and some of `Y`, in a new array."""
 
-    @property
     @abstractmethod
+    def _bounds(self) -> tuple[float, float]:
+        """What `bounds` are."""
+
+    @cached_property
     def bounds(self) -> tuple[float, float]:
         """All numbers lie between these. Not finite if a number might not be."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._bounds()
 
     def whole(self) -> np.ndarray:
         """All numbers."""
@@ -58,8 +64,7 @@ class InnerProducts(Comparison):
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
         return safe_sparse_dot(self.X[rows], self.Y[columns].T, dense_output=True)
 
-    @property
-    def bounds(self) -> tuple[float, float]:
+    def _bounds(self) -> tuple[float, float]:
         most = _largest(row_norms(self.X)) * _largest(row_norms(self.Y))
         return -most, most
 
@@ -95,8 +100,7 @@ class SquaredDistances(Comparison):
             tile[same - rows.start, same - columns.start] = 0.0
         return tile
 
-    @property
-    def bounds(self) -> tuple[float, float]:
+    def _bounds(self) -> tuple[float, float]:
         # (‖x‖ + ‖y‖)² ≤ 2 ‖x‖² + 2 ‖y‖²
         return 0.0, 2.0 * (_largest(self._row_squares) + _largest(self._column_squares))
 
@@ -110,8 +114,7 @@ class ManhattanDistances(Comparison):
             return manhattan_distances(X, Y)
         return cdist(X, Y, "cityblock")
 
-    @property
-    def bounds(self) -> tuple[float, float]:
+    def _bounds(self) -> tuple[float, float]:
         return 0.0, _largest_sum(abs(self.X)) + _largest_sum(abs(self.Y))
 
 
@@ -124,8 +127,7 @@ class ChiSquareDistances(Comparison):
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
         return -additive_chi2_kernel(self.X[rows], self.Y[columns])
 
-    @property
-    def bounds(self) -> tuple[float, float]:
+    def _bounds(self) -> tuple[float, float]:
         return 0.0, _largest_sum(self.X) + _largest_sum(self.Y)
 
 

@@ -35,6 +35,7 @@ from .._rounding import ACCUMULATED
 from ._completing import Completion, Images, filled_kernel, refuse_samples_without_kernels
 from ._reconstruction import Reconstruction
 from .stack import KernelStack
+from .transforms import Chain, preparation
 
 
 class MeanCompletion(Completion):
@@ -136,6 +137,7 @@ __all__ = [
     "Completion",
     "ConditionalCompletion",
     "MeanCompletion",
+    "preparation_with",
     "refuse_samples_without_kernels",
 ]
 
@@ -144,3 +146,9 @@ COMPLETIONS: dict[str, type[Completion]] = {
     "mean": MeanCompletion,
     "conditional": ConditionalCompletion,
 }
+
+
+def preparation_with(missing: str, normalize: str | None, *, center: bool = True) -> Chain:
+    """The preparation of an estimator with these parameters, not yet fitted."""
+    completion = COMPLETIONS[missing]() if missing != "error" else None
+    return preparation(normalize, center=center, completion=completion)

@@ -92,7 +92,18 @@ class WhereKnown(Kernel):
 
     def known(self, X: Any) -> np.ndarray:
         """Whether each row of `X` has values in the columns of the kernel, (rows,)."""
-        return ~absent_rows(as_table(select_columns(X, self.frozen_columns)))
+        return self._rows(SharedTable.of(X))[0]
+
+    def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
+        """Which rows have values, and the table of these, which kernels of the columns share."""
+        places = tuple(column_positions(X, self.frozen_columns))
+
+        def found() -> tuple[np.ndarray, SharedTable]:
+            has = ~absent_rows(as_table(select_columns(X, list(places))))
+            return has, X if has.all() else SharedTable(safe_indexing(X.X, np.flatnonzero(has)))
+
+        rows: tuple[np.ndarray, SharedTable] = X.once(("rows with values", places), found)
+        return rows
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the kernel on the rows that have values in its columns."""
@@ -101,39 +112,32 @@ class WhereKnown(Kernel):
         weights = check_sample_weight(
             sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
         )
-        rows = np.flatnonzero(WhereKnown(self.kernel).known(X))
-        if not weights[rows].any():
+        has, known = WhereKnown(self.kernel)._rows(X)
+        if not weights[has].any():
             raise ValueError("no training sample has values in its columns.")
         with _advising():
-            chosen = X if len(rows) == len(weights) else safe_indexing(X.X, rows)
-            self.kernel_ = clone(self.kernel).fit(chosen, sample_weight=weights[rows])
+            self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
         """Similarities of the rows of `X` with those of `Y`, or with each other."""
         check_is_fitted(self)
-        X, Y = SharedTable.of(X), None if Y is None else SharedTable.of(Y)
-        rows = self.known(X)
-        columns = rows if Y is None else self.known(Y)
+        rows, left = self._rows(SharedTable.of(X))
+        columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
         K = np.full((len(rows), len(columns)), np.nan)
-        with _advising():
-            if rows.all() and columns.all():
-                return self.kernel_(X, Y)
-            if rows.any() and columns.any():
-                left = safe_indexing(X.X, np.flatnonzero(rows))
-                right = None if Y is None else safe_indexing(Y.X, np.flatnonzero(columns))
+        if rows.any() and columns.any():
+            with _advising():
                 K[np.ix_(rows, columns)] = self.kernel_(left, right)
         return K
 
     def diag(self, X: Any) -> np.ndarray:
         """Similarities of the rows of `X` with themselves; NaN for rows without values."""
         check_is_fitted(self)
-        X = SharedTable.of(X)
-        rows = self.known(X)
+        rows, known = self._rows(SharedTable.of(X))
         diagonal = np.full(len(rows), np.nan)
         if rows.any():
             with _advising():
-                diagonal[rows] = self.kernel_.diag(safe_indexing(X.X, np.flatnonzero(rows)))
+                diagonal[rows] = self.kernel_.diag(known)
         return diagonal
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
@@ -157,7 +161,7 @@ class Presence(Kernel):
     Parameters
     ----------
     columns : str, int, list, slice, boolean mask or callable, default=None
-        With a table, the columns to look at; None means all.
+        The columns, or views, to look at; None means all.
 
     Examples
     --------
@@ -173,43 +177,19 @@ class Presence(Kernel):
     #: It is a kernel of all views together, see :func:`~manykernels.kernels.of_view`.
     of_all_views = True
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn how many views or columns there are."""
-        self.n_features_in_ = self._indicators(X).shape[1]
-        return self
-
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Shares of views that the rows of `X` and those of `Y` both have."""
-        left = self._checked(X)
-        right = left if Y is None else self._checked(Y)
-        return left @ right.T / self.n_features_in_
-
-    def diag(self, X: Any) -> np.ndarray:
-        """The share of views that each row has."""
-        return self._checked(X).mean(axis=1)
-
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        has = self._indicators(X)
-        if has.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"Presence was fitted on {self.n_features_in_} views or columns, got "
-                f"{has.shape[1]}."
-            )
-        return has
-
-    def _indicators(self, X: Any) -> np.ndarray:
-        X = SharedTable.of(X).X
+    def _validated(self, X: Any) -> np.ndarray:
+        """1 for every view, or column, that a row has, else 0; (rows, n_views)."""
         if are_views(X):
-            if self.columns is not None:
-                raise ValueError("Presence has columns only with a single table, not with Views.")
             return as_views(X).present.astype(np.float64)
-        table = as_table(select_columns(X, self.columns))
+        table = as_table(X)
         columns = (safe_indexing(table, [j], axis=1) for j in range(table.shape[1]))
         return 1.0 - np.column_stack([absent_rows(column) for column in columns])
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return self(X, Y)
+    def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+        return X @ (X if Y is None else Y).T / self.n_features_in_
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        return X.mean(axis=1)
 
 
 def known_where_possible(kernel: Kernel) -> Kernel:

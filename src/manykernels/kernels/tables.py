@@ -95,7 +95,7 @@ def column_positions(X: Any, columns: Any) -> list[int]:
     columns = slice(None) if columns is None else resolve_columns(columns, X)
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
         return list(range(X.shape[1])[columns])
-    if is_frame(X) and (found := _positions_of_names(shared, columns)) is not None:
+    if (found := _positions_of_list(shared, columns)) is not None:
         return found
     try:
         return get_column_indices(X, columns)
@@ -106,19 +106,22 @@ def column_positions(X: Any, columns: Any) -> list[int]:
         ) from error
 
 
-def _positions_of_names(frame: SharedTable, columns: Any) -> list[int] | None:
-    """Positions of a list of names that are all there; None for anything else.
+def _positions_of_list(table: SharedTable, columns: Any) -> list[int] | None:
+    """Positions of a list of names, or of positions, that are all there; None for anything else.
 
-    scikit-learn looks names up one by one, which takes minutes for tens of thousands of columns.
+    scikit-learn looks them up one by one, which takes minutes for tens of thousands of columns.
     """
-    names = columns.tolist() if isinstance(columns, np.ndarray) else columns
-    if not isinstance(names, list):
+    listed = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    if not isinstance(listed, list) or not listed:
         return None
-    places = frame.once("places", lambda: _places(frame.X))
-    if len(places) < frame.shape[1] or not all(issubclass(k, str) for k in set(map(type, names))):
+    kinds, width = set(map(type, listed)), as_table(table.X).shape[1]
+    if kinds <= {int, np.int64, np.int32}:
+        return list(map(int, listed)) if min(listed) >= 0 and max(listed) < width else None
+    if not is_frame(table.X) or not all(issubclass(kind, str) for kind in kinds):
         return None
-    found = list(map(places.get, names))
-    return None if None in found else found
+    places = table.once("places", lambda: _places(table.X))
+    found = list(map(places.get, listed))
+    return None if None in found or len(places) < width else found
 
 
 def _places(frame: Any) -> dict[Any, int]:
@@ -135,11 +138,11 @@ def select_columns(X: Any, columns: Any) -> Any:
     shared = SharedTable.of(X)
     if columns is None:
         return shared.X
-    chosen: Any = column_positions(shared, columns)
-    if chosen and chosen == list(range(chosen[0], chosen[0] + len(chosen))):
+    found = column_positions(shared, columns)
+    if found and found == list(range(found[0], found[0] + len(found))):
         # Neighbours are a view of most tables, others a copy.
-        chosen = slice(chosen[0], chosen[-1] + 1)
-    return safe_indexing(as_table(shared.X), chosen, axis=1)
+        return safe_indexing(as_table(shared.X), slice(found[0], found[-1] + 1), axis=1)
+    return safe_indexing(as_table(shared.X), np.array(found, dtype=np.intp), axis=1)
 
 
 def as_table(X: Any) -> Any:
@@ -200,6 +203,30 @@ def refuse_masked(array: Any, what: str) -> None:
             f"{what} has a masked entry at {place}: missing values have to be filled in or left "
             "out first."
         )
+
+
+def refuse_missing(table: Any, what: str) -> None:
+    """Refuse a table of numbers with a missing value: NaN, or None and NA in data frames."""
+    if sparse.issparse(table):
+        entries = table.tocoo()
+        lacking = np.isnan(entries.data)
+        places = np.transpose([entries.row[lacking], entries.col[lacking]])
+    else:
+        places = np.argwhere(np.isnan(as_numbers(table)))
+    if len(places):
+        row, column = places[0]
+        raise ValueError(
+            f"{what} has a missing value (NaN) at row {row}, {column_label(table, column)}: fill "
+            "it in, or let the kernel do so, as in "
+            "RBF().after(make_pipeline(SimpleImputer(), StandardScaler()))."
+        )
+
+
+def as_numbers(table: Any) -> np.ndarray:
+    """The entries of a table that is not sparse; NaN where data frames have None or NA."""
+    if is_frame(table) and hasattr(table, "iloc"):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas.NA is no number
+    return np.asarray(table, dtype=np.float64)
 
 
 def real_array(table: Any, what: str) -> np.ndarray:

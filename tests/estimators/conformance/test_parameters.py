@@ -33,6 +33,7 @@ REFUSED = {
     "tol": [0.0, -1e-6, np.nan],
     "max_iter": [0, -1, 1.5],
     "normalize": ["unit", 1],
+    "missing": ["zero", None, np.nan],
     "denoise": [0.9, "cv", Denoise, Center()],
     "class_weight": ["uniform", [1.0, 2.0]],
     "priors": [0.5],

@@ -1,0 +1,183 @@
+"""Default kernels of a table, by what it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from .base import Kernel
+from .categories import Categorical, Jaccard
+from .normal_scores import NormalScores
+from .stack import KernelStack
+from .standard import RBF, Cosine, Laplacian, Linear
+from .tables import as_numbers, as_table, check_numbers, is_frame, refuse_missing, select_columns
+from .union import KernelUnion
+
+# A table with a larger share of zeros is sparse, even if all of them are stored. Words in texts
+# have far more zeros than that, pictures of digits about a half.
+_MOSTLY_ZEROS = 0.9
+
+Named = dict[str, Kernel]
+
+
+def auto_kernels(view: Any) -> KernelUnion:
+    """Default kernels of one table, by what it holds: a union to look at, change and pass on.
+
+    =================  =======================================================================
+    numbers            linear, Gaussians of two widths and a Laplacian of standardised columns;
+                       a Gaussian and a Laplacian of their :class:`NormalScores`; a cosine of
+                       rows as they are
+    zeros and ones     :class:`Jaccard` and a Gaussian; if sparse, a cosine of scaled columns
+    sparse             of ``log(1 + x)`` if nothing is negative: cosine, a Gaussian of rows of
+                       length one, and a cosine of scaled columns
+    categories         :class:`Categorical`
+    =================  =======================================================================
+
+    Sparse is what is stored so, or has more than nine zeros in ten entries. Widths are relative
+    to the median distance of training rows. In a data frame, columns of text and other categories
+    have one kernel, columns of numbers and truth values theirs, and one is the product of both.
+
+    Parameters
+    ----------
+    view : {array-like, dataframe, sparse matrix} of shape (rows, columns)
+        Training rows. They only say what kind of table it is: scales and widths are learnt when
+        the kernels are fitted.
+
+    Returns
+    -------
+    union : KernelUnion
+        Not fitted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from manykernels import auto_kernels
+    >>> X = pd.DataFrame({"size": [1.5, 2.5, 0.5], "colour": ["red", "blue", "red"]})
+    >>> union = auto_kernels(X)
+    >>> print(*dict(union.kernels), sep=", ")
+    linear, rbf(0.5), rbf(1), laplacian, cosine, scores-rbf, scores-laplacian, categories,
+    numbers*categories
+    >>> dict(union.kernels)["categories"]
+    Categorical(columns=['colour'])
+    """
+    table = _checked(view)
+    kernels = _of_frame(table) if is_frame(table) else _of_numbers(table)
+    return KernelUnion(list(kernels.items()))
+
+
+def _checked(view: Any) -> Any:
+    """`view` as a table, if it is one."""
+    if isinstance(view, KernelStack):
+        raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
+    if not sparse.issparse(view) and np.ndim(view) == 1:
+        raise ValueError(
+            "There are no default kernels of single objects, such as strings: a table has rows "
+            "and columns. Name a kernel of such objects, for instance a function k(X, Y)."
+        )
+    return as_table(view)
+
+
+# -- kinds of tables -------------------------------------------------------------------------
+
+
+def _of_frame(frame: Any) -> Named:
+    """Kernels of the columns of numbers, one of the columns of categories, and one of both."""
+    columns = range(frame.shape[1])
+    categories = [position for position in columns if _holds_categories(frame, position)]
+    numbers = [position for position in columns if position not in categories]
+    if not categories:
+        return _of_numbers(frame)
+    equal = Categorical().on(_labels(frame, categories))
+    if not numbers:
+        return {"categories": equal}
+    kernels = _of_numbers(select_columns(frame, numbers))
+    kernels = {name: kernel.on(_labels(frame, numbers)) for name, kernel in kernels.items()}
+    # A number may mean one thing in one category and another in the next.
+    middle = kernels.get("rbf(1)", kernels.get("rbf(0.7)"))
+    return {**kernels, "categories": equal, "numbers*categories": middle * equal}
+
+
+def _of_numbers(table: Any) -> Named:
+    check_numbers(table, "X", "" if is_frame(table) else "Pass a table with text as a data frame.")
+    refuse_missing(table, "X")
+    is_sparse = sparse.issparse(table)
+    values = _without_duplicates(table).data if is_sparse else as_numbers(table)
+    is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
+    if np.all((values == 0) | (values == 1)):
+        return _of_bits(is_sparse)
+    return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense()
+
+
+def _of_dense() -> Named:
+    kernels: Named = {"linear": Linear()}
+    kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
+    kernels["laplacian"] = Laplacian("median")
+    return {name: kernel.after(StandardScaler()) for name, kernel in kernels.items()} | {
+        "cosine": Cosine(),
+        "scores-rbf": RBF("median").after(NormalScores()),
+        "scores-laplacian": Laplacian("median").after(NormalScores()),
+    }
+
+
+def _of_bits(is_sparse: bool) -> Named:
+    kernels: Named = {"jaccard": Jaccard(), "rbf(0.7)": RBF("median", 0.7)}
+    return kernels | ({"scaled-cosine": _scaled_cosine()} if is_sparse else {})
+
+
+def _of_sparse(non_negative: bool) -> Named:
+    kernels: Named = {
+        "cosine": Cosine(),
+        "rbf(0.7)": RBF("median", 0.7).after(Normalizer()),
+        "scaled-cosine": _scaled_cosine(),
+    }
+    if not non_negative:
+        return kernels
+    # A word that occurs ten times does not count ten times as much.
+    return {name: kernel.after(FunctionTransformer(np.log1p)) for name, kernel in kernels.items()}
+
+
+def _scaled_cosine() -> Kernel:
+    """Rare words count more, as by inverse document frequencies."""
+    return Cosine().after(StandardScaler(with_mean=False))
+
+
+# -- columns of data frames ------------------------------------------------------------------
+
+
+def _holds_categories(frame: Any, position: int) -> bool:
+    """Whether a column holds text or other categories, not numbers or truth values."""
+    column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
+    if str(column.dtype) == "category":  # of pandas, whose entries may be numbers
+        return True
+    entries = column.to_numpy()
+    if entries.dtype.kind != "O":
+        return entries.dtype.kind in "US"
+    return any(not _is_number(entry) for entry in entries)
+
+
+def _is_number(entry: Any) -> bool:
+    """Whether an object stands for a number, or for one that is missing; text does not."""
+    if entry is None or isinstance(entry, str | bytes):
+        return entry is None
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return str(entry) == "<NA>"
+    return True
+
+
+def _labels(frame: Any, positions: list[int]) -> list[Any]:
+    """Names of columns; their positions if names are not text."""
+    names = [frame.columns[position] for position in positions]
+    return names if all(isinstance(name, str) for name in names) else positions
+
+
+def _without_duplicates(table: Any) -> Any:
+    """A sparse table in which every entry is stored once."""
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table

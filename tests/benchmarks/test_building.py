@@ -1,0 +1,22 @@
+"""The benchmark of building kernels, on small tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.building import after, fits, laplacian, measure, report, wide
+
+
+def test_both_ways_give_the_same_numbers_and_the_page_tells():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 12)), np.arange(60) % 3
+    pairs = [*fits(X + y[:, None], y), *laplacian([(50, 3)]), *wide(30, 60), *after(150)]
+    table, stack = pairs[0].prepare()
+    np.testing.assert_allclose(table().weights_, stack().weights_, rtol=1e-6)
+    named, plain = pairs[4].prepare()
+    np.testing.assert_array_equal(named(), plain())
+    rows = [measure(pair, 1, 1) for pair in pairs]
+    assert all(row.seconds > 0.0 and row.reference > 0.0 for row in rows)
+    page = report(rows)
+    assert page.count("MKFDA, 60 rows") == 2
+    assert page.count("frame / array") == 2

@@ -1,0 +1,250 @@
+"""Default kernels by what a table holds."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
+
+from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, auto_kernels
+from manykernels.kernels import Categorical, Jaccard, Linear
+
+RNG = np.random.default_rng(0)
+N_ROWS = 60
+NUMBERS = RNG.lognormal(size=(N_ROWS, 3)) * [1.0, 100.0, 1e-3]
+BITS = RNG.integers(2, size=(N_ROWS, 6))
+WORDS = sparse.csr_array(RNG.poisson(0.3, size=(N_ROWS, 20)).astype(float))
+COLOURS = RNG.choice(["red", "green", "blue"], size=N_ROWS)
+LABELS = NUMBERS[:, 0] + BITS[:, 0] + (COLOURS == "red") > 1.8
+COLUMNS = {"size": NUMBERS[:, 0], "colour": COLOURS, "price": NUMBERS[:, 1], "new": BITS[:, 0] > 0}
+FRAMES = [pd.DataFrame, pl.DataFrame]
+
+DENSE = ["linear", "rbf(0.5)", "rbf(1)", "laplacian", "cosine", "scores-rbf", "scores-laplacian"]
+MIXED = [*DENSE, "categories", "numbers*categories"]
+OF_BITS = ["jaccard", "rbf(0.7)"]
+OF_SPARSE = ["cosine", "rbf(0.7)", "scaled-cosine"]
+
+
+def names(table):
+    return [name for name, _ in auto_kernels(table).kernels]
+
+
+def matrices(table):
+    stack = auto_kernels(table).fit(table)(table)
+    return {name: stack.kernel(name) for name in stack.names}
+
+
+# -- kinds of tables -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (NUMBERS, DENSE),
+        (NUMBERS.tolist(), DENSE),
+        (pd.DataFrame(NUMBERS), DENSE),
+        (NUMBERS.astype(object), DENSE),
+        (BITS, OF_BITS),
+        (BITS > 0, OF_BITS),
+        (pd.DataFrame(BITS > 0), OF_BITS),
+        (sparse.csc_matrix(BITS), [*OF_BITS, "scaled-cosine"]),
+        (np.eye(20), [*OF_BITS, "scaled-cosine"]),
+        (WORDS, OF_SPARSE),
+        (-WORDS, OF_SPARSE),
+        (2 * np.eye(20), OF_SPARSE),
+        (pd.DataFrame({"a": ["u", "v"]}), ["categories"]),
+        (pd.DataFrame(COLUMNS), MIXED),
+        (pl.DataFrame(COLUMNS), MIXED),
+    ],
+)
+def test_kernels_by_kind(table, expected):
+    assert names(table) == expected
+
+
+def test_entries_that_are_stored_twice_are_counts():
+    twice = sparse.coo_array(([1.0, 1.0, 1.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    assert names(twice) == OF_SPARSE
+    assert_array_equal(twice.data, [1.0, 1.0, 1.0])
+
+
+def test_linear_kernel_of_standardised_columns():
+    scaled = StandardScaler().fit_transform(NUMBERS)
+    assert_allclose(matrices(NUMBERS)["linear"], Linear()(scaled))
+
+
+def test_only_words_that_are_never_negative_are_damped():
+    counts, signed = matrices(WORDS)["cosine"], matrices(-WORDS)["cosine"]
+    damped = np.log1p(WORDS.toarray())
+    norms = np.linalg.norm(damped, axis=1)
+    assert_allclose(counts * np.outer(norms, norms), damped @ damped.T, atol=1e-12)
+    assert not np.allclose(counts, signed)
+
+
+def test_units_and_order_of_columns_matter_to_the_cosine_only():
+    other = (NUMBERS * [1e3, 1e-3, 10.0] + [0.0, 5.0, -1.0])[:, [2, 0, 1]]
+    expected, found = matrices(NUMBERS), matrices(other)
+    for name in set(DENSE) - {"cosine"}:
+        assert_allclose(found[name], expected[name], atol=1e-9)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_each_kernel_of_a_mixed_frame_has_its_columns(frame):
+    table = frame(COLUMNS)
+    kernels = dict(auto_kernels(table).kernels)
+    assert kernels["categories"].columns == ["colour"]
+    assert all(kernels[name].columns == ["size", "price", "new"] for name in DENSE)
+    alone = np.column_stack([COLUMNS[name] for name in ("size", "price", "new")])
+    expected, found = matrices(alone), matrices(table)
+    for name in DENSE:
+        assert_allclose(found[name], expected[name], atol=1e-12)
+    assert_array_equal(found["categories"], np.equal.outer(COLOURS, COLOURS))
+    assert_allclose(found["numbers*categories"], found["rbf(1)"] * found["categories"])
+
+
+def test_kinds_of_columns():
+    table = pd.DataFrame(
+        {
+            "code": pd.Series([1, 2, 1], dtype="category"),
+            "text": pd.Series(["1", "2", "3"]),
+            "objects": pd.Series([1.5, 2, 3], dtype=object),
+            "nullable": pd.Series([1, 2, 3], dtype="Int64"),
+            "mixed": pd.Series([1, "two", 3], dtype=object),
+        }
+    )
+    kernels = dict(auto_kernels(table).kernels)
+    assert kernels["categories"].columns == ["code", "text", "mixed"]
+    assert kernels["linear"].columns == ["objects", "nullable"]
+    codes = pl.DataFrame({"code": pl.Series(["u", "v"], dtype=pl.Categorical)})
+    assert names(codes) == ["categories"]
+
+
+def test_bits_of_a_mixed_frame():
+    table = pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0], "c": list("uvu")})
+    kernels = dict(auto_kernels(table).kernels)
+    assert isinstance(kernels["jaccard"], Jaccard)
+    assert kernels["jaccard"].columns == ["a", "b"]
+    assert "numbers*categories" in matrices(table)
+
+
+def test_names_that_stand_twice():
+    twice = pd.DataFrame(NUMBERS, columns=["a", "a", "b"])
+    assert names(twice) == DENSE
+    with pytest.raises(ValueError, match="cannot be selected: Expected unique column names"):
+        auto_kernels(twice.assign(c="u"))
+
+
+def test_columns_without_names():
+    table = pd.DataFrame([[1.5, "u", 2.0], [2.5, "v", 1.0]])
+    kernels = dict(auto_kernels(table).kernels)
+    assert kernels["categories"].columns == [1]
+    assert kernels["linear"].columns == [0, 2]
+    assert_array_equal(matrices(table)["categories"], np.eye(2))
+
+
+# -- in use ----------------------------------------------------------------------------------
+
+
+def test_a_union_to_change_and_to_copy():
+    union = auto_kernels(NUMBERS).set_params(**{"rbf(1)__kernel__width": 3.0})
+    assert dict(clone(union).kernels)["rbf(1)"].kernel.width == 3.0
+    fitted = union.fit(NUMBERS)
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(np.asarray(copy(NUMBERS)), np.asarray(fitted(NUMBERS)))
+
+
+@pytest.mark.parametrize("table", [NUMBERS, BITS, WORDS, pd.DataFrame(COLUMNS)])
+def test_a_row_of_weight_two_counts_as_two_rows(table):
+    weights = RNG.integers(0, 3, size=N_ROWS)
+    rows = np.repeat(np.arange(N_ROWS), weights)
+    repeated = table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
+    weighted = auto_kernels(table).fit(table, sample_weight=weights)(table)
+    expected = auto_kernels(table).fit(repeated)(table)
+    assert_allclose(np.asarray(weighted), np.asarray(expected), atol=1e-9)
+
+
+@pytest.mark.parametrize("table", [NUMBERS, BITS, WORDS, pd.DataFrame(COLUMNS)])
+def test_fewer_rows_than_it_was_made_from(table):
+    """As in a cross-validation; nothing depends on the number of rows."""
+    model = MKFDA(auto_kernels(table))
+    assert len(cross_val_score(model, table, LABELS, cv=2, error_score="raise")) == 2
+
+
+@pytest.mark.parametrize("estimator", [MKFDA, MKSVC, MKSVR])
+def test_estimators_learn(estimator):
+    table = pd.DataFrame(COLUMNS)
+    model = estimator(auto_kernels(table)).fit(table, LABELS.astype(float))
+    assert model.score(table, LABELS) > 0.5
+    assert len(model.weights_) == len(MIXED)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.array([[3.0]]),
+        np.array([[3.0, 1.0], [3.0, 2.0]]),
+        np.full((4, 2), 5.0),
+        np.zeros((4, 2)),
+        sparse.csr_array((4, 2)),
+        pd.DataFrame({"a": [2.0, 2.0], "b": ["u", "u"]}),
+    ],
+)
+def test_constant_columns_and_tiny_tables(table):
+    assert all(np.isfinite(matrix).all() for matrix in matrices(table).values())
+
+
+# -- what is refused -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("odd", [[1.0, None, 2.0], [1.0, float("nan"), 2.0]])
+def test_missing_values_are_named(frame, odd):
+    table = frame({"a": [1.0, 2.0, 3.0], "odd": odd, "c": ["u", "v", "w"]})
+    with pytest.raises(ValueError, match=r"row 1, column 'odd': fill it in.*SimpleImputer\(\)"):
+        auto_kernels(table)
+
+
+def test_missing_values_of_arrays_are_named():
+    broken = NUMBERS.copy()
+    broken[4, 2] = np.nan
+    for table in (broken, sparse.csr_array(broken)):
+        with pytest.raises(ValueError, match="row 4, selected column 2: fill it in"):
+            auto_kernels(table)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_missing_values_of_new_rows_are_named(frame):
+    table = frame(COLUMNS)
+    model = MKFDA(auto_kernels(table)).fit(table, LABELS)
+    new = frame({**COLUMNS, "price": [np.nan, *NUMBERS[1:, 1]]})
+    with pytest.raises(ValueError, match=r"'linear': .*\(NaN\) at row 0, selected column 1"):
+        model.predict(new)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (np.array(["MKV", "MLL"], dtype=object), "no default kernels of single objects"),
+        (["MKV", "MLL"], "no default kernels of single objects"),
+        (pd.Series([1.0, 2.0]), "no default kernels of single objects"),
+        (np.zeros((2, 2, 2)), "two-dimensional"),
+        ([[1.0, "a"]], "'a', at 0, 1. Pass a table with text as a data frame"),
+        (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "column 'day' .* holds dates"),
+        (np.array([[1j]]), "Complex data not supported"),
+        (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "masked entry at 0, 0"),
+        (KernelStack.from_arrays([np.eye(2)]), 'pass it with kernels="precomputed"'),
+    ],
+)
+def test_what_has_no_default(table, message):
+    with pytest.raises(ValueError, match=message):
+        auto_kernels(table)
+
+
+def test_unknown_objects_are_left_to_the_kernel_of_categories():
+    table = pd.DataFrame({"a": [("u", 1), ("v", 2)]})
+    assert isinstance(dict(auto_kernels(table).kernels)["categories"], Categorical)
