@@ -9,7 +9,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import cross_val_score
 
-from manykernels import KernelStack, MKRidge
+from manykernels import KernelStack, MKRidge, MKRidgeCV
 from manykernels.domains import lp_domain
 from manykernels.kernels import RBF, Center, Linear
 from manykernels.losses import SquareLoss
@@ -250,6 +250,30 @@ def test_frames_of_targets():
     series = MKRidge(KERNELS).fit(X, frame["a"]).predict(NEW)
     assert_array_equal(series, MKRidge(KERNELS).fit(X, Y[:, 0]).predict(NEW))
     assert_array_equal(MKRidge(KERNELS).fit(X, Y.tolist()).predict(NEW), expected)
+
+
+def test_rows_of_views_and_targets_are_matched_by_label():
+    labels = [f"s{k}" for k in range(N)]
+    views = {name: pd.DataFrame(X[:, [j]], index=labels) for j, name in enumerate("ab")}
+    targets = pd.DataFrame(Y, index=labels, columns=["u", "v", "w"])
+    model = MKRidge(RBF(1.0)).fit(views, targets)
+    shuffled = MKRidge(RBF(1.0)).fit(views, targets.sample(frac=1.0, random_state=0))
+    assert_array_equal(shuffled.predict(views), model.predict(views))
+    assert model.score(views, targets[::-1]) == model.score(views, targets)
+
+
+@either
+@pytest.mark.parametrize("missing", ["mean", "conditional"])
+def test_samples_that_lack_a_view(multi_target, missing):
+    table = X.copy()
+    table[::5, 0] = np.nan
+    kernels = [(name, RBF(1.0).on([j])) for j, name in enumerate("abc")]
+    model = MKRidge(kernels, missing=missing, multi_target=multi_target).fit(table, Y)
+    assert model.score(table, Y) > 0.5
+    assert np.isfinite(model.left_out_predictions_).all()
+    grid = {"ps": [1, 2], "regs": [0.1, 1.0], "cv": 3}
+    chosen = MKRidgeCV(kernels, missing=missing, multi_target=multi_target, **grid)
+    assert np.isfinite(chosen.fit(table, Y).predict(table[:7])).all()
 
 
 def test_scores_of_scikit_learn():

@@ -105,9 +105,9 @@ def test_folds_in_closed_form_are_close_to_refits(multi_target, p, monkeypatch):
     """Equal where there are no weights to learn."""
     folds, original = [], ridge_cv._values_of_split
 
-    def noted(train, test, *options):
-        folds.extend(test)
-        return original(train, test, *options)
+    def noted(split, *options):
+        folds.extend(split.test)
+        return original(split, *options)
 
     monkeypatch.setattr(ridge_cv, "_values_of_split", noted)
     params = {"normalize": None, "multi_target": multi_target, "tol": 1e-9}

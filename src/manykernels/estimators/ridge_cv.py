@@ -29,10 +29,7 @@ from ._outputs import TargetRegressor
 from ._progress import FitTask
 from ._ridge import RidgeProblem, groups_of, learn_ridge
 from ._rows import ridge_rows
-from ._splits import ValueSplits
-
-#: Samples on which models are scored: others than those of training, or folds of these.
-Test = TargetedKernels | list[np.ndarray]
+from ._splits import Split, ValueSplits
 
 
 @estimator
@@ -121,13 +118,13 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
         groups = groups_of(rows.targets, self.multi_target)
         kernels = TrainingKernels.of(rows, rows.counts)
         samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
-        splits = list(ValueSplits(self, rows, kernels.source, samples).parts(y))
+        splits = ValueSplits(self, rows, kernels.source, samples).of(y)
         refuse_single_split(self, len(splits))
         task = FitTask.begin(self, X, y, len(splits) + 1)
         scorer = check_scoring(self, scoring=self.scoring)
         choices = [
             Choice.of(self, grid, values.judged_by(scorer), values.records)
-            for values in self._held_out(samples, splits, grid, groups, task)
+            for values in self._held_out(splits, grid, groups, task)
         ]
         learnings = [WeightLearning.at(self, choice.params["p"]) for choice in choices]
         regs = [choice.params["reg"] for choice in choices]
@@ -138,8 +135,7 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
 
     def _held_out(
         self,
-        samples: TargetedKernels,
-        splits: list[tuple[TargetedKernels, Test]],
+        splits: list[Split],
         grid: Grid,
         groups: list[np.ndarray],
         task: FitTask,
@@ -150,19 +146,20 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
         parallel = Parallel(n_jobs=None if n_splits == 1 else self.n_jobs)
         found = parallel(
             delayed(_values_of_split)(
-                train,
-                test,
+                split,
                 preparation_with(self.missing, self.normalize),
                 grid,
                 groups,
                 self.tol,
                 task.part(f"split {k + 1}/{n_splits}", len(groups) * grid.size),
             )
-            for k, (train, test) in enumerate(splits)
+            for k, split in enumerate(splits)
         )
         tests = [
-            test if isinstance(test, TargetedKernels) else _of_rows(samples, np.concatenate(test))
-            for _, test in splits
+            split.samples.of(np.concatenate(split.test))
+            if isinstance(split.test, list)
+            else split.judged
+            for split in splits
         ]
         if len(groups) == 1:
             return [HeldOutValues([parts[0] for parts in found], tests)]
@@ -197,26 +194,20 @@ def _of_all(choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {**every, **arrays, "n_splits_": first["n_splits_"]}
 
 
-def _of_rows(samples: TargetedKernels, rows: np.ndarray) -> TargetedKernels:
-    """Targets and counts of some of the samples; the kernels stay those of all."""
-    counts = None if samples.counts is None else samples.counts[rows]
-    return replace(samples, targets=samples.targets[rows], counts=counts)
-
-
 def _values_of_split(
-    train: TargetedKernels,
-    test: Test,
+    split: Split,
     transform: Chain,
     grid: Grid,
     groups: Sequence[np.ndarray],
     tol: float,
     task: FitTask,
 ) -> list[SplitOutputs]:
-    """Fit the models of the grid to `train`, and predict `test`, for each group of targets.
+    """Fit the models of the grid, and predict the test samples, for each group of targets.
 
-    `test` has samples of its own, or is a list of folds of the training samples, each of which is
+    These are samples of their own, or a list of folds of the training samples, each of which is
     left out in closed form (:mod:`manykernels.losses.left_out`).
     """
+    train, test = split.parts()
     problem = RidgeProblem.of(train, transform)
     outputs: Callable[[GridPoint], np.ndarray]
     if isinstance(test, TargetedKernels):
