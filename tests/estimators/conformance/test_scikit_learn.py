@@ -63,7 +63,8 @@ FEW = [("line", Linear()), ("wide", RBF())]
 
 def candidate(entry, kernels=None):
     """The estimator as it is by default, with less to do where a fit takes long."""
-    options = {"ps": [2], "regs": [1.0]} if entry.chooses else {}
+    single = {"ps": [2], "regs": [1.0], "Cs": [1.0], "epsilons": [0.1]}
+    options = {name: value for name, value in single.items() if name in entry.parameters}
     if entry.localized and kernels == "precomputed":
         options |= ARRAY.params(entry)
     if kernels is None and (entry.localized or entry.chooses):
