@@ -116,7 +116,6 @@ def test_every_point_is_certified(model):
     # Each point takes few steps from its neighbours.
     assert results["n_inner_solves"].mean() <= 4 * model.n_splits_
     assert model.best_score_ == results["mean_test_score"].max()
-    assert model.best_score_ > 0.7
 
 
 def test_the_order_of_the_grid_and_of_the_rows_changes_nothing():

@@ -40,7 +40,7 @@ class CalibratedScores:
 
     (A calibration has only two parameters: it may see the samples that it is judged by.)
     `offsets` are (c,) or (n, c), `labels` (n,) the positions of the true classes. `n_samples` is
-    m, by default the number of rows.
+    m, by default the number of rows. `draw` is how strongly the exponent is drawn to one.
     """
 
     scores: np.ndarray
@@ -48,6 +48,7 @@ class CalibratedScores:
     labels: np.ndarray
     weights: np.ndarray | None = None
     n_samples: float | None = None
+    draw: float = 1.0
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -68,7 +69,7 @@ class CalibratedScores:
         smooth = 1.0 / (size + 2.0)
         truth = np.full(scores.shape, smooth / scores.shape[1])
         truth[np.arange(len(labels)), labels] += 1.0 - smooth
-        problem = _LogLoss(features, truth, share, ridge=1.0 / size)
+        problem = _LogLoss(features, truth, share, ridge=self.draw / size)
         found = problem.minimizer(np.array([1.0, 1.0]), free=np.array([True, True]))
         if found[0] < _LEAST_SLOPE:
             start = np.array([_LEAST_SLOPE, found[1]])

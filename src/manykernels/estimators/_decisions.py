@@ -18,6 +18,11 @@ from ..solvers import GridRecord, solved_in_all
 from ._held_out import SplitOutputs
 from ._outputs import chosen_classes
 
+# How strongly the exponent of the frequencies is drawn to one. Decision values have an offset of
+# their own, for which it stands in where classes are not equally frequent. Measured on eight data
+# sets: with 1 the log loss is larger than that of Platt's method by up to 10 %.
+_DRAW = 0.01
+
 
 @dataclass(frozen=True)
 class DecisionCalibration:
@@ -97,16 +102,16 @@ class HeldOutDecisions:
             scores = class_scores(np.vstack([part.outputs[at] for part in self.parts]))
             counts = [test.counts for test in self.tests if test.counts is not None]
             weights = np.concatenate(counts) if counts else None
-            # From their means, so that probabilities are near the frequencies at the mean.
-            means, offsets = np.average(scores, axis=0, weights=weights), np.log(self.frequencies)
+            offsets = np.log(self.frequencies)
             found = CalibratedScores(
-                scores - means,
+                scores,
                 offsets,
                 np.concatenate([test.labels for test in self.tests]),
                 weights,
                 sum(test.n_samples for test in self.tests),
+                _DRAW,
             ).calibration
-            constants = found.exponent * offsets - found.slope * means
+            constants = found.exponent * offsets
             self._calibrations[at] = DecisionCalibration(found.slope, constants)
         return self._calibrations[at]
 

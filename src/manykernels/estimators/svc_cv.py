@@ -86,7 +86,7 @@ class MKSVCCV(KernelClassifier, SupportAttributes, ChoiceParameters, KernelEstim
     the transformer of ``kernel.after``, is that of all training rows, in every fold. In every fold
     the scales of the kernels, their weights and the machines come from the training part.
 
-    Two numbers make probabilities of decision values, a slope and an exponent of the class
+    Two numbers make probabilities of decision values: a slope and an exponent of the class
     frequencies. They are those of least log loss on the held-out samples, however classes are
     weighted. ``predict`` takes the class of the largest decision value, which need not be the most
     probable one.

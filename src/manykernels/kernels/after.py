@@ -35,8 +35,8 @@ class After(Kernel):
     transformer : scikit-learn transformer or Pipeline of transformers
         Learnt without labels. One that takes texts, such as TfidfVectorizer, is given the texts of
         a single column, or of a view of texts. It is given the weights of rows if its ``fit`` has
-        a parameter `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows of
-        weight zero it never sees.
+        a parameter `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows
+        of weight zero it never sees.
     columns : see :class:`Kernel`
         The columns that are transformed.
 

@@ -63,8 +63,8 @@ FEW = [("line", Linear()), ("wide", RBF())]
 
 def candidate(entry, kernels=None):
     """The estimator as it is by default, with less to do where a fit takes long."""
-    few = {"ps": [2], "regs": [1.0], "Cs": [1.0], "epsilons": [0.1]}
-    options = {name: few[name] for name in few if name in entry.parameters}
+    single = {"ps": [2], "regs": [1.0], "Cs": [1.0], "epsilons": [0.1]}
+    options = {name: value for name, value in single.items() if name in entry.parameters}
     if entry.localized and kernels == "precomputed":
         options |= ARRAY.params(entry)
     if kernels is None and (entry.localized or entry.chooses):
