@@ -113,9 +113,8 @@ def view_importance(
     them to either side, which is what the accuracy of two fits leaves open. Accuracy has
     Wilson's interval, and its differences that of Agresti and Min, with the same number of
     independent samples. R² takes the variance of y as given. What intervals are to cover is the
-    score of these models on new samples. In 60 to 100 simulations of 150 samples in three views,
-    intervals at 95 % did so for the falls in 97 to 100 % of cases with accuracy (MKFDA), 91 to
-    98 % with log losses (MKFDA) and 98 to 100 % with R² (MKSVR, five folds).
+    score of these models on new samples. How often they do is measured in
+    docs/benchmarks/importance.md.
 
     *Closed form.* A sample is left out exactly for given kernel weights, and to first order for
     the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are
