@@ -60,6 +60,12 @@ _SOURCES = {
         "  (D. Greene and P. Cunningham, http://mlg.ucd.ie/datasets/bbc.html)",
         ["bbc/BBC_4view_685.mat"],
     ),
+    "leaves": (
+        f"{_UCI}: One-hundred plant species leaves\n"
+        "  https://archive.ics.uci.edu/dataset/241, as one file in\n"
+        "  https://github.com/Code706/DATASETS-Multi-view",
+        ["leaves/100Leaves.mat"],
+    ),
     "olivetti": (
         "Olivetti faces, https://cs.nyu.edu/~roweis/data.html (olivettifaces.mat)",
         ["olivetti/olivettifaces.mat"],
@@ -164,6 +170,23 @@ def bbc():
         f"seg{i}": sparse.csr_array(counts) for i, counts in enumerate(content["X"].ravel(), 1)
     }
     return views, content["Y"].ravel().astype(int)
+
+
+def leaves():
+    """1600 leaves of 100 species, 16 of each, in three views.
+
+    Returns
+    -------
+    views : dict of str to ndarray of shape (1600, 64)
+        Histograms of shape, texture and margin: view1, view2, view3.
+    y : ndarray of shape (1600,), int
+        Species, 1 to 100.
+    """
+    (path,) = _files("leaves")
+    content = io.loadmat(path)
+    tables = [np.asarray(table, dtype=float).T for table in content["data"].ravel()]
+    views = {f"view{i}": table for i, table in enumerate(tables, 1)}
+    return views, content["truth"].ravel().astype(int)
 
 
 def olivetti():

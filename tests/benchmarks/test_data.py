@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import io
 
 from benchmarks import _data
 
@@ -65,6 +66,21 @@ def test_mfeat(folder, rng):
         np.testing.assert_array_equal(views[v], view)
     np.testing.assert_array_equal(np.bincount(y), np.full(10, 200))
     assert (np.diff(y) >= 0).all()
+
+
+def test_leaves(tmp_path, monkeypatch, rng):
+    monkeypatch.setenv("MANYKERNELS_DATA", str(tmp_path))
+    (tmp_path / "leaves").mkdir()
+    written = [rng.random((4, 6)) for _ in range(3)]  # columns are samples
+    cells = np.empty((1, 3), dtype=object)
+    cells[0] = written
+    content = {"data": cells, "truth": np.arange(6)[:, None]}
+    io.savemat(tmp_path / "leaves/100Leaves.mat", content)
+    views, y = _data.leaves()
+    assert list(views) == ["view1", "view2", "view3"]
+    for table, view in zip(written, views.values(), strict=True):
+        np.testing.assert_array_equal(view, table.T)
+    np.testing.assert_array_equal(y, np.arange(6))
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -1,0 +1,72 @@
+"""The data sets of ``benchmarks.defaults``: named tables and what is to be predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+
+from benchmarks import _data
+
+Loaded = tuple[dict[str, Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set; its loader gives tables by name, one or several, and targets."""
+
+    title: str
+    loader: Callable[[], Loaded]
+    regression: bool = False
+
+    def splits(self, y: np.ndarray, n_rows: int, n_splits: int) -> list[tuple[Any, Any]]:
+        """Training and test halves of at most `n_rows` random rows, classes in equal parts."""
+        half = min(len(y), n_rows) // 2
+        kind = ShuffleSplit if self.regression else StratifiedShuffleSplit
+        splitter = kind(n_splits, train_size=half, test_size=half, random_state=0)
+        return list(splitter.split(np.zeros(len(y)), y))
+
+
+def _one(loader: Callable[[], tuple[Any, Any]]) -> Callable[[], Loaded]:
+    def load() -> Loaded:
+        X, y = loader()
+        return {"X": X.reshape(len(X), -1)}, y
+
+    return load
+
+
+def _of_scikit_learn(loader: Callable[..., Any]) -> Callable[[], Loaded]:
+    return _one(lambda: loader(return_X_y=True))
+
+
+def _satimage() -> tuple[np.ndarray, np.ndarray]:
+    """The training part: the providers ask that the parts be kept apart."""
+    X, y = _data.satimage()
+    return X[:4435], y[:4435]
+
+
+def _faces() -> tuple[np.ndarray, np.ndarray]:
+    """Every other pixel in every other line."""
+    X, y = _data.olivetti()
+    return X[:, ::2, ::2], y
+
+
+SETS = {
+    "mfeat": DataSet("Multiple Features, 6 views", _data.mfeat),
+    "pendigits": DataSet("Pen digits, 4 views", _data.pendigits),
+    "bbc": DataSet("BBC news, 4 views, sparse", _data.bbc),
+    "leaves": DataSet("Leaves, 3 views", _data.leaves),
+    "sonar": DataSet("Sonar", _one(_data.sonar)),
+    "ionosphere": DataSet("Ionosphere", _one(_data.ionosphere)),
+    "satimage": DataSet("Satimage", _one(_satimage)),
+    "olivetti": DataSet("Olivetti faces", _one(_faces)),
+    "wine": DataSet("Wine", _of_scikit_learn(datasets.load_wine)),
+    "cancer": DataSet("Breast cancer", _of_scikit_learn(datasets.load_breast_cancer)),
+    "digits": DataSet("Digits", _of_scikit_learn(datasets.load_digits)),
+    "concrete": DataSet("Concrete", _one(_data.concrete), regression=True),
+    "diabetes": DataSet("Diabetes", _of_scikit_learn(datasets.load_diabetes), regression=True),
+}

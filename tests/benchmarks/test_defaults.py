@@ -1,0 +1,111 @@
+"""The comparison of the defaults: what it counts, and a small run from end to end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_wine
+
+from benchmarks import defaults
+from benchmarks._contenders import CLASSIFIERS, REGRESSORS, Contender, Score, joined, measure
+from benchmarks._default_sets import SETS
+from benchmarks.defaults import Results
+
+OURS, THEIRS, WORSE = (
+    Contender(name, make=dict, ours=name == "ours") for name in ("ours", "theirs", "worse")
+)
+
+
+def results(ours, theirs, n_views=2, name="mfeat"):
+    """Made-up accuracies; a third contender is always behind."""
+    one = Results(name, n_train=100, n_classes=3, n_views=n_views)
+    accuracies = {OURS: ours, THEIRS: theirs, WORSE: [0.1] * len(theirs)}
+    for seconds, (contender, values) in enumerate(accuracies.items(), 1):
+        one.scores[contender] = [Score(value, 0.5, seconds) for value in values]
+    return one
+
+
+@pytest.mark.parametrize("name", ["wine", "diabetes"])
+def test_a_small_run_from_end_to_end(name, capsys, monkeypatch):
+    monkeypatch.setattr(defaults, "ROWS_QUICK", 120)
+    assert defaults.main(["--quick", "--sets", name]) == 0
+    shown = capsys.readouterr().out
+    assert f"## {SETS[name].title}\n\n60 training rows" in shown
+    for contender in CLASSIFIERS if name == "wine" else REGRESSORS:
+        assert f"| {contender.name}" in shown
+    assert ("log loss" in shown) == (name == "wine")
+
+
+def test_data_that_are_not_there_are_left_out(monkeypatch, capsys):
+    monkeypatch.delenv("MANYKERNELS_DATA", raising=False)
+    assert defaults.main(["--quick", "--sets", "sonar"]) == 1
+    assert "Skipped: sonar." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("contender", CLASSIFIERS, ids=lambda contender: contender.name)
+def test_contenders_learn_from_views(contender):
+    X, y = load_wine(return_X_y=True)
+    tables = {"dense": X[:, :6], "sparse": sparse.csr_array(X[:, 6:])}
+    rows = np.random.default_rng(0).permutation(len(y))
+    score = measure(contender, tables, y, rows[:90], rows[90:])
+    assert score.score > 0.85
+    assert score.log_loss < 0.5
+    assert score.seconds > 0
+
+
+def test_views_are_joined_in_their_order():
+    left, right = np.arange(6.0).reshape(3, 2), np.ones((3, 1))
+    np.testing.assert_array_equal(joined({"a": left, "b": right}), np.hstack([left, right]))
+    mixed = joined({"a": left, "b": sparse.csr_array(right)})
+    np.testing.assert_array_equal(mixed.toarray(), np.hstack([left, right]))
+
+
+@pytest.mark.parametrize("name", ["wine", "diabetes"])
+def test_halves_do_not_overlap(name):
+    data = SETS[name]
+    _, y = data.loader()
+    for train, test in data.splits(y, 100, 3):
+        assert len(train) == len(test) == 50
+        assert not set(train) & set(test)
+
+
+def test_the_best_of_each_side_are_compared():
+    one = results([0.9, 0.8], [0.7, 0.8])
+    assert one.best(ours=False) is THEIRS
+    np.testing.assert_allclose(one.differences, [20.0, 0.0])
+    text = defaults.summary([one])
+    assert "+10.0 ± 10.0" in text
+    assert "held" in text
+
+
+def test_verdicts():
+    behind = results([0.78, 0.80], [0.80, 0.81], n_views=1, name="sonar")
+    ahead = results([0.90, 0.92], [0.80, 0.81])
+    lines = defaults.verdicts([behind, ahead])
+    assert lines[0].startswith("more than one point behind the best of theirs: Sonar (")
+    assert "MISSED" in lines[0]
+    assert "on 1 of 1 sets of several views (asked for most: held)" in lines[1]
+    assert defaults.verdicts([results([0.9] * 2, [0.9] * 2, n_views=1)]) == [
+        "more than one point behind the best of theirs: nowhere (asked for nowhere: held)"
+    ]
+
+
+def test_corrected_pvalue():
+    differences = np.array([1.0, 2.0, 3.0, 2.0, 2.0])
+    # Mean 2, variance 0.5, t = 2 / sqrt(0.5 * 1.2) on four degrees of freedom.
+    assert defaults.corrected_pvalue(differences) == pytest.approx(0.0612, abs=1e-4)
+    assert defaults.corrected_pvalue(np.zeros(5)) == 1.0
+    assert defaults.corrected_pvalue(np.ones(5)) == 0.0
+
+
+def test_times_are_those_of_the_best_of_theirs():
+    assert "|      1 |                      0.5 |" in defaults.table(results([0.9] * 2, [0.8] * 2))
+
+
+def test_the_page_has_the_protocol():
+    text = defaults.page([results([0.9, 0.8], [0.7, 0.8])], "a command")
+    assert text.startswith(
+        "# Nothing set by hand\n\nWritten by `a command`. Each data set, at most"
+    )
+    assert "\n\nA difference is that of the best of ours" in text
