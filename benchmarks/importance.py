@@ -120,8 +120,8 @@ def page(found: list[Coverage]) -> str:
         f"{found[0].n_problems} problems of {SAMPLES} samples in three views, intervals at 95 %. "
         "How many of them cover the fall of the score without the view (fall) and the score of "
         f"the view alone (alone) as {NEW_SAMPLES} new samples show them; and how many intervals "
-        "of falls cover 0: for noise nearly all should (it can do a little harm), for needed views "
-        "none.",
+        "of falls cover 0: for noise nearly all should (it can do a little harm), for needed "
+        "views none.",
         table(found),
     ]
     return "\n\n".join(parts) + "\n"
