@@ -79,6 +79,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.building
 	$(BIN)/python -m benchmarks.safety
 	$(BIN)/python -m benchmarks.certificates
+	$(BIN)/python -m benchmarks.importance
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf $(VENV) build dist out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -79,7 +79,7 @@ class MKFDACV(
     certificate_ : Certificate
     denoise_ : Denoise, Bands or None
         Fitted on the training kernels, such as `denoise_.n_components_`.
-    n_iter_, n_inner_solves_, solver_, history_
+    left_out_log_proba_, n_iter_, n_inner_solves_, solver_, history_
         As for :class:`MKFDA`.
 
     Notes

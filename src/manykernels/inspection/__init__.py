@@ -1,7 +1,8 @@
 """Which views matter, and how sure that is.
 
 ============  ==============================================================================
-`importance`  :func:`view_importance`: all models that are compared
+`importance`  :func:`view_importance`: what may be passed, and what it means
+`models`      the models that are compared
 `views`       which kernels belong to which view
 `learners`    estimators on precomputed kernels, with their search or without
 `study`       losses of samples that a model has not seen, for any set of kernels

@@ -73,5 +73,6 @@ def _draw_weights(ax: Axes, result: Any) -> None:
                 fontsize=8,
                 color=_INK,
             )
-    ax.margins(x=0.15)
+    # Room for the numbers at the right.
+    ax.margins(x=0.25)
     ax.set_title("Share of weight, how often chosen", loc="left", fontsize=10)

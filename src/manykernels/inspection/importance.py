@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -17,19 +16,13 @@ from .._warnings import warn_caller
 from ..estimators._inputs import matched_by_label, read_training
 from ..estimators._multilabel import is_multilabel
 from ..estimators._rows import check_targets, rows_that_count
-from .intervals import UNKNOWN, Intervals, Mean
-from .learners import (
-    at_chosen_norm,
-    checked_learner,
-    of_plain_sum,
-    refuse_without_probabilities,
-    without_search,
-)
+from .learners import checked_learner, refuse_without_probabilities
+from .models import Models
 from .result import ViewImportance
 from .scoring import checked_scoring
-from .stability import half_samples, resampled_shares, shares_of_views
-from .study import Splits, Study, splits_of
-from .views import ViewKernels, views_of
+from .stability import half_samples
+from .study import Study, splits_of
+from .views import views_of
 
 
 def view_importance(
@@ -113,9 +106,8 @@ def view_importance(
     them to either side, which is what the accuracy of two fits leaves open. Accuracy has
     Wilson's interval, and its differences that of Agresti and Min, with the same number of
     independent samples. R² takes the variance of y as given. What intervals are to cover is the
-    score of these models on new samples. In 60 to 100 simulations of 150 samples in three views,
-    intervals at 95 % did so for the falls in 97 to 100 % of cases with accuracy (MKFDA), 91 to
-    98 % with log losses (MKFDA) and 98 to 100 % with R² (MKSVR, five folds).
+    score of these models on new samples. How often they do is measured in
+    docs/benchmarks/importance.md.
 
     *Closed form.* A sample is left out exactly for given kernel weights, and to first order for
     the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are
@@ -191,7 +183,7 @@ def view_importance(
     every = Study(stack, y[kept], counts, judge, None)
     fitted = every.fit(learner, slice(None))
     study = replace(every, splits=splits_of(cv, fitted, y, kept, seed))
-    models = _Models(study, learner, fitted, views, verbose)
+    models = Models(study, learner, fitted, views, verbose)
     strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
     try:
         models.learn(half_samples(strata, n_resamples, rng))
@@ -202,99 +194,6 @@ def view_importance(
             RuntimeWarning,
         )
     return models.result(confidence)
-
-
-class _Models:
-    """All models that are compared; what is not yet computed is None."""
-
-    def __init__(
-        self, study: Study, learner: Any, fitted: Any, views: list[ViewKernels], verbose: bool
-    ) -> None:
-        self.study, self.fitted, self.views, self.verbose = study, fitted, views, verbose
-        self.plain, self.learner = without_search(learner, fitted), at_chosen_norm(learner, fitted)
-        self.done = 0
-        self.all = study.losses(self.learner, slice(None), fitted)
-        self.without: list[np.ndarray | None] = [None] * len(views)
-        self.alone: list[np.ndarray | None] = [None] * len(views)
-        self.plain_sum: np.ndarray | None = None
-        self.shares: list[np.ndarray] = []
-        self._note("all views", self.all)
-
-    def learn(self, resamples: Iterator[np.ndarray]) -> None:
-        """Everything, in an order that an interruption leaves the most important part of."""
-        study, every = self.study, np.arange(self.study.stack.n_kernels)
-        for j, view in enumerate(self.views):
-            rest = np.setdiff1d(every, view.kernels)
-            self.without[j] = self._losses(f"without {view.name!r}", self.learner, rest)
-        equal = of_plain_sum(self.learner, len(every))
-        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, every)
-        for j, view in enumerate(self.views):
-            if len(view.own):
-                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.own)
-        for k, shares in enumerate(resampled_shares(study, self.plain, self.views, resamples)):
-            self.shares.append(shares)
-            self._note(f"half-sample {k + 1}")
-
-    def _losses(self, title: str, learner: Any, kernels: np.ndarray) -> np.ndarray:
-        try:
-            losses = self.study.losses(learner, kernels)
-        except ValueError as error:
-            raise ValueError(f"Model {title}: {error}") from error
-        self._note(title, losses)
-        return losses
-
-    def _note(self, title: str, losses: np.ndarray | None = None) -> None:
-        if losses is not None:
-            self.done += 1
-        if not self.verbose:
-            return
-        scoring = self.study.scoring
-        told = (
-            "" if losses is None else f"  {scoring.name} {scoring.best - np.nanmean(losses):.4f}"
-        )
-        print(f"[view_importance] {title}{told}")
-
-    def result(self, confidence: float) -> ViewImportance:
-        """The table of what is known."""
-        study, scoring = self.study, self.study.scoring
-        # At a minimum F grows quadratically: a relative gap determines weights, and with them
-        # outputs, to its square root.
-        slack = float(np.sqrt(self.fitted.tol))
-        intervals = Intervals(
-            study.weights, confidence, study.train_share, scoring.hit_or_miss, slack
-        )
-
-        def scored(losses: np.ndarray | None) -> Mean:
-            return UNKNOWN if losses is None else scoring.score(intervals.of(losses))
-
-        def worse(losses: np.ndarray | None) -> Mean:
-            return UNKNOWN if losses is None else intervals.of_difference(losses, self.all)
-
-        score, plain_sum, gain = scored(self.all), scored(self.plain_sum), worse(self.plain_sum)
-        falls, alone = list(map(worse, self.without)), list(map(scored, self.alone))
-        return ViewImportance(
-            names=[view.name for view in self.views],
-            scoring=scoring.name,
-            method=_described(study.splits),
-            confidence=confidence,
-            score=score.value,
-            score_interval=score.interval,
-            fall=np.array([fall.value for fall in falls]),
-            fall_interval=np.array([fall.interval for fall in falls]),
-            alone=np.array([own.value for own in alone]),
-            alone_interval=np.array([own.interval for own in alone]),
-            weight=shares_of_views(self.fitted, study.stack.names, self.views),
-            resampled_weights=np.array(self.shares).reshape(-1, len(self.views)),
-            negligible=slack,
-            plain_sum=plain_sum.value,
-            plain_sum_interval=plain_sum.interval,
-            gain=gain.value,
-            gain_interval=gain.interval,
-        )
-
-
-def _described(splits: Splits | None) -> str:
-    return "samples left out in closed form" if splits is None else f"{len(splits)} folds held out"
 
 
 # -- what is passed --------------------------------------------------------------------------

@@ -5,8 +5,8 @@ A row of weight w stands for w samples, so that n below is the sum of the weight
 Models that were learnt without single samples, or without folds, share nearly all their samples.
 So their losses are not independent, and mean losses vary more than ``s²/n``: Nadeau and Bengio
 (2003) put ``s²(1/n + 1/n_train)`` in its place, about twice as much. That is what all intervals
-use, by counting ``1/(1/n + 1/n_train)`` samples. (Without it, intervals at 95 % covered the loss
-of new samples in 67 to 94 of 100 simulations.)
+use, by counting ``1/(1/n + 1/n_train)`` samples. How often they cover the truth is measured in
+docs/benchmarks/importance.md.
 
 Losses that are numbers have Student's interval, of the losses themselves or of the differences
 between two models at the same samples. A view of noise changes outputs by errors of estimation

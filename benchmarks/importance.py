@@ -1,0 +1,145 @@
+"""Whether the intervals of view_importance cover what new samples show.
+
+    python -m benchmarks.importance [--sets fda-accuracy,svr] [--quick] [--write]
+
+Each problem has 150 samples in three views: one that is needed, one that is needed less, and one
+of noise. ``view_importance`` gives intervals at 95 %. What they are to cover is computed from 2500
+new samples: how much worse the model without the view predicts them than the model with all
+views, both learnt from the 150; and how well the model of one view predicts them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks._command import command_line, write_page
+from benchmarks._tables import environment, markdown
+from manykernels import MKFDA, MKSVC, MKSVR, view_importance
+from manykernels.kernels import RBF
+
+PROBLEMS, PROBLEMS_QUICK = 60, 3
+SAMPLES, NEW_SAMPLES = 150, 2500
+VIEWS = ("needed", "less", "noise")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model, a score, and whether it predicts classes."""
+
+    title: str
+    model: Any
+    scoring: str
+    classes: bool
+
+
+SETS = {
+    "fda-accuracy": Setting("MKFDA, p = 1", MKFDA(RBF(), p=1, reg=3.0), "accuracy", True),
+    "fda-log-loss": Setting("MKFDA, p = 1", MKFDA(RBF(), p=1, reg=3.0), "neg_log_loss", True),
+    "fda-norm-2": Setting("MKFDA, p = 2", MKFDA(RBF(), p=2, reg=3.0), "neg_log_loss", True),
+    "svc": Setting("MKSVC, p = 1", MKSVC(RBF(), p=1), "accuracy", True),
+    "svr": Setting("MKSVR, p = 1", MKSVR(RBF(), p=1), "r2", False),
+}
+
+
+def draw(n: int, rng: np.random.Generator, classes: bool) -> tuple[dict[str, Any], Any]:
+    """Samples in three views, and their classes or values."""
+    tables = {name: rng.standard_normal((n, 2)) for name in VIEWS}
+    signal = 1.2 * tables["needed"][:, 0] + 0.8 * tables["less"][:, 0] + rng.standard_normal(n)
+    return tables, (signal > 0).astype(int) if classes else signal
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of the problems, by view: intervals that cover the truth, and those that cover 0."""
+
+    setting: Setting
+    n_problems: int
+    falls: np.ndarray
+    alone: np.ndarray
+    zero: np.ndarray
+
+
+def scorer(setting: Setting, train: Any, new: Any) -> Callable[[tuple[str, ...]], float]:
+    """The score on new samples of the model of some views."""
+
+    def score(views: tuple[str, ...]) -> float:
+        model = setting.model.fit({name: train[0][name] for name in views}, train[1])
+        test = {name: new[0][name] for name in views}
+        if setting.scoring != "neg_log_loss":
+            return float(model.score(test, new[1]))
+        return float(model.predict_log_proba(test)[np.arange(len(new[1])), new[1]].mean())
+
+    return score
+
+
+def measure(setting: Setting, n_problems: int) -> Coverage:
+    """Count intervals over random problems."""
+    falls, alone, zero = np.zeros((3, len(VIEWS)))
+    for seed in range(n_problems):
+        rng = np.random.default_rng(seed)
+        train, new = (draw(n, rng, setting.classes) for n in (SAMPLES, NEW_SAMPLES))
+        found = view_importance(setting.model, *train, scoring=setting.scoring, n_resamples=0)
+        score = scorer(setting, train, new)
+        whole = score(VIEWS)
+        fall = [whole - score(tuple(other for other in VIEWS if other != v)) for v in VIEWS]
+        own = [score((view,)) for view in VIEWS]
+        low, high = found.fall_interval.T
+        falls += (low <= fall) & (fall <= high)
+        zero += (low <= 0) & (high >= 0)
+        low, high = found.alone_interval.T
+        alone += (low <= own) & (own <= high)
+    return Coverage(setting, n_problems, *(count / n_problems for count in (falls, alone, zero)))
+
+
+def table(found: list[Coverage]) -> str:
+    header = ["model", "score", *(f"fall, {view}" for view in VIEWS)]
+    header += [*(f"alone, {view}" for view in VIEWS), *(f"0, {view}" for view in VIEWS)]
+    rows = [
+        [
+            one.setting.title,
+            one.setting.scoring,
+            *(f"{share:.0%}" for share in np.concatenate([one.falls, one.alone, one.zero])),
+        ]
+        for one in found
+    ]
+    return markdown(header, rows, n_left=2)
+
+
+def page(found: list[Coverage]) -> str:
+    """The page for the documentation."""
+    parts = [
+        "# Intervals of importances",
+        "Written by `python -m benchmarks.importance --write`.",
+        environment(),
+        f"{found[0].n_problems} problems of {SAMPLES} samples in three views, intervals at 95 %. "
+        "How many of them cover the fall of the score without the view (fall) and the score of "
+        f"the view alone (alone) as {NEW_SAMPLES} new samples show them; and how many intervals "
+        "of falls cover 0: for noise nearly all should (it can do a little harm), for needed "
+        "views none.",
+        table(found),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark."""
+    parser = command_line("importance", "Intervals of importances.", list(SETS))
+    options = parser.parse_args(arguments)
+    found = []
+    with threadpool_limits(1):
+        for name in options.sets:
+            found.append(measure(SETS[name], PROBLEMS_QUICK if options.quick else PROBLEMS))
+            print(f"{table(found[-1:])}\n", flush=True)
+    if options.write:
+        write_page("importance", page(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The benchmark of importances measures what it says, on a few problems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks import importance
+
+
+def test_a_few_problems(capsys):
+    assert importance.main(["--quick", "--sets", "fda-log-loss"]) == 0
+    assert "MKFDA, p = 1" in capsys.readouterr().out
+
+
+def test_shares_are_counted_by_view():
+    found = importance.measure(importance.SETS["fda-accuracy"], 2)
+    for shares in (found.falls, found.alone, found.zero):
+        assert shares.shape == (3,)
+        assert set(shares) <= {0.0, 0.5, 1.0}
+    assert "2 problems of 150 samples" in importance.page([found])
+
+
+def test_the_views_are_what_they_are_called():
+    views, y = importance.draw(2000, np.random.default_rng(0), classes=False)
+    found = [abs(np.corrcoef(views[name][:, 0], y)[0, 1]) for name in importance.VIEWS]
+    assert found[0] > found[1] > 0.2 > found[2]
