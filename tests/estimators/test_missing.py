@@ -13,7 +13,9 @@ from manykernels import (
     MKFDA,
     MKFDACV,
     MKSVC,
+    MKSVCCV,
     MKSVR,
+    MKSVRCV,
     KernelStack,
     LocalizedFDA,
     LocalizedOneClassSVM,
@@ -36,7 +38,9 @@ GLOBAL = {
     "MKSVC": MKSVC(),
     "MKRidge": MKRidge(),
     "MKRidgeCV": MKRidgeCV(ps=[1, 2], regs=[0.1, 1.0], cv=3),
+    "MKSVCCV": MKSVCCV(ps=[1, 2], Cs=[0.1, 1.0], cv=3),
     "MKSVR": MKSVR(),
+    "MKSVRCV": MKSVRCV(ps=[1, 2], Cs=[0.1, 1.0], cv=3),
     "MKOneClassSVM": MKOneClassSVM(nu=0.3),
 }
 LOCALIZED = {
