@@ -13,9 +13,19 @@ All contenders are MKFDACV with one Gaussian kernel per view and the same grid:
 - "mean", "conditional": ``MKFDACV(missing=...)``;
 - "mean of features", "5 neighbours", "iterative": scikit-learn's SimpleImputer, KNNImputer and
   IterativeImputer on the tables joined side by side, learnt on the training half; then MKFDACV
-  on what they filled in. The iterative one regresses each column on ten others in two rounds,
-  and is left out where the columns are thousands;
+  on what they filled in. Neighbours are sought once per view, not once per column, which gives
+  the same. The iterative one regresses each column on ten others in two rounds, and is left out
+  where the columns are thousands;
+- "iMML MOFA", "iMML DFMF": the imputers of iMML, a library for incomplete multi-modal data. They
+  fill in only what they were fitted on, so they are given the test half along with the training
+  half, without classes, which the others are not. Left out where the columns are thousands;
 - "trained without the view" knows in advance what will be lacking.
+
+iMML gets an environment of its own; without the variable it is left out:
+
+    python -m venv X
+    X/bin/pip install imml==0.6.0
+    export MANYKERNELS_IMML=X/bin/python
 
 The digits of Multiple Features (six views, 1000 of 2000 rows) are standardised; the texts of BBC
 (four segments, 685 rows) are counts of words, scaled to length one.
@@ -23,17 +33,22 @@ The digits of Multiple Features (six views, 1000 of 2000 rows) are standardised;
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+from sklearn.impute import IterativeImputer, SimpleImputer
+from sklearn.metrics.pairwise import nan_euclidean_distances
 from sklearn.model_selection import StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
@@ -55,9 +70,12 @@ MOST_COLUMNS = 2000
 OURS = {"mean": "mean", "conditional": "conditional"}
 IMPUTERS: dict[str, Callable[[], Any]] = {
     "mean of features": SimpleImputer,
-    "5 neighbours": lambda: KNNImputer(n_neighbors=5),
+    "5 neighbours": lambda: NeighboursOfViews(),
     "iterative": lambda: IterativeImputer(n_nearest_features=10, max_iter=2, random_state=0),
 }
+VARIABLE = "MANYKERNELS_IMML"
+RUNNER = Path(__file__).with_name("_imml_runner.py")
+FOREIGN = {"iMML MOFA": "MOFAImputer", "iMML DFMF": "DFMFImputer"}
 Tables = dict[str, np.ndarray]
 
 
@@ -135,18 +153,49 @@ def model(grid: dict[str, Any], missing: str = "error") -> MKFDACV:
     return MKFDACV(RBF(gamma="median"), missing=missing, **grid)
 
 
+class NeighboursOfViews:
+    """KNNImputer for columns that are missing together: the mean of the nearest that have them."""
+
+    def __init__(self, n_neighbors: int = 5) -> None:
+        self.n_neighbors = n_neighbors
+
+    def fit_transform(self, X: np.ndarray) -> np.ndarray:
+        self.known = X
+        return self.transform(X)
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        distances = nan_euclidean_distances(X, self.known)
+        absent, patterns = np.isnan(X), np.isnan(self.known)
+        filled = X.copy()
+        # Columns that the same rows lack, here and in training, are filled in at once.
+        both = np.vstack([absent, patterns]).T
+        for pattern in np.unique(both, axis=0):
+            rows, donors = np.flatnonzero(pattern[: len(X)]), np.flatnonzero(~pattern[len(X) :])
+            if len(rows):
+                columns = np.flatnonzero((both == pattern).all(axis=1))
+                order = np.argsort(distances[np.ix_(rows, donors)], axis=1, kind="stable")
+                nearest = donors[order[:, : self.n_neighbors]]
+                values = self.known[np.ix_(nearest.ravel(), columns)]
+                means = values.reshape(*nearest.shape, -1).mean(axis=1)
+                filled[np.ix_(rows, columns)] = means
+        return filled
+
+
 class Filled:
     """MKFDACV on tables that an imputer fills in, which sees them side by side."""
 
     def __init__(self, imputer: Any, grid: dict[str, Any]) -> None:
-        # A column without a value in training stays a column.
-        self.imputer = imputer.set_params(keep_empty_features=True)
+        self.imputer = imputer
         self.model = model(grid)
 
     def fit(self, tables: Tables, y: np.ndarray) -> Filled:
         widths = [table.shape[1] for table in tables.values()]
         self.ends = np.cumsum(widths)[:-1]
-        self.model.fit(self._cut(tables, self.imputer.fit_transform(_joined(tables))), y)
+        with warnings.catch_warnings():
+            # Two rounds of the iterative imputer are not meant to converge.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            filled = self.imputer.fit_transform(_joined(tables))
+        self.model.fit(self._cut(tables, filled), y)
         return self
 
     def score(self, tables: Tables, y: np.ndarray) -> float:
@@ -163,12 +212,27 @@ def _joined(tables: Tables) -> np.ndarray:
 
 def contenders(tables: Tables, grid: dict[str, Any]) -> dict[str, Any]:
     """Those that take gaps, unfitted."""
-    n_columns = sum(table.shape[1] for table in tables.values())
     found: dict[str, Any] = {name: model(grid, missing) for name, missing in OURS.items()}
     for name, make in IMPUTERS.items():
-        if name != "iterative" or n_columns <= MOST_COLUMNS:
+        if name != "iterative" or not is_wide(tables):
             found[name] = Filled(make(), grid)
     return found
+
+
+def filled_by_imml(imputer: str, tables: Tables) -> Tables:
+    """Tables filled in by an imputer of iMML, in its own process."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "gaps.npz"), Path(folder, "filled.npz")
+        np.savez(source, **tables)  # type: ignore[arg-type]
+        command = [os.environ[VARIABLE], str(RUNNER), imputer, str(source), str(target)]
+        subprocess.run(command, check=True, capture_output=True)
+        with np.load(target) as arrays:
+            return {view: arrays[view] for view in tables}
+
+
+def is_wide(tables: Tables) -> bool:
+    """Whether there are thousands of columns."""
+    return sum(table.shape[1] for table in tables.values()) > MOST_COLUMNS
 
 
 # -- measurements --------------------------------------------------------------------------
@@ -190,6 +254,13 @@ def run_scattered(name: str, tables: Tables, y: np.ndarray, options: Any) -> lis
                 for k in range(n_splits)
             ]
             rows.append(_row(name, what, contender, results))
+        for contender, imputer in FOREIGN.items():
+            if VARIABLE in os.environ and not is_wide(tables):
+                results = [
+                    _timed_imml(imputer, model(grid), gaps[k], y, *splits[k])
+                    for k in range(n_splits)
+                ]
+                rows.append(_row(name, what, contender, results))
     return rows
 
 
@@ -226,6 +297,18 @@ def _timed(
     return accuracy, time.perf_counter() - begin
 
 
+def _timed_imml(
+    imputer: str, unfitted: Any, tables: Tables, y: np.ndarray, *halves: np.ndarray
+) -> tuple[float, float]:
+    begin = time.perf_counter()
+    rows, n_train = np.concatenate(halves), len(halves[0])
+    filled = filled_by_imml(imputer, rows_of(tables, rows))
+    accuracy, _ = _timed(
+        unfitted, filled, y[rows], np.arange(n_train), np.arange(n_train, len(rows))
+    )
+    return accuracy, time.perf_counter() - begin
+
+
 def _row(name: str, what: str, contender: str, results: list[tuple[float, float]]) -> Row:
     accuracies = [accuracy for accuracy, _ in results]
     row = Row(name, what, contender, accuracies, float(np.mean([s for _, s in results])))
@@ -242,7 +325,7 @@ def bounds(rows: list[Row]) -> str:
     for data, what in dict.fromkeys((row.data, row.what) for row in rows):
         own = {row.contender: row.mean for row in rows if (row.data, row.what) == (data, what)}
         ours = {name: own[name] for name in OURS if name in own}
-        others = {name: own[name] for name in IMPUTERS if name in own}
+        others = {name: own[name] for name in (*IMPUTERS, *FOREIGN) if name in own}
         if ours and others:
             best, rival = max(ours, key=ours.__getitem__), max(others, key=others.__getitem__)
             held = verdict(ours[best] >= others[rival])
@@ -287,9 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     size = (GRID_QUICK, 1, 200) if options.quick else (GRID, N_SPLITS, MOST_ROWS)
     rows: list[Row] = []
-    with threadpool_limits(1), warnings.catch_warnings():
-        # Two rounds of the iterative imputer are not meant to converge.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with threadpool_limits(1):
         for name in options.sets:
             loaded = load(name, lambda name=name: tables_of(name))  # type: ignore[misc]
             if loaded is not None:

@@ -67,6 +67,9 @@ for p, model in models.items():
 # other views tell too. At p = 2 every kernel keeps a part, noise the least. The gap proves
 # that no other weights do better by more than that fraction of the objective.
 #
+# A weight is no importance: whether a view can be left out, and how sure that is, is another
+# question (``plot_view_importance.py``).
+#
 # λ has a say. At a thirtieth of the value used here, the noise gets some weight at p = 1 as
 # well: of the nine kernels those of noise have the flattest spectrum, which makes them the
 # nearest to the identity that λ adds. Where λ is too small, they take its place.

@@ -18,7 +18,8 @@ ORDER = [
     *["_rounding", "_blas", "_compiled", "_files", "_folds", "_memory", "_scoring", "_sklearn"],
     "_warnings",
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
-    *["gating", "estimators", "baselines", "model_selection", "report", "datasets", "__init__"],
+    *["gating", "estimators", "baselines", "model_selection", "report", "inspection"],
+    *["datasets", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
 PURE = {"_rounding", "_blas", "_compiled", "_folds", "domains", "smo", "losses", "solvers"}

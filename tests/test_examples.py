@@ -34,6 +34,7 @@ EXPECTED = {
     "plot_svm_which_kernels.py": "weights separate",
     "plot_svr_regression.py": "support vectors",
     "svm_solvers.py": "takes this problem",
+    "plot_view_importance.py": "fall without rows and copy",
     "plot_which_views_matter.py": "which_views_matter.png",
     "precomputed_kernels.py": "best of 9 settings",
 }

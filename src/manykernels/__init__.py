@@ -23,6 +23,7 @@ from .estimators import (
     MKRidge,
     MKRidgeCV,
 )
+from .inspection import ViewImportance, view_importance
 from .kernels import (
     Bands,
     Denoise,
@@ -53,9 +54,11 @@ __all__ = [
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",
+    "ViewImportance",
     "Views",
     "__version__",
     "auto_kernels",
     "kernels_for",
     "rbf_grid",
+    "view_importance",
 ]

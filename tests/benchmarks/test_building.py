@@ -15,6 +15,8 @@ def test_both_ways_give_the_same_numbers_and_the_page_tells():
     np.testing.assert_allclose(table().weights_, stack().weights_, rtol=1e-6)
     named, plain = pairs[4].prepare()
     np.testing.assert_array_equal(named(), plain())
+    inside, beforehand = pairs[5].prepare()
+    np.testing.assert_allclose(inside().data, beforehand().data, rtol=1e-9)
     rows = [measure(pair, 1, 1) for pair in pairs]
     assert all(row.seconds > 0.0 and row.reference > 0.0 for row in rows)
     page = report(rows)

@@ -136,7 +136,7 @@ def test_names_that_stand_twice():
     twice = pd.DataFrame(NUMBERS, columns=["a", "a", "b"])
     assert names(twice) == DENSE
     with pytest.raises(ValueError, match="cannot be selected: Expected unique column names"):
-        auto_kernels(twice.assign(c="u"))
+        auto_kernels(twice.assign(c="u")).fit(twice.assign(c="u"))
 
 
 def test_columns_without_names():

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.compose import make_column_selector
 
 from manykernels.kernels import RBF, Intersection, Linear
@@ -134,3 +135,13 @@ def test_names_that_stand_twice_are_refused():
     X = pd.DataFrame(VALUES, columns=["a", "b", "b", "d"])
     with pytest.raises(ValueError, match=r"columns=\['b'\] cannot be selected"):
         Linear().on(["b"])(X)
+
+
+def test_lists_of_columns_are_copied_when_kernels_are_cloned():
+    names = ["a", "b"]
+    kernel = RBF(2.0, width=3.0).on(names)
+    copy = clone(kernel.fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]})))
+    assert copy.get_params() == kernel.get_params()
+    assert copy.columns is not kernel.columns
+    assert not hasattr(copy, "gamma_")
+    assert kernel.columns == names

@@ -290,6 +290,7 @@ def test_training_rows_are_transformed_once_for_all_blocks(calls, monkeypatch):
     y = np.arange(len(TABLE)) % 2
     kernels = {"a": RBF().after(Counted()), "b": Linear().after(Counted())}
     model = MKFDA(kernels, p=2.0).fit(TABLE, y)
+    assert calls == ["fit", f"transform {len(TABLE)}"]
     calls.clear()
     decisions = model.decision_function(OTHER)
     assert calls.count(f"transform {len(TABLE)}") == 1

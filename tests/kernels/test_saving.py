@@ -208,3 +208,14 @@ def test_single_precision_is_saved_as_such(path):
     assert KernelStack.load(path).dtype == np.float32
     Center().fit_transform(stack).save(path)
     assert KernelStack.load(path).dtype == np.float64
+
+
+def test_samples_that_lack_kernels_and_views(tmp_path):
+    K = np.array([np.eye(3), 2 * np.eye(3)])
+    K[1, 2] = K[1, :, 2] = np.nan
+    stack = KernelStack.from_arrays(K, missing=True).with_views(["sound", "text"])
+    stack.save(tmp_path / "stack.npz")
+    loaded = KernelStack.load(tmp_path / "stack.npz")
+    assert_array_equal(loaded.data, K)
+    assert loaded.views == ("sound", "text")
+    assert loaded.checked

@@ -137,6 +137,8 @@ class KimFDA(
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
         )
+        # Kernel weights are held there, and have seen the labels of the samples left out.
+        del fitted["left_out_log_proba_"]
         return self._keep(task, rows.attributes, fitted)
 
     def _make_loss(self, problem: FisherProblem) -> KimLoss:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
 from .._folds import stratified_folds
 from ..domains import Domain
@@ -87,13 +88,15 @@ class Decision:
     """A rule and its calibration.
 
     `discriminant` is that of all samples, whether or not it is the rule. `priors` (c,) are the
-    class probabilities that decide.
+    class probabilities that decide. `left_out` (m, c) are log-probabilities of the samples by the
+    scores that the rule was calibrated on, NaN where a sample is in no fold.
     """
 
     rule: LinearRule
     calibration: Calibration
     discriminant: Discriminant
     priors: np.ndarray
+    left_out: np.ndarray
 
     def coefficients(self, regression: np.ndarray) -> np.ndarray:
         """Coefficients of the log-probabilities, from those of the outputs, (m, c) or (m, 1)."""
@@ -131,15 +134,23 @@ class Decision:
             offsets = rule_offsets(rule, frequencies)
             return CalibratedScores(scores, offsets, of.labels, of.weights, n_samples)
 
-        rule, judged = discriminant.rule, samples
-        scores = rule.scores(left_out.singly)
+        rule, judged, every = discriminant.rule, samples, np.arange(len(samples.labels))
+        rows, scores = every, rule.scores(left_out.singly)
         if left_out.folds:
             # Better: scores by discriminants that have not seen the labels they are judged by.
-            judged = samples.of(np.concatenate([part.fold for part in left_out.folds]))
+            rows = np.concatenate([part.fold for part in left_out.folds])
+            judged = samples.of(rows)
             scores = scores_of_folds("discriminant", left_out.folds, samples, rotation)
         of_discriminant = calibrated("discriminant", scores, judged)
+
+        def decided(rule: LinearRule, found: CalibratedScores, rows: Any) -> Decision:
+            left_out = np.full((len(samples.labels), len(priors)), np.nan)
+            shift = log_ratio(priors, frequencies)
+            left_out[rows] = log_softmax(found.log_probabilities + shift, axis=1)
+            return cls(rule, found.calibration, discriminant, priors, left_out)
+
         if rotation is None:
-            return cls(rule, of_discriminant.calibration, discriminant, priors)
+            return decided(rule, of_discriminant, rows)
         indicator = indicator_rule(frequencies, rotation)
         if left_out.folds:
             outputs = np.concatenate([part.outputs for part in left_out.folds])
@@ -149,11 +160,11 @@ class Decision:
                 for found in (of_discriminant, of_indicator)
             ]
             if clearly_smaller(losses[0], losses[1], judged.weights, n_samples):
-                return cls(rule, of_discriminant.calibration, discriminant, priors)
+                return decided(rule, of_discriminant, rows)
         # The indicator rule has seen no labels: it is calibrated on samples left out singly, whose
         # models are closer to the final one.
         of_indicator = calibrated("indicator", indicator.scores(left_out.singly), samples)
-        return cls(indicator, of_indicator.calibration, discriminant, priors)
+        return decided(indicator, of_indicator, every)
 
 
 def scores_of_folds(

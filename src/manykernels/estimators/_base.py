@@ -98,9 +98,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     Parameters
     ----------
     kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        The kernels to combine. None takes a linear and five Gaussian kernels of all columns. With
-        several views, kernels are used for each of them, and a dict has the kernels of each
-        view: a kernel, a list of them, or None for the default ones. With "precomputed", X is a
+        The kernels to combine. None takes those of :func:`~manykernels.auto_kernels`, by what
+        the table holds. With several views, kernels are used for each of them, and a dict has the
+        kernels of each view: a kernel, a list of them, or None for the default ones. With
+        "precomputed", X is a
         :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels), a dict of kernel
         matrices, or one kernel matrix.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
@@ -178,6 +179,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_precomputed
         tags.input_tags.sparse = not self._is_precomputed
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     # Lists of pairs and dicts of named kernels have the nested parameters of a KernelUnion.

@@ -94,16 +94,19 @@ class HeldOutDecisions:
     def calibration(self, at: tuple[int, ...]) -> DecisionCalibration:
         """Two numbers, fitted to the samples of all splits, which the machines have not seen."""
         if at not in self._calibrations:
-            offsets = np.log(self.frequencies)
+            scores = class_scores(np.vstack([part.outputs[at] for part in self.parts]))
             counts = [test.counts for test in self.tests if test.counts is not None]
+            weights = np.concatenate(counts) if counts else None
+            # From their means, so that probabilities are near the frequencies at the mean.
+            means, offsets = np.average(scores, axis=0, weights=weights), np.log(self.frequencies)
             found = CalibratedScores(
-                class_scores(np.vstack([part.outputs[at] for part in self.parts])),
+                scores - means,
                 offsets,
                 np.concatenate([test.labels for test in self.tests]),
-                np.concatenate(counts) if counts else None,
+                weights,
                 sum(test.n_samples for test in self.tests),
             ).calibration
-            constants = found.exponent * offsets
+            constants = found.exponent * offsets - found.slope * means
             self._calibrations[at] = DecisionCalibration(found.slope, constants)
         return self._calibrations[at]
 

@@ -63,7 +63,8 @@ class GateParameters:
         Steps of L-BFGS on the gate instead of the paper's gradient steps: far fewer of them to a
         given objective.
     gate_tol : float, default=1e-6
-        A prediction evaluates a kernel only where its gate is above this at both samples.
+        A prediction evaluates a kernel only where its gate is above this at both samples; unless
+        `missing` is "error", everywhere.
     tol : float, default=1e-2
         Relative change of the objective at which to stop, in two steps in a row. A gate can fit
         single samples: smaller values and quasi-Newton steps lower the objective further, and on

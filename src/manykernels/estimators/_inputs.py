@@ -7,8 +7,7 @@ the training samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,8 +25,8 @@ from ..kernels.given import as_union, kernels_for
 from ..kernels.matching import matched_targets
 from ..kernels.matrices import read_matrices
 from ..kernels.presence import (
+    explaining_lacking_rows,
     refuse_rows_without_kernels,
-    refuse_rows_without_values,
     views_of_kernels,
 )
 from ..kernels.samples import TrainingSamples, column_names, row_names
@@ -130,11 +129,13 @@ class Table:
         """
         union = kernels_for(self.X, self.kernels, missing=self.missing)
         with explaining_lacking_rows(union, self.X):
-            union.fit(self.X, sample_weight=sample_weight)
+            # What was made of the table to fit the kernels serves to evaluate them.
+            shared = SharedTable(self.X)
+            union.fit(shared, sample_weight=sample_weight)
         source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
-        return union(self.X).with_views(views_of_kernels(union.kernels_, self.X)), source
+        return union(shared).with_views(views_of_kernels(union.kernels_, self.X)), source
 
 
 @dataclass(frozen=True)
@@ -338,7 +339,9 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return copied(X) if reset else X
     check_numbers(X, "X", "Tables with text are passed as data frames.")
     may_lack = _may_lack_views(estimator)
-    with explaining_lacking_rows(None if may_lack else as_union(estimator.kernels), X):
+    # Default kernels have all columns; nothing more can be said of a row without any.
+    known = None if may_lack or estimator.kernels is None else as_union(estimator.kernels)
+    with explaining_lacking_rows(known, X):
         return validate_data(
             estimator,
             X,
@@ -348,17 +351,6 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             reset=reset,
             copy=reset,
         )
-
-
-@contextmanager
-def explaining_lacking_rows(union: KernelUnion | None, X: Any) -> Iterator[None]:
-    """Rows that lack all columns of a kernel are a better reason to refuse a table than NaN."""
-    try:
-        yield
-    except ValueError as error:
-        if union is not None and "NaN" in str(error) and not isinstance(X, Views):
-            refuse_rows_without_values(union._pairs, X)
-        raise
 
 
 def _refuse_lists_of_tables(X: Any) -> None:

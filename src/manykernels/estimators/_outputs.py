@@ -50,7 +50,8 @@ class KernelClassifier(ClassifierMixin):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
-        return self.classes_[chosen_classes(self.decision_function(X))]
+        chosen = chosen_classes(self.decision_function(X))
+        return self.classes_[chosen]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""

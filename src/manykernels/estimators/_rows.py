@@ -190,11 +190,11 @@ def _weighted(
     weights = check_sample_weight(
         sample_weight, data.X, dtype=np.float64, ensure_non_negative=True
     )
-    kept = _rows_that_count(type(estimator).__name__, weights, heaviest)
+    kept = rows_that_count(type(estimator).__name__, weights, heaviest)
     return (data if len(kept) == n_rows else data.keep(kept)), kept, weights[kept]
 
 
-def _rows_that_count(name: str, weights: np.ndarray, heaviest: float) -> np.ndarray:
+def rows_that_count(name: str, weights: np.ndarray, heaviest: float = _HEAVIEST) -> np.ndarray:
     """Rows whose weights are neither zero nor negligible; weights that are too large raise."""
     positive = weights[weights > 0]
     median = float(np.quantile(positive, 0.5, method="lower"))

@@ -61,6 +61,10 @@ class MKFDA(
         λ, given or learnt.
     denoise_ : Denoise, Bands or None
         Fitted on the training kernels, such as `denoise_.n_components_`.
+    left_out_log_proba_ : ndarray of shape (n_samples, n_classes)
+        Logarithms of the class probabilities of each training row if it is left out; see the
+        notes. NaN in rows that no fold holds: a class of equal samples with the discriminant rule.
+        Like `dual_coef_` it has no entries for rows of weight zero.
 
     Notes
     -----
@@ -206,6 +210,7 @@ def learn_discriminant(
         **learnt.attributes,
         **decision.attributes(regression.coefficients),
         "dual_coef_": dual_coef,
+        "left_out_log_proba_": decision.left_out,
         "reg_": loss.regularization(solution.weights),
         "_expansion": expansion,
     }

@@ -55,8 +55,8 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
 
     Notes
     -----
-    Decision values are not probabilities. Where these are wanted, calibrate:
-    ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.
+    Decision values are not probabilities. Where these are wanted, use :class:`MKSVCCV`, which
+    chooses p and C, too, or calibrate: ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.
 
     References
     ----------

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # Order of the booleans in the array "flags". Only "gram" and "centered" are read again.
 _FLAGS = ("gram", "checked", "centered", "psd", "psd_if_centered")
 _REQUIRED = ("data", "names", "flags")
-_OPTIONAL = ("row_diag", "col_diag", "features", "row_samples", "col_samples")
-# Upper bound of the bytes of an archive besides its arrays: at most eight members, each with two
+_OPTIONAL = ("row_diag", "col_diag", "features", "row_samples", "col_samples", "views")
+# Upper bound of the bytes of an archive besides its arrays: at most nine members, each with two
 # directory entries of some hundred bytes.
 _DIRECTORY_BYTES = 2**14
 # What NumPy and zipfile raise when an archive or an array in it is damaged, besides BadZipFile.
@@ -64,7 +64,7 @@ def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> An
     """The stack of class `kind` in a file, checked; see :meth:`KernelStack.load`."""
     arrays = _read_arrays(path)
     claimed = dict(zip(_FLAGS, arrays["flags"].tolist(), strict=True))
-    row_diag, col_diag, features, row_samples, col_samples = map(arrays.get, _OPTIONAL)
+    row_diag, col_diag, features, row_samples, col_samples, views = map(arrays.get, _OPTIONAL)
     with naming(str(path)):
         stack: Any = kind(
             np.ascontiguousarray(arrays["data"]),
@@ -73,12 +73,12 @@ def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> An
             col_diag=col_diag,
             gram=claimed["gram"],
         )
-        stack = stack.with_samples(row_samples, col_samples)
+        stack = stack.with_samples(row_samples, col_samples).with_views(views)
         if features is not None:
             stack = stack.with_features(features)
         if stack.gram:
             _check_own_diagonals(stack)
-        stack = _checked(stack) if psd is None else check_stack(stack, psd)
+        stack = _checked(stack) if psd is None else check_stack(stack, psd, missing=True)
     # Sample weights are not saved, so kernels centred by a weighted mean do not count as centred;
     # they can be centred once more without harm.
     centered = claimed["centered"] and stack.gram and _means_vanish(stack)
@@ -89,8 +89,8 @@ def _checked(stack: Any) -> Any:
     """The stack with the strongest guarantee that holds; refused if not finite and symmetric."""
     for centered in (False, True):
         with suppress(IndefiniteKernelError):
-            return check_stack(stack, "raise", centered=centered)
-    stack = check_stack(stack, "ignore")
+            return check_stack(stack, "raise", centered=centered, missing=True)
+    stack = check_stack(stack, "ignore", missing=True)
     return stack._changed(guarantees=replace(stack.guarantees, checked=False))
 
 
@@ -99,8 +99,11 @@ def _check_own_diagonals(stack: Any) -> None:
     for j, name in enumerate(stack.names):
         diagonal = stack.data[j].diagonal()
         for what in ("row_diag", "col_diag"):
-            far = np.abs(getattr(stack, what)[j] - diagonal)
-            if far.max(initial=0.0) > SAME_ENTRY * np.abs(stack.data[j]).max(initial=0.0):
+            given = getattr(stack, what)[j]
+            # Samples that lack the kernel have no self-similarity.
+            far = np.abs(np.where(np.isnan(given) & np.isnan(diagonal), 0.0, given - diagonal))
+            largest = np.nanmax(np.abs(stack.data[j]), initial=0.0)
+            if not far.max(initial=0.0) <= SAME_ENTRY * largest:
                 raise ValueError(
                     f"{what} of kernel {name!r} is not its diagonal: {far.max():.3g} apart at "
                     f"sample {far.argmax()}."

@@ -96,6 +96,8 @@ class After(Kernel):
         self.n_features_in_ = X.shape[1]
         self.transformer_, self.kernel_ = transformer, kernel
         self._fingerprint = _fingerprint(transformer)
+        if weights.all():
+            X.once(self._fingerprint, lambda: output)
 
     def _learnt(self, X: SharedTable, weights: np.ndarray) -> tuple[Any, SharedTable]:
         """A fitted transformer, and what it makes of the rows that count."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -145,8 +146,8 @@ class Kernel(BaseEstimator, ABC):
         """
         from .after import After
 
-        copy = clone(self).set_params(columns=None)
-        return After(copy, clone(transformer, safe=False), columns=self.columns)
+        whole = clone(self).set_params(columns=None)
+        return After(whole, clone(transformer, safe=False), columns=self.columns)
 
     def of(self, view: str) -> OfView:
         """This kernel, unfitted, of one view of several: a table in a dict or in Views.
@@ -163,6 +164,17 @@ class Kernel(BaseEstimator, ABC):
         from .of_view import OfView
 
         return OfView(clone(self), view)
+
+    def __sklearn_clone__(self) -> Self:
+        # scikit-learn copies a list name by name, which takes a while for thousands of columns.
+        columns = self.columns
+        if not isinstance(columns, list):
+            return super().__sklearn_clone__()
+        other = copy(self)
+        other.columns = None
+        other = super(Kernel, other).__sklearn_clone__()
+        other.columns = list(columns)
+        return other
 
     # -- what a kernel defines -------------------------------------------------------------
 
@@ -226,9 +238,9 @@ class Kernel(BaseEstimator, ABC):
     def _chosen(self, X: Any, columns: Any) -> Any:
         """The columns of a table, validated, once for all kernels that share it."""
         shared = SharedTable.of(X)
-        places = None if columns is None else tuple(column_positions(shared, columns))
-        if places is not None and places == tuple(range(as_table(shared.X).shape[1])):
-            columns = places = None
+        # With the columns themselves, so that none can have the identity of others before.
+        _, places = shared.once(id(columns), lambda: (columns, _places(shared, columns)))
+        columns = None if places is None else columns
         key = type(self)._validated, self._accepts_sparse, places
         return shared.once(key, lambda: self._validated(select_columns(shared, columns)))
 
@@ -385,6 +397,14 @@ class Product(_Pair):
     """
 
     _operation = np.multiply
+
+
+def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
+    """Positions of some columns; None if they are all columns, in order."""
+    if columns is None:
+        return None
+    places = tuple(column_positions(X, columns))
+    return None if places == tuple(range(as_table(X.X).shape[1])) else places
 
 
 def _combine(operation: type[_Pair], left: Any, right: Any) -> Any:

@@ -8,25 +8,17 @@ from typing import Any
 from sklearn.base import clone
 
 from .adapters import as_kernel
+from .auto import auto_kernels
 from .base import Kernel
 from .of_view import names_its_views
 from .presence import known_where_possible
-from .standard import Linear
 from .tables import naming
-from .union import KernelUnion, rbf_grid
+from .union import KernelUnion
 from .views import Views, are_views, as_views
 
 
-def default_kernels() -> KernelUnion:
-    """Kernels for any table: linear, and Gaussians from local to nearly linear."""
-    widths = rbf_grid([0.25, 0.5, 1, 2, 4], gamma="scale").kernels
-    return KernelUnion([("linear", Linear()), *widths])
-
-
 def as_union(kernels: Any) -> KernelUnion:
-    """A new union of whatever is accepted as ``kernels``."""
-    if kernels is None:
-        return default_kernels()
+    """A new union of whatever is accepted as ``kernels``, but None."""
     if isinstance(kernels, KernelUnion):
         return clone(kernels)
     if isinstance(kernels, Mapping):
@@ -65,7 +57,7 @@ def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> Kerne
     KernelStack(2 kernels, 3 x 3: 'audio', 'text')
     """
     if not are_views(X):
-        union = as_union(kernels)
+        union = auto_kernels(X) if kernels is None else as_union(kernels)
         if missing == "error":
             return union
         pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
@@ -75,10 +67,10 @@ def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> Kerne
         own_views = {n: one for n, one in kernels.items() if n not in X and _is_bound(one)}
         of_views = {name: one for name, one in kernels.items() if name not in own_views}
         _check_views(of_views, X)
-        apart = [pair for view, one in of_views.items() for pair in _of_view(one, view)]
+        apart = [pair for view, one in of_views.items() for pair in _of_view(one, view, X)]
         return KernelUnion(apart + [(name, clone(one)) for name, one in own_views.items()])
     if kernels is None:
-        return KernelUnion([pair for view in X for pair in _of_view(None, view)])
+        return KernelUnion([pair for view in X for pair in _of_view(None, view, X)])
     pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
     shared = [(name, kernel) for name, kernel in pairs if not names_its_views(kernel)]
     single = len(shared) == 1 and not isinstance(kernels, KernelUnion | list | tuple)
@@ -95,10 +87,10 @@ def _is_bound(kernel: Any) -> bool:
     return isinstance(kernel, Kernel) and names_its_views(kernel)
 
 
-def _of_view(kernels: Any, view: str) -> list[tuple[str, Any]]:
+def _of_view(kernels: Any, view: str, views: Views) -> list[tuple[str, Any]]:
     """Named kernels of one view, from whatever a dict of kernels has for it."""
     with naming(f"view {view!r}"):
-        pairs = as_union(kernels)._pairs
+        pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
         several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
         return [
             (f"{view}:{name}" if several else view, as_kernel(kernel).of(view))

@@ -232,3 +232,14 @@ def refuse_rows_without_values(kernels: list[tuple[str, Any]], X: Any) -> None:
                 f'{X.shape[0]} samples, rows {which}. Pass missing="mean" or '
                 'missing="conditional" to the estimator, or leave these samples out.'
             )
+
+
+@contextmanager
+def explaining_lacking_rows(union: Any, X: Any) -> Iterator[None]:
+    """Rows that lack all columns of a kernel are a better reason to refuse a table than NaN."""
+    try:
+        yield
+    except ValueError as error:
+        if union is not None and "NaN" in str(error) and not are_views(X):
+            refuse_rows_without_values(union._pairs, X)
+        raise

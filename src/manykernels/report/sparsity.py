@@ -18,6 +18,7 @@ from ..discriminant import labelled_stack
 from ..kernels import KernelStack
 from ..model_selection.path import path_of
 from ..solvers import PAPER_NORMS
+from .tables import aligned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,13 +102,13 @@ class SparsityReport:
             header.append("Spearman")
             correlations = self.rank_correlation
             columns.append(["–" if np.isnan(value) else f"{value:+.2f}" for value in correlations])
-        return _aligned([header, *zip(*columns, strict=True)])
+        return aligned([header, *zip(*columns, strict=True)])
 
     def __str__(self) -> str:
         """The table, the shares of all kernels in per cent, and which two are most alike."""
         percent = [[f"{100 * share:.1f}" for share in row] for row in self.shares.T]
         rows = [[name, *row] for name, row in zip(self.names, percent, strict=True)]
-        shares = _aligned([["share, %", *map(_name_of, self.ps)], *rows])
+        shares = aligned([["share, %", *map(_name_of, self.ps)], *rows])
         return "\n\n".join([self.as_table(), shares, self._likeness()])
 
     def _likeness(self) -> str:
@@ -300,12 +301,3 @@ def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
 
 def _name_of(p: float, digits: int = 7) -> str:
     return "∞" if p == np.inf else f"{p:.{digits}g}"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the first column to the left and the others to the right."""
-    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "\n".join(
-        "  ".join([name.ljust(first), *map(str.rjust, cells, widths)]).rstrip()
-        for name, *cells in rows
-    )

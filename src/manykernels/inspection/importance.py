@@ -1,0 +1,338 @@
+"""Which views matter, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import check_consistent_length
+
+from .._sklearn import check_sample_weight, num_samples
+from .._warnings import warn_caller
+from ..estimators._inputs import matched_by_label, read_training
+from ..estimators._multilabel import is_multilabel
+from ..estimators._rows import check_targets, rows_that_count
+from .intervals import UNKNOWN, Intervals, Mean
+from .learners import (
+    at_chosen_norm,
+    checked_learner,
+    of_plain_sum,
+    refuse_without_probabilities,
+    without_search,
+)
+from .result import ViewImportance
+from .scoring import checked_scoring
+from .stability import half_samples, resampled_shares, shares_of_views
+from .study import Splits, Study, splits_of
+from .views import ViewKernels, views_of
+
+
+def view_importance(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    n_resamples: int = 50,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+    verbose: bool = False,
+) -> ViewImportance:
+    """Which views matter for a prediction, with intervals.
+
+    A kernel weight is not an importance. Of two equal views one may get all the weight (p = 1),
+    or each a half; a view of small weight may be the only one that tells two classes apart; and
+    weights have no error bars. For every view this gives instead
+
+    - **fall**: how much the score falls when the view is left out and everything is learnt again.
+      It answers whether the view tells anything that the others do not.
+    - **alone**: the score with this view only. It answers how much the view tells by itself.
+    - **weight** and **chosen**: its share of the learnt weights, the spread of that share over
+      half-samples, and how often it is more than nothing. They answer whether another sample
+      would have given the same model.
+
+    and, once, the **gain**: how much better learnt weights are than the plain sum of all kernels.
+
+    Parameters
+    ----------
+    estimator : MKFDA, MKRidge, MKSVC or another that learns a weight per kernel at a norm p
+        With its kernels; it is copied, not fitted. Of one with a search, such as MKFDACV, p is
+        chosen once, with all views, and the other parameters are chosen again for every set of
+        views.
+    X, y : as for ``estimator.fit``
+        The views of a dict or of :class:`~manykernels.Views` are what is compared. In a single
+        table and in precomputed kernels (unless :meth:`KernelStack.with_views` says otherwise)
+        every kernel is a view. Samples that lack all views of a model have no part in it.
+    groups : dict of str to list of str, optional
+        Kernel names of every view, in place of the above. Kernels of no view are always used.
+    scoring : str or callable, optional
+        For classes "accuracy" (by default) or "neg_log_loss", which notices more if the estimator
+        has probabilities; for numbers "r2" (by default), "neg_mean_squared_error" or
+        "neg_mean_absolute_error". A function ``loss(y, predictions)`` returns an array with one
+        loss per sample; the score is minus its mean.
+    cv : int, splitter or iterable of splits, optional
+        Folds that are held out. By default samples are left out in closed form where the estimator
+        has that (square loss), and else in five folds. Every sample may be tested once.
+    n_resamples : int, default=50
+        Number of half-samples. With 0 there is no spread.
+    confidence : float in (0, 1), default=0.95
+    sample_weight : array-like of shape (n_samples,), optional
+        A sample of weight two counts as two, in fits, scores and intervals.
+    random_state : int, RandomState or None, default=0
+        Draws half-samples, and folds where `cv` is a number.
+    verbose : bool, default=False
+        Print a line per model.
+
+    Returns
+    -------
+    importance : ViewImportance
+        ``print(importance)`` shows it, ``importance.plot()`` draws it, ``importance.to_frame()``
+        is a table.
+
+    Notes
+    -----
+    *What is not said.* Each of two equal views can be left out without a fall, and both of them
+    have high scores alone: that is what a fall of nothing with a high score alone means. To see
+    what the pair is worth, name it in `groups`. A fall is measured with this estimator and these
+    kernels; it is no statement about causes.
+
+    *Intervals.* All losses are those of samples that the model has not seen, and falls and gains
+    are paired: means over samples of the difference between two models at the same sample.
+    Student's interval of such a mean is used. Models of different folds share most of their
+    samples, so its variance is ``s²(1/n + 1/n_train)`` (Nadeau and Bengio 2003), about twice that
+    of independent samples. For falls and gains, 2/n standard deviations of the losses are added
+    to the error in quadrature, which is what a view of noise changes by chance, and ``√tol`` of
+    them to either side, which is what the accuracy of two fits leaves open. Accuracy has
+    Wilson's interval, and its differences that of Agresti and Min, with the same number of
+    independent samples. R² takes the variance of y as given. What intervals are to cover is the
+    score of these models on new samples. In 60 to 100 simulations of 150 samples in three views,
+    intervals at 95 % did so for the falls in 97 to 100 % of cases with accuracy (MKFDA), 91 to
+    98 % with log losses (MKFDA) and 98 to 100 % with R² (MKSVR, five folds).
+
+    *Closed form.* A sample is left out exactly for given kernel weights, and to first order for
+    the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are
+    held out instead where a sample is known in another way: with `denoise`, with ``reg="joint"``
+    or with a solver by columns. Two numbers that turn scores into probabilities are those of all
+    samples, so that log losses are too small by about 2/n, of all sets alike. A search chooses λ
+    or C from all samples, the judged ones included, as ``best_score_`` does; scores are a little
+    high by that, of all sets alike.
+
+    *Plain sum.* Without a search, each of n kernels has the weight ``n^(−1/p)``, so that equal
+    and learnt weights have the same norm and the same regularisation.
+
+    *Cost.* Kernels are computed once, and scales that they take from data are those of all
+    samples. There are two models per view, two of all views and one per half-sample; where
+    folds are held out a model is as many fits as there are folds, after a search if the estimator
+    has one. After an interruption (Ctrl-C) what was computed so far is returned, with a warning.
+
+    References
+    ----------
+    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
+    A. Agresti, Y. Min. Simple improved confidence intervals for comparing matched proportions.
+    Statistics in Medicine 24, 2005.
+
+    Examples
+    --------
+    Two views that tell the same, and one that tells nothing:
+
+    >>> import numpy as np
+    >>> from manykernels import MKFDA, view_importance
+    >>> from manykernels.kernels import RBF
+    >>> rng = np.random.default_rng(1)
+    >>> y = rng.integers(0, 2, 120)
+    >>> first = y[:, None] + 0.4 * rng.standard_normal((120, 2))
+    >>> views = {"first": first, "same": 3 * first, "noise": rng.standard_normal((120, 2))}
+    >>> result = view_importance(MKFDA(RBF(), p=1, reg=1.0), views, y, n_resamples=10)
+    >>> for row in result.rows():
+    ...     print(f"{row['view']:6s} fall {row['fall']:+.2f}   alone {row['alone']:.2f}")
+    first  fall +0.00   alone 0.98
+    same   fall +0.00   alone 0.98
+    noise  fall -0.01   alone 0.54
+
+    Neither of the two is needed. One of them is:
+
+    >>> pair = {"pair": ["first", "same"], "noise": ["noise"]}
+    >>> result = view_importance(
+    ...     MKFDA(RBF(), p=1, reg=1.0), views, y, groups=pair, n_resamples=0
+    ... )
+    >>> print(result)
+    accuracy, samples left out in closed form; intervals at 95%
+    all views 0.975 [0.898, 0.994]
+    <BLANKLINE>
+    view   fall without                    alone                  weight    chosen
+    pair         +0.433  [+0.285, +0.554]  0.983  [0.911, 0.997]   0.957         –
+    noise        -0.008  [-0.047, +0.031]  0.542  [0.417, 0.662]   0.043         –
+    <BLANKLINE>
+    plain sum 0.983 [0.911, 0.997], gain of learnt weights -0.008 [-0.047, +0.031]
+    """
+    _check_numbers(n_resamples, confidence)
+    learner = checked_learner(estimator)
+    judge = checked_scoring(scoring, of_classes=is_classifier(estimator))
+    refuse_without_probabilities(learner, judge)
+    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    data = read_training(estimator, X)
+    y = _checked_targets(estimator, data.X, y)
+    kept, counts = _counted_rows(estimator, data.X, sample_weight)
+    if len(kept) < len(y):
+        data = data.keep(kept)
+    stack, source = data.compute(counts, True, None)
+    views = views_of(stack, getattr(source, "union", None), data.X, groups)
+    rng = check_random_state(random_state)
+    seed = rng.randint(np.iinfo(np.int32).max)
+
+    every = Study(stack, y[kept], counts, judge, None)
+    fitted = every.fit(learner, slice(None))
+    study = replace(every, splits=splits_of(cv, fitted, y, kept, seed))
+    models = _Models(study, learner, fitted, views, verbose)
+    strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
+    try:
+        models.learn(half_samples(strata, n_resamples, rng))
+    except KeyboardInterrupt:
+        warn_caller(
+            f"view_importance was interrupted after {models.done} models; what the others would "
+            "have told is NaN.",
+            RuntimeWarning,
+        )
+    return models.result(confidence)
+
+
+class _Models:
+    """All models that are compared; what is not yet computed is None."""
+
+    def __init__(
+        self, study: Study, learner: Any, fitted: Any, views: list[ViewKernels], verbose: bool
+    ) -> None:
+        self.study, self.fitted, self.views, self.verbose = study, fitted, views, verbose
+        self.plain, self.learner = without_search(learner, fitted), at_chosen_norm(learner, fitted)
+        self.done = 0
+        self.all = study.losses(self.learner, slice(None), fitted)
+        self.without: list[np.ndarray | None] = [None] * len(views)
+        self.alone: list[np.ndarray | None] = [None] * len(views)
+        self.plain_sum: np.ndarray | None = None
+        self.shares: list[np.ndarray] = []
+        self._note("all views", self.all)
+
+    def learn(self, resamples: Iterator[np.ndarray]) -> None:
+        """Everything, in an order that an interruption leaves the most important part of."""
+        study, every = self.study, np.arange(self.study.stack.n_kernels)
+        for j, view in enumerate(self.views):
+            rest = np.setdiff1d(every, view.kernels)
+            self.without[j] = self._losses(f"without {view.name!r}", self.learner, rest)
+        equal = of_plain_sum(self.learner, len(every))
+        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, every)
+        for j, view in enumerate(self.views):
+            if len(view.own):
+                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.own)
+        for k, shares in enumerate(resampled_shares(study, self.plain, self.views, resamples)):
+            self.shares.append(shares)
+            self._note(f"half-sample {k + 1}")
+
+    def _losses(self, title: str, learner: Any, kernels: np.ndarray) -> np.ndarray:
+        try:
+            losses = self.study.losses(learner, kernels)
+        except ValueError as error:
+            raise ValueError(f"Model {title}: {error}") from error
+        self._note(title, losses)
+        return losses
+
+    def _note(self, title: str, losses: np.ndarray | None = None) -> None:
+        if losses is not None:
+            self.done += 1
+        if not self.verbose:
+            return
+        scoring = self.study.scoring
+        told = (
+            "" if losses is None else f"  {scoring.name} {scoring.best - np.nanmean(losses):.4f}"
+        )
+        print(f"[view_importance] {title}{told}")
+
+    def result(self, confidence: float) -> ViewImportance:
+        """The table of what is known."""
+        study, scoring = self.study, self.study.scoring
+        # At a minimum F grows quadratically: a relative gap determines weights, and with them
+        # outputs, to its square root.
+        slack = float(np.sqrt(self.fitted.tol))
+        intervals = Intervals(
+            study.weights, confidence, study.train_share, scoring.hit_or_miss, slack
+        )
+
+        def scored(losses: np.ndarray | None) -> Mean:
+            return UNKNOWN if losses is None else scoring.score(intervals.of(losses))
+
+        def worse(losses: np.ndarray | None) -> Mean:
+            return UNKNOWN if losses is None else intervals.of_difference(losses, self.all)
+
+        score, plain_sum, gain = scored(self.all), scored(self.plain_sum), worse(self.plain_sum)
+        falls, alone = list(map(worse, self.without)), list(map(scored, self.alone))
+        return ViewImportance(
+            names=[view.name for view in self.views],
+            scoring=scoring.name,
+            method=_described(study.splits),
+            confidence=confidence,
+            score=score.value,
+            score_interval=score.interval,
+            fall=np.array([fall.value for fall in falls]),
+            fall_interval=np.array([fall.interval for fall in falls]),
+            alone=np.array([own.value for own in alone]),
+            alone_interval=np.array([own.interval for own in alone]),
+            weight=shares_of_views(self.fitted, study.stack.names, self.views),
+            resampled_weights=np.array(self.shares).reshape(-1, len(self.views)),
+            negligible=slack,
+            plain_sum=plain_sum.value,
+            plain_sum_interval=plain_sum.interval,
+            gain=gain.value,
+            gain_interval=gain.interval,
+        )
+
+
+def _described(splits: Splits | None) -> str:
+    return "samples left out in closed form" if splits is None else f"{len(splits)} folds held out"
+
+
+# -- what is passed --------------------------------------------------------------------------
+
+
+def _check_numbers(n_resamples: Any, confidence: Any) -> None:
+    if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 0:
+        raise ValueError(f"n_resamples must be an integer, 0 or more; got {n_resamples!r}.")
+    if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, such as 0.95; got {confidence!r}.")
+
+
+def _checked_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """One target per row of X, or several numbers."""
+    if y is None:
+        raise ValueError("view_importance requires y: importance is that for predicting y.")
+    if is_multilabel(y):
+        raise ValueError(
+            "y has several labels per sample: ask for the importance of one label at a time, with "
+            "y[:, k]."
+        )
+    check_targets(y)
+    targets = np.asarray(y)
+    check_consistent_length(X, targets)
+    return column_or_1d(targets) if is_classifier(estimator) else targets
+
+
+def _counted_rows(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Numbers of the rows that count, and how many samples each stands for."""
+    if sample_weight is None:
+        return np.arange(int(num_samples(X))), None
+    weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    kept = rows_that_count(type(estimator).__name__, weights)
+    if weights.sum() <= 2.0:
+        raise ValueError(
+            f"sample_weight has the sum {weights.sum():g}, which is taken for the number of "
+            "samples: intervals need more than two. Divide the weights by their mean."
+        )
+    return kept, weights[kept]

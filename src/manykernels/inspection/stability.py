@@ -1,0 +1,64 @@
+"""How much kernel weights owe to the samples at hand: weights learnt from half-samples.
+
+A half-sample is a fit on the same kernels in which half of the samples count twice and the others
+not at all, so that the regularisation stays in proportion. Estimates from halves of the samples
+differ from that of all of them about as much as those of new samples of full size would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .study import Study
+from .views import ViewKernels
+
+
+def half_samples(strata: np.ndarray, number: int, rng: np.random.RandomState) -> Iterator[Any]:
+    """Counts 0 and 2 of the rows, one half after the other; each stratum is halved.
+
+    The second of two has the rows that the first has not. A stratum of one row is in every half.
+    """
+    half = np.zeros(len(strata), bool)
+    for turn in range(number):
+        half = ~half if turn % 2 else _first_half(strata, rng)
+        chosen = half.copy()
+        for stratum in np.unique(strata):
+            members = np.flatnonzero(strata == stratum)
+            if len(members) == 1:
+                chosen[members] = True
+        yield 2.0 * chosen
+
+
+def _first_half(strata: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    half = np.zeros(len(strata), bool)
+    for stratum in np.unique(strata):
+        members = rng.permutation(np.flatnonzero(strata == stratum))
+        half[members[: (len(members) + 1) // 2]] = True
+    return half
+
+
+def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> np.ndarray:
+    """Part of each view in the sum of the weights of a model, (n_views,).
+
+    Machines with weights of their own count alike. `names` are those of the kernels of the model,
+    some of which it may have cut into bands, ``"name[range]"``.
+    """
+    weights = np.atleast_2d(fitted.weights_)
+    weights = (weights / weights.sum(axis=1, keepdims=True)).mean(axis=0)
+    of_kernel = np.zeros(len(names))
+    for name, weight in zip(fitted.kernel_names_, weights, strict=True):
+        of_kernel[names.index(name if name in names else name.rpartition("[")[0])] += weight
+    return np.array([of_kernel[view.kernels].sum() for view in views])
+
+
+def resampled_shares(
+    study: Study, learner: Any, views: list[ViewKernels], counts: Iterator[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Shares of the views by models of resamples, one after the other."""
+    names = study.stack.names
+    for resample in counts:
+        own = resample if study.counts is None else resample * study.counts
+        yield shares_of_views(study.fit(learner, slice(None), own), names, views)

@@ -1,0 +1,196 @@
+"""Losses of samples that a model has not seen, for any set of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
+from ..kernels import KernelStack
+from .learners import leaves_out_honestly, searches, without_search
+from .scoring import Answers, Scoring
+
+#: Training and test rows of every fold.
+Splits = list[tuple[np.ndarray, np.ndarray]]
+
+# Folds with cv=None where samples cannot be left out in closed form, as in scikit-learn.
+DEFAULT_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Study:
+    """Kernels that are computed once, and the samples that models are judged by.
+
+    Attributes
+    ----------
+    stack : KernelStack
+        All kernels of all rows.
+    y : ndarray
+    counts : ndarray of shape (n_rows,) or None
+        How many samples each row stands for; None for one.
+    scoring : Scoring
+    splits : list of pairs of ndarray, or None
+        Folds. Without them samples are left out in closed form.
+    """
+
+    stack: KernelStack
+    y: np.ndarray
+    counts: np.ndarray | None
+    scoring: Scoring
+    splits: Splits | None
+
+    @property
+    def weights(self) -> np.ndarray:
+        """`counts`, or ones."""
+        return np.ones(len(self.y)) if self.counts is None else self.counts
+
+    @property
+    def train_share(self) -> float:
+        """Part of the samples that the judged models are learnt from."""
+        if self.splits is None:
+            return 1.0 - 1.0 / len(self.y)
+        weights = self.weights
+        return float(np.mean([weights[train].sum() for train, _ in self.splits]) / weights.sum())
+
+    def fit(self, learner: Any, kernels: Any, counts: np.ndarray | None = None) -> Any:
+        """A new model on some of the kernels, of all rows or with other counts of them."""
+        counts = self.counts if counts is None else counts
+        return clone(learner).fit(self.stack.select(kernels), self.y, counts)
+
+    def losses(self, learner: Any, kernels: Any, fitted: Any = None) -> np.ndarray:
+        """Loss of every row by models on some of the kernels that have not seen it.
+
+        `fitted` is the model of all rows, if it is known. A search is made by all rows; folds are
+        then held out at what it has chosen.
+        """
+        rows = self._rows_with(kernels)
+        if len(rows) == len(self.y):
+            answers = self._answers(learner, kernels, fitted)
+        else:
+            answers = self._of(rows)._answers(learner, kernels, None).spread(rows, len(self.y))
+        return self.scoring.of(self.y, answers, self.weights)
+
+    def _rows_with(self, kernels: Any) -> np.ndarray:
+        """Rows that have some of the kernels; in others all are NaN."""
+        diagonals = np.array([np.diagonal(matrix) for matrix in self.stack.data])[kernels]
+        return np.flatnonzero(~np.isnan(diagonals).all(axis=0))
+
+    def _of(self, rows: np.ndarray) -> Study:
+        """The same with some of the rows; folds that test none of them are left out."""
+        number = np.full(len(self.y), -1)
+        number[rows] = np.arange(len(rows))
+        splits = self.splits
+        if splits is not None:
+            parts = [(number[train], number[test]) for train, test in splits]
+            splits = [(train[train >= 0], test[test >= 0]) for train, test in parts]
+            splits = [(train, test) for train, test in splits if len(test)]
+        counts = None if self.counts is None else self.counts[rows]
+        stack = self.stack[np.ix_(rows, rows)]
+        return replace(self, stack=stack, y=self.y[rows], counts=counts, splits=splits)
+
+    def _answers(self, learner: Any, kernels: Any, fitted: Any) -> Answers:
+        if self.splits is None:
+            model = self.fit(learner, kernels) if fitted is None else fitted
+            return _left_out(model, self.y)
+        if searches(learner):
+            fitted = self.fit(learner, kernels) if fitted is None else fitted
+            learner = without_search(learner, fitted)
+        return self._held_out(learner, self.stack.select(kernels), self.splits)
+
+    def _held_out(self, learner: Any, stack: KernelStack, splits: Splits) -> Answers:
+        """Answers by models without the fold of each row."""
+        y, counts = self.y, self.counts
+        predictions, judged = np.zeros_like(y), np.zeros(len(y), bool)
+        log_losses = np.full(len(y), np.nan) if self.scoring.needs_probabilities else None
+        for train, test in splits:
+            own = None if counts is None else counts[train]
+            model = clone(learner).fit(stack[np.ix_(train, train)], y[train], own)
+            block = stack[np.ix_(test, train)]
+            predictions[test], judged[test] = model.predict(block), True
+            if log_losses is not None:
+                log_losses[test] = _log_losses(model, model.predict_log_proba(block), y[test])
+        return Answers(predictions, judged, log_losses)
+
+
+def _left_out(model: Any, y: np.ndarray) -> Answers:
+    """Answers that a fit gives of its own rows, each left out."""
+    if hasattr(model, "left_out_predictions_"):
+        predictions = model.left_out_predictions_
+        judged = ~np.isnan(predictions.reshape(len(y), -1)).any(axis=1)
+        return Answers(predictions, judged)
+    logs = model.left_out_log_proba_
+    judged = ~np.isnan(logs).any(axis=1)
+    predictions = model.classes_[np.where(judged[:, None], logs, 0.0).argmax(axis=1)]
+    return Answers(predictions, judged, _log_losses(model, logs, y))
+
+
+def _log_losses(model: Any, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
+    losses: np.ndarray = -logs[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return losses
+
+
+def splits_of(
+    cv: Any, fitted: Any, y: np.ndarray, kept: np.ndarray, random_state: Any
+) -> Splits | None:
+    """Folds of the rows `kept`, or None where samples can be left out in closed form.
+
+    `y` has the targets of all rows, which are what `cv` splits.
+    """
+    if cv is None and leaves_out_honestly(fitted):
+        return None
+    number = np.full(len(y), -1)
+    number[kept] = np.arange(len(kept))
+    splits, tested = [], np.zeros(len(kept), int)
+    for k, parts in enumerate(_divided(cv, fitted, y, random_state)):
+        train, test = (_positions(part, number, k) for part in parts)
+        tested[test] += 1
+        _refuse_split(k, train, test, y[kept] if is_classifier(fitted) else None)
+        splits.append((train, test))
+    if tested.max(initial=0) > 1:
+        row = int(kept[tested.argmax()])
+        raise ValueError(
+            f"cv tests row {row} in {tested.max()} splits: every row may be tested once, so that "
+            "its losses can be compared. Use folds, such as cv=5, KFold or GroupKFold."
+        )
+    return splits
+
+
+def _divided(cv: Any, fitted: Any, y: np.ndarray, random_state: Any) -> Iterator[Any]:
+    classes = is_classifier(fitted)
+    if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
+        kind = StratifiedKFold if classes else KFold
+        number = DEFAULT_FOLDS if cv is None else cv
+        splitter = kind(number, shuffle=True, random_state=random_state)
+    else:
+        splitter = check_cv(cv, y, classifier=classes)
+    yield from splitter.split(np.zeros((len(y), 1)), y)
+
+
+def _positions(part: Any, number: np.ndarray, split: int) -> np.ndarray:
+    """Rows of one part of a split, numbers or a mask, as positions among those that count."""
+    try:
+        found: np.ndarray = number[np.asarray(part, dtype=None if len(part) else int)]
+    except IndexError as error:
+        raise ValueError(
+            f"Split {split} is not made of row numbers or masks of {len(number)} rows: {error}."
+        ) from error
+    return found[found >= 0]
+
+
+def _refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any) -> None:
+    if not len(test):
+        raise ValueError(f"Split {split} has no test samples.")
+    if len(np.intersect1d(train, test)):
+        raise ValueError(f"Split {split} tests samples that it learns from.")
+    if classes is None:
+        return
+    unseen = np.setdiff1d(classes, classes[train])
+    if len(unseen):
+        raise ValueError(
+            f"Split {split} leaves no training samples of {unseen.tolist()}: use fewer folds, or "
+            "leave these samples out."
+        )

@@ -1,0 +1,128 @@
+"""Intervals of means: known answers, weights that count, and how often they cover the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from manykernels.inspection.intervals import Intervals, Mean
+
+
+def independent(n, **options):
+    """Intervals of samples that no model has shared."""
+    return Intervals(np.ones(n), options.pop("confidence", 0.95), np.inf, **options)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# -- known answers ---------------------------------------------------------------------------
+
+
+def test_the_interval_of_numbers_is_that_of_student():
+    losses = rng().exponential(size=40)
+    found = independent(40, confidence=0.9).of(losses)
+    expected = stats.ttest_1samp(losses, 0.0).confidence_interval(0.9)
+    np.testing.assert_allclose([found.low, found.high], expected)
+    assert found.value == pytest.approx(losses.mean())
+
+
+@pytest.mark.parametrize("hits", [0, 3, 10, 40])
+def test_the_interval_of_a_share_is_that_of_wilson(hits):
+    losses = (np.arange(40) < hits).astype(float)
+    found = independent(40, hit_or_miss=True).of(losses)
+    expected = stats.binomtest(hits, 40).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose([found.low, found.high], [expected.low, expected.high], atol=1e-12)
+
+
+def test_the_difference_of_matched_shares_has_half_a_sample_more_in_each_cell():
+    only_first, only_second, both, neither = 7, 2, 5, 46
+    first = np.repeat([1.0, 0, 1, 0], [only_first, only_second, both, neither])
+    second = np.repeat([0.0, 1, 1, 0], [only_first, only_second, both, neither])
+    b, c, n = only_first + 0.5, only_second + 0.5, 62.0
+    centre = (b - c) / n
+    half = stats.norm.ppf(0.975) * np.sqrt(b + c - (b - c) ** 2 / n) / n
+    found = independent(60, hit_or_miss=True).of_difference(first, second)
+    np.testing.assert_allclose(found.interval, [centre - half, centre + half])
+    assert found.value == pytest.approx(5 / 60)
+
+
+def test_models_that_share_samples_tell_as_much_as_half_as_many_samples():
+    losses = rng().normal(size=100)
+    alone, shared = independent(100).of(losses), Intervals(np.ones(100), 0.95, 1.0).of(losses)
+    assert np.ptp(shared.interval) == pytest.approx(np.sqrt(2.0) * np.ptp(alone.interval))
+    in_five_folds = Intervals(np.ones(100), 0.95, 0.8).of(losses)
+    assert np.ptp(in_five_folds.interval) == pytest.approx(1.5 * np.ptp(alone.interval))
+
+
+def test_equal_models_still_have_an_interval():
+    """No spread in the differences proves less than it seems."""
+    losses, hits = rng().exponential(size=50), (np.arange(50) < 5).astype(float)
+    numbers = independent(50, slack=1e-3).of_difference(losses, losses)
+    expected = (2.0 / 50 + 1e-3) * losses.std(ddof=1)
+    np.testing.assert_allclose(numbers.interval, [-expected, expected])
+    shares = independent(50, hit_or_miss=True).of_difference(hits, hits)
+    np.testing.assert_allclose(shares.interval, [-1.96 / 52, 1.96 / 52], rtol=1e-3)
+
+
+def test_times_turns_the_interval_round():
+    assert Mean(0.2, 0.1, 0.4).times(-1.0, 1.0) == Mean(0.8, 0.6, 0.9)
+
+
+# -- laws ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hit_or_miss", [False, True])
+def test_a_weight_of_two_is_two_samples(hit_or_miss):
+    random = rng(1)
+    counts = random.integers(1, 4, 30)
+    first, second = (random.random((2, 30)) < [[0.3], [0.5]]).astype(float)
+    weighted = Intervals(counts.astype(float), 0.95, 0.9, hit_or_miss)
+    repeated = Intervals(np.ones(counts.sum()), 0.95, 0.9, hit_or_miss)
+    copies = [np.repeat(losses, counts) for losses in (first, second)]
+    for found, expected in [
+        (weighted.of(first), repeated.of(copies[0])),
+        (weighted.of_difference(first, second), repeated.of_difference(*copies)),
+    ]:
+        np.testing.assert_allclose(found.interval, expected.interval)
+        assert found.value == pytest.approx(expected.value)
+
+
+def test_rows_that_were_not_judged_do_not_count():
+    losses = rng().normal(size=30)
+    gaps = np.append(losses, np.nan)
+    assert independent(31).of(gaps) == independent(30).of(losses)
+    other = np.append(np.nan, losses)
+    found = independent(31).of_difference(gaps, other)
+    assert found.value == pytest.approx(np.mean(gaps[1:30] - other[1:30]))
+
+
+def test_means_lie_within_their_intervals_and_shares_within_their_range():
+    for missed in range(21):
+        losses = (np.arange(20) < missed).astype(float)
+        for found, low in [
+            (independent(20, hit_or_miss=True).of(losses), 0.0),
+            (independent(20, hit_or_miss=True).of_difference(losses, np.zeros(20)), -1.0),
+        ]:
+            assert low <= found.low <= found.value <= found.high <= 1.0
+
+
+@pytest.mark.parametrize("hit_or_miss", [False, True])
+def test_nineteen_of_twenty_intervals_cover_the_truth(hit_or_miss):
+    """Of independent samples; those of models are in test_coverage."""
+    random, covered = rng(2), np.zeros(2)
+    for _ in range(1000):
+        common = random.random(60)
+        first, second = common < 0.2, common + 0.6 * random.random(60) < np.sqrt(0.24)
+        truth = 0.2, 0.0
+        if not hit_or_miss:
+            first, second = first + random.random(60), second + random.random(60)
+            truth = 0.7, 0.0
+        intervals = independent(60, hit_or_miss=hit_or_miss)
+        first, second = first.astype(float), second.astype(float)
+        means = intervals.of(first), intervals.of_difference(first, second)
+        covered += [mean.low <= at <= mean.high for mean, at in zip(means, truth, strict=True)]
+    assert (covered >= 935).all()
+    assert (covered <= 985).all()

@@ -1,0 +1,99 @@
+"""The table of importances: printed, as rows, as a frame, drawn."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from manykernels.inspection import ViewImportance
+
+
+@pytest.fixture
+def result():
+    return ViewImportance(
+        names=["a", "b"],
+        scoring="accuracy",
+        method="5 folds held out",
+        confidence=0.9,
+        score=0.9,
+        score_interval=np.array([0.85, 0.94]),
+        fall=np.array([0.25, -0.01]),
+        fall_interval=np.array([[0.2, 0.3], [-0.03, 0.02]]),
+        alone=np.array([0.8, np.nan]),
+        alone_interval=np.array([[0.7, 0.85], [np.nan, np.nan]]),
+        weight=np.array([0.75, 0.25]),
+        resampled_weights=np.array([[0.7, 0.3], [0.8, 0.2], [1.0, 0.0]]),
+        negligible=1e-3,
+        plain_sum=0.88,
+        plain_sum_interval=np.array([0.8, 0.92]),
+        gain=0.02,
+        gain_interval=np.array([-0.01, 0.05]),
+    )
+
+
+@pytest.fixture
+def figures():
+    before = mpl.get_backend()
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    yield plt
+    plt.close("all")
+    mpl.use(before)
+
+
+def test_the_table_is_printed(result):
+    assert str(result) == repr(result)
+    assert str(result).splitlines() == [
+        "accuracy, 5 folds held out; intervals at 90%",
+        "all views 0.900 [0.850, 0.940]",
+        "",
+        "view  fall without                    alone                  weight"
+        "                  chosen",
+        "a           +0.250  [+0.200, +0.300]  0.800  [0.700, 0.850]   0.750"
+        "  [0.710, 0.980]    100%",
+        "b           -0.010  [-0.030, +0.020]      –                   0.250"
+        "  [0.020, 0.290]     67%",
+        "",
+        "plain sum 0.880 [0.800, 0.920], gain of learnt weights +0.020 [-0.010, +0.050]",
+    ]
+
+
+def test_rows_and_frame_have_the_same_columns(result):
+    first, second = result.rows()
+    assert first["view"] == "a"
+    assert first["fall_low"] == 0.2
+    assert second["chosen"] == pytest.approx(2 / 3)
+    frame = result.to_frame()
+    assert frame.index.tolist() == ["a", "b"]
+    assert frame.columns.tolist() == list(first)[1:]
+    assert frame.loc["b", "weight_high"] == pytest.approx(second["weight_high"])
+
+
+def test_without_pandas_there_are_rows(result, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"rows\(\) gives the same without"):
+        result.to_frame()
+
+
+def test_the_picture_has_an_interval_for_every_view(result, figures):
+    figure = result.plot()
+    fall, alone, weight = figure.axes
+    segments = fall.collections[0].get_segments()
+    np.testing.assert_allclose([line[:, 0] for line in segments], result.fall_interval)
+    np.testing.assert_allclose(fall.lines[0].get_xdata(), result.fall)
+    np.testing.assert_allclose(alone.lines[0].get_xdata(), result.alone)
+    np.testing.assert_allclose(weight.lines[0].get_xdata(), [0.7, 0.8, 1.0])
+    assert [text.get_text() for text in weight.texts] == ["100%", "67%"]
+    assert [label.get_text() for label in fall.get_yticklabels()] == ["a", "b"]
+    figure.canvas.draw()
+
+
+def test_the_picture_is_drawn_where_it_is_asked_for(result, figures):
+    figure, axes = figures.subplots(1, 3)
+    assert result.plot(axes) is figure
+    with pytest.raises(ValueError, match="plot needs three axes"):
+        result.plot(axes[:2])

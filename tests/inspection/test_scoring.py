@@ -1,0 +1,99 @@
+"""Scores that are means of losses: those of scikit-learn, and any function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from manykernels.inspection.intervals import Intervals
+from manykernels.inspection.scoring import Answers, checked_scoring
+
+EVERY = np.ones(40, bool)
+
+
+def score_of(name, y, answers, weights, *, of_classes):
+    scoring = checked_scoring(name, of_classes=of_classes)
+    losses = scoring.of(y, answers, weights)
+    return scoring.score(Intervals(weights, 0.95).of(losses)).value
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(3)
+
+
+def test_scores_of_classes_are_those_of_scikit_learn(random):
+    classes = np.array(["a", "b", "c"])
+    y, predictions = random.choice(classes, 40), random.choice(classes, 40)
+    probabilities = random.dirichlet(np.ones(3), 40)
+    weights = random.integers(1, 4, 40).astype(float)
+    answers = Answers(
+        predictions, EVERY, -np.log(probabilities[np.arange(40), np.searchsorted(classes, y)])
+    )
+    accuracy = score_of("accuracy", y, answers, weights, of_classes=True)
+    assert accuracy == pytest.approx(metrics.accuracy_score(y, predictions, sample_weight=weights))
+    log_loss = score_of("neg_log_loss", y, answers, weights, of_classes=True)
+    assert log_loss == pytest.approx(-metrics.log_loss(y, probabilities, sample_weight=weights))
+
+
+@pytest.mark.parametrize("shape", [(40,), (40, 1), (40, 3)])
+def test_scores_of_numbers_are_those_of_scikit_learn(random, shape):
+    y = random.normal(size=shape)
+    predictions, weights = y + random.normal(size=shape), random.integers(1, 4, 40).astype(float)
+    known = {
+        "r2": metrics.r2_score(y, predictions, sample_weight=weights),
+        "neg_mean_squared_error": -metrics.mean_squared_error(
+            y, predictions, sample_weight=weights
+        ),
+        "neg_mean_absolute_error": -metrics.mean_absolute_error(
+            y, predictions, sample_weight=weights
+        ),
+    }
+    for name, expected in known.items():
+        found = score_of(name, y, Answers(predictions, EVERY), weights, of_classes=False)
+        assert found == pytest.approx(expected), name
+
+
+def test_the_first_is_the_default_and_a_function_is_taken_as_it_is(random):
+    assert checked_scoring(None, of_classes=True).name == "accuracy"
+    assert checked_scoring(None, of_classes=False).name == "r2"
+
+    def quartic(y, predictions):
+        return (y - predictions) ** 4
+
+    y, predictions = random.normal(size=40), random.normal(size=40)
+    judged = np.arange(40) < 30
+    losses = checked_scoring(quartic, of_classes=False).of(
+        y, Answers(predictions, judged), np.ones(40)
+    )
+    np.testing.assert_allclose(losses[:30], quartic(y, predictions)[:30])
+    assert np.isnan(losses[30:]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "of_classes"), [("roc_auc", True), ("r2", True), ("accuracy", False), (3, True)]
+)
+def test_scores_without_losses_of_samples_are_refused(given, of_classes):
+    with pytest.raises(ValueError, match="a loss of every single sample"):
+        checked_scoring(given, of_classes=of_classes)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (lambda y, found: 1.0, r"of shape \(\)"),
+        (lambda y, found: np.full(len(y), np.nan), "NaN or infinity"),
+    ],
+)
+def test_functions_that_are_no_losses_are_refused(loss, message):
+    scoring = checked_scoring(loss, of_classes=True)
+    with pytest.raises(ValueError, match=message):
+        scoring.of(np.zeros(40), Answers(np.zeros(40), EVERY), np.ones(40))
+
+
+def test_constant_targets_have_no_r2():
+    with pytest.raises(ValueError, match="all values of y are equal"):
+        checked_scoring("r2", of_classes=False).of(
+            np.ones(40), Answers(np.zeros(40), EVERY), np.ones(40)
+        )
