@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV, auto_kernels
+from manykernels import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
 
 Tables = Mapping[str, Any]
 
@@ -172,14 +172,9 @@ def boosted_regression(tables: Tables) -> Any:
 # -- ours ----------------------------------------------------------------------------------
 
 
-def default_kernels(tables: Tables) -> Any:
-    kernels = {name: auto_kernels(table) for name, table in tables.items()}
-    return kernels if len(kernels) > 1 else next(iter(kernels.values()))
-
-
 def ours(name: str, estimator: Any, **options: Any) -> Contender:
-    """One of ours, with default kernels."""
-    return Contender(name, lambda tables: estimator(default_kernels(tables), **options), ours=True)
+    """One of ours: whatever is not an option is as it is by default, the kernels too."""
+    return Contender(name, lambda tables: estimator(**options), ours=True)
 
 
 CLASSIFIERS = [

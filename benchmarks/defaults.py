@@ -2,7 +2,7 @@
 
     python -m benchmarks.defaults [--quick] [--sets mfeat,sonar] [--write]
 
-Each data set, at most 2000 rows of it, is cut into halves at random five times, classes in equal
+Each data set, at most 1200 rows of it, is cut into halves at random five times, classes in equal
 parts: one half to learn from, one to be judged on. Ours learn from the views as they are, with
 the kernels of ``auto_kernels`` and all other parameters at their defaults; *plain sum* is the
 same with p = ∞, where every kernel has the same weight. The others are given all columns side by
@@ -30,7 +30,7 @@ from benchmarks._contenders import CLASSIFIERS, REGRESSORS, Contender, Score, me
 from benchmarks._default_sets import SETS
 from benchmarks._tables import environment, markdown, verdict
 
-ROWS, ROWS_QUICK = 2000, 200
+ROWS, ROWS_QUICK = 1200, 200
 SPLITS, SPLITS_QUICK = 5, 2
 MOST_BEHIND = 1.0  # points
 
