@@ -25,7 +25,7 @@ LABELS = NUMBERS[:, 0] + BITS[:, 0] + (COLOURS == "red") > 1.8
 COLUMNS = {"size": NUMBERS[:, 0], "colour": COLOURS, "price": NUMBERS[:, 1], "new": BITS[:, 0] > 0}
 FRAMES = [pd.DataFrame, pl.DataFrame]
 
-DENSE = ["linear", "rbf(0.5)", "rbf(1)", "laplacian", "cosine", "scores-rbf", "scores-laplacian"]
+DENSE = ["linear", "rbf(0.5)", "rbf(1)", "laplacian", "cosine", "scores-laplacian"]
 MIXED = [*DENSE, "categories", "numbers*categories"]
 OF_BITS = ["jaccard", "rbf(0.7)"]
 OF_SPARSE = ["cosine", "rbf(0.7)", "scaled-cosine"]
