@@ -152,7 +152,7 @@ def test_errors_name_kernel_and_transformer():
     model = MKFDA(KERNELS).fit(X, y)
     with pytest.raises(ValueError, match=r"'numbers': RBF after StandardScaler, output .*NaN"):
         model.predict(X.assign(age=np.nan))
-    with pytest.raises(ValueError, match=r"'colour': Categorical: .* row 2, column 'colour'"):
+    with pytest.raises(ValueError, match=r"'colour': all its columns are missing .* rows 2\."):
         model.predict(X.assign(colour=[*COLOUR[:2], None, *COLOUR[3:]]))
     with pytest.raises(ValueError, match=r"'bits': Jaccard: .* got 3 at row 0, column 'bit2'"):
         model.predict(X.assign(bit2=3))

@@ -18,7 +18,7 @@ from manykernels.kernels import Categorical, Jaccard, Linear
 RNG = np.random.default_rng(0)
 N_ROWS = 60
 NUMBERS = RNG.lognormal(size=(N_ROWS, 3)) * [1.0, 100.0, 1e-3]
-BITS = RNG.integers(2, size=(N_ROWS, 6))
+BITS = RNG.integers(2, size=(N_ROWS, 16))
 WORDS = sparse.csr_array(RNG.poisson(0.3, size=(N_ROWS, 20)).astype(float))
 COLOURS = RNG.choice(["red", "green", "blue"], size=N_ROWS)
 LABELS = NUMBERS[:, 0] + BITS[:, 0] + (COLOURS == "red") > 1.8
@@ -114,7 +114,7 @@ def test_kinds_of_columns():
             "text": pd.Series(["1", "2", "3"]),
             "objects": pd.Series([1.5, 2, 3], dtype=object),
             "nullable": pd.Series([1, 2, 3], dtype="Int64"),
-            "mixed": pd.Series([1, "two", 3], dtype=object),
+            "mixed": pd.Series(["one", 2, "three"], dtype=object),
         }
     )
     kernels = dict(auto_kernels(table).kernels)
@@ -124,12 +124,36 @@ def test_kinds_of_columns():
     assert names(codes) == ["categories"]
 
 
+@pytest.mark.parametrize("wrong", ["?", "n/a", ("a", "tuple")], ids=str)
+@pytest.mark.parametrize("right", [1.5, "1.5"], ids=["numbers", "text"])
+def test_numbers_with_mistakes_are_no_categories(right, wrong):
+    entries = [right, right, wrong, right, None]
+    frame = pd.DataFrame({"a": pd.Series(entries, dtype=object), "b": range(5)})
+    with pytest.raises(ValueError, match=r"column 'a' holds numbers, and 1 entries .* at row 2"):
+        auto_kernels(frame)
+    named = frame.assign(a=frame["a"].astype(str).astype("category"))
+    assert "categories" in names(named)
+
+
 def test_bits_of_a_mixed_frame():
-    table = pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0], "c": list("uvu")})
+    bits = [f"bit{j}" for j in range(BITS.shape[1])]
+    table = pd.DataFrame(BITS, columns=bits).assign(c=np.resize(list("uvw"), len(BITS)))
     kernels = dict(auto_kernels(table).kernels)
     assert isinstance(kernels["jaccard"], Jaccard)
-    assert kernels["jaccard"].columns == ["a", "b"]
+    assert kernels["jaccard"].columns == bits
     assert "numbers*categories" in matrices(table)
+
+
+def test_few_columns_of_bits_may_hold_other_numbers_later():
+    table = pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0]})
+    union = auto_kernels(table).fit(table)
+    assert np.isfinite(union(table + 2, table).data).all()
+
+
+def test_counts_may_be_negative_later():
+    for table in (WORDS, WORDS.toarray()):
+        union = auto_kernels(table).fit(table)
+        assert np.isfinite(union(-3 * table, table).data).all()
 
 
 def test_names_that_stand_twice():

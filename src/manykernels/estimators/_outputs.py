@@ -139,7 +139,7 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
-class ValueOfOutput(RegressorMixin):
+class KernelRegressor(RegressorMixin):
     """Regression with one output, which is the value."""
 
     intercept_: ClassVar[np.ndarray]
@@ -155,8 +155,8 @@ class ValueOfOutput(RegressorMixin):
 
 
 @estimator
-class KernelRegressor(ValueOfOutput):
-    """ε-insensitive regression.
+class EpsilonParameters:
+    """Parameters of an ε-insensitive regression.
 
     Parameters
     ----------

@@ -10,13 +10,15 @@ from ..losses.hinge import epsilon_insensitive_problem
 from ._base import KernelEstimator, estimator, fits
 from ._gated import GatedKernels, GateParameters
 from ._machines import SupportAttributes
-from ._outputs import KernelRegressor
+from ._outputs import EpsilonParameters, KernelRegressor
 from ._progress import FitTask
 from ._rows import targeted_rows
 
 
 @estimator
-class LocalizedSVR(KernelRegressor, GateParameters, SupportAttributes, KernelEstimator):
+class LocalizedSVR(
+    KernelRegressor, EpsilonParameters, GateParameters, SupportAttributes, KernelEstimator
+):
     """Support vector regression with kernels weighted differently in different regions.
 
     Examples

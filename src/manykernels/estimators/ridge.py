@@ -80,7 +80,7 @@ class MKRidge(TargetRegressor, WeightParameters, KernelEstimator):
     >>> dict(zip(model.kernel_names_, model.weights_.round(2).tolist()))
     {'first': 0.54, 'second': 0.46, 'third': 0.0}
     >>> model = MKRidge(kernels, p=1, multi_target="separate").fit(X, y)
-    >>> model.weights_.round(2)
+    >>> model.weights_.round(1)
     array([[1., 0., 0.],
            [0., 1., 0.]])
     """

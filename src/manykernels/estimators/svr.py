@@ -8,13 +8,15 @@ from ..losses import EpsilonInsensitiveLoss, Outline
 from ._base import KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ._outputs import KernelRegressor
+from ._outputs import EpsilonParameters, KernelRegressor
 from ._progress import FitTask
 from ._rows import targeted_rows
 
 
 @estimator
-class MKSVR(KernelRegressor, SupportAttributes, WeightParameters, KernelEstimator):
+class MKSVR(
+    KernelRegressor, EpsilonParameters, SupportAttributes, WeightParameters, KernelEstimator
+):
     """ℓp-norm multiple kernel support vector regression.
 
     Learns one weight per kernel along with an ε-insensitive regression on the weighted sum. With

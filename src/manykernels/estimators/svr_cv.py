@@ -19,7 +19,7 @@ from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._machine_path import held_out_outputs
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ._outputs import ValueOfOutput
+from ._outputs import KernelRegressor
 from ._progress import FitTask
 from ._rows import TrainingRows, targeted_rows
 from ._splits import ValueSplits
@@ -32,7 +32,7 @@ DEFAULT_WIDTHS = (0.01, 0.1)
 
 
 @estimator
-class MKSVRCV(ValueOfOutput, SupportAttributes, ChoiceParameters, KernelEstimator):
+class MKSVRCV(KernelRegressor, SupportAttributes, ChoiceParameters, KernelEstimator):
     """Multiple kernel support vector regression with p, C and ε chosen by cross-validation.
 
     The models of a grid are solved as one path, each from its neighbours and each with a

@@ -13,12 +13,26 @@ from .categories import Categorical, Jaccard
 from .normal_scores import NormalScores
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
-from .tables import as_numbers, as_table, check_numbers, is_frame, refuse_missing, select_columns
+from .tables import (
+    as_numbers,
+    as_table,
+    check_numbers,
+    column_label,
+    is_frame,
+    is_missing,
+    refuse_missing,
+    select_columns,
+)
 from .union import KernelUnion
 
 # A table with a larger share of zeros is sparse, even if all of them are stored. Words in texts
 # have far more zeros than that, pictures of digits about a half.
 _MOSTLY_ZEROS = 0.9
+
+# Fewer columns of zeros and ones are numbers like others: new rows may hold more than these two.
+_FEWEST_BITS = 16
+# A column of text with a larger share of numbers is one of numbers with a mistake in it.
+_MOSTLY_NUMBERS = 0.5
 
 Named = dict[str, Kernel]
 
@@ -31,6 +45,7 @@ def auto_kernels(view: Any) -> KernelUnion:
                        a Laplacian of their :class:`NormalScores`; a cosine of rows as they are, if
                        there are several columns
     zeros and ones     :class:`Jaccard` and a Gaussian; if sparse, a cosine of scaled columns
+                       (16 columns or more; fewer are numbers like others)
     sparse             of ``log(1 + x)`` if nothing is negative: cosine, a Gaussian of rows of
                        length one, and a cosine of scaled columns
     categories         :class:`Categorical`
@@ -106,7 +121,7 @@ def _of_numbers(table: Any) -> Named:
     is_sparse = sparse.issparse(table)
     values = _without_duplicates(table).data if is_sparse else as_numbers(table)
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
-    if np.all((values == 0) | (values == 1)):
+    if table.shape[1] >= _FEWEST_BITS and np.all((values == 0) | (values == 1)):
         return _of_bits(is_sparse)
     return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense(table.shape[1])
 
@@ -146,7 +161,15 @@ def _of_sparse(non_negative: bool) -> Named:
     if not non_negative:
         return kernels
     # A word that occurs ten times does not count ten times as much.
-    return {name: kernel.after(FunctionTransformer(np.log1p)) for name, kernel in kernels.items()}
+    logarithm = FunctionTransformer(signed_log)
+    return {name: kernel.after(logarithm) for name, kernel in kernels.items()}
+
+
+def signed_log(X: Any) -> Any:
+    """``log(1 + x)``, and ``−log(1 − x)`` for negative x, which new rows may have."""
+    if sparse.issparse(X):
+        return X.sign().multiply(abs(X).log1p()).tocsr()
+    return np.sign(X) * np.log1p(np.abs(X))
 
 
 def _scaled_cosine() -> Kernel:
@@ -165,7 +188,31 @@ def _holds_categories(frame: Any, position: int) -> bool:
     entries = column.to_numpy()
     if entries.dtype.kind != "O":
         return entries.dtype.kind in "US"
-    return any(not _is_number(entry) for entry in entries)
+    if all(map(_is_number, entries)):
+        return False
+    _refuse_mistakes(entries, column_label(frame, position))
+    return True
+
+
+def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
+    """Refuse a column of numbers, or of text that stands for numbers, in which a few do not."""
+    known = [(row, entry) for row, entry in enumerate(entries) if not is_missing(entry)]
+    others = [(row, entry) for row, entry in known if not _stands_for_number(entry)]
+    if others and len(others) < (1.0 - _MOSTLY_NUMBERS) * len(known):
+        row, entry = others[0]
+        raise ValueError(
+            f"{column} holds numbers, and {len(others)} entries that are none, the first "
+            f"{entry!r} at row {row}. Correct it, or say that it has categories: "
+            ".astype('category')."
+        )
+
+
+def _stands_for_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_number(entry: Any) -> bool:

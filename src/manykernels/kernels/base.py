@@ -167,7 +167,7 @@ class Kernel(BaseEstimator, ABC):
 
     def __sklearn_clone__(self) -> Self:
         # scikit-learn copies a list name by name, which takes a while for thousands of columns.
-        columns = self.columns
+        columns = vars(self).get("columns")
         if not isinstance(columns, list):
             return super().__sklearn_clone__()
         other = copy(self)
