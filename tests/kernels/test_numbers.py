@@ -56,7 +56,7 @@ DATED = {"size": [1.0, 2.0, 3.0], "day": np.array(["2020", "2021", "2022"], dtyp
 def test_the_column_without_numbers_is_named(frame):
     message = r"column 'colour' .*does not hold numbers only: could not convert string to float"
     with pytest.raises(ValueError, match=rf"kernel 'linear'.*{message}"):
-        MKSVC().fit(frame(TABLE), [0, 1, 1])
+        MKSVC("linear").fit(frame(TABLE), [0, 1, 1])
     with pytest.raises(ValueError, match=message):
         RBF(1.0)(frame(TABLE))
     with pytest.raises(ValueError, match=r"column 'day' .*dates"):

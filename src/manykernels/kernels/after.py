@@ -189,8 +189,10 @@ class After(Kernel):
 def _takes_texts(transformer: Any) -> bool:
     """Whether a transformer takes one text per row, as TfidfVectorizer does, and no table."""
     first = transformer.steps[0][1] if isinstance(transformer, Pipeline) else transformer
-    tags = get_tags(first).input_tags if hasattr(first, "__sklearn_tags__") else None
-    return tags is not None and tags.string and not tags.two_d_array
+    if isinstance(first, type) or not hasattr(first, "__sklearn_tags__"):
+        return False
+    tags = get_tags(first).input_tags
+    return bool(tags.string and not tags.two_d_array)
 
 
 def _fingerprint(transformer: Any, *, drawn: bool = True) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ _MOSTLY_ZEROS = 0.9
 _FEWEST_BITS = 16
 # A column of text with a larger share of numbers is one of numbers with a mistake in it.
 _MOSTLY_NUMBERS = 0.5
+
+# What can be done about columns that are neither numbers nor categories, and about text in arrays.
+_ENCODE = "Choose the columns to compare, as in RBF().on(['a', 'b']), or encode it first."
+_AS_FRAME = "Pass a table with text as a data frame."
+_TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
 Named = dict[str, Kernel]
 
@@ -116,7 +122,7 @@ def _of_frame(frame: Any) -> Named:
 
 
 def _of_numbers(table: Any) -> Named:
-    check_numbers(table, "X", "" if is_frame(table) else "Pass a table with text as a data frame.")
+    check_numbers(table, "X", _ENCODE if is_frame(table) else _AS_FRAME)
     refuse_missing(table, "X")
     is_sparse = sparse.issparse(table)
     values = _without_duplicates(table).data if is_sparse else as_numbers(table)
@@ -185,10 +191,13 @@ def _holds_categories(frame: Any, position: int) -> bool:
     column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
     if str(column.dtype) == "category":  # of pandas, whose entries may be numbers
         return True
+    if getattr(column.dtype, "kind", "O") in "Mm":  # dates with a time zone are objects in NumPy
+        return False
     entries = column.to_numpy()
     if entries.dtype.kind != "O":
         return entries.dtype.kind in "US"
-    if all(map(_is_number, entries)):
+    if all(map(_is_number, entries)) or any(isinstance(one, _TIMES) for one in entries):
+        # Dates among objects are refused later, by name.
         return False
     _refuse_mistakes(entries, column_label(frame, position))
     return True

@@ -104,7 +104,8 @@ def test_class_weights(entry, class_weight, message):
 @those(lambda entry: "class_weight" in entry.parameters, ONE_OF_EACH)
 def test_class_weights_by_the_names_of_classes(entry):
     labels = np.array(["cat", "dog", "eel"])[registry.Y]
-    options = {"C": 0.01} if "C" in entry.parameters else {}
+    strict = {"C": 0.01, "Cs": [0.01]}
+    options = {name: value for name, value in strict.items() if name in entry.parameters}
     plain, by_name = (
         entry.make(registry.PAIRS, class_weight=weight, **options).fit(registry.X, labels)
         for weight in (None, {"dog": 100.0})
