@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from manykernels import MKFDA, MKSVC, MKSVR
+from manykernels import MKFDA, MKSVC, MKSVR, rbf_grid
 from manykernels.solvers import Newton
 from tests.estimators import registry
 from tests.estimators.registry import (
@@ -122,7 +122,8 @@ def test_newton_is_not_advised_to_who_uses_it(entry, solver):
 @some_learners
 @pytest.mark.parametrize("solver", ["sip", "reduced-gradient"])
 def test_newton_is_advised_to_others(entry, solver):
-    message = warning_of(entry.make(p=1, solver=solver, max_iter=1, tol=1e-6))
+    kernels = [("linear", "linear"), *rbf_grid([0.25, 0.5, 1, 2, 4], gamma="scale").kernels]
+    message = warning_of(entry.make(kernels, p=1, solver=solver, max_iter=1, tol=1e-6))
     assert message.endswith("was reached: raise max_iter or tol, or use solver='newton'.")
 
 
