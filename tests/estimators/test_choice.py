@@ -143,7 +143,7 @@ def targets_of_folds(X, y, **options):
 
 
 def test_five_folds_whatever_the_order_of_rows():
-    order = RNG.permutation(40)
+    order = np.random.default_rng(1).permutation(40)
     folds = targets_of_folds(X, Y)
     assert [len(fold) for fold in folds] == [8] * 5
     assert folds == targets_of_folds(X[order], Y[order])

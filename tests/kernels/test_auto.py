@@ -184,7 +184,7 @@ def test_a_union_to_change_and_to_copy():
 
 @pytest.mark.parametrize("table", [NUMBERS, BITS, WORDS, pd.DataFrame(COLUMNS)])
 def test_a_row_of_weight_two_counts_as_two_rows(table):
-    weights = RNG.integers(0, 3, size=N_ROWS)
+    weights = np.random.default_rng(1).integers(0, 3, size=N_ROWS)
     rows = np.repeat(np.arange(N_ROWS), weights)
     repeated = table.iloc[rows] if isinstance(table, pd.DataFrame) else table[rows]
     weighted = auto_kernels(table).fit(table, sample_weight=weights)(table)

@@ -39,7 +39,7 @@ def test_new_entries_are_interpolated_and_never_beyond_those_of_training():
 
 
 def test_a_row_of_weight_two_counts_as_two_rows():
-    weights = RNG.integers(0, 4, size=40)
+    weights = np.random.default_rng(1).integers(0, 4, size=40)
     weighted = NormalScores().fit(X, sample_weight=weights)
     repeated = NormalScores().fit(np.repeat(X, weights, axis=0))
     assert_allclose(weighted.transform(X), repeated.transform(X), atol=1e-12)
