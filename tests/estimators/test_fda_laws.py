@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from manykernels import MKFDA
 from manykernels.discriminant import fisher_targets
-from manykernels.kernels import Linear
+from manykernels.kernels import RBF, Linear
 from tests.estimators.random_problems import N_KERNELS, N_TRAIN, PS, Problem, norms, seeds
 
 few = settings(deadline=None, max_examples=15)
@@ -194,7 +194,7 @@ def test_priors_are_the_frequencies_or_those_given(n_classes):
     X, y = blobs(n_classes)
     new, _ = blobs(n_classes, seed=1)
     for priors in PRIORS[n_classes]:
-        model = MKFDA(priors=priors).fit(X, y)
+        model = MKFDA([("linear", Linear()), ("rbf", RBF())], priors=priors).fit(X, y)
         expected_priors = np.bincount(y) / len(y) if priors is None else priors
         assert_allclose(model.priors_, expected_priors)
         assert len(np.unique(model.predict(new))) == n_classes
