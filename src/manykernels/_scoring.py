@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -30,12 +30,10 @@ def score_table(
     return table
 
 
-class Judged(ClassifierMixin, BaseEstimator):
-    """Classifier with known log-probabilities (n, c), for scorers; its methods ignore `X`."""
+class KnownClassifier(ClassifierMixin, BaseEstimator):
+    """Base of classifiers whose answers are known, for scorers; their methods ignore `X`."""
 
-    def __init__(self, classes: np.ndarray, logs: np.ndarray):
-        self.classes = classes
-        self.logs = logs
+    classes: np.ndarray
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -44,8 +42,16 @@ class Judged(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         return self.classes
 
-    def fit(self, X: Any, y: Any) -> Judged:
+    def fit(self, X: Any, y: Any) -> Self:
         return self
+
+
+class Judged(KnownClassifier):
+    """Classifier with known log-probabilities, (n, c)."""
+
+    def __init__(self, classes: np.ndarray, logs: np.ndarray):
+        self.classes = classes
+        self.logs = logs
 
     def decision_function(self, X: Any) -> np.ndarray:
         return self.logs[:, 1] - self.logs[:, 0] if len(self.classes) == 2 else self.logs

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._scoring import Answers, score_table
+from .._scoring import Answers, KnownClassifier, score_table
 from ..discriminant import LabelledKernels
 from ..discriminant.calibration import CalibratedScores, log_losses
 from ..solvers import GridRecord, solved_in_all
@@ -48,8 +47,8 @@ def class_scores(decisions: np.ndarray) -> np.ndarray:
     return columns if columns.shape[1] > 1 else np.hstack([np.zeros_like(columns), columns])
 
 
-class JudgedDecisions(ClassifierMixin, BaseEstimator):
-    """Classifier with known decision values, for scorers; its methods ignore `X`.
+class JudgedDecisions(KnownClassifier):
+    """Classifier with known decision values, for scorers.
 
     `logs` gives the logarithms of its probabilities, which most scorers do not ask for.
     """
@@ -58,16 +57,6 @@ class JudgedDecisions(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.decisions = decisions
         self.logs = logs
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    @property
-    def classes_(self) -> np.ndarray:
-        return self.classes
-
-    def fit(self, X: Any, y: Any) -> JudgedDecisions:
-        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         return self.decisions
