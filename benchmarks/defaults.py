@@ -14,6 +14,9 @@ A difference is that of the best of ours and the best of theirs, each by its mea
 halves; ± is the standard error of its mean over the five divisions. Since divisions share rows,
 p-values are those of the corrected resampled t-test (Nadeau and Bengio, 2003). Seconds are those
 of the processor, with one thread, choice of parameters included.
+
+Which kernels are the default was decided by test accuracy on most of these data sets, with 100 to
+450 training rows: on data that had no part in it, ours may do a little worse.
 """
 
 from __future__ import annotations
@@ -152,7 +155,7 @@ def table(one: Results) -> str:
         row = [contender.name, f"{values.mean():.1f} ± {standard_error(values):.1f}"]
         if classes:
             row.append(f"{one.values(contender, 'log_loss').mean():.3f}")
-        rows.append([*row, f"{seconds:.2g}", f"{seconds / reference:.2g}"])
+        rows.append([*row, f"{seconds:.2g}", f"{float(f'{seconds / reference:.2g}'):g}"])
     return markdown(header, rows)
 
 
@@ -177,7 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("defaults", "Our defaults beside tuned methods of others.", list(SETS))
     options = parser.parse_args(arguments)
     n_rows, n_splits = (ROWS_QUICK, SPLITS_QUICK) if options.quick else (ROWS, SPLITS)
-    results: list[Any] = [measured(name, n_rows, n_splits) for name in options.sets]
+    chosen = [name for name in SETS if name in options.sets]
+    results: list[Any] = [measured(name, n_rows, n_splits) for name in chosen]
     results = [one for one in results if one is not None]
     if not results:
         return 1

@@ -43,10 +43,23 @@ def test_data_that_are_not_there_are_left_out(monkeypatch, capsys):
     assert "Skipped: sonar." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("contender", CLASSIFIERS, ids=lambda contender: contender.name)
-def test_contenders_learn_from_views(contender):
+def numbers():
     X, y = load_wine(return_X_y=True)
-    tables = {"dense": X[:, :6], "sparse": sparse.csr_array(X[:, 6:])}
+    return {"first": X[:, :6], "others": X[:, 6:]}, y
+
+
+def words():
+    """Counts of words of which each class has some of its own."""
+    rng = np.random.default_rng(0)
+    y = np.arange(180) % 3
+    rates = 0.2 + 0.6 * (np.arange(30) % 3 == y[:, None])
+    return {name: sparse.csr_array(rng.poisson(rates) * 1.0) for name in "ab"}, y
+
+
+@pytest.mark.parametrize("views", [numbers, words])
+@pytest.mark.parametrize("contender", CLASSIFIERS, ids=lambda contender: contender.name)
+def test_contenders_learn_from_views(contender, views):
+    tables, y = views()
     rows = np.random.default_rng(0).permutation(len(y))
     score = measure(contender, tables, y, rows[:90], rows[90:])
     assert score.score > 0.85

@@ -132,10 +132,11 @@ def _of_numbers(table: Any) -> Named:
     return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense(table.shape[1])
 
 
-# Chosen by MKFDACV on 15 tables, 100 to 450 training rows. To linear and Gaussian kernels the
-# Laplacian added half a point of accuracy in the mean; that of normal scores two to four points on
-# histograms, little elsewhere; the cosine a third of a point. A third width, a Gaussian of normal
-# scores, a polynomial, and Laplacians of other widths added nothing in the mean.
+# Chosen by MKFDACV on some 15 tables, 100 to 450 training rows, one to six divisions of each: most
+# differences are within noise. To linear and Gaussian kernels the Laplacian added half a point of
+# accuracy in the mean; that of normal scores two to four points on histograms of colours, little
+# elsewhere; the cosine nothing to a third of a point. A third width, a Gaussian of normal scores, a
+# polynomial, and Laplacians of other widths added nothing in the mean.
 def _of_dense(n_columns: int) -> Named:
     kernels: Named = {"linear": Linear()}
     kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
@@ -150,14 +151,15 @@ def _of_dense(n_columns: int) -> Named:
     }
 
 
-# On nine tables the Gaussian added 0.8 points to Jaccard alone; the scaled cosine helps words.
+# On nine tables, mostly one division of each, the Gaussian added 0.8 points to Jaccard alone; the
+# scaled cosine had the better probabilities on words.
 def _of_bits(is_sparse: bool) -> Named:
     kernels: Named = {"jaccard": Jaccard(), "rbf(0.7)": RBF("median", 0.7)}
     return kernels | ({"scaled-cosine": _scaled_cosine()} if is_sparse else {})
 
 
-# On six tables of words and other counts a point above cosine and Gaussians of counts as they are,
-# and level with tf-idf, which needs counts and takes no weights of rows.
+# On six tables of words and other counts, one division of each, a point above cosine and Gaussians
+# of counts as they are, and level with tf-idf, which needs counts and takes no weights of rows.
 def _of_sparse(non_negative: bool) -> Named:
     kernels: Named = {
         "cosine": Cosine(),
