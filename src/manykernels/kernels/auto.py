@@ -132,11 +132,11 @@ def _of_numbers(table: Any) -> Named:
     return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense(table.shape[1])
 
 
-# Chosen by MKFDACV on some 15 tables, 100 to 450 training rows, one to six divisions of each: most
+# Chosen by MKFDACV on some 15 tables, 100 to 450 training rows, one to five divisions each: most
 # differences are within noise. To linear and Gaussian kernels the Laplacian added half a point of
 # accuracy in the mean; that of normal scores two to four points on histograms of colours, little
-# elsewhere; the cosine nothing to a third of a point. A third width, a Gaussian of normal scores, a
-# polynomial, and Laplacians of other widths added nothing in the mean.
+# elsewhere; the cosine nothing to a third of a point. A third width, a Gaussian of normal scores,
+# a polynomial, and Laplacians of other widths added nothing in the mean.
 def _of_dense(n_columns: int) -> Named:
     kernels: Named = {"linear": Linear()}
     kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
