@@ -25,7 +25,6 @@ from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import Problem, mfeat10
 from benchmarks._tables import environment, markdown, verdict
 from manykernels import MKFDA, MKFDACV
-from manykernels.estimators._grid import DEFAULT_REGS
 from manykernels.solvers import PAPER_NORMS
 
 MOST_FITS, AIM = 80, 40
@@ -222,7 +221,7 @@ def main() -> None:
     problem = load("mfeat10", mfeat10)
     if problem is None:
         return
-    ps, regs = np.array(PAPER_NORMS), np.array(DEFAULT_REGS)
+    ps, regs = np.array(PAPER_NORMS), np.logspace(-4, 3, 10)
     if options.quick:
         rows = np.sort(np.random.default_rng(0).permutation(len(problem.labels))[:ROWS_QUICK])
         problem = Problem(

@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from manykernels import MKFDACV
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
+from manykernels.solvers import PAPER_NORMS
 
 models = {}
 for noise in (0, 3):
@@ -24,7 +25,8 @@ for noise in (0, 3):
     X_train, X_test, y_train, y_test = train_test_split(
         views, y, train_size=300, stratify=y, random_state=0
     )
-    model = MKFDACV(RBF(gamma="median"), scoring="neg_log_loss").fit(X_train, y_train)
+    model = MKFDACV(RBF(gamma="median"), ps=PAPER_NORMS, scoring="neg_log_loss")
+    model.fit(X_train, y_train)
     models[noise] = model
     results = model.cv_results_
     print(f"{noise} views of noise: p = {model.p_:.4g}, λ = {model.reg_:.3g}")

@@ -44,9 +44,10 @@ class MKFDACV(
     Parameters
     ----------
     ps : array-like of float in [1, inf], optional
-        Norms to try; by default the twelve of Yan et al. (2012).
+        Norms to try; by default 1, 4/3, 2 and ∞. The twelve of Yan et al. (2012) are
+        ``manykernels.solvers.PAPER_NORMS``.
     regs : array-like of float, optional
-        λ to try; by default ten from 1e-4 to 1e3.
+        λ to try; by default eight from 1e-4 to 1e3.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
         None takes five folds with the classes in equal parts, whatever the order of the rows;
         equal rows stay together, and a class of a single sample is in no test part. "closed-form"

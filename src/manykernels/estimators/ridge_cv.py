@@ -43,9 +43,10 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
     Parameters
     ----------
     ps : array-like of float in [1, inf], optional
-        Norms to try; by default the twelve of Yan et al. (2012).
+        Norms to try; by default 1, 4/3, 2 and ∞. The twelve of Yan et al. (2012) are
+        ``manykernels.solvers.PAPER_NORMS``.
     regs : array-like of float, optional
-        λ to try; by default ten from 1e-4 to 1e3.
+        λ to try; by default eight from 1e-4 to 1e3.
     multi_target : {"shared", "separate"}, default="shared"
         Several targets have one p, one λ and one weight vector for all, or each its own.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None

@@ -13,7 +13,7 @@ from ..discriminant import LabelledKernels, labelled_stack
 from ..estimators._grid import checked_norms, checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
-from ..solvers import GridPoint, walk_grid
+from ..solvers import PAPER_NORMS, GridPoint, walk_grid
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def lp_path(
     ps : array-like, optional
         Norms, at least 1; by default the twelve of Yan et al. (2012).
     regs : array-like, optional
-        λ; by default ten from 1e-4 to 1e3.
+        λ; by default eight from 1e-4 to 1e3.
     sample_weight : array-like of shape (n_samples,), optional
         Positive weights.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
@@ -81,7 +81,7 @@ def lp_path(
     >>> path.rel_gaps.max() <= 1e-5
     np.True_
     """
-    norms, regularizations = checked_norms(ps), checked_regs(regs)
+    norms, regularizations = checked_norms(ps, PAPER_NORMS), checked_regs(regs)
     if not 0.0 < tol < np.inf:
         raise ValueError(f"tol must be positive and finite, got {tol!r}.")
     samples = labelled_stack("lp_path", stack, y, sample_weight)
