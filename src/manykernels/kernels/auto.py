@@ -21,6 +21,7 @@ from .tables import (
     column_label,
     is_frame,
     is_missing,
+    is_numeric,
     refuse_missing,
     select_columns,
 )
@@ -106,11 +107,11 @@ def _checked(view: Any) -> Any:
 
 def _of_frame(frame: Any) -> Named:
     """Kernels of the columns of numbers, one of the columns of categories, and one of both."""
-    columns = range(frame.shape[1])
-    categories = [position for position in columns if _holds_categories(frame, position)]
-    numbers = [position for position in columns if position not in categories]
+    odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
+    categories = [position for position in odd if _holds_categories(frame, position)]
     if not categories:
         return _of_numbers(frame)
+    numbers = np.setdiff1d(np.arange(frame.shape[1]), categories).tolist()
     equal = Categorical().on(_labels(frame, categories))
     if not numbers:
         return {"categories": equal}

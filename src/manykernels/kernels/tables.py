@@ -253,10 +253,10 @@ def array_if_plain(table: Any) -> Any:
 
 
 def _check_columns(frame: Any, what: str, way_out: str) -> None:
-    if all(map(_is_numeric, set(frame.dtypes))):
+    if all(map(is_numeric, set(frame.dtypes))):
         return
     for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
-        if _is_numeric(dtype):
+        if is_numeric(dtype):
             continue
         column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[name]
         try:
@@ -265,7 +265,7 @@ def _check_columns(frame: Any, what: str, way_out: str) -> None:
             raise ValueError(f"{error} {way_out}".rstrip()) from error
 
 
-def _is_numeric(dtype: Any) -> bool:
+def is_numeric(dtype: Any) -> bool:
     # polars has types of its own.
     return bool(dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf")
 
