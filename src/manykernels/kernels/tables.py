@@ -266,6 +266,7 @@ def _check_columns(frame: Any, what: str, way_out: str) -> None:
 
 
 def is_numeric(dtype: Any) -> bool:
+    """Whether a column of this type holds numbers or truth values."""
     # polars has types of its own.
     return bool(dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf")
 
