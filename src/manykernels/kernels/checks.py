@@ -234,7 +234,8 @@ def _refuse_lacking(stack: KernelStack) -> None:
         if some and np.array_equal(absent, rows[:, None] | cols):
             raise ValueError(
                 f"Kernel {name!r} has no values that are finite (NaN only) for "
-                f"{lacking.sum()} of {len(matrix)} samples, rows {shown(np.flatnonzero(lacking))}. Estimators take "
+                f"{lacking.sum()} of {len(matrix)} samples, rows "
+                f"{shown(np.flatnonzero(lacking))}. Estimators take "
                 'samples that lack a kernel with missing="mean" or "conditional", stacks with '
                 "KernelStack.from_arrays(..., missing=True)."
             )
