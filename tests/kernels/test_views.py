@@ -342,6 +342,10 @@ def test_targets_are_matched_by_label():
         matched_targets(y.rename(index={"c": "q"}), labels, "y")
     with pytest.raises(ValueError, match="1 of its samples are not in X: 'd'"):
         matched_targets(pd.Series(range(4), index=list("abcd")), labels, "y")
+    with pytest.raises(ValueError, match="y has several rows labelled 'c'"):
+        matched_targets(pd.Series(range(4), index=list("abcc")), labels, "y")
+    with pytest.raises(ValueError, match="X has several rows labelled 'a'"):
+        matched_targets(y, np.array([*labels, "a"], dtype=object), "y")
 
 
 # -- kernels of a view ----------------------------------------------------------------------------

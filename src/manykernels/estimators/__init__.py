@@ -5,7 +5,7 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 ===============  ===========================================================================
 `_base`          the base of all estimators; decorators of classes and of ``fit``
 `_rows`          which training rows count, how much, and what is to be predicted for them
-`_inputs`        what may be passed as X: a table, or ready-made kernel matrices
+`_inputs`        what may be passed as X: a table, several, or ready-made kernel matrices
 `_kernels`       kernels of the training rows, and the expansion that answers for new rows
 `_learning`      learning kernel weights: domain, solver, warning
 `_ridge`         targets of ridge regressions, and what is kept of these

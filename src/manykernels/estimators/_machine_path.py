@@ -47,7 +47,7 @@ def held_out_outputs(
 ) -> list[SplitOutputs]:
     """Outputs at the test samples of every split, by the machines of its training samples.
 
-    The estimator has the parameters normalize, tol and n_jobs.
+    The estimator has the parameters missing, normalize, tol and n_jobs.
     """
     # The kernels of a single split are not copied to another process.
     parallel = Parallel(n_jobs=None if len(splits) == 1 else estimator.n_jobs)

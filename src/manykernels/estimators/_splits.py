@@ -43,7 +43,9 @@ class Split:
 
     @property
     def judged(self) -> Any:
-        """Targets and counts of the test samples; their kernels are not cut."""
+        """Targets and counts of the test samples, fold after fold; their kernels are not cut."""
+        if isinstance(self.test, list):
+            return self.samples.of(np.concatenate(self.test))
         return self.test if self.train is None else self.samples.of(self.test)
 
 
@@ -88,25 +90,9 @@ class Splits(ABC):
         else:
             splitter = check_cv(cv, y, classifier=self.stratified)
             for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
-                train, test = (self._positions(part, len(y), k) for part in split)
+                numbers = self.rows.numbers
+                train, test = (rows_of_part(part, len(y), numbers, k) for part in split)
                 yield self._checked(train, test, k)
-
-    def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
-        """Rows of one part of a split (numbers or a mask), as positions among those that count."""
-        try:
-            chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
-        except (IndexError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"Split {split} is not made of row numbers or masks of {n_rows} rows: {error}."
-            ) from error
-        if chosen.ndim != 1:
-            raise ValueError(
-                f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
-                f"of {n_rows} rows."
-            )
-        # Rows of weight zero have been left out.
-        numbers = self.rows.numbers
-        return np.searchsorted(numbers, chosen[np.isin(chosen, numbers)])
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         """Folds whatever the order of the rows, equal rows in one fold."""
@@ -237,6 +223,25 @@ class ValueSplits(Splits):
 
     def _targeted(self, block: Any, y_val: np.ndarray) -> TargetedKernels:
         return TargetedKernels(block, y_val.astype(np.float64))
+
+
+def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.ndarray:
+    """Rows of one part of a split, numbers or a mask, as positions among the rows `kept`.
+
+    Others, which are those of weight zero, are left out.
+    """
+    try:
+        chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"Split {split} is not made of row numbers or masks of {n_rows} rows: {error}."
+        ) from error
+    if chosen.ndim != 1:
+        raise ValueError(
+            f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
+            f"of {n_rows} rows."
+        )
+    return np.searchsorted(kept, chosen[np.isin(chosen, kept)])
 
 
 def _are_splits(cv: tuple[Any, ...]) -> bool:

@@ -156,12 +156,7 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
             )
             for k, split in enumerate(splits)
         )
-        tests = [
-            split.samples.of(np.concatenate(split.test))
-            if isinstance(split.test, list)
-            else split.judged
-            for split in splits
-        ]
+        tests = [split.judged for split in splits]
         if len(groups) == 1:
             return [HeldOutValues([parts[0] for parts in found], tests)]
         return [
@@ -228,9 +223,7 @@ def _outputs_of_others(point: GridPoint, block: KernelStack) -> np.ndarray:
     return block.apply_combined(point.evaluation.weights, point.evaluation.coefficients)
 
 
-def _outputs_left_out(
-    point: GridPoint, folds: list[np.ndarray], ps: Sequence[float] | np.ndarray
-) -> np.ndarray:
+def _outputs_left_out(point: GridPoint, folds: list[np.ndarray], ps: np.ndarray) -> np.ndarray:
     """Outputs of training samples by models without their fold, fold after fold."""
     response = weight_response(point.evaluation, lp_domain(float(ps[point.norm_index])))
     return np.vstack(point.evaluation.leave_folds_out(folds, response))

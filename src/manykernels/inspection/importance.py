@@ -101,10 +101,10 @@ def view_importance(
     are paired: means over samples of the difference between two models at the same sample.
     Student's interval of such a mean is used. Models of different folds share most of their
     samples, so its variance is ``s²(1/n + 1/n_train)`` (Nadeau and Bengio 2003), about twice that
-    of independent samples. For falls and gains, 2/n standard deviations of the losses are added
-    to the error in quadrature, which is what a view of noise changes by chance, and ``√tol`` of
-    them to either side, which is what the accuracy of two fits leaves open. Accuracy has
-    Wilson's interval, and its differences that of Agresti and Min, with the same number of
+    of independent samples. To half the width of intervals of falls and gains, 2/n standard
+    deviations of the losses are added in quadrature, which is what a view of noise changes by
+    chance, and then ``√tol`` of them, which is what the accuracy of two fits leaves open. Accuracy
+    has Wilson's interval, and its differences that of Agresti and Min, with the same number of
     independent samples. R² takes the variance of y as given. What intervals are to cover is the
     score of these models on new samples. How often they do is measured in
     docs/benchmarks/importance.md.

@@ -11,8 +11,8 @@ docs/benchmarks/importance.md.
 Losses that are numbers have Student's interval, of the losses themselves or of the differences
 between two models at the same samples. A view of noise changes outputs by errors of estimation
 only. Where these happen to be small, the differences have hardly any spread, but a mean of the
-order of 1/n, in standard deviations of the losses. In intervals of differences that is one more
-error, its square added to the variance.
+order of 1/n, in standard deviations of the losses. To intervals of differences that is added, in
+quadrature to half of their width.
 
 Losses that are 0 or 1, hit or miss: Wilson's interval (1927) for their mean, and for a difference
 that of Agresti and Min (2005), Wald's with half a sample added to each of the four ways in which
@@ -42,7 +42,7 @@ _OF_ORDER = 2.0
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over samples, and the interval that it is sure to lie in at some confidence."""
+    """A mean over samples, and its interval at some confidence."""
 
     value: float
     low: float

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
+from ..estimators._splits import rows_of_part
 from ..kernels import KernelStack
 from .learners import leaves_out_honestly, searches, without_search
 from .scoring import Answers, Scoring
@@ -142,11 +143,9 @@ def splits_of(
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
-    number = np.full(len(y), -1)
-    number[kept] = np.arange(len(kept))
     splits, tested = [], np.zeros(len(kept), int)
     for k, parts in enumerate(_divided(cv, fitted, y, random_state)):
-        train, test = (_positions(part, number, k) for part in parts)
+        train, test = (rows_of_part(part, len(y), kept, k) for part in parts)
         tested[test] += 1
         _refuse_split(k, train, test, y[kept] if is_classifier(fitted) else None)
         splits.append((train, test))
@@ -168,17 +167,6 @@ def _divided(cv: Any, fitted: Any, y: np.ndarray, random_state: Any) -> Iterator
     else:
         splitter = check_cv(cv, y, classifier=classes)
     yield from splitter.split(np.zeros((len(y), 1)), y)
-
-
-def _positions(part: Any, number: np.ndarray, split: int) -> np.ndarray:
-    """Rows of one part of a split, numbers or a mask, as positions among those that count."""
-    try:
-        found: np.ndarray = number[np.asarray(part, dtype=None if len(part) else int)]
-    except IndexError as error:
-        raise ValueError(
-            f"Split {split} is not made of row numbers or masks of {len(number)} rows: {error}."
-        ) from error
-    return found[found >= 0]
 
 
 def _refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any) -> None:

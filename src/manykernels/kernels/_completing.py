@@ -15,11 +15,9 @@ from .._memory import allocate
 from .._rounding import ACCUMULATED
 from ._transformed import Samples
 from .checks import check_stack, symmetrize
+from .matching import shown
 from .stack import KernelStack
 from .transforms import StackTransform
-
-# How many samples an error message lists.
-_SAMPLES_SHOWN = 5
 
 
 class Images(NamedTuple):
@@ -288,10 +286,8 @@ def refuse_samples_without_kernels(
     empty = np.flatnonzero(~present.any(axis=0))
     if not len(empty):
         return
-    shown = empty[:_SAMPLES_SHOWN]
-    which = ", ".join(str(row) if samples is None else repr(str(samples[row])) for row in shown)
-    more = ", …" if len(empty) > _SAMPLES_SHOWN else ""
+    which = shown(empty if samples is None else samples[empty].astype(str))
     raise ValueError(
         f"{len(empty)} of {present.shape[1]} samples have none of the {what} "
-        f"({', '.join(names)}): rows {which}{more}. Nothing is known of them: leave them out."
+        f"({', '.join(names)}): rows {which}. Nothing is known of them: leave them out."
     )

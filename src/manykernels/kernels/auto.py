@@ -33,6 +33,7 @@ _MOSTLY_ZEROS = 0.9
 
 # Fewer columns of zeros and ones are numbers like others: new rows may hold more than these two.
 _FEWEST_BITS = 16
+
 # A column of text with a larger share of numbers is one of numbers with a mistake in it.
 _MOSTLY_NUMBERS = 0.5
 
@@ -229,13 +230,9 @@ def _stands_for_number(entry: Any) -> bool:
 
 def _is_number(entry: Any) -> bool:
     """Whether an object stands for a number, or for one that is missing; text does not."""
-    if entry is None or isinstance(entry, str | bytes):
-        return entry is None
-    try:
-        float(entry)
-    except (TypeError, ValueError):
-        return str(entry) == "<NA>"
-    return True
+    if isinstance(entry, str | bytes):
+        return False
+    return is_missing(entry) or _stands_for_number(entry)
 
 
 def _labels(frame: Any, positions: list[int]) -> list[Any]:

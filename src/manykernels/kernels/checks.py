@@ -12,6 +12,7 @@ import numpy as np
 from .._memory import allocate
 from .._rounding import TINY
 from ._spectrum import EXACT_ROWS, clipped, exact_extremes_if_negative, found_extremes_if_negative
+from .matching import shown
 
 if TYPE_CHECKING:
     from .stack import KernelStack
@@ -25,8 +26,6 @@ SAME_SINGLE_ENTRY = 1e-5
 # entries (`rounding`) explains them: a matrix with so much noise is of no use.
 MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
-# How many rows an error message lists.
-_ROWS_SHOWN = 5
 # Rows and columns of a tile: 512 KiB of float64, two of which fit into a second-level cache.
 TILE_ROWS = 256
 
@@ -233,11 +232,10 @@ def _refuse_lacking(stack: KernelStack) -> None:
         # A training kernel that every sample lacks is a mistake of another kind.
         some = lacking.any() and not (stack.gram and lacking.all())
         if some and np.array_equal(absent, rows[:, None] | cols):
-            where = ", ".join(map(str, np.flatnonzero(lacking)[:_ROWS_SHOWN]))
-            more = ", …" if lacking.sum() > _ROWS_SHOWN else ""
             raise ValueError(
                 f"Kernel {name!r} has no values that are finite (NaN only) for "
-                f"{lacking.sum()} of {len(matrix)} samples, rows {where}{more}. Estimators take "
+                f"{lacking.sum()} of {len(matrix)} samples, rows "
+                f"{shown(np.flatnonzero(lacking))}. Estimators take "
                 'samples that lack a kernel with missing="mean" or "conditional", stacks with '
                 "KernelStack.from_arrays(..., missing=True)."
             )

@@ -64,23 +64,22 @@ def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> Kerne
         return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     X = as_views(X)
     if isinstance(kernels, Mapping):
-        own_views = {n: one for n, one in kernels.items() if n not in X and _is_bound(one)}
-        of_views = {name: one for name, one in kernels.items() if name not in own_views}
-        _check_views(of_views, X)
-        apart = [pair for view, one in of_views.items() for pair in _of_view(one, view, X)]
-        return KernelUnion(apart + [(name, clone(one)) for name, one in own_views.items()])
+        bound = {name: one for name, one in kernels.items() if name not in X and _is_bound(one)}
+        apart = {name: one for name, one in kernels.items() if name not in bound}
+        _check_views(apart, X)
+        of_views = [pair for view, one in apart.items() for pair in _of_view(one, view, X)]
+        return KernelUnion(of_views + [(name, clone(one)) for name, one in bound.items()])
     if kernels is None:
         return KernelUnion([pair for view in X for pair in _of_view(None, view, X)])
     pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
-    shared = [(name, kernel) for name, kernel in pairs if not names_its_views(kernel)]
-    single = len(shared) == 1 and not isinstance(kernels, KernelUnion | list | tuple)
-    bound = [(name, kernel) for name, kernel in pairs if names_its_views(kernel)]
-    every = [
+    single = not isinstance(kernels, KernelUnion | list | tuple)
+    of_views = [
         (view if single else f"{view}:{name}", kernel.of(view))
         for view in X
-        for name, kernel in shared
+        for name, kernel in pairs
+        if not names_its_views(kernel)
     ]
-    return KernelUnion(every + bound)
+    return KernelUnion(of_views + [pair for pair in pairs if names_its_views(pair[1])])
 
 
 def _is_bound(kernel: Any) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from .._sklearn import num_samples, safe_indexing
-from .tables import naming
 
 #: What is done if the labels of the tables are not the same.
 JOINS = ("exact", "inner", "outer")
@@ -49,7 +48,7 @@ def matched(
                 f"rows, such as pd.DataFrame(X, index=...), or put all views into the order of "
                 f"{first!r}."
             )
-    found = {name: _positions(labels, name) for name, labels in labelled.items()}
+    found = {name: _positions(labels, f"view {name!r}") for name, labels in labelled.items()}
     labels = _joined_labels(labelled, found, join)
     places = {
         name: np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)
@@ -97,15 +96,14 @@ def _check_sizes(sizes: dict[str, int]) -> None:
         raise ValueError(f"Found array with 0 sample(s): view {first!r} has no rows.")
 
 
-def _positions(labels: np.ndarray, name: str) -> dict[Any, int]:
-    """Position of each label."""
+def _positions(labels: np.ndarray, what: str) -> dict[Any, int]:
+    """Position of each label; `what` has the rows."""
     places = {label: place for place, label in enumerate(labels.tolist())}
     if len(places) < len(labels):
         values = labels.tolist()
         twice = next(label for place, label in enumerate(values) if places[label] != place)
         raise ValueError(
-            f"view {name!r} has several rows labelled {twice!r}, so that rows cannot be matched "
-            "by label."
+            f"{what} has several rows labelled {twice!r}, so that rows cannot be matched by label."
         )
     return places
 
@@ -113,8 +111,9 @@ def _positions(labels: np.ndarray, name: str) -> dict[Any, int]:
 def matched_targets(targets: Any, labels: np.ndarray | None, what: str) -> Any:
     """Targets in the order of samples with these labels, if both have labels.
 
-    The index of a pandas Series or frame labels targets. An index that counts from zero is no
-    label where it cannot be: beside rows without labels, or with other ones.
+    The labels of targets are the index of a pandas Series or frame. If one side has the index
+    0, 1, 2, …, which pandas gives to rows without labels, and the other side has other labels,
+    they are matched by position.
     """
     index = getattr(targets, "index", None)
     if index is None or callable(index) or labels is None:
@@ -122,19 +121,14 @@ def matched_targets(targets: Any, labels: np.ndarray | None, what: str) -> Any:
     own = _array(index)
     if len(own) == len(labels) and np.array_equal(own, labels):
         return targets
-    with naming(what):
-        if set(own.tolist()) == set(labels.tolist()) and len(own) == len(labels):
-            places = _positions(own, what)
-            return safe_indexing(targets, [places[label] for label in labels.tolist()])
+    known, samples = set(own.tolist()), set(labels.tolist())
+    if known == samples:
+        places, _ = _positions(own, what), _positions(labels, "X")
+        return safe_indexing(targets, [places[label] for label in labels.tolist()])
     if _counts(own) or _counts(labels):
         return targets
-    _refuse_targets(own, labels, what)
-    return targets
-
-
-def _refuse_targets(own: np.ndarray, labels: np.ndarray, what: str) -> None:
-    without = [label for label in labels.tolist() if label not in set(own.tolist())]
-    surplus = [label for label in own.tolist() if label not in set(labels.tolist())]
+    without = [label for label in labels.tolist() if label not in known]
+    surplus = [label for label in own.tolist() if label not in samples]
     said = (
         f"{len(without)} samples of X are not in it: {shown(without)}"
         if without

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import check_sample_weight
+from ._partial import PartialKernel
 from .base import Kernel
 from .tables import SharedTable, naming
 from .views import Views, are_views, as_views
 
 
-class OfView(Kernel):
+class OfView(PartialKernel):
     """A kernel of one of several views, written ``kernel.of("view")``.
 
     A sample that lacks the view has no similarity to any other: NaN, in its whole row and column.
@@ -52,10 +53,6 @@ class OfView(Kernel):
     columns = None
 
     @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
-
-    @property
     def _title(self) -> str:
         return f"view {self.view!r}: {self.kernel._title}"
 
@@ -71,63 +68,23 @@ class OfView(Kernel):
         """Fit the kernel on the rows that have the view."""
         self._validate_params()
         X = SharedTable.of(X)
-        views = self._views(X)
         weights = check_sample_weight(
-            sample_weight, views, dtype=np.float64, ensure_non_negative=True
+            sample_weight, self._views(X), dtype=np.float64, ensure_non_negative=True
         )
-        counted = weights[views.has(self.view)]
-        if not counted.any():
+        rows, table = self._rows(X)
+        if not weights[rows].any():
             raise ValueError(f"view {self.view!r}: no training sample has it.")
-        with naming(f"view {self.view!r}"):
-            self.kernel_ = clone(self.kernel).fit(self._table(X), sample_weight=counted)
+        with self._explaining():
+            self.kernel_ = clone(self.kernel).fit(table, sample_weight=weights[rows])
         return self
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Similarities of the rows of `X` with those of `Y`, or with each other."""
-        check_is_fitted(self)
-        gram = Y is None
-        X = SharedTable.of(X)
-        Y = X if gram else SharedTable.of(Y)
-        left, right = self._views(X), self._views(Y)
-        rows, columns = left.has(self.view), right.has(self.view)
-        K = np.full((len(left), len(right)), np.nan)
-        if rows.any() and columns.any():
-            with naming(f"view {self.view!r}"):
-                known = self.kernel_(self._table(X), None if gram else self._table(Y))
-            if rows.all() and columns.all():
-                return known
-            K[np.ix_(rows, columns)] = known
-        return K
-
-    def diag(self, X: Any) -> np.ndarray:
-        """Similarities of the rows of `X` with themselves; NaN for rows that lack the view."""
-        check_is_fitted(self)
-        X = SharedTable.of(X)
+    def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
         views = self._views(X)
-        rows = views.has(self.view)
-        diagonal = np.full(len(views), np.nan)
-        if rows.any():
-            with naming(f"view {self.view!r}"):
-                diagonal[rows] = self.kernel_.diag(self._table(X))
-        return diagonal
+        table = X.once(("view", self.view), lambda: SharedTable(views[self.view]))
+        return views.has(self.view), table
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return self(X, Y)
-
-    def _compared(self, X: Any, Y: Any) -> Any:
-        check_is_fitted(self)
-        X, Y = SharedTable.of(X), None if Y is None else SharedTable.of(Y)
-        for table in (X,) if Y is None else (X, Y):
-            if not self._views(table).has(self.view).all():
-                return None  # rows that lack the view cannot be compared
-        with naming(f"view {self.view!r}"):
-            return self.kernel_._compared(self._table(X), None if Y is None else self._table(Y))
-
-    def _table(self, X: SharedTable) -> SharedTable:
-        """The table of the view, which its kernels share."""
-        views = self._views(X)
-        table: SharedTable = X.once(("view", self.view), lambda: SharedTable(views[self.view]))
-        return table
+    def _explaining(self) -> AbstractContextManager[None]:
+        return naming(f"view {self.view!r}")
 
     def _views(self, shared: SharedTable) -> Views:
         X = shared.X

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import check_sample_weight, safe_indexing
 from ._completing import refuse_samples_without_kernels
+from ._partial import PartialKernel
 from .adapters import as_kernel
 from .base import Kernel
 from .matching import shown
@@ -35,7 +35,7 @@ def _advising() -> Iterator[None]:
         raise
 
 
-class WhereKnown(Kernel):
+class WhereKnown(PartialKernel):
     """A kernel of those rows of a table that have values in its columns.
 
     A row with nothing but missing values in the columns of the kernel has no similarity to any
@@ -74,10 +74,6 @@ class WhereKnown(Kernel):
         return self.kernel.columns
 
     @property
-    def is_psd(self) -> bool:
-        return self.kernel.is_psd
-
-    @property
     def _title(self) -> str:
         return self.kernel._title
 
@@ -95,7 +91,6 @@ class WhereKnown(Kernel):
         return self._rows(SharedTable.of(X))[0]
 
     def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
-        """Which rows have values, and the table of these, which kernels of the columns share."""
         places = tuple(column_positions(X, self.frozen_columns))
 
         def found() -> tuple[np.ndarray, SharedTable]:
@@ -112,43 +107,16 @@ class WhereKnown(Kernel):
         weights = check_sample_weight(
             sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
         )
-        has, known = WhereKnown(self.kernel)._rows(X)
+        # Of a new kernel: this one may have chosen its columns in an earlier fit.
+        has, known = type(self)(self.kernel)._rows(X)
         if not weights[has].any():
             raise ValueError("no training sample has values in its columns.")
-        with _advising():
+        with self._explaining():
             self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
         return self
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Similarities of the rows of `X` with those of `Y`, or with each other."""
-        check_is_fitted(self)
-        rows, left = self._rows(SharedTable.of(X))
-        columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
-        K = np.full((len(rows), len(columns)), np.nan)
-        if rows.any() and columns.any():
-            with _advising():
-                K[np.ix_(rows, columns)] = self.kernel_(left, right)
-        return K
-
-    def diag(self, X: Any) -> np.ndarray:
-        """Similarities of the rows of `X` with themselves; NaN for rows without values."""
-        check_is_fitted(self)
-        rows, known = self._rows(SharedTable.of(X))
-        diagonal = np.full(len(rows), np.nan)
-        if rows.any():
-            with _advising():
-                diagonal[rows] = self.kernel_.diag(known)
-        return diagonal
-
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return self(X, Y)
-
-    def _compared(self, X: Any, Y: Any) -> Any:
-        check_is_fitted(self)
-        if not self.known(X).all() or (Y is not None and not self.known(Y).all()):
-            return None  # rows without values cannot be compared
-        with _advising():
-            return self.kernel_._compared(X, Y)
+    def _explaining(self) -> AbstractContextManager[None]:
+        return _advising()
 
 
 class Presence(Kernel):
@@ -174,7 +142,7 @@ class Presence(Kernel):
            [0.5, 0.5]])
     """
 
-    #: It is a kernel of all views together, see :func:`~manykernels.kernels.of_view`.
+    #: It is a kernel of all views together, see :func:`.of_view.names_its_views`.
     of_all_views = True
 
     def _validated(self, X: Any) -> np.ndarray:

@@ -82,7 +82,7 @@ class Views:
                 given[name] = Labelled(as_view(labelled.table), labelled.labels)
         self.labels, places = matched(given, join)
         self._tables: dict[str, Any] = {}
-        # Where each row of a sample is in the table of the view; negative if it has none.
+        # Where each sample is in the table of the view; negative if it lacks the view.
         self._places: dict[str, np.ndarray] = {}
         for name, one in given.items():
             self._set(name, one.table, places[name])
@@ -153,7 +153,8 @@ class Views:
     def __getitem__(self, key: Any) -> Any:
         """``views[name]`` is a table, of the rows that have this view; ``views[rows]`` a Views."""
         if isinstance(key, str):
-            return self._tables[self.names[self.position(key)]]
+            self.position(key)  # which refuses unknown names
+            return self._tables[key]
         if isinstance(key, int | np.integer):
             raise TypeError(
                 "Views are indexed by the name of a view, or by rows: a slice or an array, not an "
@@ -331,7 +332,7 @@ def _columns_like(table: Any, training: Any) -> Any:
             which = (
                 f"no column {_first(expected, lost)!r}"
                 if lost
-                else (f"a column {_first(found, surplus)!r} that it had not in training")
+                else f"a column {_first(found, surplus)!r} that it had not in training"
             )
             raise ValueError(f"it has {which} (training had {len(expected)} columns).")
         return safe_indexing(table, column_positions(table, expected), axis=1)
