@@ -105,6 +105,15 @@ def test_targets_in_another_order_are_refused_in_a_search(problem):
         cross_val_score(MKFDA(RBF()), Views(frames), targets, error_score="raise")
 
 
+def test_validation_sets_are_matched_by_label(problem):
+    frames, y = problem
+    targets = pd.Series(y, index=frames["size"].index)
+    model = MKFDACV(RBF(), ps=[1], regs=[1.0], cv=(frames, targets)).fit(frames, y)
+    shuffled = targets.sample(frac=1, random_state=0)
+    again = MKFDACV(RBF(), ps=[1], regs=[1.0], cv=(frames, shuffled)).fit(frames, y)
+    assert again.best_score_ == model.best_score_
+
+
 # -- kernels -----------------------------------------------------------------------------------
 
 
@@ -122,6 +131,9 @@ def test_kernels_of_each_view(problem):
     assert model.kernel_names_ == ["size:rbf", "shape:rbf", "noise:rbf", "both"]
     model = MKFDA(KernelUnion({"x": RBF().of("size")})).fit(frames, y)
     assert model.kernel_names_ == ["x"]
+    both = {"size": RBF().of("size"), "k": Linear().of("shape") + RBF().of("size"), "noise": RBF()}
+    model = MKFDA(both).fit(frames, y)
+    assert model.kernel_names_ == ["noise", "size", "k"]
 
 
 def test_default_kernels_of_each_view(problem):

@@ -16,7 +16,7 @@ from ..kernels.completion import MeanCompletion
 from ..kernels.tables import check_numbers
 from ..kernels.transforms import preparation
 from ._held_out import TargetedKernels
-from ._inputs import Source, block_while_fitting
+from ._inputs import Source, block_while_fitting, matched_by_label
 from ._rows import TrainingRows
 
 # Folds with cv=None, as in scikit-learn.
@@ -132,7 +132,8 @@ class Splits(ABC):
                 f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
                 "several splits are a list of pairs (train, test)."
             )
-        X_val, y_val = pair[0], np.asarray(pair[1])
+        X_val, y_val, _ = matched_by_label(self.estimator, *pair)
+        y_val = np.asarray(y_val)
         self._refuse_targets(y_val)
         block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
         if len(block) != len(y_val) or not len(y_val):

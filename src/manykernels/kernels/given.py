@@ -10,7 +10,7 @@ from sklearn.base import clone
 from .adapters import as_kernel
 from .auto import auto_kernels
 from .base import Kernel
-from .of_view import names_its_views
+from .of_view import names_its_views, views_of
 from .presence import known_where_possible
 from .tables import naming
 from .union import KernelUnion
@@ -64,9 +64,10 @@ def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> Kerne
         return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     X = as_views(X)
     if isinstance(kernels, Mapping):
-        bound = {name: one for name, one in kernels.items() if name not in X and _is_bound(one)}
+        bound = {name: one for name, one in kernels.items() if _is_bound(one)}
         apart = {name: one for name, one in kernels.items() if name not in bound}
-        _check_views(apart, X)
+        seen = {view for one in bound.values() for view in views_of(one)}
+        _check_views(apart, seen, X)
         of_views = [pair for view, one in apart.items() for pair in _of_view(one, view, X)]
         return KernelUnion(of_views + [(name, clone(one)) for name, one in bound.items()])
     if kernels is None:
@@ -92,15 +93,19 @@ def _of_view(kernels: Any, view: str, views: Views) -> list[tuple[str, Any]]:
         pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
         several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
         return [
-            (f"{view}:{name}" if several else view, as_kernel(kernel).of(view))
+            (f"{view}:{name}" if several else view, _bound_to(as_kernel(kernel), view))
             for name, kernel in pairs
         ]
 
 
-def _check_views(kernels: Mapping[str, Any], views: Views) -> None:
-    """A dict of kernels has an entry for every view."""
+def _bound_to(kernel: Kernel, view: str) -> Kernel:
+    return kernel if names_its_views(kernel) else kernel.of(view)
+
+
+def _check_views(kernels: Mapping[str, Any], seen: set[str], views: Views) -> None:
+    """A dict of kernels has an entry for every view, but those `seen` by kernels that name them."""
     unknown = [name for name in kernels if name not in views]
-    without = [name for name in views if name not in kernels]
+    without = [name for name in views if name not in kernels and name not in seen]
     if unknown:
         raise ValueError(
             f"kernels has an entry {unknown[0]!r}, but X has no such view; its views are "

@@ -105,3 +105,11 @@ def names_its_views(kernel: Any) -> bool:
         return True
     parts = [getattr(kernel, side, None) for side in ("left", "right")]
     return any(part is not None and names_its_views(part) for part in parts)
+
+
+def views_of(kernel: Any) -> set[str]:
+    """The views that a kernel names, also as parts of a sum or product."""
+    if isinstance(kernel, OfView):
+        return {kernel.view}
+    parts = [getattr(kernel, side, None) for side in ("left", "right")]
+    return {view for part in parts if part is not None for view in views_of(part)}
