@@ -103,7 +103,7 @@ def _bound_to(kernel: Kernel, view: str) -> Kernel:
 
 
 def _check_views(kernels: Mapping[str, Any], seen: set[str], views: Views) -> None:
-    """A dict of kernels has an entry for every view, but those `seen` by kernels that name them."""
+    """A dict of kernels has an entry for every view that no other kernel has `seen`."""
     unknown = [name for name in kernels if name not in views]
     without = [name for name in views if name not in kernels and name not in seen]
     if unknown:
