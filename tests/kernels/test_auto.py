@@ -272,3 +272,8 @@ def test_what_has_no_default(table, message):
 def test_unknown_objects_are_left_to_the_kernel_of_categories():
     table = pd.DataFrame({"a": [("u", 1), ("v", 2)]})
     assert isinstance(dict(auto_kernels(table).kernels)["categories"], Categorical)
+
+
+def test_a_dict_of_tables_is_refused():
+    with pytest.raises(TypeError, match="kernels_for"):
+        auto_kernels({"a": np.eye(3)})

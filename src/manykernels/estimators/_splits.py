@@ -87,9 +87,21 @@ class Splits(ABC):
             yield Split(samples, None, self._validation_part(cv))
         else:
             splitter = check_cv(cv, y, classifier=self.stratified)
-            for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
+            for k, split in enumerate(self._drawn(splitter, y)):
                 train, test = (self._positions(part, len(y), k) for part in split)
                 yield self._checked(train, test, k)
+
+    def _drawn(self, splitter: Any, y: np.ndarray) -> Iterator[Any]:
+        try:
+            yield from splitter.split(np.zeros((len(y), 1)), y)
+        except ValueError as error:
+            if "'groups' parameter" not in str(error):
+                raise
+            name = type(splitter).__name__
+            raise ValueError(
+                f"cv={name}(...) divides by groups, which {type(self.estimator).__name__} is not "
+                f"given: pass the splits, cv=list({name}(...).split(X, y, groups))."
+            ) from error
 
     def _positions(self, part: Any, n_rows: int, split: int) -> np.ndarray:
         """Rows of one part of a split (numbers or a mask), as positions among those that count."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 
@@ -93,6 +94,8 @@ def _checked(view: Any) -> Any:
     """`view` as a table, if it is one."""
     if isinstance(view, KernelStack):
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
+    if isinstance(view, Mapping) and not sparse.issparse(view):
+        raise TypeError("This is a dict of tables, pass one of them; all: kernels_for(tables).")
     if not sparse.issparse(view) and np.ndim(view) == 1:
         raise ValueError(
             "There are no default kernels of single objects, such as strings: name one, for texts "

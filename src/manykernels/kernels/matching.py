@@ -31,8 +31,9 @@ def matched(
 ) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
     """Labels of the samples, and where each sample is in every table; −1 where it is not.
 
-    Samples are in the order of the first table with labels, those that it lacks come after.
-    Tables without labels are matched by position.
+    Samples are in the order of the first table that has all of them; if there is none, in that of
+    the first table with labels, and those that it lacks come after. Tables without labels are
+    matched by position.
     """
     labelled = {name: _array(one.labels) for name, one in tables.items() if one.labels is not None}
     sizes = {name: int(num_samples(one.table)) for name, one in tables.items()}
@@ -64,7 +65,9 @@ def _joined_labels(
     every = dict.fromkeys(label for labels in labelled.values() for label in labels.tolist())
     common = [label for label in every if all(label in known for known in found.values())]
     if join == "outer":
-        return _array(list(every))
+        # Targets and predictions without labels are in the order of some table that has them all.
+        whole = (labels for labels in labelled.values() if len(labels) == len(every))
+        return next(whole, _array(list(every)))
     if join == "inner":
         if not common:
             raise ValueError(f"No sample is in all views: {_examples(labelled)}.")
@@ -105,7 +108,7 @@ def _positions(labels: np.ndarray, name: str) -> dict[Any, int]:
         twice = next(label for place, label in enumerate(values) if places[label] != place)
         raise ValueError(
             f"view {name!r} has several rows labelled {twice!r}, so that rows cannot be matched "
-            "by label."
+            "by label. Make the labels unique, or pass arrays in one order."
         )
     return places
 
@@ -142,7 +145,8 @@ def _refuse_targets(own: np.ndarray, labels: np.ndarray, what: str) -> None:
     )
     raise ValueError(
         f"The labels of {what} are not those of X: {said}. Give both the same index, or pass "
-        f"{what} as an array in the order of X."
+        f"{what} as an array in the order of X. If a search cuts both by position, bring {what} "
+        f"into the order of the rows first: {what}.loc[views.labels]."
     )
 
 
@@ -168,7 +172,10 @@ def _all_equal(every: list[np.ndarray]) -> bool:
 
 def _examples(labelled: dict[str, np.ndarray]) -> str:
     return "; ".join(
-        f"rows of {name!r} are labelled {shown(labels[:2])}" for name, labels in labelled.items()
+        f"rows of {name!r} are labelled {shown(labels[:2])}"
+        if len(labels)
+        else f"{name!r} is empty"
+        for name, labels in labelled.items()
     )
 
 

@@ -77,7 +77,7 @@ class OfView(Kernel):
         )
         counted = weights[views.has(self.view)]
         if not counted.any():
-            raise ValueError(f"view {self.view!r}: no training sample has it.")
+            raise ValueError(f"view {self.view!r}: no training sample has it: leave it out.")
         with naming(f"view {self.view!r}"):
             self.kernel_ = clone(self.kernel).fit(self._table(X), sample_weight=counted)
         return self
