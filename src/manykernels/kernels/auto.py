@@ -127,6 +127,11 @@ def _of_frame(frame: Any) -> Named:
 def _of_numbers(table: Any) -> Named:
     check_numbers(table, "X", _ENCODE if is_frame(table) else _AS_FRAME)
     refuse_missing(table, "X")
+    if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
+        raise TypeError(
+            "columns of the data frame are sparse: pass frame.sparse.to_coo(), or dense columns, "
+            "frame.sparse.to_dense()."
+        )
     is_sparse = sparse.issparse(table)
     values = _without_duplicates(table).data if is_sparse else as_numbers(table)
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
