@@ -8,7 +8,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 
 from manykernels import MKSVC, MKSVCCV, MKSVR, MKSVRCV, KernelStack, rbf_grid
 from manykernels.kernels import RBF
@@ -290,3 +290,13 @@ def test_bad_input_of_classes(options, message):
 def test_bad_input_of_values(options, message):
     with pytest.raises(ValueError, match=message):
         MKSVRCV(COLUMNS, **{**VALUE_GRID, **options}).fit(X_VALUES, VALUES)
+
+
+def test_a_splitter_that_needs_groups_is_given_as_its_splits():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::4], y[::4]
+    groups = np.arange(len(y)) % 4
+    with pytest.raises(ValueError, match=r"cv=list\(GroupKFold\(...\).split\(X, y, groups\)\)"):
+        MKSVCCV(RBF(), cv=GroupKFold(2)).fit(X, y)
+    splits = list(GroupKFold(2).split(X, y, groups))
+    assert MKSVCCV(RBF(), ps=[2], Cs=[1.0], cv=splits).fit(X, y).best_score_ > 0.8

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from manykernels import MKFDA, MKFDACV, MKSVC, KernelUnion, Views
+from manykernels import MKFDA, MKFDACV, MKSVC, KernelUnion, LocalizedFDA, Views
 from manykernels.kernels import RBF, Cosine, Linear
 from tests.estimators.registry import ENTRIES
 
@@ -75,10 +75,16 @@ def test_shuffled_rows_of_one_view_change_nothing(problem):
     shuffled = {name: frame.iloc[rng.permutation(60)] for name, frame in frames.items()}
     order = shuffled["size"].index
     targets = pd.Series(y, index=frames["size"].index)
-    for given in (targets, targets.iloc[rng.permutation(60)], targets.loc[order].to_numpy()):
-        model = MKFDA(RBF()).fit(shuffled, given)
+    in_order = Views(shuffled), targets.loc[order].to_numpy()
+    again = shuffled, targets.iloc[rng.permutation(60)]
+    for given in ((shuffled, targets), again, in_order):
+        model = MKFDA(RBF()).fit(*given)
         np.testing.assert_allclose(model.weights_, expected.weights_, rtol=1e-9)
-        assert model.score(shuffled, given) == expected.score(arrays(frames), y)
+        assert model.score(*given) == expected.score(arrays(frames), y)
+    with pytest.raises(ValueError, match=r"rows in different orders, so that y needs labels"):
+        MKFDA(RBF()).fit(shuffled, y)
+    with pytest.raises(ValueError, match=r"different orders, so that sample_weight needs labels"):
+        MKFDA(RBF()).fit(shuffled, targets, np.ones(60))
     predicted = pd.Series(expected.predict(shuffled), index=order)
     assert (predicted.loc[targets.index] == expected.predict(arrays(frames))).all()
 
@@ -134,6 +140,15 @@ def test_kernels_of_each_view(problem):
     both = {"size": RBF().of("size"), "k": Linear().of("shape") + RBF().of("size"), "noise": RBF()}
     model = MKFDA(both).fit(frames, y)
     assert model.kernel_names_ == ["noise", "size", "k"]
+
+
+def test_no_warning_of_a_default_kernel_that_happens_to_be_constant(problem):
+    frames, y = problem
+    far = {**frames, "noise": 1e9 + frames["noise"]}  # whose cosines are one
+    assert "noise:cosine" in MKFDA().fit(far, y).kernel_names_
+    constant = {**frames, "noise": 5.0 + 0.0 * frames["noise"]}
+    with pytest.warns(UserWarning, match=r"constant .*'noise:linear', .*'noise:scores-laplacian'"):
+        MKFDA().fit(constant, y)
 
 
 def test_default_kernels_of_each_view(problem):
@@ -285,3 +300,36 @@ def test_precomputed_kernels_in_a_dict(problem):
     assert model.kernel_names_ == list(frames)
     np.testing.assert_allclose(model.weights_, MKFDA(RBF()).fit(frames, y).weights_, rtol=1e-9)
     assert model.predict({name: K[:5] for name, K in matrices.items()}).shape == (5,)
+
+
+def test_targets_without_labels_are_in_the_order_of_the_view_that_has_all_samples(problem):
+    frames, y = problem
+    tables = {**frames, "size": frames["size"].iloc[7:]}
+    model = MKFDA(RBF(), missing="mean").fit(tables, y)
+    labelled = MKFDA(RBF(), missing="mean").fit(tables, pd.Series(y, frames["size"].index))
+    np.testing.assert_array_equal(
+        model.decision_function(frames), labelled.decision_function(frames)
+    )
+    predicted = model.predict_proba(tables)
+    np.testing.assert_allclose(predicted[7:], model.predict_proba(frames)[7:], rtol=1e-9)
+
+
+def test_parameters_of_lists_of_kernels_in_a_dict(problem):
+    frames, y = problem
+    kernels = {"size": [("wide", RBF(0.1)), ("line", Linear())], "shape": RBF(), "noise": None}
+    model = MKFDA(kernels)
+    assert model.get_params()["kernels__size__wide__gamma"] == 0.1
+    changed = MKFDA(kernels).set_params(kernels__size__wide__gamma=2.0).fit(frames, y)
+    expected = MKFDA({**kernels, "size": [("wide", RBF(2.0)), ("line", Linear())]}).fit(frames, y)
+    assert changed.kernel_names_ == expected.kernel_names_
+    np.testing.assert_array_equal(changed.weights_, expected.weights_)
+    assert kernels["size"][0][1].gamma == 0.1
+
+
+def test_a_gate_of_text_says_what_it_needs(problem):
+    frames, y = problem
+    tables = {**frames, "noise": pd.DataFrame({"word": y}, index=frames["noise"].index)}
+    with pytest.raises(ValueError, match=r"looks at numbers: view 'noise'.*gating_features"):
+        LocalizedFDA(random_state=0).fit(tables, y)
+    model = LocalizedFDA(gating_features="size", tol=0.1, random_state=0).fit(tables, y)
+    assert model.score(tables, y) > 0.9

@@ -315,7 +315,7 @@ def test_transformers_that_do_not_fit(transformer, error, message):
 
 def test_other_errors_name_the_kernel():
     kernel = RBF().on(["a", "cat"]).after(StandardScaler())
-    with pytest.raises(ValueError, match="RBF after StandardScaler: could not convert string"):
+    with pytest.raises(ValueError, match="RBF after StandardScaler: X: column 'cat' "):
         kernel.fit(pd.DataFrame(MIXED))
     with pytest.raises(ValueError, match=r"RBF after StandardScaler: columns=\['a', 'cat'\]"):
         kernel.fit(VALUES)
@@ -370,3 +370,23 @@ def test_a_vectorizer_takes_one_column_of_texts():
         kernel.fit(frame)
     with pytest.raises(ValueError, match="takes texts, but row 1 is None"):
         kernel.fit(["a text", None])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [("x", "column 'b' .* does not hold numbers"), (pd.Timestamp("2020"), "column 'b' .* dates")],
+)
+def test_the_column_that_a_transformer_cannot_take_is_named(wrong, words):
+    X = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 5.0, 0.0]})
+    kernel = RBF().after(StandardScaler())
+    fitted = kernel.fit(X)
+    with pytest.raises((TypeError, ValueError), match=words):
+        fitted(X.assign(b=wrong), X)
+    with pytest.raises((TypeError, ValueError), match=words):
+        RBF().after(StandardScaler()).fit(X.assign(b=wrong))
+
+
+def test_columns_of_one_name_are_named():
+    X = pd.DataFrame(np.eye(3), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="several columns are called 'a'"):
+        RBF().after(StandardScaler()).fit(X)

@@ -272,3 +272,17 @@ def test_what_has_no_default(table, message):
 def test_unknown_objects_are_left_to_the_kernel_of_categories():
     table = pd.DataFrame({"a": [("u", 1), ("v", 2)]})
     assert isinstance(dict(auto_kernels(table).kernels)["categories"], Categorical)
+
+
+def test_a_dict_of_tables_is_refused():
+    with pytest.raises(TypeError, match="kernels_for"):
+        auto_kernels({"a": np.eye(3)})
+
+
+def test_sparse_columns_of_a_frame_are_refused_with_a_way_out():
+    matrix = sparse.random(12, 4, 0.3, format="csr", random_state=0)
+    frame = pd.DataFrame.sparse.from_spmatrix(matrix)
+    with pytest.raises(TypeError, match=r"sparse.to_coo\(\)"):
+        auto_kernels(frame)
+    assert auto_kernels(frame.sparse.to_coo()).kernels
+    assert auto_kernels(frame.sparse.to_dense()).kernels

@@ -391,3 +391,21 @@ def test_kernels_of_views_name_what_is_wrong(frames):
     frames["left"][:] = np.nan
     with pytest.raises(ValueError, match="view 'left': no training sample has it"):
         Linear().of("left").fit(frames)
+
+
+def test_an_outer_join_keeps_the_order_of_a_view_that_has_all_samples(frames):
+    frames["left"] = frames["left"].drop(index=["ann", "cas"]).iloc[::-1]
+    views = Views(frames, join="outer")
+    assert views.labels.tolist() == ["ann", "bob", "cas", "dan"]
+    assert views["left"]["a"].tolist() == [2.0, 4.0]
+
+
+def test_an_empty_view_is_called_so(frames):
+    with pytest.raises(ValueError, match="labelled 'ann', 'bob'; 'right' is empty"):
+        Views({**frames, "right": frames["right"].iloc[:0]})
+
+
+def test_lazy_frames_are_refused(frames):
+    lazy = pl.LazyFrame({"a": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(TypeError, match=r"view 'lazy': it is lazy.*collect\(\)"):
+        Views({**frames, "lazy": lazy})

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import Interval, StrOptions
 from ..kernels.completion import COMPLETIONS
-from ..kernels.given import as_union, have_names, with_parameters
+from ..kernels.given import have_names, parameters, with_parameters
 from ..kernels.transforms import NORMALIZATIONS
 from ._documentation import inherited
 from ._inputs import matched_by_label
@@ -187,8 +187,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         """Parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep and have_names(self.kernels):
-            nested = as_union(self.kernels).get_params()
-            del nested["kernels"]
+            nested = parameters(self.kernels)
             params.update({f"kernels__{name}": value for name, value in nested.items()})
         return params
 

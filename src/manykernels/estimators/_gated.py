@@ -186,7 +186,13 @@ class GateInput:
                     f"The gate looks at view {lacking[0]!r}, which some samples lack. Name a view "
                     "that all samples have: gating_features=<name of a view>."
                 )
-            return chosen.joined()
+            try:
+                return chosen.joined()
+            except (TypeError, ValueError) as error:
+                raise type(error)(
+                    f"The gate looks at numbers: {error}. Name a view of numbers: "
+                    "gating_features=<name of a view>."
+                ) from error
         if not isinstance(data, KernelStack):
             return data
         if self.name is not None:

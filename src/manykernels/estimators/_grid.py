@@ -160,7 +160,9 @@ def refuse_undefined(scoring: Any, mean: np.ndarray, solved: np.ndarray) -> None
     """Warn if the scorer is undefined at some points of the grid; raise if it is at every one."""
     if np.isnan(mean).all():
         raise ValueError(
-            f"scoring={scoring!r} gave nan at every point of the grid: it cannot judge these data."
+            f"scoring={scoring!r} gave nan at every point of the grid: it cannot judge these "
+            "data. Test parts may be too small for it: R², the default of regressors, needs two "
+            "samples. Choose another scoring, or fewer folds."
         )
     if (unknown := np.isnan(mean) & solved).any():
         warn_caller(

@@ -22,8 +22,9 @@ from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.checks import check_finite
 from ..kernels.completion import refuse_samples_without_kernels
 from ..kernels.given import as_union, kernels_for
-from ..kernels.matching import matched_targets
+from ..kernels.matching import in_one_order, matched_targets, refuse_unlabelled
 from ..kernels.matrices import read_matrices
+from ..kernels.modalities import named_tables
 from ..kernels.presence import (
     explaining_lacking_rows,
     refuse_rows_without_kernels,
@@ -45,11 +46,11 @@ def matched_by_label(
     if estimator._is_precomputed or not are_views(X):
         return X, y, sample_weight
     views = as_views(X, join="outer" if _may_lack_views(estimator) else "exact")
-    return (
-        views,
-        matched_targets(y, views.labels, "y"),
-        matched_targets(sample_weight, views.labels, "sample_weight"),
-    )
+    found = {"y": y, "sample_weight": sample_weight}
+    if not isinstance(X, Views) and not in_one_order(named_tables(X)):
+        refuse_unlabelled(found)
+    y, sample_weight = (matched_targets(one, views.labels, name) for name, one in found.items())
+    return views, y, sample_weight
 
 
 def _may_lack_views(estimator: Any) -> bool:

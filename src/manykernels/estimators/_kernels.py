@@ -26,13 +26,15 @@ BLOCK_ENTRIES = 2**23
 class TrainingKernels:
     """Kernels of the training rows as they were computed or passed, and the source for new rows.
 
-    `shift_invariant` says whether adding a constant to a kernel changes nothing for the estimator.
+    `shift_invariant` says whether adding a constant to a kernel changes nothing for the estimator,
+    `by_default` whether nobody has chosen the kernels.
     """
 
     stack: Any
     source: Source
     shift_invariant: bool
     missing: str = "error"
+    by_default: bool = False
 
     @classmethod
     def of(
@@ -45,7 +47,8 @@ class TrainingKernels:
     ) -> TrainingKernels:
         """Compute or check the kernels of `rows`; widths are learnt with these sample weights."""
         stack, source = rows.data.compute(sample_weight, shift_invariant, solver)
-        return cls(stack, source, shift_invariant, rows.data.missing)
+        by_default = getattr(rows.data, "kernels", stack) is None
+        return cls(stack, source, shift_invariant, rows.data.missing, by_default)
 
     def preparation(self, normalize: str | None, *, center: bool = True) -> Chain:
         """The transform of these kernels, not yet fitted; it begins with their completion."""
@@ -76,6 +79,8 @@ class TrainingKernels:
         # Normalisations by the variance make constant kernels zero for every estimator.
         erased = transform.erased()
         useless = np.union1d(useless, erased)
+        if self.by_default:
+            useless = _whole_views(useless, stack.names)
         if not len(useless):
             return
         names = ", ".join(repr(stack.names[j]) for j in useless)
@@ -88,6 +93,12 @@ class TrainingKernels:
             + way_out,
             UserWarning,
         )
+
+
+def _whole_views(kernels: np.ndarray, names: list[str]) -> np.ndarray:
+    """Those of some default kernels whose view has no others, by the names "view:kernel"."""
+    views = np.array([name.rpartition(":")[0] for name in names])
+    return kernels[~np.isin(views[kernels], np.delete(views, kernels))]
 
 
 @dataclass(frozen=True)

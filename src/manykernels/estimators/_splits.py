@@ -89,10 +89,22 @@ class Splits(ABC):
             yield Split(samples, None, self._validation_part(cv))
         else:
             splitter = check_cv(cv, y, classifier=self.stratified)
-            for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
+            for k, split in enumerate(self._drawn(splitter, y)):
                 numbers = self.rows.numbers
                 train, test = (rows_of_part(part, len(y), numbers, k) for part in split)
                 yield self._checked(train, test, k)
+
+    def _drawn(self, splitter: Any, y: np.ndarray) -> Iterator[Any]:
+        try:
+            yield from splitter.split(np.zeros((len(y), 1)), y)
+        except ValueError as error:
+            if "'groups' parameter" not in str(error):
+                raise
+            name = type(splitter).__name__
+            raise ValueError(
+                f"cv={name}(...) divides by groups, which {type(self.estimator).__name__} is not "
+                f"given: pass the splits, cv=list({name}(...).split(X, y, groups))."
+            ) from error
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         """Folds whatever the order of the rows, equal rows in one fold."""

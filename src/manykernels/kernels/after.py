@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +18,15 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._sklearn import check_sample_weight, num_samples, safe_indexing
 from .base import Kernel
-from .tables import SharedTable, as_table, copied, naming, refuse_masked
+from .tables import (
+    SharedTable,
+    as_table,
+    check_numbers,
+    copied,
+    is_frame,
+    naming,
+    refuse_masked,
+)
 from .view_tables import as_view
 
 
@@ -129,7 +140,7 @@ class After(Kernel):
         weights = weights[rows]
         weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
         transformer = clone(self.transformer)
-        with naming(self._title):
+        with naming(self._title), _explaining(table):
             # Copies, since a transformer with copy=False writes into the table that it is given.
             transformer.fit(copied(table), **({"sample_weight": weights} if weighted else {}))
         return transformer, SharedTable(self._transformed(transformer, table))
@@ -177,13 +188,34 @@ class After(Kernel):
 
     def _transformed(self, transformer: Any, X: Any) -> Any:
         with naming(self._title):
-            output = transformer.transform(copied(X))
+            with _explaining(X):
+                output = transformer.transform(copied(X))
             if num_samples(output) != num_samples(X):
                 raise ValueError(
                     f"the transformer returned {num_samples(output)} rows for {num_samples(X)}; "
                     "each row has to be transformed to one row."
                 )
         return output
+
+
+@contextmanager
+def _explaining(table: Any) -> Iterator[None]:
+    """Name the column behind an error of a transformer that does not."""
+    try:
+        yield
+    except Exception as error:
+        if not is_frame(table):
+            raise
+        name, times = Counter(table.columns).most_common(1)[0]
+        if times > 1:
+            raise ValueError(
+                f"several columns are called {name!r}, which transformers refuse: give them "
+                "different names."
+            ) from error
+        unlike = isinstance(error, np.exceptions.DTypePromotionError)
+        if unlike or "could not convert string to float" in str(error):
+            check_numbers(table, "X", "Choose other columns, or encode it first.")
+        raise
 
 
 def _takes_texts(transformer: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 
@@ -95,6 +96,8 @@ def _checked(view: Any) -> Any:
     """`view` as a table, if it is one."""
     if isinstance(view, KernelStack):
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
+    if isinstance(view, Mapping) and not sparse.issparse(view):
+        raise TypeError("This is a dict of tables, pass one of them; all: kernels_for(tables).")
     if not sparse.issparse(view) and np.ndim(view) == 1:
         raise ValueError(
             "There are no default kernels of single objects, such as strings: name one, for texts "
@@ -126,6 +129,11 @@ def _of_frame(frame: Any) -> Named:
 def _of_numbers(table: Any) -> Named:
     check_numbers(table, "X", _ENCODE if is_frame(table) else _AS_FRAME)
     refuse_missing(table, "X")
+    if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
+        raise TypeError(
+            "columns of the data frame are sparse: pass frame.sparse.to_coo(), or dense columns, "
+            "frame.sparse.to_dense()."
+        )
     is_sparse = sparse.issparse(table)
     values = _without_duplicates(table).data if is_sparse else as_numbers(table)
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)

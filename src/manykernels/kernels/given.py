@@ -125,10 +125,24 @@ def have_names(kernels: Any) -> bool:
     )
 
 
+def parameters(kernels: Any) -> dict[str, Any]:
+    """Parameters of named kernels, by ``<name>__<parameter>``, and the kernels by name."""
+    nested: dict[str, Any] = as_union(_with_unions(kernels)).get_params()
+    del nested["kernels"]
+    return nested
+
+
 def with_parameters(kernels: Any, params: dict[str, Any]) -> Any:
     """New kernels like these with parameters set, by ``<name>__<parameter>``."""
-    union = as_union(kernels).set_params(**params)
+    union = as_union(_with_unions(kernels)).set_params(**params)
     return dict(union.kernels) if isinstance(kernels, Mapping) else union.kernels
+
+
+def _with_unions(kernels: Any) -> Any:
+    """The same, but the named kernels of each view a union, which has parameters."""
+    if not isinstance(kernels, Mapping):
+        return kernels
+    return {name: as_union(one) if have_names(one) else one for name, one in kernels.items()}
 
 
 def _are_pairs(kernels: Any) -> bool:

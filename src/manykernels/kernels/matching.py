@@ -30,8 +30,9 @@ def matched(
 ) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
     """Labels of the samples, and where each sample is in every table; −1 where it is not.
 
-    Samples are in the order of the first table with labels, those that it lacks come after.
-    Tables without labels are matched by position.
+    Samples are in the order of the first table that has all of them; if there is none, in that of
+    the first table with labels, and those that it lacks come after. Tables without labels are
+    matched by position.
     """
     labelled = {name: _array(one.labels) for name, one in tables.items() if one.labels is not None}
     sizes = {name: int(num_samples(one.table)) for name, one in tables.items()}
@@ -63,7 +64,9 @@ def _joined_labels(
     every = dict.fromkeys(label for labels in labelled.values() for label in labels.tolist())
     common = [label for label in every if all(label in known for known in found.values())]
     if join == "outer":
-        return _array(list(every))
+        # Targets and predictions without labels are in the order of some table that has them all.
+        whole = (labels for labels in labelled.values() if len(labels) == len(every))
+        return next(whole, _array(list(every)))
     if join == "inner":
         if not common:
             raise ValueError(f"No sample is in all views: {_examples(labelled)}.")
@@ -103,9 +106,37 @@ def _positions(labels: np.ndarray, what: str) -> dict[Any, int]:
         values = labels.tolist()
         twice = next(label for place, label in enumerate(values) if places[label] != place)
         raise ValueError(
-            f"{what} has several rows labelled {twice!r}, so that rows cannot be matched by label."
+            f"{what} has several rows labelled {twice!r}, so that rows cannot be matched by "
+            "label. Make the labels unique, or pass arrays in one order."
         )
     return places
+
+
+def in_one_order(tables: Mapping[str, Labelled]) -> bool:
+    """Whether one table has all samples, and the others theirs in the same order."""
+    labels = [_array(one.labels).tolist() for one in tables.values() if one.labels is not None]
+    if not labels or all(own == labels[0] for own in labels):
+        return True
+    places = {label: place for place, label in enumerate(max(labels, key=len))}
+    found = [[places.get(label, -1) for label in own] for own in labels]
+    return all(-1 not in own and own == sorted(own) for own in found)
+
+
+def refuse_unlabelled(targets: Mapping[str, Any]) -> None:
+    """Refuse targets without labels, for samples that have no one order."""
+    for name, values in targets.items():
+        if values is not None and _index_of(values) is None:
+            raise ValueError(
+                f"The views have their rows in different orders, so that {name} needs labels: "
+                f"pass it as a pandas Series with the index of the samples, or make Views of the "
+                f"tables first, and pass {name} in the order of views.labels."
+            )
+
+
+def _index_of(values: Any) -> Any:
+    """The index of a pandas Series or frame; a list has a method of this name."""
+    index = getattr(values, "index", None)
+    return None if callable(index) else index
 
 
 def matched_targets(targets: Any, labels: np.ndarray | None, what: str) -> Any:
@@ -115,8 +146,8 @@ def matched_targets(targets: Any, labels: np.ndarray | None, what: str) -> Any:
     0, 1, 2, …, which pandas gives to rows without labels, and the other side has other labels,
     they are matched by position.
     """
-    index = getattr(targets, "index", None)
-    if index is None or callable(index) or labels is None:
+    index = _index_of(targets)
+    if index is None or labels is None:
         return targets
     own = _array(index)
     if len(own) == len(labels) and np.array_equal(own, labels):
@@ -136,7 +167,8 @@ def matched_targets(targets: Any, labels: np.ndarray | None, what: str) -> Any:
     )
     raise ValueError(
         f"The labels of {what} are not those of X: {said}. Give both the same index, or pass "
-        f"{what} as an array in the order of X."
+        f"{what} as an array in the order of X. If a search cuts both by position, bring {what} "
+        f"into the order of the rows first: {what}.loc[views.labels]."
     )
 
 
@@ -162,7 +194,10 @@ def _all_equal(every: list[np.ndarray]) -> bool:
 
 def _examples(labelled: dict[str, np.ndarray]) -> str:
     return "; ".join(
-        f"rows of {name!r} are labelled {shown(labels[:2])}" for name, labels in labelled.items()
+        f"rows of {name!r} are labelled {shown(labels[:2])}"
+        if len(labels)
+        else f"{name!r} is empty"
+        for name, labels in labelled.items()
     )
 
 

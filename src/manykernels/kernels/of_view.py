@@ -73,7 +73,7 @@ class OfView(PartialKernel):
         )
         rows, table = self._rows(X)
         if not weights[rows].any():
-            raise ValueError(f"view {self.view!r}: no training sample has it.")
+            raise ValueError(f"view {self.view!r}: no training sample has it: leave it out.")
         with self._explaining():
             self.kernel_ = clone(self.kernel).fit(table, sample_weight=weights[rows])
         return self

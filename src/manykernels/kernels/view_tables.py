@@ -17,6 +17,8 @@ def as_view(table: Any) -> Any:
         raise ValueError("it is None; a table is needed.")
     if sparse.issparse(table):
         return table.tocsr()
+    if hasattr(table, "collect_schema") and not hasattr(table, "shape"):
+        raise TypeError("it is lazy, without rows so far: pass table.collect().")
     if is_frame(table):
         if table.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")

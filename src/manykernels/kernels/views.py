@@ -43,7 +43,8 @@ class Views:
     names : list of str
         Names of the views.
     labels : ndarray or None
-        Labels of the rows, in the order of the first view that has labels.
+        Labels of the rows, in the order of the first view that has all of them; if there is none,
+        in that of the first view with labels, and those that it lacks come after.
     present : ndarray of bool, (n_rows, n_views)
         Which rows have which view. A row of a view with nothing but missing values is lacking.
     shape : tuple of int
