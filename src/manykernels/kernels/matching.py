@@ -114,7 +114,7 @@ def _positions(labels: np.ndarray, what: str) -> dict[Any, int]:
 
 def in_one_order(tables: Mapping[str, Labelled]) -> bool:
     """Whether one table has all samples, and the others theirs in the same order."""
-    labels = [_array(one.labels).tolist() for one in tables.values() if one.labels is not None]
+    labels = [list(_array(one.labels)) for one in tables.values() if one.labels is not None]
     if not labels or all(own == labels[0] for own in labels):
         return True
     places = {label: place for place, label in enumerate(max(labels, key=len))}
