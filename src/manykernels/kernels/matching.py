@@ -117,7 +117,8 @@ def in_one_order(tables: Mapping[str, Labelled]) -> bool:
     labels = [list(_array(one.labels)) for one in tables.values() if one.labels is not None]
     if not labels or all(own == labels[0] for own in labels):
         return True
-    places = {label: place for place, label in enumerate(max(labels, key=len))}
+    longest: list[Any] = max(labels, key=lambda own: len(own))
+    places = {label: place for place, label in enumerate(longest)}
     found = [[places.get(label, -1) for label in own] for own in labels]
     return all(-1 not in own and own == sorted(own) for own in found)
 
