@@ -49,8 +49,8 @@ CONTENDERS = {
     "random": "himalaya, random search",
     "one": "scikit-learn, sum of kernels",
     "p1": "MKRidgeCV, p = 1",
-    "norms": "MKRidgeCV, twelve p",
-    "closed": "MKRidgeCV, twelve p, closed form",
+    "norms": "MKRidgeCV, four p",
+    "closed": "MKRidgeCV, four p, closed form",
     "separate": "MKRidgeCV, p = 1, separate",
     "gradient": "himalaya, gradient",
 }

@@ -137,13 +137,19 @@ ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
     """Parametrize a test over the entries for which something holds.
 
-    Models of several labels take long: they wait for `make test-slow` if not `all_now`.
+    Variants that choose from a grid take long: they wait for `make test-slow` if not `all_now`.
     """
-    marks = {"labels": [] if all_now else [pytest.mark.slow]}
-    found = [entry for entry in among if condition(entry)]
-    return pytest.mark.parametrize(
-        "entry", [pytest.param(e, marks=marks.get(e.target, []), id=str(e)) for e in found]
-    )
+    slow = {True: [pytest.mark.slow], False: []}
+    found = [
+        pytest.param(entry, marks=slow[waits(entry) and not all_now], id=str(entry))
+        for entry in among
+        if condition(entry)
+    ]
+    return pytest.mark.parametrize("entry", found)
+
+
+def waits(entry):
+    return bool(entry.chooses and entry.variant)
 
 
 every_variant = those()
