@@ -78,10 +78,11 @@ def check_feasible(loss, point):
         assert abs(v.sum() - problem.total) <= 1e-11 * max(np.abs(v).sum(), 1.0)
 
 
-def primal_optimum(kind, matrices, p):
+def primal_optimum(kind, matrices, p, n_blocks=1):
     """Minimum of the primal of several kernels, as written by Kloft et al. (2011).
 
-    ``½(Σ_j ‖w_j‖^r)^{2/r}`` with r = 2p/(p + 1) is ``½ Σ ‖w_j‖²/β_j`` at the best β.
+    ``½(Σ_j ‖w_j‖^r)^{2/r}`` with r = 2p/(p + 1) is ``½ Σ ‖w_j‖²/β_j`` at the best β. Where the
+    weights are a product of balls it is the sum of such terms (Lei et al. 2016).
     """
     m = matrices.shape[1]
     parts = []
@@ -92,9 +93,13 @@ def primal_optimum(kind, matrices, p):
     W = [cp.Variable(part.shape[1]) for part in parts]
     b = cp.Variable()
     f = sum(part @ w for part, w in zip(parts, W, strict=True))
-    norms = cp.hstack([cp.norm(w) for w in W])
+    norms = [cp.norm(w) for w in W]
     r = 2.0 if np.isinf(p) else 2 * p / (p + 1)
-    size = cp.square(cp.pnorm(norms, r)) / 2
+    width = len(norms) // n_blocks
+    size = sum(
+        cp.square(cp.pnorm(cp.hstack(norms[first : first + width]), r)) / 2
+        for first in range(0, len(norms), width)
+    )
     y = signs_for(m)
     cost = {
         "hinge": lambda: C * cp.sum(cp.pos(1 - cp.multiply(y, f + b))),

@@ -9,7 +9,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from manykernels import KernelStack
 from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
-from manykernels.kernels.transforms import preparation
+from manykernels.kernels.regional import RegionalKernels
+from manykernels.kernels.transforms import Center, preparation
 from manykernels.losses import Outline, SquareLoss
 from manykernels.solvers import SOLVERS, Problem
 from manykernels.solvers.base import complaint
@@ -56,6 +57,25 @@ def square_loss(
     stack = preparation(normalize).fit_transform(stack, sample_weight=sample_weight)
     masses = np.bincount(labels, weights=sample_weight).astype(float)
     return SquareLoss(stack, fisher_targets(labels, masses), reg, sample_weight)
+
+
+def region_factors(n_regions, n_rows, seed=0):
+    """Roots of shares that sum to one; regions along the rows, so that all of them differ."""
+    rng = np.random.default_rng(seed)
+    place = np.linspace(0, n_regions - 1, n_rows) + 0.3 * rng.standard_normal(n_rows)
+    shares = np.exp(-2.0 * (place - np.arange(n_regions)[:, None]) ** 2)
+    return np.sqrt(shares / shares.sum(axis=0))
+
+
+def regional_square_loss(matrices, factors, n_classes=2, reg=0.1, seed=0):
+    """Square loss on centred kernels of regions with Fisher's targets."""
+    labels = labels_for(matrices.shape[1], n_classes, seed)
+    stack = preparation("multiplicative", center=False).fit_transform(
+        KernelStack.from_arrays(matrices)
+    )
+    regional = Center().fit_transform(RegionalKernels(stack, factors, factors))
+    masses = np.bincount(labels).astype(float)
+    return SquareLoss(regional, fisher_targets(labels, masses), reg)
 
 
 def dense_kernels(loss):

@@ -7,11 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manykernels.domains import Box, LpBall, Simplex, TraceSimplex, lp_domain
+from manykernels.domains import (
+    Box,
+    LpBall,
+    Product,
+    Simplex,
+    TraceSimplex,
+    lp_domain,
+    product_domain,
+)
 from manykernels.solvers.quadratic import minimize_quadratic
 from tests.differences import assert_derivatives
 
-TRACES = np.array([1.0, 4.0, 0.5, 2.0, 0.0])
+TRACES = np.array([1.0, 4.0, 0.5, 2.0, 1.5, 0.0])
 DOMAINS = [
     Simplex(),
     TraceSimplex(TRACES),
@@ -22,9 +30,18 @@ DOMAINS = [
     LpBall(1e6),
     Box(),
 ]
+PRODUCTS = [
+    Product(Simplex(), 3),
+    Product(TraceSimplex(TRACES[:3]), 2),
+    Product(LpBall(1 + 2.0**-6), 2),
+    Product(LpBall(2.0), 3),
+    Product(LpBall(8.0), 2),
+    Product(Box(), 2),
+]
+DOMAINS += PRODUCTS
 
-gains_of_five = st.lists(st.floats(0, 1e3), min_size=5, max_size=5).map(np.array)
-weights_of_five = st.lists(st.floats(1e-3, 1), min_size=5, max_size=5).map(np.array)
+gains_of_six = st.lists(st.floats(0, 1e3), min_size=6, max_size=6).map(np.array)
+weights_of_six = st.lists(st.floats(1e-3, 1), min_size=6, max_size=6).map(np.array)
 
 
 @pytest.fixture(params=DOMAINS, ids=str)
@@ -32,7 +49,7 @@ def domain(request):
     return request.param
 
 
-@given(gains=gains_of_five, weights=weights_of_five)
+@given(gains=gains_of_six, weights=weights_of_six)
 @settings(max_examples=40, deadline=None)
 def test_support_bounds_every_point_and_is_attained(gains, weights):
     for domain in DOMAINS:
@@ -46,28 +63,34 @@ def test_support_bounds_every_point_and_is_attained(gains, weights):
 
 
 def test_start_and_boundary_have_gauge_one(domain):
-    assert domain.gauge(domain.start(5)) == pytest.approx(1.0)
-    assert domain.gauge(domain.onto_boundary(np.arange(1.0, 6.0))) == pytest.approx(1.0)
+    assert domain.gauge(domain.start(6)) == pytest.approx(1.0)
+    assert domain.gauge(domain.onto_boundary(np.arange(1.0, 7.0))) == pytest.approx(1.0)
 
 
 def test_conic_form_describes_the_same_set(domain):
     """A linear function over the conic form attains the support function."""
-    gains = np.array([0.3, 1.0, 0.7, 0.2, 0.05])
-    best = minimize_quadratic(-gains, np.zeros((5, 5)), domain)
+    gains = np.array([0.3, 1.0, 0.7, 0.2, 0.05, 0.6])
+    best = minimize_quadratic(-gains, np.zeros((6, 6)), domain)
     assert best @ gains == pytest.approx(domain.support(gains), rel=1e-6)
 
 
-def test_the_boundary_of_the_box_is_no_level_set():
-    assert Box().level_set(np.linspace(0.5, 1.0, 5)) is None
+@pytest.mark.parametrize("domain", [Box(), Product(Box(), 2)], ids=str)
+def test_the_boundary_of_the_box_is_no_level_set(domain):
+    assert domain.level_set(np.linspace(0.5, 1.0, 6)) is None
 
 
-@pytest.mark.parametrize("domain", [d for d in DOMAINS if d != Box()], ids=str)
+SMOOTH = [d for d in DOMAINS if d.level_set(np.ones(6)) is not None]
+
+
+@pytest.mark.parametrize("domain", SMOOTH, ids=str)
 def test_level_set_is_one_on_the_boundary_with_its_derivatives(domain):
-    x = domain.onto_boundary(np.linspace(0.5, 1.0, 5))
+    x = domain.onto_boundary(np.linspace(0.5, 1.0, 6))
     value, gradient, curvature = domain.level_set(x)
-    assert value == pytest.approx(1.0, rel=1e-8)
-    reach = 1e-2 / getattr(domain, "p", 1.0)
-    assert_derivatives(gradient, lambda x: domain.level_set(x)[0], x, reach)
+    assert value.shape == (domain.n_blocks,)
+    np.testing.assert_allclose(value, 1.0, rtol=1e-8)
+    reach = 1e-2 / getattr(getattr(domain, "part", domain), "p", 1.0)
+    # No c depends on the weights of other blocks, so the gradient of the sum has those of all.
+    assert_derivatives(gradient, lambda x: domain.level_set(x)[0].sum(), x, reach)
     assert_derivatives(np.diag(curvature), lambda x: domain.level_set(x)[1], x, reach)
 
 
@@ -102,8 +125,8 @@ def test_traces_are_checked_and_priced():
         TraceSimplex(np.array([1.0, -1.0]))
     with pytest.raises(ValueError, match="2 traces were given for 3 kernels"):
         TraceSimplex(np.ones(2)).support(np.ones(3))
-    start = TraceSimplex(TRACES).start(5)
-    np.testing.assert_allclose((TRACES * start)[:4], 0.2)
+    start = TraceSimplex(TRACES).start(6)
+    np.testing.assert_allclose((TRACES * start)[:5], 1 / 6)
 
 
 def test_trace_simplex_is_the_simplex_after_unit_trace_scaling():
@@ -116,15 +139,15 @@ def test_trace_simplex_is_the_simplex_after_unit_trace_scaling():
 @settings(max_examples=25, deadline=None)
 def test_quadratic_programs_are_solved_to_full_precision(seed):
     rng = np.random.default_rng(seed)
-    factor = rng.standard_normal((5, 5))
-    quadratic, linear = factor @ factor.T, -rng.uniform(0.1, 2, 5)
+    factor = rng.standard_normal((6, 6))
+    quadratic, linear = factor @ factor.T, -rng.uniform(0.1, 2, 6)
     for domain in DOMAINS:
         x = minimize_quadratic(linear, quadratic, domain)
         assert x.min() >= 0
         assert domain.gauge(x) <= 1 + 1e-9
         gains = -(linear + quadratic @ x)
         # On the boundary: gains of the best interior point are all negative otherwise.
-        if (gains > 0).any() and gains @ x > 0:
+        if (domain.block_sums(gains * x) > 0).all():
             gap = domain.support(gains) - gains @ x
             assert gap <= 1e-6 * np.abs(linear).max()
 
@@ -143,3 +166,84 @@ def test_trace_simplices_are_told_apart():
     found = [minimize_quadratic(linear, quadratic, domain) for domain in (one, other)]
     np.testing.assert_allclose(found[0], [1.0, 0.0], atol=1e-9)
     np.testing.assert_allclose(found[1], [0.0, 1.0], atol=1e-9)
+
+
+# -- products --------------------------------------------------------------------------------
+
+
+@given(gains=gains_of_six, weights=weights_of_six)
+@settings(max_examples=20, deadline=None)
+def test_a_product_of_one_is_its_part(gains, weights):
+    for part in [Simplex(), TraceSimplex(TRACES), LpBall(1.5), Box()]:
+        one, level = Product(part, 1), np.array([0.7])
+        assert one.support(gains) == part.support(gains)
+        assert one.gauge(weights) == part.gauge(weights)
+        for found, expected in [
+            (one.start(6), part.start(6)),
+            (one.maximizer(gains), part.maximizer(gains)),
+            (one.onto_boundary(weights), part.onto_boundary(weights)),
+            (one.balance(np.log(weights)), part.balance(np.log(weights))),
+            (one.equilibrium(weights, weights, level), part.equilibrium(weights, weights, level)),
+            (one.settle(weights, weights), part.settle(weights, weights)),
+            (one.conic_form(6).matrix.toarray(), part.conic_form(6).matrix.toarray()),
+            (one.conic_form(6).bound, part.conic_form(6).bound),
+        ]:
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("domain", PRODUCTS, ids=str)
+def test_a_product_treats_every_block_as_its_part(domain):
+    rng = np.random.default_rng(0)
+    gains, weights, level = rng.uniform(size=6), rng.uniform(size=6), rng.uniform(size=6)
+    level = level[: domain.n_blocks]
+    part, blocks = domain.part, np.arange(6).reshape(domain.n_blocks, -1)
+    assert domain.support(gains) == pytest.approx(sum(part.support(gains[b]) for b in blocks))
+    assert domain.gauge(weights) == max(part.gauge(weights[b]) for b in blocks)
+    for k, b in enumerate(blocks):
+        np.testing.assert_array_equal(domain.maximizer(gains)[b], part.maximizer(gains[b]))
+        np.testing.assert_array_equal(domain.onto_boundary(gains)[b], part.onto_boundary(gains[b]))
+        np.testing.assert_array_equal(
+            domain.balance(np.log(gains))[b], part.balance(np.log(gains[b]))
+        )
+        np.testing.assert_array_equal(
+            domain.equilibrium(gains, weights, level)[b],
+            part.equilibrium(gains[b], weights[b], level[[k]]),
+        )
+        np.testing.assert_array_equal(
+            domain.settle(weights, gains)[b], part.settle(weights[b], gains[b])
+        )
+
+
+@pytest.mark.parametrize("domain", PRODUCTS, ids=str)
+def test_a_block_without_gains_or_weights_divides_by_nothing(domain):
+    """The block of an empty region; warnings of NumPy are errors here."""
+    dead = slice(0, 6 // domain.n_blocks)
+    values = np.linspace(0.5, 1.0, 6)
+    values[dead] = 0.0
+    start = domain.start(6)[dead]
+    np.testing.assert_array_equal(domain.onto_boundary(values)[dead], start)
+    with np.errstate(divide="ignore"):
+        balanced = np.exp(domain.balance(np.log(values)))
+    assert domain.gauge(balanced) == pytest.approx(1.0)
+    np.testing.assert_allclose(balanced[dead], start)
+    np.testing.assert_array_equal(
+        domain.settle(np.tile(start, domain.n_blocks), values)[dead], start
+    )
+    assert domain.gauge(domain.maximizer(values)) <= 1 + 1e-9
+    # Zero weights are in the domain, and better than others where gains are negative.
+    assert domain.supports(-values - 1.0).tolist() == [0.0] * domain.n_blocks
+    best = minimize_quadratic(-values, np.zeros((6, 6)), domain)
+    assert best @ values == pytest.approx(domain.support(values), rel=1e-6)
+
+
+def test_blocks_of_a_product_are_equally_long():
+    with pytest.raises(ValueError, match="5 weights are no 2 blocks"):
+        Product(Simplex(), 2).support(np.ones(5))
+    with pytest.raises(ValueError, match="at least one block"):
+        Product(Simplex(), 0)
+    with pytest.raises(ValueError, match="its part has no blocks"):
+        Product(Product(Simplex(), 2), 2)
+    with pytest.raises(TypeError, match="no blocks of equal length"):
+        Product(Simplex(), 2).restricted(np.array([0, 1]))
+    assert product_domain(Simplex(), 1) == Simplex()
+    assert product_domain(Simplex(), 2) == Product(Simplex(), 2)

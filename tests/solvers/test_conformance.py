@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manykernels.domains import TraceSimplex, lp_domain
+from manykernels.domains import Product, TraceSimplex, lp_domain
 from manykernels.losses import JointSquareLoss
 from manykernels.losses.base import Outline
 from manykernels.solvers import SILP, SIP, SOLVERS, Newton, Problem, certify, refuse_unfit
-from tests.problems import SQUARE_SOLVERS, random_gram_matrices, square_loss, takes
+from tests.problems import (
+    SQUARE_SOLVERS,
+    random_gram_matrices,
+    region_factors,
+    regional_square_loss,
+    square_loss,
+    takes,
+)
 
 PS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0, 8.0, np.inf]
 # Cutting planes are slow; what they prove is checked at the tolerance they reach.
@@ -250,3 +257,81 @@ def test_the_papers_test_of_cutting_planes_is_the_default_end():
     assert loose.n_inner_solves < strict.n_inner_solves
     assert loose.certificate.primal >= strict.certificate.primal
     assert "|1 − S/θ|" in loose.status
+
+
+# -- weights of regions ----------------------------------------------------------------------
+
+FACTORS = region_factors(3, 30)
+# The second region is empty, and the third is all that the first leaves.
+WITH_EMPTY = np.array([FACTORS[0], np.zeros(30), np.sqrt(1.0 - FACTORS[0] ** 2)])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("p", PS, ids=lambda p: f"p={p:g}")
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+def test_weights_of_regions(name, p, n_classes):
+    domain = Product(lp_domain(p), 3)
+    for factors in (FACTORS, WITH_EMPTY):
+        loss = regional_square_loss(random_gram_matrices(4, 30), factors, n_classes)
+        if takes(name, loss.outline, domain):
+            solution = check_against_newton(name, loss, domain)
+            assert solution.certificate.rel_gap <= 1e-2
+        else:
+            with pytest.raises(ValueError, match="takes this problem"):
+                SOLVERS[name]().solve(loss, domain)
+
+
+ONE_NORM = ["dual", "qcqp", "reduced-gradient", "sdp", "sdp-approx", "silp"]
+
+
+@pytest.mark.parametrize("name", ONE_NORM)
+def test_programs_with_one_norm_refuse_several(name):
+    loss = regional_square_loss(random_gram_matrices(2, 30), FACTORS)
+    for p in (1.0, 2.0):
+        with pytest.raises(ValueError, match="one norm of all weights, not one for each region"):
+            SOLVERS[name]().solve(loss, Product(lp_domain(p), 3))
+
+
+@pytest.mark.parametrize("p", [1.0, 1.1, 4 / 3, 2.0, 4.0, np.inf], ids=lambda p: f"p={p:.3g}")
+@pytest.mark.parametrize("reg", [1e-3, 0.1, 10.0])
+def test_newton_needs_few_inner_solves_for_regions(p, reg):
+    matrices = random_gram_matrices(15, 80)
+    loss = regional_square_loss(matrices, region_factors(4, 80), 3, reg)
+    solution = Newton().solve(loss, Product(lp_domain(p), 4), tol=1e-6)
+    assert solution.certificate.converged
+    assert solution.n_inner_solves <= 10
+
+
+@pytest.mark.parametrize("p", PS, ids=lambda p: f"p={p:g}")
+@pytest.mark.parametrize("name", ["newton", "analytic", "sip", "coordinate"])
+def test_one_block_is_the_plain_domain(name, p):
+    loss = square_loss(random_gram_matrices(4, 30), 3)
+    tol = TOLERANCES.get(name, 1e-6)
+    plain, one = (
+        SOLVERS[name]().solve(loss, domain, tol=tol, max_iter=50)
+        for domain in (lp_domain(p), Product(lp_domain(p), 1))
+    )
+    np.testing.assert_array_equal(one.weights, plain.weights)
+    assert one.certificate.gap == plain.certificate.gap
+    assert one.n_inner_solves == plain.n_inner_solves
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, np.inf], ids=lambda p: f"p={p:g}")
+def test_equal_shares_everywhere_are_plain_weights(p):
+    """The mean over regions of weights in a ball is in the ball, and all that counts."""
+    matrices = random_gram_matrices(4, 30)
+    everywhere = np.full((3, 30), np.sqrt(1 / 3))
+    plain_loss = square_loss(matrices, 3)
+    plain = Newton().solve(plain_loss, lp_domain(p), tol=1e-9)
+    loss = regional_square_loss(matrices, everywhere, 3)
+    found = Newton().solve(loss, Product(lp_domain(p), 3), tol=1e-9)
+    assert found.certificate.primal == pytest.approx(plain.certificate.primal, rel=1e-8)
+    mean = found.weights.reshape(3, -1).mean(axis=0)
+    assert lp_domain(p).gauge(mean) <= 1.0 + 1e-9
+    assert plain_loss.evaluate(mean).value == pytest.approx(found.certificate.primal, rel=1e-9)
+
+
+def test_a_learnt_regularization_has_no_norm_in_common_with_several_regions():
+    loss = square_loss(random_gram_matrices(5, 30), 2)
+    with pytest.raises(ValueError, match=r"cannot learn reg or C with .* no other solver takes"):
+        Newton().solve(joint(loss), Product(lp_domain(2.0), 2))

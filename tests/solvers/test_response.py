@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manykernels.domains import lp_domain
+from manykernels.domains import Product, lp_domain
 from manykernels.solvers.response import weight_response
 
 WEIGHTS = np.full(2, np.sqrt(0.5))
@@ -32,3 +32,30 @@ def test_a_curvature_that_can_be_told_has_an_answer():
 def test_a_curvature_that_is_rounding_has_none(sign):
     """By rounding a positive semi-definite matrix may have negative eigenvalues."""
     assert weight_response(evaluation([[sign, 3.0], [3.0, sign]]), lp_domain(2.0)) is None
+
+
+def test_every_block_of_weights_stays_on_its_own_boundary():
+    """Two independent blocks respond as each of them alone."""
+    slopes = np.random.default_rng(0).standard_normal((3, 4))
+    hessian = np.zeros((4, 4))
+    hessian[:2, :2], hessian[2:, 2:] = [[2.0, 1.0], [1.0, 2.0]], [[5.0, 0.0], [0.0, 1.0]]
+
+    def at(kernels):
+        return SimpleNamespace(
+            weights=np.full(len(kernels), np.sqrt(0.5)),
+            gains=np.full(len(kernels), 1e-9),
+            factorized=True,
+            sensitivity=lambda positive: (
+                slopes[:, kernels][:, positive],
+                hessian[np.ix_(kernels, kernels)].copy(),
+            ),
+        )
+
+    both = weight_response(at([0, 1, 2, 3]), Product(lp_domain(2.0), 2))
+    alone = [weight_response(at(block), lp_domain(2.0)) for block in ([0, 1], [2, 3])]
+    assert both @ both.T == pytest.approx(sum(one @ one.T for one in alone), rel=1e-6)
+
+
+def test_one_weight_in_each_block_cannot_change():
+    single = evaluation([[2.0, 1.0], [1.0, 2.0]])
+    assert weight_response(single, Product(lp_domain(2.0), 2)) is None

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from manykernels.domains import TraceSimplex, lp_domain
+from manykernels.domains import Product, TraceSimplex, lp_domain
 from manykernels.solvers import SOLVERS, Newton, certify
 from tests.machines import LOSSES, check_feasible, machine, primal_optimum, stacks
-from tests.problems import takes
+from tests.problems import region_factors, takes
 
 PS = [1.0, 1 + 2.0**-6, 1.5, 2.0, np.inf]
 M = 30
@@ -128,3 +128,52 @@ def test_the_optimum_is_that_of_the_primal(kind, p):
         found = SOLVERS[name]().solve(machine(kind, matrices), domain, tol=1e-6).certificate
         assert found.converged, name
         assert abs(found.primal - value) <= found.gap + 1e-6 * abs(value), name
+
+
+# -- regions ---------------------------------------------------------------------------------
+
+N_REGIONS = 3
+
+
+def regional_matrices(m, n_kernels=4):
+    factors = region_factors(N_REGIONS, m)
+    base = stacks(m)["plain"][:n_kernels]
+    return np.array([np.outer(own, own) * K for own in factors for K in base])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LOSSES if "joint" not in kind])
+@pytest.mark.parametrize("p", [1.0, 1.5, np.inf], ids=lambda p: f"p={p:g}")
+def test_weights_of_regions(kind, p):
+    loss, domain = machine(kind, regional_matrices(M, 2)), Product(lp_domain(p), N_REGIONS)
+    best = Newton().solve(loss, domain, tol=1e-8).certificate
+    assert best.rel_gap <= 1e-6
+    able = [name for name in SOLVERS if takes(name, loss.outline, domain)]
+    assert set(able) == {"newton", "analytic", "sip", "interleaved"}
+    for name in able:
+        solution = check(name, loss, domain, best, MOST_ITERATIONS.get(name))
+        if name not in MOST_ITERATIONS:
+            assert solution.certificate.rel_gap <= 1e-3
+    for name in sorted(set(SOLVERS) - set(able)):
+        with pytest.raises(ValueError, match=f"solver='{name}' .*; solver='newton'"):
+            SOLVERS[name]().solve(loss, domain)
+
+
+def test_c_is_not_learnt_with_weights_of_regions():
+    loss = machine("joint squared hinge", regional_matrices(M, 2))
+    with pytest.raises(ValueError, match=r"weights of several regions.*no other solver"):
+        Newton().solve(loss, Product(lp_domain(2.0), N_REGIONS))
+
+
+REGIONAL_CONIC = [("hinge", p) for p in (1.0, 1.5, np.inf)]
+REGIONAL_CONIC += [("squared hinge", 2.0), ("epsilon", 1.0), ("one class", 2.0)]
+
+
+@pytest.mark.parametrize(("kind", "p"), REGIONAL_CONIC)
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_the_optimum_of_regions_is_that_of_the_primal(kind, p):
+    matrices = regional_matrices(40, 3)
+    value = primal_optimum(kind, matrices, p, N_REGIONS)
+    solution = Newton().solve(machine(kind, matrices), Product(lp_domain(p), N_REGIONS), tol=1e-6)
+    found = solution.certificate
+    assert found.converged
+    assert abs(found.primal - value) <= found.gap + 1e-6 * abs(value)

@@ -33,7 +33,7 @@ from .papers.semidefinite import SDP, SDPApprox
 from .papers.sip import SILP, SIP
 from .papers.smo_mkl import SMOMKL
 from .path import PAPER_NORMS, GridPoint, walk_grid
-from .record import GridProgress, GridRecord, solved_in_all
+from .record import GridProgress, GridRecord, SolvedPoint, solved_in_all
 from .run import Progress, Solution
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "ReducedGradient",
     "SDPApprox",
     "Solution",
+    "SolvedPoint",
     "Solver",
     "TikhonovSolution",
     "as_solver",

@@ -45,14 +45,22 @@ def fixed_regularization(solver: Solver, problem: Problem) -> str | None:
     return 'needs a number for reg or C, not "joint"' if problem.outline.learns_reg else None
 
 
+def one_bound(solver: Solver, problem: Problem) -> str | None:
+    """All weights have one bound in common."""
+    several = problem.domain.n_blocks > 1
+    return "has one norm of all weights, not one for each region" if several else None
+
+
 def on_a_simplex(solver: Solver, problem: Problem) -> str | None:
-    """Weights live on a simplex."""
-    return None if isinstance(problem.domain, Simplex) else "works at p=1 only"
+    """Weights live on one simplex."""
+    fits = isinstance(problem.domain, Simplex)
+    return None if fits else one_bound(solver, problem) or "works at p=1 only"
 
 
 def smooth_norm(solver: Solver, problem: Problem) -> str | None:
-    """The norm of the weights has a smooth dual norm."""
-    return None if isinstance(problem.domain, LpBall | Box) else "works for p > 1 only"
+    """The norm of the weights, one of all of them, has a smooth dual norm."""
+    fits = isinstance(problem.domain, LpBall | Box)
+    return None if fits else one_bound(solver, problem) or "works for p > 1 only"
 
 
 @dataclass(frozen=True)

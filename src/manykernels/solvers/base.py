@@ -168,7 +168,15 @@ def weights_are_free(loss: Loss, domain: Domain) -> bool:
 
 def complaint(solver: Solver, problem: Problem) -> str | None:
     """Why `solver` refuses `problem`, by the first need that is not met; None if it takes it."""
-    return next(filter(None, (need(solver, problem) for need in solver.needs)), None)
+    needs = (_one_budget, *solver.needs)
+    return next(filter(None, (need(solver, problem) for need in needs)), None)
+
+
+def _one_budget(solver: Solver, problem: Problem) -> str | None:
+    """A regularisation that is learnt has a norm in common with all weights."""
+    if problem.outline.learns_reg and problem.domain.n_blocks > 1:
+        return "cannot learn reg or C with weights of several regions: pass a number"
+    return None
 
 
 def refuse_unfit(solver: Solver, problem: Problem) -> None:

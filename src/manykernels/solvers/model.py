@@ -130,7 +130,10 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
     reach = 2.0 * gains / curvatures
     shift = np.maximum(reach - weights, _NO_GAIN * reach)
     reach = weights + shift
-    level = max(float(point.weights @ point.gains), _LEAST_LEVEL * domain.support(point.gains))
+    worth, most = domain.block_sums(point.weights * point.gains), domain.supports(point.gains)
+    level = np.maximum(worth, _LEAST_LEVEL * most)
+    # A block without gains has no hyperbolas either.
+    level = np.where(level > 0.0, level, 1.0)
     minimizers = domain.equilibrium(gains * reach**2, shift, level)
     theta = np.clip(reach / (minimizers + shift), 1.0 / _MOST_CURVATURE, _MOST_CURVATURE)
     factors = np.sqrt(0.5 * theta * (1.0 + theta))

@@ -165,27 +165,33 @@ class _Objective:
         return -(self.linear + self.quadratic @ x)
 
     def step(self, y: Array, free: Mask, bend: Array, border: Array, residual: Array) -> Array:
-        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered."""
+        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered.
+
+        `border` has a column for every block, and `residual` as many entries after those of y.
+        """
+        n_free, n_blocks = border.shape
         if self.low_rank is not None and bend.all():
-            right = np.column_stack([residual[:-1], border])
+            right = np.column_stack([residual[:n_free], border])
             try:
-                plain, own = self.low_rank.solve(bend, y, free, right).T
-                return np.asarray(plain - own * ((border @ plain - residual[-1]) / (border @ own)))
+                found = self.low_rank.solve(bend, y, free, right)
+                plain, own = found[:, 0], found[:, 1:]
+                excess = border.T @ plain - residual[n_free:]
+                return np.asarray(plain - own @ np.linalg.solve(border.T @ own, excess))
             except np.linalg.LinAlgError:
                 pass  # bend, of order y^p, is too close to zero for the small system
-        n_free = len(y)
-        system = np.zeros((n_free + 1, n_free + 1))
-        system[:-1, :-1] = y[:, None] * self.quadratic[np.ix_(free, free)] * y
-        system.flat[: n_free * (n_free + 1) : n_free + 2] += bend
-        system[-1, :-1] = system[:-1, -1] = border
+        system = np.zeros((n_free + n_blocks, n_free + n_blocks))
+        system[:n_free, :n_free] = y[:, None] * self.quadratic[np.ix_(free, free)] * y
+        system[np.arange(n_free), np.arange(n_free)] += bend
+        system[n_free:, :n_free] = border.T
+        system[:n_free, n_free:] = border
         try:
-            exact = np.linalg.solve(system, residual)[:-1]
+            exact = np.linalg.solve(system, residual)[:n_free]
             if np.abs(exact).max() < _LONGEST_STEP:
                 return exact.astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             pass
         # Equal kernels make the system singular: any split of their weight is right.
-        smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:-1]
+        smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:n_free]
         return smallest.astype(np.float64, copy=False)
 
 
@@ -248,7 +254,8 @@ def clarabel_settings(tolerance: float | None = None) -> Any:
 def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Array:
     """Newton steps on the optimality conditions of the `free` weights.
 
-    On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``. Steps
+    On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``, and a c
+    and a ν for every block of weights; blocks without free weights stay as they are. Steps
     are taken in ``log x``, where weights of very different size are equally well scaled, and
     kept while the residual shrinks. The interior-point method alone leaves an error of the square
     root of its tolerance in x, so that weights would visibly depend on the order of the kernels.
@@ -258,16 +265,21 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
         level = domain.level_set(x)
         if level is None or not free.any():
             break
-        value, gradient, curvature = level
+        values, gradient, curvature = level
         y = x[free]
-        gains = objective.gains(x)
-        multiplier = (gains[free] @ y) / (gradient[free] @ y)
-        residual = np.append(y * (gains - multiplier * gradient)[free], 1.0 - value)
+        gains = objective.gains(x)[free]
+        # The blocks with free weights, and which of them each free weight is in.
+        moving, block = np.unique(domain.block_of(len(x))[free], return_inverse=True)
+        border = np.zeros((len(y), len(moving)))
+        border[np.arange(len(y)), block] = gradient[free] * y
+        multiplier = np.bincount(block, gains * y) / border.sum(axis=0)
+        residual = y * (gains - multiplier[block] * gradient[free])
+        residual = np.append(residual, 1.0 - values[moving])
         size = float(np.abs(residual).max())
         if not size < least:
             break
         best, least = x, size
-        bend, border = multiplier * curvature[free] * y**2, gradient[free] * y
+        bend = multiplier[block] * curvature[free] * y**2
         step = objective.step(y, free, bend, border, residual)
         x = x.copy()
         leaving = step <= -_LONGEST_STEP

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..domains import Array
-from ..losses.base import Certificate
 
 #: Where a point is in a grid, one number per parameter.
 Position = tuple[int, ...]
+
+
+class SolvedPoint(Protocol):
+    """What a grid needs of the certificate of a model."""
+
+    @property
+    def rel_gap(self) -> float: ...
+
+    @property
+    def converged(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class GridRecord:
         self,
         at: Position,
         params: Mapping[str, float],
-        certificate: Certificate,
+        certificate: SolvedPoint,
         n_inner_solves: int,
     ) -> GridProgress:
         """Enter a solved point, and say so."""

@@ -18,14 +18,16 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     """M of :mod:`manykernels.losses.left_out` at the minimiser of the loss over `domain`.
 
     At the minimiser ``g(β) = μ∇c(β)`` for the positive weights, where ``c(β) = 1`` is the
-    boundary of the domain. The gains change with the targets by ``dg = 2Bᵀdh``, hence
+    boundary of the domain, with a c and a μ for every block of weights. The gains change with the
+    targets by ``dg = 2Bᵀdh``, hence
 
         (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
 
     and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
     zero.
 
-    None where the minimiser does not depend on the targets, as for p = ∞; where there are too many
+    None where the minimiser does not depend on the targets, as for p = ∞ or where each block has
+    one positive weight; where there are too many
     samples for a factorisation; and where the curvature is all rounding error.
     """
     boundary = domain.level_set(evaluation.weights)
@@ -33,21 +35,28 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     if boundary is None or len(positive) < 2 or not evaluation.factorized:
         return None
     gradient, curvature = (part[positive] for part in boundary[1:])
-    weights, gains = evaluation.weights[positive], evaluation.gains[positive]
     slopes, hessian = evaluation.sensitivity(positive)
-    multiplier = (gains @ weights) / (gradient @ weights)
-    hessian[np.diag_indices(len(positive))] += multiplier * curvature
+    # μ∇c·β = g·β over the weights of a block.
+    block = domain.block_of(len(evaluation.weights))[positive]
+    worth = domain.block_sums(evaluation.gains * evaluation.weights)
+    size = domain.block_sums(boundary[1] * evaluation.weights)
+    multiplier = worth / np.where(size > 0.0, size, 1.0)
+    hessian[np.diag_indices(len(positive))] += multiplier[block] * curvature
     # Units in which the curvature of every weight is one. Curvatures are squares of numbers with
     # relative errors of EPS: below EPS² they are rounding, and these weights do not change.
     sizes = np.diagonal(hessian)
     least = float(np.abs(sizes).max()) * EPS**2
     unit = np.where(sizes > least, 1.0 / np.sqrt(np.where(sizes > least, sizes, 1.0)), 0.0)
-    if not (gradient * unit).any():
+    # The normals of the boundaries, one column for each block with a weight that can change.
+    normals = (gradient * unit)[:, None] * (block[:, None] == np.unique(block))
+    lengths = np.linalg.norm(normals, axis=0)
+    if not lengths.any():
         return None
+    normals = normals[:, lengths > 0.0] / lengths[lengths > 0.0]
     scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
-    normal = (gradient * unit)[:, None]
-    normal /= np.linalg.norm(normal)
-    plane = linalg.null_space(normal.T)
+    plane = linalg.null_space(normals.T)
+    if not plane.size:
+        return None
     # P = plane (planeᵀ scaled plane)⁻¹ planeᵀ in these units, and M Mᵀ = 2 B P Bᵀ.
     try:
         root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)

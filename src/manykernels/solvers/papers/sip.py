@@ -16,9 +16,10 @@ the current weights β̃ (Yan 2012 (11)),
     ν(β) = c(β̃) + ∇c·(β − β̃) + ½ Σ_j c''_j (β_j − β̃_j)² ≤ 1
 
 a ball in ``z_j = β_j √c''_j``, and Clarabel solves a program with linear constraints and one
-second-order cone. The expansion is good near β̃ only, so the solution is scaled onto the boundary
-and the next expansion made there, until the weights converge, which costs no inner problem. (With
-a single expansion the papers' test can hold at weights far from optimal.)
+second-order cone (for each block of weights). The expansion is good near β̃ only, so the solution
+is scaled onto the boundary and the next expansion made there, until the weights converge, which
+costs no inner problem. (With a single expansion the papers' test can hold at weights far from
+optimal.)
 
 Weights jump between corners of B, most of all at p = 1, where the gap of the weights themselves
 stays around 1e-2 when the papers' test holds. But the multipliers of the cuts in the master give a
@@ -205,19 +206,25 @@ class _QuadraticMaster:
         assert level is not None
         _, gradient, curvature = level
         unit = 1.0 / np.sqrt(curvature)  # β = unit · z
-        radius = float(np.linalg.norm(gradient * unit))
+        radii = np.sqrt(self._domain.block_sums((gradient * unit) ** 2))
         center = expansion / unit - gradient * unit
         n_cuts, n = slopes.shape
-        # Rows: cuts, z ≥ 0, ‖z − center‖ ≤ radius. Columns: ζ, z.
+        # Rows: cuts, z ≥ 0, and ‖z − center‖ ≤ radius of every block. Columns: ζ, z.
         cuts = np.column_stack([-np.ones(n_cuts), -slopes * unit])
-        signs = sparse.hstack([sparse.csc_matrix((n, 1)), -sparse.eye(n)])
-        ball = sparse.vstack([sparse.csc_matrix((1, n + 1)), signs])
+        signs = sparse.hstack([sparse.csc_matrix((n, 1)), -sparse.eye(n)], format="csr")
+        first = np.arange(len(radii)) * (n // len(radii))
+        # Before the rows of a block comes one for its radius.
+        radius_row = sparse.csr_matrix((1, n + 1))
+        balls = sparse.vstack([signs, radius_row], format="csr")[np.insert(np.arange(n), first, n)]
         result = clarabel.DefaultSolver(
             sparse.csc_matrix((n + 1, n + 1)),
             np.concatenate([[1.0], np.zeros(n)]),
-            sparse.vstack([cuts, signs, ball], format="csc"),
-            np.concatenate([-constants, np.zeros(n), [radius], -center]),
-            [clarabel.NonnegativeConeT(n_cuts + n), clarabel.SecondOrderConeT(n + 1)],
+            sparse.vstack([cuts, signs, balls], format="csc"),
+            np.concatenate([-constants, np.zeros(n), np.insert(-center, first, radii)]),
+            [
+                clarabel.NonnegativeConeT(n_cuts + n),
+                *[clarabel.SecondOrderConeT(n // len(radii) + 1)] * len(radii),
+            ],
             clarabel_settings(),
         ).solve()
         failure = "" if result.status in USABLE else str(result.status)

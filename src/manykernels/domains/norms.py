@@ -1,13 +1,7 @@
-"""Domains of kernel weights: convex sets B of non-negative weights.
-
-A domain provides its support function ``σ_B(g) = max_{b ∈ B} b·g``, which certificates need, the
-point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. No loss
-but a tilted one increases with a weight, so there is a minimiser on the outer boundary of B.
-"""
+"""Weights bounded by one norm: balls, boxes and simplices."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
-Array = NDArray[np.float64]
+from .base import Array, ConicForm, Domain
 
 # Newton steps for `equilibrium` on a ball, and the range of log t, which keeps exp from overflow.
 # They converge quadratically, and t only predicts where a weight is heading: a few digits suffice.
@@ -25,82 +19,6 @@ _LOG_WEIGHTS = -80.0, 10.0
 # A weight of an approximate solution is taken for zero if it is below this share of its slack.
 # Where the two are of similar size, the solution does not yet tell which of them is zero.
 _CLEARLY_SMALLER = 1e-2
-
-
-@dataclass(frozen=True)
-class ConicForm:
-    """``x ∈ B`` as ``bound − matrix @ [x, t] ∈ R₊^n_nonnegative × Pow(a) × Pow(a) × …``.
-
-    ``t`` are ``matrix.shape[1] − n`` extra variables; ``Pow(a)`` is the three-dimensional
-    power cone ``u^a v^(1−a) ≥ |w|`` and `power_exponents` holds its exponents in order. The
-    n rows from `first_sign_row` on state x ≥ 0.
-    """
-
-    matrix: sparse.csc_matrix
-    bound: Array
-    n_nonnegative: int
-    first_sign_row: int
-    power_exponents: tuple[float, ...] = ()
-
-
-class Domain(ABC):
-    """A set of non-negative kernel weights."""
-
-    @abstractmethod
-    def support(self, gains: Array) -> float:
-        """``σ_B(gains)``, for gains that are not all negative."""
-
-    @abstractmethod
-    def maximizer(self, gains: Array) -> Array:
-        """A point of B where ``b·gains`` is largest."""
-
-    @abstractmethod
-    def gauge(self, weights: Array) -> float:
-        """The c for which `weights` lie on the outer boundary of ``c·B``."""
-
-    @abstractmethod
-    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
-        """Weights t, one per kernel, where ``strength/(t + shift)² = level · price(t)``.
-
-        The left side is a model of the gain of a kernel, and price(t) is in proportion to the
-        derivative of the function that bounds the domain. These are the optimality conditions of
-        positive weights, with `level` as the multiplier of that bound.
-        """
-
-    @abstractmethod
-    def balance(self, log_strength: Array) -> Array:
-        """Logarithms of the weights that minimise ``Σ_j exp(log_strength_j)/β_j`` over B.
-
-        With strengths ``β_j² g_j``, the squared norms of the parts of a model that belong to the
-        kernels, this is the analytic update of Kloft et al. (2011).
-        """
-
-    @abstractmethod
-    def conic_form(self, n_kernels: int) -> ConicForm:
-        """``x ∈ B`` as constraints of a conic program."""
-
-    def start(self, n_kernels: int) -> Array:
-        """The point of the outer boundary with equal weights, or equal shares of a budget."""
-        return self.onto_boundary(np.ones(n_kernels))
-
-    def onto_boundary(self, weights: Array) -> Array:
-        """Scale non-negative weights, not all zero, onto the outer boundary of B."""
-        return weights / self.gauge(weights)
-
-    def settle(self, weights: Array, gains: Array) -> Array:
-        """`weights` of an approximate solution, with those that tend to zero set to zero."""
-        return weights
-
-    def level_set(self, weights: Array) -> tuple[float, Array, Array] | None:
-        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a smooth boundary ``c = 1``, or None."""
-        return None
-
-    def restricted(self, kernels: NDArray[np.intp]) -> Domain:
-        """The domain of the weights of some of the kernels, those of the others being zero."""
-        return self
-
-    #: Whether `start` minimises every loss, so that there is nothing to search.
-    start_is_optimal = False
 
 
 @dataclass(frozen=True)
@@ -133,14 +51,14 @@ class LpBall(Domain):
     def gauge(self, weights: Array) -> float:
         return _norm(weights, self.p)
 
-    def level_set(self, weights: Array) -> tuple[float, Array, Array]:
+    def level_set(self, weights: Array) -> tuple[Array, Array, Array]:
         # Derivatives of Σ x^p, computed from x^p because x^(p−2) could overflow.
         positive = np.where(weights > 0.0, weights, 1.0)
         powers = np.where(weights > 0.0, weights**self.p, 0.0)
         gradient = self.p * powers / positive
-        return float(powers.sum()), gradient, (self.p - 1.0) * gradient / positive
+        return powers.sum(keepdims=True), gradient, (self.p - 1.0) * gradient / positive
 
-    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+    def equilibrium(self, strength: Array, shift: Array, level: Array) -> Array:
         # price(t) = t^(p−1). In u = log t the logarithm of gain over price is concave and falls,
         # so from any start Newton's method is above the solution after one step and then
         # decreases to it.
@@ -175,7 +93,9 @@ class LpBall(Domain):
 class Box(Domain):
     """``0 ≤ β_j ≤ 1``: the limit p = ∞, where the plain sum of the kernels is optimal."""
 
-    start_is_optimal = True
+    @property
+    def start_is_optimal(self) -> bool:
+        return True
 
     def support(self, gains: Array) -> float:
         return float(np.maximum(gains, 0.0).sum())
@@ -186,7 +106,7 @@ class Box(Domain):
     def gauge(self, weights: Array) -> float:
         return float(weights.max())
 
-    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+    def equilibrium(self, strength: Array, shift: Array, level: Array) -> Array:
         return np.ones(len(strength))
 
     def balance(self, log_strength: Array) -> Array:
@@ -216,13 +136,13 @@ class Simplex(Domain):
     def gauge(self, weights: Array) -> float:
         return float(self.prices(len(weights)) @ weights)
 
-    def level_set(self, weights: Array) -> tuple[float, Array, Array]:
-        return self.gauge(weights), self.prices(len(weights)), np.zeros(len(weights))
+    def level_set(self, weights: Array) -> tuple[Array, Array, Array]:
+        return np.array([self.gauge(weights)]), self.prices(len(weights)), np.zeros(len(weights))
 
     def start(self, n_kernels: int) -> Array:
         return 1.0 / (n_kernels * self.prices(n_kernels))
 
-    def equilibrium(self, strength: Array, shift: Array, level: float) -> Array:
+    def equilibrium(self, strength: Array, shift: Array, level: Array) -> Array:
         prices = self.prices(len(strength))
         return np.maximum(np.sqrt(strength / (level * prices)) - shift, 0.0)
 
