@@ -9,7 +9,7 @@ from manykernels._folds import stratified_folds
 from manykernels.denoising import REGS
 from manykernels.kernels import Center
 from manykernels.kernels.spectral import VARIANCES
-from tests.kernels.linear_stacks import close, stack_of, values
+from tests.kernels.linear_stacks import assert_close, stack_of, values
 
 N_TRAIN, N_KERNELS, N_DIMS = 14, 3, 6
 LABELS = np.arange(N_TRAIN) % 3
@@ -82,7 +82,7 @@ def test_the_best_variance_is_kept_of_equals_the_largest(train):
     for errors, chosen in zip(denoise.cv_errors_, denoise.variance_, strict=True):
         best = np.array(VARIANCES)[np.isclose(errors, errors.min(), rtol=1e-14)]
         assert chosen == best.max()
-    close(
+    assert_close(
         values(denoise.transform(train)),
         values(Denoise(denoise.variance_).fit_transform(train)),
     )

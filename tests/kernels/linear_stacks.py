@@ -19,7 +19,7 @@ def values(stack):
     return np.moveaxis(np.asarray(stack), -1, 0)
 
 
-def close(left, right, atol=1e-11):
+def assert_close(left, right, atol=1e-11):
     """Equal up to rounding errors of the largest entry."""
     scale = np.abs(right).max() + np.finfo(float).tiny
     assert_allclose(left / scale, right / scale, rtol=0, atol=atol)

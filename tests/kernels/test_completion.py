@@ -17,7 +17,7 @@ from manykernels.kernels.completion import (
 )
 from manykernels.kernels.streamed import StreamedKernels
 from manykernels.kernels.transforms import Chain, Spherical, preparation
-from tests.kernels.linear_stacks import close, values
+from tests.kernels.linear_stacks import assert_close, values
 
 N_TRAIN, N_TEST, N_VIEWS = 14, 6, 3
 both = pytest.mark.parametrize("completion", COMPLETIONS.values())
@@ -94,9 +94,9 @@ def test_the_mean_is_filled_in_and_the_length_kept(F, has):
     psi = completed_features(F, has, np.zeros_like(F))
     train, test = psi[:, :N_TRAIN], psi[:, N_TRAIN:]
     completion = MeanCompletion()
-    close(values(completion.fit_transform(stack)), train @ train.mT)
+    assert_close(values(completion.fit_transform(stack)), train @ train.mT)
     completed = completion.transform(block)
-    close(values(completed), test @ train.mT)
+    assert_close(values(completed), test @ train.mT)
     assert_allclose(completed.row_diag, (test**2).sum(axis=2), rtol=1e-9)
     assert_allclose(completed.col_diag, (train**2).sum(axis=2), rtol=1e-9)
 
@@ -133,9 +133,9 @@ def test_the_conditional_mean_is_a_ridge_regression_on_the_other_views(F, has):
     completion = ConditionalCompletion()
     train = completion.fit_transform(stack)
     psi = reconstructed_features(completion, F, has)
-    close(values(train), psi[:, :N_TRAIN] @ psi[:, :N_TRAIN].mT, atol=1e-10)
+    assert_close(values(train), psi[:, :N_TRAIN] @ psi[:, :N_TRAIN].mT, atol=1e-10)
     completed = completion.transform(block)
-    close(values(completed), psi[:, N_TRAIN:] @ psi[:, :N_TRAIN].mT, atol=1e-10)
+    assert_close(values(completed), psi[:, N_TRAIN:] @ psi[:, :N_TRAIN].mT, atol=1e-10)
     assert_allclose(completed.row_diag, (psi[:, N_TRAIN:] ** 2).sum(axis=2), rtol=1e-8)
     assert_allclose(completed.col_diag, (psi[:, :N_TRAIN] ** 2).sum(axis=2), rtol=1e-8)
 
@@ -199,7 +199,7 @@ def test_training_rows_as_new_ones_are_what_they_were_in_training(completion, F,
     completed = completion.fit_transform(stack)
     block = with_gaps(F[:, train], has[:, train], F[:, train], has[:, train])
     again = completion.transform(block)
-    close(values(again), values(completed))
+    assert_close(values(again), values(completed))
     assert_allclose(again.row_diag, completed.row_diag, rtol=1e-9)
     assert_allclose(again.col_diag, completed.row_diag, rtol=1e-9)
 
@@ -210,7 +210,7 @@ def test_rows_are_completed_one_by_one(completion, F, has):
     completion = completion().fit(stack)
     whole = values(completion.transform(block))
     for row in range(N_TEST):
-        close(values(completion.transform(block[[row]])), whole[:, [row]])
+        assert_close(values(completion.transform(block[[row]])), whole[:, [row]])
 
 
 @both
@@ -218,10 +218,12 @@ def test_the_order_of_kernels_does_not_matter(completion, F, has):
     stack, block = split(F, has)
     order = [2, 0, 1]
     left, right = completion(), completion()
-    close(
+    assert_close(
         values(left.fit_transform(stack.select(order))), values(right.fit_transform(stack))[order]
     )
-    close(values(left.transform(block.select(order))), values(right.transform(block))[order])
+    assert_close(
+        values(left.transform(block.select(order))), values(right.transform(block))[order]
+    )
 
 
 @both
@@ -231,8 +233,8 @@ def test_a_sample_of_weight_two_counts_as_two(completion, F, has):
     stack, block = split(F, has)
     weighted, repeated = completion(), completion()
     K = values(weighted.fit_transform(stack, sample_weight=weights))
-    close(values(repeated.fit_transform(stack[np.ix_(rows, rows)])), K[:, rows][:, :, rows])
-    close(
+    assert_close(values(repeated.fit_transform(stack[np.ix_(rows, rows)])), K[:, rows][:, :, rows])
+    assert_close(
         values(repeated.transform(block[:, rows])),
         values(weighted.transform(block))[:, :, rows],
     )
@@ -265,7 +267,7 @@ def test_centring_makes_kernels_definite_that_are_so_only_after_it(completion, F
     left, right = (np.where(gaps, np.nan, one) for one in (D, 2 * K))
     chains = [Chain([completion(), Center()]) for _ in range(2)]
     negative = KernelStack(left, ["a", "b", "c"], gram=True)
-    close(
+    assert_close(
         values(chains[0].fit_transform(negative)),
         values(chains[1].fit_transform(KernelStack(right, ["a", "b", "c"], gram=True))),
     )
@@ -282,10 +284,10 @@ def test_a_preparation_begins_with_it(completion, normalize, F, has):
     kept, columns = np.array([2, 0]), np.array([3, 1, 7])
     part = chain.select(kept)
     assert_array_equal(chain.sources(kept), np.arange(N_VIEWS))
-    close(values(part.transform(block)), whole[kept])
+    assert_close(values(part.transform(block)), whole[kept])
     narrow = part.for_columns(columns)
     assert narrow.needs_all_columns
-    close(values(narrow.transform(block)), whole[kept][:, :, columns])
+    assert_close(values(narrow.transform(block)), whole[kept][:, :, columns])
     assert train.row_diag.shape == (N_VIEWS, N_TRAIN)
     assert len(chain.erased()) == 0
 
@@ -320,7 +322,9 @@ def test_kernels_that_the_same_samples_lack_are_of_one_view(has):
 def test_views_may_be_named(completion, has):
     stack = KernelStack.from_arrays(several_per_view(has), missing=True)
     named = stack.with_views(["a", "a", "b", "b", "c", "c"])
-    close(values(completion().fit_transform(named)), values(completion().fit_transform(stack)))
+    assert_close(
+        values(completion().fit_transform(named)), values(completion().fit_transform(stack))
+    )
 
 
 def test_a_view_counts_once_however_many_kernels_it_has():
@@ -345,7 +349,7 @@ def test_a_view_that_no_training_sample_lacks_may_be_lacking_later(F, has):
     completed = completion.transform(block)
     assert np.isfinite(completed.data).all()
     psi = reconstructed_features(completion, F, everything)
-    close(values(completed), psi[:, N_TRAIN:] @ psi[:, :N_TRAIN].mT, atol=1e-10)
+    assert_close(values(completed), psi[:, N_TRAIN:] @ psi[:, :N_TRAIN].mT, atol=1e-10)
 
 
 @both

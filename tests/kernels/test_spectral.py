@@ -15,7 +15,7 @@ from manykernels import MKFDA, Bands, Denoise, KernelStack, _memory, rbf_grid
 from manykernels.kernels import Center, Multiplicative, Spherical
 from manykernels.kernels.streamed import StreamedKernels
 from manykernels.kernels.transforms import Chain
-from tests.kernels.linear_stacks import close, stack_of, values
+from tests.kernels.linear_stacks import assert_close, stack_of, values
 
 N_TRAIN, N_TEST, N_KERNELS, N_DIMS = 14, 5, 3, 6
 LABELS = np.arange(N_TRAIN) % 3
@@ -85,8 +85,8 @@ def test_a_denoised_linear_kernel_is_that_of_principal_components(seed, n_compon
     gram, test = denoise.transform(stack_of(F[:1])), denoise.transform(stack_of(G[:1], F[:1]))
     Z, Z_test = pca.transform(F[0]), pca.transform(G[0])
     assert denoise.n_components_ == n_components
-    close(gram.kernel(0), Z @ Z.T)
-    close(test.kernel(0), Z_test @ Z.T)
+    assert_close(gram.kernel(0), Z @ Z.T)
+    assert_close(test.kernel(0), Z_test @ Z.T)
     for stack, rows in ((gram, Z), (test, Z_test)):
         assert_allclose(stack.row_diag[0], (rows**2).sum(axis=1), rtol=1e-6)
         assert_allclose(stack.col_diag[0], (Z**2).sum(axis=1), rtol=1e-6)
@@ -103,9 +103,9 @@ def test_denoising_with_weights_is_weighted_pca():
     share = spectrum[-2:].sum() / spectrum.sum() - 1e-9
     denoise = Denoise(share).fit(stack_of(F[None]), sample_weight=weights)
     onto = axes[:, -2:] @ axes[:, -2:].T
-    close(denoise.transform(stack_of(F[None])).kernel(0), (F - mean) @ onto @ (F - mean).T)
+    assert_close(denoise.transform(stack_of(F[None])).kernel(0), (F - mean) @ onto @ (F - mean).T)
     test = denoise.transform(stack_of(G[None], F[None]))
-    close(test.kernel(0), (G - mean) @ onto @ (F - mean).T)
+    assert_close(test.kernel(0), (G - mean) @ onto @ (F - mean).T)
     assert_allclose(test.row_diag[0], (((G - mean) @ onto) ** 2).sum(axis=1))
     assert_allclose(denoise.eigenvalues_[0, :6], spectrum[::-1], rtol=1e-9)
 
@@ -146,8 +146,8 @@ def test_bands_add_up_to_the_kernel(seed, edges, weights):
         pieces, wholes = bands.transform(stack), center.transform(stack)
         for j in range(N_KERNELS):
             mine = bands.sources_ == j
-            close(values(pieces)[mine].sum(axis=0), wholes.kernel(j))
-            close(pieces.row_diag[mine].sum(axis=0), wholes.row_diag[j], 1e-7)
+            assert_close(values(pieces)[mine].sum(axis=0), wholes.kernel(j))
+            assert_close(pieces.row_diag[mine].sum(axis=0), wholes.row_diag[j], 1e-7)
 
 
 @few
@@ -180,7 +180,7 @@ def test_training_rows_are_a_block_too(transform, train):
     assert gram.gram
     assert gram.centered
     again = transform.transform(stack_of(F, F))
-    close(values(again), values(gram))
+    assert_close(values(again), values(gram))
     assert_allclose(again.col_diag, gram.col_diag, atol=1e-9)
     assert_allclose(again.row_diag, gram.row_diag, atol=1e-9)
 
@@ -198,7 +198,7 @@ def test_weights_are_repetitions(name, weights, seed):
     actual = np.repeat(values(make.transform(stack_of(G, F))), weights, axis=2)
     assert_array_equal(make.n_components_, there.n_components_)
     for a, e in zip(actual, expected, strict=True):
-        close(a, e, 1e-9)
+        assert_close(a, e, 1e-9)
     if name == "denoise-cv":
         assert_allclose(make.cv_errors_, there.cv_errors_, rtol=1e-7)
 
@@ -207,8 +207,8 @@ def test_centring_first_or_not_is_the_same(transform, train, block):
     center = Center()
     chain = Chain([center, clone(transform)])
     gram = chain.fit_transform(train, LABELS)
-    close(values(transform.fit_transform(train, LABELS)), values(gram))
-    close(values(transform.transform(block)), values(chain.transform(block)))
+    assert_close(values(transform.fit_transform(train, LABELS)), values(gram))
+    assert_close(values(transform.transform(block)), values(chain.transform(block)))
     assert chain.steps[1].center_ is None
     with pytest.raises(ValueError, match="was fitted on centred kernels, and this stack is not"):
         chain.steps[1].transform(block)
@@ -232,10 +232,10 @@ def test_select_and_sources(transform, train, block, chosen, inside):
     for stack in (train, block):
         expected = transform.transform(stack)
         actual = part.transform(stack.select(sources))
-        close(values(actual), values(expected)[chosen])
+        assert_close(values(actual), values(expected)[chosen])
         assert actual.names == [expected.names[i] for i in np.arange(n_outputs)[chosen]]
         assert_allclose(actual.row_diag, expected.row_diag[chosen], rtol=1e-6, atol=1e-9)
-    close(values(transform.transform(train)), whole)
+    assert_close(values(transform.transform(train)), whole)
 
 
 def test_select_keeps_only_the_axes_it_needs(train):
@@ -253,7 +253,7 @@ def test_selected_twice(train, block):
     twice = once.select(np.array([2, 1]))
     expected = values(bands.transform(block))[[1, 5]]
     needed = bands.sources(np.array([4, 5, 1]))[once.sources(np.array([2, 1]))]
-    close(values(twice.transform(block.select(needed))), expected)
+    assert_close(values(twice.transform(block.select(needed))), expected)
 
 
 def test_nothing_given_is_changed(transform, train):
@@ -292,7 +292,7 @@ def test_empty_bands_are_left_out():
     line = KernelStack.from_arrays(np.outer(x, x), names=["line"])
     bands = Bands(edges=[0.3, 0.6, 1.0]).fit(line)
     assert bands.kernel_names_ == ["line[0-0.3]"]
-    close(values(bands.transform(line)), centred(line))
+    assert_close(values(bands.transform(line)), centred(line))
     X = np.column_stack([10 * np.array([1, -1, 0, 0]), [0, 0, 1, -1]])
     two = KernelStack.from_arrays(X @ X.T, names=["two"])
     assert Bands(edges=[0.5, 0.9, 1.0]).fit(two).kernel_names_ == ["two[0-0.5]", "two[0.9-1]"]
@@ -310,7 +310,7 @@ def test_bands_below_one_leave_axes_out(train):
     bands = Bands(edges=[0.5, 0.8]).fit_transform(train)
     joined = [name for name in bands.names if name.startswith("kernel1")]
     total = sum(bands.kernel(name) for name in joined)
-    close(total, Denoise(0.8).fit_transform(train).kernel(1))
+    assert_close(total, Denoise(0.8).fit_transform(train).kernel(1))
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e8])
@@ -350,7 +350,7 @@ def test_in_a_pipeline(name):
     search = GridSearchCV(model, {f"cut__{key}": grid}, cv=3).fit(stack, y)
     assert search.best_score_ >= 0.5
     within = MKFDA("precomputed", denoise=clone(search.best_estimator_[0])).fit(stack, y)
-    close(search.decision_function(stack), within.decision_function(stack), 1e-6)
+    assert_close(search.decision_function(stack), within.decision_function(stack), 1e-6)
 
 
 # -- errors ----------------------------------------------------------------------------------

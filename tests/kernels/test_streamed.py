@@ -31,7 +31,7 @@ def tiles(request, monkeypatch):
     monkeypatch.setattr(streamed, "_TILE_COLUMNS", 32)
 
 
-def same(one, other):
+def assert_same(one, other):
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
@@ -48,25 +48,25 @@ def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     assert lazy.names == stack.names
     assert len(lazy) == 70
     assert lazy.centered
-    same(lazy.row_diag, stack.row_diag)
+    assert_same(lazy.row_diag, stack.row_diag)
     indices = np.array([3, 0, 41, 17])
     columns, weights = rng.standard_normal((70, 3)), rng.uniform(0, 1, 6)
     weights[2] = 0.0
-    same(lazy.kernel(4)[:, indices], stack.kernel(4)[:, indices])
-    same(lazy.apply(columns), stack.apply(columns))
-    same(lazy.combine(weights), stack.combine(weights))
-    same(lazy.kernel(1), stack.kernel(1))
+    assert_same(lazy.kernel(4)[:, indices], stack.kernel(4)[:, indices])
+    assert_same(lazy.apply(columns), stack.apply(columns))
+    assert_same(lazy.combine(weights), stack.combine(weights))
+    assert_same(lazy.kernel(1), stack.kernel(1))
     for kernels in (lazy, stack):
         products = kernels.apply_columns(indices, columns[indices])
         expected = [stack.kernel(j)[:, indices] @ columns[indices] for j in range(6)]
-        same(products, expected)
+        assert_same(products, expected)
         block = kernels.combine_block(weights, indices)
-        same(block, stack.combine(weights)[np.ix_(indices, indices)])
+        assert_same(block, stack.combine(weights)[np.ix_(indices, indices)])
     for rows, cols in [(indices, indices), (indices, np.arange(5))]:
-        same(lazy[np.ix_(rows, cols)].kernel(3), stack[np.ix_(rows, cols)].kernel(3))
+        assert_same(lazy[np.ix_(rows, cols)].kernel(3), stack[np.ix_(rows, cols)].kernel(3))
     np.testing.assert_array_equal(lazy.contributing(weights), stack.contributing(weights))
     fresh = np.random.default_rng(2).standard_normal((5, 4))
-    same(*(chain.transform(union(fresh, X)).combine(weights) for chain in chains))
+    assert_same(*(chain.transform(union(fresh, X)).combine(weights) for chain in chains))
 
 
 def test_a_part_has_the_names_of_its_rows(X):
@@ -82,7 +82,7 @@ def test_products_go_where_they_are_told(X, union):
     first = lazy.apply(columns)
     again = lazy.apply(2 * columns, out=first)
     assert again is first
-    same(again, 2 * union(X).apply(columns))
+    assert_same(again, 2 * union(X).apply(columns))
     out = np.empty((70, 70))
     assert lazy.combine(np.ones(6), out=out) is out
     with pytest.raises(ValueError, match="One weight per kernel"):
@@ -99,7 +99,7 @@ def test_the_cache_keeps_its_bound_and_the_numbers(X, union, n_panels):
     for _ in range(3):
         for strip in strips:
             columns = rng.standard_normal((10, 2))
-            same(
+            assert_same(
                 lazy.apply_columns(strip, columns),
                 [stack.kernel(j)[:, strip] @ columns for j in range(6)],
             )
@@ -112,7 +112,7 @@ def test_kept_panels_are_not_computed_again(X, union, monkeypatch):
     strip = np.arange(10)
     first = lazy.apply_columns(strip, np.ones((10, 1)))
     monkeypatch.setattr(streamed, "SharedComparisons", None)
-    same(lazy.scaled(np.full(6, 2.0)).apply_columns(strip, np.ones((10, 1))), 2 * first)
+    assert_same(lazy.scaled(np.full(6, 2.0)).apply_columns(strip, np.ones((10, 1))), 2 * first)
 
 
 def test_a_cache_counts_its_panels():
@@ -136,16 +136,16 @@ def test_noise_of_single_samples_stays_on_the_diagonal(X):
     union = KernelUnion(
         [("noisy", gaussian_process.RBF() + gaussian_process.WhiteKernel(0.5))]
     ).fit(X)
-    same(StreamedKernels(union, X).kernel(0), union(X).kernel(0))
+    assert_same(StreamedKernels(union, X).kernel(0), union(X).kernel(0))
 
 
 def test_sparse_tables_and_looked_up_kernels(X):
     table = sparse.csr_matrix(np.where(X > 0, X, 0.0))
     union = rbf_grid([1, 2]).fit(table)
-    same(StreamedKernels(union, table).kernel(1), union(table).kernel(1))
+    assert_same(StreamedKernels(union, table).kernel(1), union(table).kernel(1))
     numbers = np.arange(70)[:, None]
     union = KernelUnion([("known", Precomputed(X @ X.T))]).fit(numbers)
-    same(StreamedKernels(union, numbers).kernel(0), X @ X.T)
+    assert_same(StreamedKernels(union, numbers).kernel(0), X @ X.T)
 
 
 def test_rescaling_comes_before_centring(X, union):

@@ -33,7 +33,7 @@ def features(n_kernels=3, n_rows=N_TRAIN + N_TEST, seed=0):
     return sizes * (rng.normal(size=(n_kernels, n_rows, 3)) + rng.normal(size=(n_kernels, 1, 3)))
 
 
-def close(left, right):
+def assert_close(left, right):
     scale = np.abs(right).max(axis=(1, 2), keepdims=True) + np.finfo(float).tiny
     assert_allclose(left / scale, right / scale, rtol=0, atol=1e-12)
 
@@ -68,13 +68,13 @@ def block(F, G):
 
 def test_center_is_the_projection(train):
     P = np.eye(N_TRAIN) - 1 / N_TRAIN
-    close(values(Center().fit_transform(train)), P @ train.data @ P)
+    assert_close(values(Center().fit_transform(train)), P @ train.data @ P)
 
 
 def test_center_subtracts_the_training_mean_in_feature_space(F, G, train, block):
     mean = F.mean(axis=1, keepdims=True)
     centred = Center().fit(train).transform(block)
-    close(values(centred), (G - mean) @ (F - mean).mT)
+    assert_close(values(centred), (G - mean) @ (F - mean).mT)
     assert_allclose(centred.row_diag, ((G - mean) ** 2).sum(axis=2), rtol=1e-10)
     assert_allclose(centred.col_diag, ((F - mean) ** 2).sum(axis=2), rtol=1e-10)
 
@@ -83,7 +83,7 @@ def test_center_of_a_block_by_the_formula(train, block):
     # (K_t − 1 k̄ᵀ) P
     P = np.eye(N_TRAIN) - 1 / N_TRAIN
     expected = (block.data - train.data.mean(axis=1, keepdims=True)) @ P
-    close(values(Center().fit(train).transform(block)), expected)
+    assert_close(values(Center().fit(train).transform(block)), expected)
 
 
 @settings(deadline=None, max_examples=50)
@@ -103,10 +103,10 @@ def test_spherical_projects_on_the_unit_sphere(F, G, train, block):
 
     spherical = Spherical()
     gram = spherical.fit_transform(train)
-    close(values(gram), unit(F) @ unit(F).mT)
+    assert_close(values(gram), unit(F) @ unit(F).mT)
     assert_allclose(gram.row_diag, 1.0)
     projected = spherical.transform(block)
-    close(values(projected), unit(G) @ unit(F).mT)
+    assert_close(values(projected), unit(G) @ unit(F).mT)
     assert_allclose(projected.row_diag, 1.0)
 
 
@@ -123,15 +123,15 @@ def test_unit_trace_after_centring(F, G, train, block):
     trace = ((F - F.mean(axis=1, keepdims=True)) ** 2).sum(axis=(1, 2))
     unit = UnitTrace().fit(train)
     assert_allclose(unit.scale_, 1 / trace, rtol=1e-10)
-    close(values(unit.transform(train)), train.data / trace[:, None, None])
-    close(values(unit.transform(block)), block.data / trace[:, None, None])
+    assert_close(values(unit.transform(train)), train.data / trace[:, None, None])
+    assert_close(values(unit.transform(block)), block.data / trace[:, None, None])
 
 
 def test_multiplicative_is_unit_variance(F, train, block):
     variance = train.row_diag.mean(axis=1) - train.data.mean(axis=(1, 2))
     scaled = Multiplicative().fit(train)
     assert_allclose(scaled.scale_, 1 / variance, rtol=1e-9)
-    close(values(scaled.transform(block)), block.data / variance[:, None, None])
+    assert_close(values(scaled.transform(block)), block.data / variance[:, None, None])
     centred = F - F.mean(axis=1, keepdims=True)
     assert_allclose(variance, (centred**2).sum(axis=2).mean(axis=1), rtol=1e-9)
 
@@ -149,13 +149,13 @@ def test_scaling_a_kernel_changes_nothing(name, scales, seed):
     F = features(seed=seed)[:, :N_TRAIN]
     expected = values(preparation(name).fit_transform(stack_of(F)))
     scaled = F * np.sqrt(np.array(scales))[:, None, None]
-    close(values(preparation(name).fit_transform(stack_of(scaled))), expected)
+    assert_close(values(preparation(name).fit_transform(stack_of(scaled))), expected)
 
 
 def test_the_size_before_a_spherical_step_does_not_matter(F):
     chain = [Spherical(), Center(), UnitTrace()]
     expected = values(Chain(chain).fit_transform(stack_of(F)))
-    close(values(Chain(chain).fit_transform(stack_of(1e10 * F))), expected)
+    assert_close(values(Chain(chain).fit_transform(stack_of(1e10 * F))), expected)
     assert_allclose(np.einsum("jii->j", expected), 1.0)
 
 
@@ -182,8 +182,8 @@ def test_preparations(train, name, steps):
 
 def test_training_rows_are_a_block_too(transform, F, train):
     gram = transform.fit_transform(train)
-    close(values(transform.transform(stack_of(F, F))), values(gram))
-    close(values(transform.transform(train)), values(gram))
+    assert_close(values(transform.transform(stack_of(F, F))), values(gram))
+    assert_close(values(transform.transform(train)), values(gram))
 
 
 def test_test_rows_do_not_see_each_other(transform, F, G, train, block):
@@ -199,7 +199,7 @@ def test_a_block_is_transformed_as_cut_from_the_whole(transform, F, G):
     inside, outside = np.arange(N_TRAIN), np.arange(N_TRAIN, N_TRAIN + N_TEST)
     transform.fit(whole[np.ix_(inside, inside)])
     expected = values(transform.transform(stack_of(G, F)))
-    close(values(transform.transform(whole[np.ix_(outside, inside)])), expected)
+    assert_close(values(transform.transform(whole[np.ix_(outside, inside)])), expected)
 
 
 # One sample alone has no spread to divide by.
@@ -224,7 +224,7 @@ def test_weights_are_repetitions(make, counts):
 def test_weights_of_fit_transform(transform, train):
     weights = np.arange(1.0, N_TRAIN + 1)
     at_once = values(transform.fit_transform(train, sample_weight=weights))
-    close(values(transform.fit(train, sample_weight=weights).transform(train)), at_once)
+    assert_close(values(transform.fit(train, sample_weight=weights).transform(train)), at_once)
 
 
 @pytest.mark.parametrize("name", [name for name in TRANSFORMS if name != "spherical-last"])

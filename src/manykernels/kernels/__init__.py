@@ -2,7 +2,8 @@
 
 =================  =============================================================================
 **kernels**
-`base`             `Kernel`, sums and products of kernels
+`base`             `Kernel`, the base of all kernels
+`algebra`          sums and products of kernels
 `standard`         linear, polynomial, Gaussian, χ², … kernels
 `categories`       kernels of categories and of 0/1 fingerprints
 `after`            kernels with preprocessing of their own
@@ -46,8 +47,9 @@
 
 from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
 from .after import After
+from .algebra import Constant, Product, Sum
 from .auto import auto_kernels
-from .base import Constant, Kernel, Product, Sum
+from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
 from .given import kernels_for
 from .normal_scores import NormalScores

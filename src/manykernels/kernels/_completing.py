@@ -20,24 +20,47 @@ from .stack import KernelStack
 from .transforms import StackTransform
 
 
-class Images(NamedTuple):
-    """What is filled in for some samples: which kernels they have, s, and w by kernel.
+class Sums(NamedTuple):
+    """``Σ_i w_i φ(x_i)`` over training samples x_i, for some samples that lack the kernel of φ.
 
-    `coefficients` has, for each kernel that some of the samples lack and that is not completed by
-    its mean, a table (number of these samples, m).
+    Two tables (number of these samples, m): the coefficients w, and the inner products of the
+    sums with every φ(x_i), which are zero where x_i lacks φ.
+    """
+
+    coefficients: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def of(cls, coefficients: np.ndarray, training_kernel: np.ndarray) -> Sums:
+        return cls(coefficients, coefficients @ training_kernel)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Squared lengths of the sums."""
+        lengths: np.ndarray = np.sum(self.products * self.coefficients, axis=1)
+        return lengths
+
+
+class Images(NamedTuple):
+    """What is filled in for some samples: which kernels they have, s, and sums by kernel.
+
+    `sums` has an entry for each kernel that some of the samples lack and that is not completed by
+    its mean.
     """
 
     present: np.ndarray
     stretch: np.ndarray
-    coefficients: dict[int, np.ndarray]
+    sums: dict[int, Sums]
 
     def take(self, samples: np.ndarray) -> Images:
         """Those of some of the samples."""
         chosen = {}
-        for j, table in self.coefficients.items():
-            whole = np.zeros((len(self.stretch), table.shape[1]))
-            whole[~self.present[j]] = table
-            chosen[j] = whole[samples][~self.present[j, samples]]
+        for j, sums in self.sums.items():
+            lacking = ~self.present[j]
+            # Of a sample among those that lack kernel j: which of them it is.
+            number = np.cumsum(lacking) - 1
+            own = number[samples][lacking[samples]]
+            chosen[j] = Sums(sums.coefficients[own], sums.products[own])
         return Images(self.present[:, samples], self.stretch[samples], chosen)
 
 
@@ -207,9 +230,8 @@ class Completion(StackTransform):
         half = stretch * block
         half += (1.0 - stretch) * self.means_[j]
         half[~has] = self.means_[j]
-        if j in rows.coefficients:
-            products = rows.coefficients[j] @ self._training_kernel(j)
-            half[~has] += stretch[~has] * products
+        if j in rows.sums:
+            half[~has] += stretch[~has] * rows.sums[j].products
         half[:, ~self.present_[j]] = 0.0
         return half
 
@@ -220,8 +242,8 @@ class Completion(StackTransform):
         block: np.ndarray = half[:, self.columns_] * stretch
         block += (1.0 - stretch) * with_mean
         block[:, ~has] = with_mean
-        if j in columns.coefficients:
-            block[:, ~has] += stretch[~has] * (half @ columns.coefficients[j].T)
+        if j in columns.sums:
+            block[:, ~has] += stretch[~has] * (half @ columns.sums[j].coefficients.T)
         return block
 
     def _lengths(
@@ -231,15 +253,10 @@ class Completion(StackTransform):
         s, has, grand = rows.stretch, rows.present[j], self.grand_means_[j]
         given = s**2 * np.where(has, squares, 0.0) + 2 * s * (1 - s) * with_mean
         lengths = np.where(has, given + (1 - s) ** 2 * grand, grand)
-        if j in rows.coefficients:
-            w, s = rows.coefficients[j], s[~has]
-            forms = np.sum((w @ self._training_kernel(j)) * w, axis=1)
-            lengths[~has] += 2 * s * (w @ self.means_[j]) + s**2 * forms
+        if j in rows.sums:
+            sums, s = rows.sums[j], s[~has]
+            lengths[~has] += 2 * s * (sums.coefficients @ self.means_[j]) + s**2 * sums.squares
         return lengths
-
-    def _training_kernel(self, j: int) -> np.ndarray:
-        """Kernel j of the training samples, zero where it is lacking."""
-        raise NotImplementedError
 
     # -- parts -----------------------------------------------------------------------------
 

@@ -111,6 +111,11 @@ class TransformedKernels(ABC):
     def n_kernels(self) -> int:
         return self.shape[2]
 
+    @property
+    def n_regions(self) -> int:
+        """In how many regions kernels are to have weights of their own, region by region."""
+        return 1
+
     def __len__(self) -> int:
         return self.shape[0]
 

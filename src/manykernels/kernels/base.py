@@ -1,10 +1,9 @@
-"""Kernel: the base of all kernels, and sums and products of kernels."""
+"""Kernel: the base of all kernels."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_array
 
-from .._sklearn import Interval, check_sample_weight, num_samples
+from .._sklearn import check_sample_weight, num_samples
 from .checks import TILE_ROWS, check_finite
 from .tables import (
     SharedTable,
@@ -28,6 +27,7 @@ from .tables import (
 
 if TYPE_CHECKING:
     from .after import After
+    from .algebra import Product, Sum
     from .comparisons import Comparison
     from .of_view import OfView
 
@@ -273,130 +273,24 @@ class Kernel(BaseEstimator, ABC):
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Sum:
-        return _combine(Sum, self, other)
+        from .algebra import Sum
+
+        return Sum.combining(self, other)
 
     def __radd__(self, other: Any) -> Sum:
-        return _combine(Sum, other, self)
+        from .algebra import Sum
+
+        return Sum.combining(other, self)
 
     def __mul__(self, other: Any) -> Product:
-        return _combine(Product, self, other)
+        from .algebra import Product
+
+        return Product.combining(self, other)
 
     def __rmul__(self, other: Any) -> Product:
-        return _combine(Product, other, self)
+        from .algebra import Product
 
-
-class _AnyTableKernel(Kernel):
-    """A kernel that does not read the entries of `X` itself, so any table is accepted."""
-
-    def _validated(self, X: Any) -> Any:
-        return X
-
-    def _check_widths(self, X: Any, Y: Any) -> None:
-        pass
-
-
-class Constant(_AnyTableKernel):
-    """The same similarity for every pair of rows.
-
-    Parameters
-    ----------
-    value : float, default=1.0
-    columns : ignored
-
-    Examples
-    --------
-    >>> from manykernels.kernels import Constant
-    >>> Constant(2.0)([[0.0], [1.0]])
-    array([[2., 2.],
-           [2., 2.]])
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "value": [Interval(Real, None, None, closed="neither")]
-    }
-
-    def __init__(self, value: float = 1.0, *, columns: Any = None) -> None:
-        self.value = value
-        self.columns = columns
-
-    @property
-    def is_psd(self) -> bool:
-        return self.value >= 0
-
-    def _fit(self, X: Any, sample_weight: Any) -> None:
-        pass
-
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        return np.full((num_samples(X), num_samples(X if Y is None else Y)), float(self.value))
-
-    def _diagonal(self, X: Any) -> np.ndarray:
-        return np.full(num_samples(X), float(self.value))
-
-
-class _Pair(_AnyTableKernel):
-    """Two kernels of the same `columns`, combined entry by entry; each validates X itself."""
-
-    _operation: np.ufunc
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
-
-    def __init__(self, left: Kernel, right: Kernel, *, columns: Any = None) -> None:
-        self.left = left
-        self.right = right
-        self.columns = columns
-
-    @property
-    def is_psd(self) -> bool:
-        return self.left.is_psd and self.right.is_psd
-
-    def _parts(self) -> tuple[Kernel, Kernel]:
-        fitted = hasattr(self, "left_")
-        return (self.left_, self.right_) if fitted else (self.left, self.right)
-
-    def _validated(self, X: Any) -> SharedTable:
-        return SharedTable.of(X)
-
-    def _fit(self, X: Any, sample_weight: Any) -> None:
-        self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)
-        self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
-
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        left, right = self._parts()
-        K = left(X, Y)
-        return self._operation(K, right(X, Y), out=K)
-
-    def _diagonal(self, X: Any) -> np.ndarray:
-        left, right = self._parts()
-        return self._operation(left.diag(X), right.diag(X))
-
-
-class Sum(_Pair):
-    """Sum of the kernels `left` and `right`, written ``left + right``.
-
-    Examples
-    --------
-    >>> from manykernels.kernels import RBF, Linear
-    >>> kernel = RBF(gamma=1.0) + 2 * Linear()
-    >>> kernel([[1.0], [1.0]])
-    array([[3., 3.],
-           [3., 3.]])
-    >>> kernel.set_params(left__gamma=0.5).left
-    RBF(gamma=0.5)
-    """
-
-    _operation = np.add
-
-
-class Product(_Pair):
-    """Product of the kernels `left` and `right`, entry by entry, written ``left * right``.
-
-    Examples
-    --------
-    >>> from manykernels.kernels import Linear
-    >>> (Linear() * Linear())([[2.0]], [[3.0]])
-    array([[36.]])
-    """
-
-    _operation = np.multiply
+        return Product.combining(other, self)
 
 
 def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
@@ -405,10 +299,3 @@ def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
         return None
     places = tuple(column_positions(X, columns))
     return None if places == tuple(range(as_table(X.X).shape[1])) else places
-
-
-def _combine(operation: type[_Pair], left: Any, right: Any) -> Any:
-    operands = [Constant(float(k)) if isinstance(k, Real) else k for k in (left, right)]
-    if not all(isinstance(k, Kernel) for k in operands):
-        return NotImplemented
-    return operation(*operands)

@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._rounding import ACCUMULATED
-from ._completing import Completion, Images, filled_kernel, refuse_samples_without_kernels
+from ._completing import Completion, Images, Sums, filled_kernel, refuse_samples_without_kernels
 from ._reconstruction import Reconstruction
 from .stack import KernelStack
 from .transforms import Chain, preparation
@@ -71,11 +71,8 @@ class ConditionalCompletion(Completion):
         # By view and by the training samples that have the kernel, learnt when first needed.
         self._reconstructions: dict[tuple[int, bytes], Reconstruction] = {}
 
-    def _training_kernel(self, j: int) -> np.ndarray:
-        return filled_kernel(self._stack, j)
-
     def _images(self, stack: KernelStack, present: np.ndarray) -> Images:
-        filled, coefficients = np.zeros(present.shape), {}
+        filled, sums = np.zeros(present.shape), {}
         lacking = np.flatnonzero(self._can_be_reconstructed() & ~present.all(axis=1)).tolist()
         if lacking:
             similar = self._view_kernels(stack, present)
@@ -83,11 +80,10 @@ class ConditionalCompletion(Completion):
         for j in lacking:
             others = self._others(similar, self.views_[j], present)[~present[j]]
             found = self._reconstructions[self._key(j)]
-            weights = coefficients[j] = found.coefficients(others)
-            spread = np.sum((weights @ self._training_kernel(j)) * weights, axis=1)
-            known = np.maximum(spread * self.inverse_variances_[j], 0.0)
+            sums[j] = Sums.of(found.coefficients(others), filled_kernel(self._stack, j))
+            known = np.maximum(sums[j].squares * self.inverse_variances_[j], 0.0)
             filled[j, ~present[j]] = known / (known + max(found.error, ACCUMULATED))
-        return Images(present, self._stretch(present, filled), coefficients)
+        return Images(present, self._stretch(present, filled), sums)
 
     def _view_kernels(self, stack: KernelStack, present: np.ndarray) -> np.ndarray:
         """The mean of the kernels of each view, centred, of unit variance, zero where lacking."""

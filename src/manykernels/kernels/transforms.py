@@ -289,8 +289,11 @@ class Chain(StackTransform):
 
     def for_columns(self, columns: np.ndarray) -> Self:
         new = super().for_columns(columns)
-        new.steps = [step.for_columns(columns) for step in self.steps]
-        if self.needs_all_columns:
+        # A step that needs all columns gets them from those before it.
+        needing = [i for i, step in enumerate(self.steps) if step.needs_all_columns]
+        whole = self.steps[: needing[-1]] if needing else []
+        new.steps = [*whole, *(step.for_columns(columns) for step in self.steps[len(whole) :])]
+        if needing:
             new.n_samples_fit_ = new.steps[0].n_samples_fit_
         return new
 
