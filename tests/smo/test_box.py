@@ -291,7 +291,7 @@ def test_leaving_out_variables_changes_nothing(kind, monkeypatch):
     plain = _loops.ascend
 
     def spying(*arguments):
-        sizes.add(len(arguments[6]))
+        sizes.add(len(arguments[7]))
         return plain(*arguments)
 
     monkeypatch.setattr(_loops, "ascend", spying)

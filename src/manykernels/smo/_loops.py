@@ -119,6 +119,7 @@ def _update(up: Any, down: Any, row_i: Any, row_j: Any, step: float) -> None:
 @compiled()
 def ascend(
     K: Any,
+    ready: Any,
     diagonal: Any,
     lower: Any,
     upper: Any,
@@ -133,7 +134,8 @@ def ascend(
     """Pair steps until the largest violation is within `tol`; steps taken, and the violation.
 
     `diagonal` belongs to ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
-    rounding error. Changes `v`, `up` and `down`.
+    rounding error. Changes `v`, `up` and `down`. Stops before a step that needs a row of K which
+    is not `ready`, and returns its position last; −1 if there was none.
     """
     increase = np.empty(len(v))
     violation = np.inf
@@ -142,8 +144,12 @@ def ascend(
         top = up[i]
         violation = top - smallest(down)
         if violation <= tol or taken == n_steps:
-            return taken, violation
+            return taken, violation, -1
+        if not ready[i]:
+            return taken, violation, i
         j = partner(K[i], diagonal, down, i, top, min_curvature, increase)
+        if not ready[j]:
+            return taken, violation, j
         curvature = max(diagonal[i] + diagonal[j] - 2.0 * K[i, j], min_curvature)
         slope_i = top + width if v[i] >= 0.0 else top - width
         slope_j = down[j] + width if v[j] > 0.0 else down[j] - width
@@ -159,7 +165,7 @@ def ascend(
         down[i] = falling(slope_i, v[i], lower[i], width)
         up[j] = rising(slope_j, v[j], upper[j], width)
         down[j] = falling(slope_j, v[j], lower[j], width)
-    return n_steps, violation
+    return n_steps, violation, -1
 
 
 @compiled()
@@ -167,7 +173,9 @@ def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, tot
     """The multiplier b that minimises :func:`upper_bound`.
 
     The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`. Bisection
-    reaches neighbouring floating-point numbers in 200 halvings unless b is next to zero.
+    reaches neighbouring floating-point numbers in 200 halvings unless b is next to zero. Terms v'
+    that are the same at both ends of the interval are the same between them, and not computed
+    again.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):
@@ -176,17 +184,29 @@ def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, tot
             reach = width + ridge[k] * abs(total) + abs(slopes[k])
         low = min(low, slopes[k] - reach)
         high = max(high, slopes[k] + reach)
+    varying, n_varying, settled = np.arange(len(slopes)), len(slopes), 0.0
     for _ in range(200):
         b = 0.5 * (low + high)
         if b <= low or b >= high:
             break
-        response = 0.0
-        for k in range(len(slopes)):
+        response = settled
+        for a in range(n_varying):
+            k = varying[a]
             response += best_response(slopes[k] - b, ridge[k], lower[k], upper[k], width)
         if response > total:
             low = b
         else:
             high = b
+        n_left = 0
+        for a in range(n_varying):
+            k = varying[a]
+            first = best_response(slopes[k] - low, ridge[k], lower[k], upper[k], width)
+            if first == best_response(slopes[k] - high, ridge[k], lower[k], upper[k], width):
+                settled += first
+            else:
+                varying[n_left] = k
+                n_left += 1
+        n_varying = n_left
     return 0.5 * (low + high)
 
 
@@ -214,14 +234,42 @@ def upper_bound(
 
 
 @compiled()
-def gather(K: Any, rows: Any) -> Any:
-    """``K[rows][:, rows]``."""
-    n = len(rows)
-    part = np.empty((n, n))
-    for a in range(n):
-        row = K[rows[a]]
-        for b in range(n):
-            part[a, b] = row[rows[b]]
+def snap(v: Any, lower: Any, upper: Any, width: float, error: float) -> bool:
+    """Put variables that are near to a bound, or to the kink, there; whether any has moved.
+
+    Near is within `error` of their range or of the largest variable, whichever is smaller.
+    """
+    largest = 0.0
+    for k in range(len(v)):
+        largest = max(largest, abs(v[k]))
+    moved = False
+    for k in range(len(v)):
+        near = error * min(upper[k] - lower[k], largest)
+        end = v[k]
+        if width > 0.0 and abs(v[k]) <= near:
+            end = 0.0
+        elif abs(v[k] - lower[k]) <= near:
+            end = lower[k]
+        elif abs(v[k] - upper[k]) <= near:
+            end = upper[k]
+        moved |= end != v[k]
+        v[k] = end
+    return moved
+
+
+@compiled()
+def gather_rows(K: Any, kept: Any, rows: Any, out: Any) -> None:
+    """These `rows` of ``K[kept][:, kept]``, into those of `out`."""
+    for a in rows:
+        row, target = K[kept[a]], out[a]
+        for b in range(len(kept)):
+            target[b] = row[kept[b]]
+
+
+def gather(K: Any, kept: Any) -> Any:
+    """``K[kept][:, kept]``."""
+    part = np.empty((len(kept), len(kept)))
+    gather_rows(K, kept, np.arange(len(kept)), part)
     return part
 
 
@@ -233,3 +281,15 @@ def add_product(K: Any, change: Any, out: Any) -> None:
             row, factor = K[k], change[k]
             for c in range(len(out)):
                 out[c] += factor * row[c]
+
+
+@compiled()
+def not_ready(change: Any, ready: Any) -> Any:
+    """Positions where `change` is not zero and `ready` is not set."""
+    found = np.empty(len(change), np.intp)
+    n = 0
+    for k in range(len(change)):
+        if change[k] != 0.0 and not ready[k]:
+            found[n] = k
+            n += 1
+    return found[:n]

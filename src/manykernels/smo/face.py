@@ -77,21 +77,24 @@ class Face:
         """The face of the variables `free`; None if A is not positive semi-definite."""
         from ._loops import gather
 
+        n = len(free)
         matrix = gather(K, free)
-        diagonal = matrix.reshape(-1)[:: len(free) + 1]
+        diagonal = matrix.reshape(-1)[:: n + 1]
         diagonal += ridge[free]
         # As 1·x = 0, any multiple of 11ᵀ may be added. This one makes matrices positive definite
         # that are so only for 1·x = 0, such as centred kernels.
-        matrix += max(float(diagonal.mean()) / len(free), -2.0 * float(matrix.mean()))
-        factor = cholesky(matrix, float(diagonal.mean()))
+        matrix += max(float(diagonal.sum()), -2.0 * float(matrix.sum())) / n**2
+        factor = cholesky(matrix, float(diagonal.sum()) / n)
         return None if factor is None else cls(factor)
 
     def solve(self, right: Array) -> Array:
         """x of ``A x + b 1 = right, 1·x = 0``, column by column."""
         # The mean of `right` changes b only. Where A is nearly singular, the x that it gives would
         # be large and cancel only up to rounding error, so it is subtracted first.
-        centred = np.asfortranarray(right - right.mean(axis=0))
+        # (Sums instead of means: for short columns they take half the time.)
+        n = len(right)
+        centred = np.asfortranarray(right - right.sum(axis=0) / n)
         plain = solve_factored(self._factor, centred)
         solution: Array = plain - self._ones * (plain.sum(axis=0) / self._ones.sum())
-        solution -= solution.mean(axis=0)
+        solution -= solution.sum(axis=0) / n
         return solution

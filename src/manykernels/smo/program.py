@@ -83,12 +83,10 @@ class BoxProblem:
 
         Otherwise they would count as free, and free variables determine the bias.
         """
-        reach = _STEP_ERROR * np.minimum(self.upper - self.lower, np.abs(v).max(initial=0.0))
-        snapped = np.where(np.abs(v - self.upper) <= reach, self.upper, v)
-        snapped = np.where(np.abs(v - self.lower) <= reach, self.lower, snapped)
-        if self.width > 0.0:
-            snapped = np.where(np.abs(v) <= reach, 0.0, snapped)
-        return snapped if (snapped != v).any() else v
+        from ._loops import snap
+
+        snapped = v.copy()
+        return snapped if snap(snapped, self.lower, self.upper, self.width, _STEP_ERROR) else v
 
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
         """The program of some of the variables, the others held where they are in `v`.
@@ -124,6 +122,10 @@ class BoxProblem:
         """
         from ._loops import best_bias
 
+        usual = self._machine(v, f, 1.0, self.bias(v, up, down))
+        value = self.value(v, f)
+        if usual[0] - value <= _SHARE_OF_VALUE * abs(usual[0]):
+            return usual  # no machine has a P below the value
         size = float(np.abs(self.linear).max(initial=0.0))
         shortfall = float(up.max() - down.min()) / size if size else 0.0
         multiples = [1.0, 1.0 + shortfall] if 0.0 < shortfall < _MOST_SHORTFALL else [1.0]
@@ -132,9 +134,8 @@ class BoxProblem:
             for t in multiples
         ]
         best = min(found)[0]
-        allowed = best + _SHARE_OF_GAP * max(best - self.value(v, f), 0.0)
+        allowed = best + _SHARE_OF_GAP * max(best - value, 0.0)
         allowed += _SHARE_OF_VALUE * abs(best)
-        usual = self._machine(v, f, 1.0, self.bias(v, up, down))
         return next(machine for machine in (usual, *found) if machine[0] <= allowed)
 
     def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
