@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels import KernelStack
 from manykernels.gating import as_gate
+from manykernels.gating.learning import GatedSamples
 from manykernels.gating.machines import BoxMachine
 from manykernels.gating.objective import GatedObjective
 from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
@@ -14,6 +16,7 @@ X = np.random.default_rng(0).uniform(-1, 1, (M, 2))
 # The border between the classes is a corner: one straight line on each side.
 SIGNS = np.where(X[:, 1] > np.abs(X[:, 0]), 1.0, -1.0)
 KERNELS = [X @ X.T, (X @ X.T + 1.0) ** 2, np.exp(-((X[:, None] - X) ** 2).sum(axis=2))]
+SAMPLES = GatedSamples(KernelStack.from_arrays(KERNELS), X)
 PROBLEMS = {
     "hinge": lambda: hinge_problem(SIGNS, 5.0),
     "regression": lambda: epsilon_insensitive_problem(np.abs(X[:, 0]), 5.0, 0.05),
@@ -49,6 +52,9 @@ class Interrupted:
         if self.n_calls in self.when:
             raise KeyboardInterrupt
         return self.machine.train(K)
+
+    def __getattr__(self, name):
+        return getattr(self.machine, name)
 
 
 def interrupted_objective(*when, gate="softmax"):

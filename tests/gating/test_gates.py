@@ -12,13 +12,24 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from manykernels.gating import GATES, Gaussian, Sigmoid, Softmax, as_gate, gates
+from manykernels.gating import (
+    GATES,
+    Gaussian,
+    PerCluster,
+    PerSample,
+    Sigmoid,
+    Softmax,
+    as_gate,
+    gates,
+)
 from tests.differences import assert_derivatives
 
-COMPETING = ["softmax", "gaussian"]
+COMPETING = ["softmax", "gaussian", "cluster"]
+# The gate of single samples has the formula of that of clusters, with other features.
+FORMULAS = [name for name in GATES if name != "instance"]
 
 
-@pytest.fixture(params=GATES)
+@pytest.fixture(params=FORMULAS)
 def gate(request):
     return as_gate(request.param)
 
@@ -26,13 +37,15 @@ def gate(request):
 def random_case(gate, seed, m=7, D=3, P=4, size=1.0):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((m, D))
-    theta = size * rng.standard_normal(P * (D + 1))
+    theta = size * rng.standard_normal(P * gate.row_length(D))
     return x, theta, rng
 
 
 def naive(name, theta, x):
     """The formulas (3), (4) and (5) of the paper, one sample and one kernel at a time."""
-    V = theta.reshape(-1, x.shape[1] + 1)
+    V = theta.reshape(-1, as_gate(name).row_length(x.shape[1]))
+    if name == "cluster":
+        V = np.column_stack([V, np.zeros(len(V))])
     eta = np.empty((len(x), len(V)))
     for i, row in enumerate(x):
         for p, v in enumerate(V):
@@ -53,7 +66,7 @@ def test_outputs_are_the_formulas_of_the_paper(gate, seed):
 
 
 @given(
-    name=st.sampled_from(list(GATES)),
+    name=st.sampled_from(FORMULAS),
     seed=st.integers(0, 10**6),
     m=st.integers(1, 8),
     D=st.integers(1, 4),
@@ -231,12 +244,14 @@ def test_a_saturated_gate_has_no_gradient():
 def test_start_is_random_and_repeatable(gate, seeded):
     x = np.random.default_rng(0).standard_normal((20, 3))
     theta = gate.start(x, 4, seeded(1))
-    assert theta.shape == (4 * (3 + 1),)
+    assert theta.shape == (4 * gate.row_length(3),)
     assert_array_equal(theta, gate.start(x, 4, seeded(1)))
     assert (theta != gate.start(x, 4, seeded(2))).any()
 
 
-@pytest.mark.parametrize(("name", "level"), [("softmax", 0.25), ("sigmoid", 0.5)])
+@pytest.mark.parametrize(
+    ("name", "level"), [("softmax", 0.25), ("sigmoid", 0.5), ("cluster", 0.25)]
+)
 def test_linear_gates_start_near_no_preference(name, level):
     x = np.random.default_rng(0).standard_normal((20, 3))
     theta = as_gate(name).start(x, 4, np.random.default_rng(0))
@@ -283,7 +298,7 @@ def test_columns_of_zeros_get_no_weight(gate):
     x = np.random.default_rng(0).standard_normal((10, 3))
     x[:, 1] = 0.0
     theta = gate.start(x, 4, np.random.default_rng(0))
-    assert_array_equal(gate.coefficients(theta, 3)[gate.parts[0]][:, 1], 0.0)
+    assert_array_equal(theta.reshape(4, -1)[:, 1], 0.0)
     eta = gate.outputs(theta, x)
     gradient = gate.pull_back(theta, x, eta, np.random.default_rng(1).standard_normal(eta.shape))
     assert_array_equal(gradient.reshape(4, -1)[:, 1], 0.0)
@@ -300,6 +315,8 @@ def test_coefficients_have_names_and_shapes():
     gaussian = Gaussian().coefficients(theta, 3)
     assert_array_equal(gaussian["centres"], [[0, 1, 2], [4, 5, 6]])
     assert_allclose(gaussian["widths"], np.exp([3, 7]))
+    clusters = PerCluster().coefficients([0.0, 1.0, np.log(3.0), 1.0], 2)
+    assert_allclose(clusters["outputs"], [[0.25, 0.5], [0.75, 0.5]])
 
 
 def test_gates_are_values(gate):
@@ -313,10 +330,10 @@ def test_gates_are_values(gate):
 def test_as_gate():
     gate = Gaussian(width=2.0)
     assert as_gate(gate) is gate
-    assert [type(as_gate(name)) for name in GATES] == [Softmax, Sigmoid, Gaussian]
-    with pytest.raises(
-        ValueError, match=r"no gate named 'relu'.*'softmax', 'sigmoid', 'gaussian'"
-    ):
+    kinds = [Softmax, Sigmoid, Gaussian, PerCluster, PerSample]
+    assert [type(as_gate(name)) for name in GATES] == kinds
+    named = r"no gate named 'relu'.*'softmax', 'sigmoid', 'gaussian', 'cluster', 'instance', or"
+    with pytest.raises(ValueError, match=named):
         as_gate("relu")
     for wrong in (None, 3, Softmax):
         with pytest.raises(TypeError, match=r"is not a gate: .*'softmax'"):
@@ -325,9 +342,10 @@ def test_as_gate():
 
 @pytest.mark.parametrize("theta", [[], np.ones(5), np.ones((2, 4)), 1.0], ids=repr)
 def test_parameters_of_the_wrong_shape_or_not_finite(gate, theta):
-    with pytest.raises(ValueError, match="flat array of 4 numbers for each kernel"):
+    length = f"flat array of {gate.row_length(3)} numbers for each kernel"
+    with pytest.raises(ValueError, match=length):
         gate.coefficients(theta, 3)
-    with pytest.raises(ValueError, match="flat array of 4"):
+    with pytest.raises(ValueError, match=length):
         gate.outputs(theta, np.ones((2, 3)))
     for bad in (np.nan, np.inf):
         with pytest.raises(ValueError, match="must be finite"):

@@ -14,7 +14,7 @@ from manykernels.gating import Sigmoid, as_gate
 from manykernels.gating.certificate import StationarityCertificate
 from manykernels.gating.descent import DescentOptions
 from manykernels.gating.learning import GateLearning
-from tests.gating.gated_problems import KERNELS, PROBLEMS, Interrupted, X, machine_of
+from tests.gating.gated_problems import PROBLEMS, SAMPLES, Interrupted, X, machine_of
 
 
 def learning_of(gate="softmax", n_init=1, **options):
@@ -24,7 +24,7 @@ def learning_of(gate="softmax", n_init=1, **options):
 
 def learn(problems, observer=None, **how):
     machines = [machine_of(problem) for problem in problems]
-    return learning_of(**how).learn(KERNELS, X, machines, observer)
+    return learning_of(**how).learn(SAMPLES, machines, observer=observer)
 
 
 # -- certificates ------------------------------------------------------------------------------
@@ -97,15 +97,17 @@ def test_gates_are_learnt_one_after_the_other():
     rng = np.random.default_rng(0)
     learnt = learn(["hinge", "one class"], n_init=2)
     for problem, restarts in zip(["hinge", "one class"], learnt.restarts, strict=True):
-        alone = replace(learning_of(n_init=2), rng=rng).learn(KERNELS, X, [machine_of(problem)])
+        alone = replace(learning_of(n_init=2), rng=rng).learn(SAMPLES, [machine_of(problem)])
         assert alone.attributes["objective_"] == restarts.best.point.value
 
 
 def test_parameters_of_an_estimator():
-    model = LocalizedSVR(gating="sigmoid", n_init=4, tol=0.1, max_iter=7, random_state=3)
+    how = {"tol": 0.1, "max_iter": 7, "quasi_newton": False, "penalty": 0.5}
+    model = LocalizedSVR(n_init=4, early_stopping=False, random_state=3, **how)
     learning = GateLearning.of(model)
     assert (learning.estimator, learning.gate) == ("LocalizedSVR", Sigmoid())
     assert learning.options == DescentOptions(0.1, 7, quasi_newton=False)
+    assert (learning.penalty, learning.n_folds) == (0.5, 0)
     assert learning.n_init == 4
     assert learning.rng.uniform() == np.random.RandomState(3).uniform()
 
@@ -121,7 +123,7 @@ def test_the_number_of_points_is_bounded_beforehand(gate):
     assert 4 <= len(seen) <= learning_of(**how).max_progress(2) == 2 * (2 * 5 + 3)
 
 
-def test_to_stop_leaves_later_gates_at_their_starts():
+def test_to_stop_leaves_later_gates_at_plain_weights():
     learnt = learn(PROBLEMS, lambda progress: progress.iteration == 2, n_init=5)
     assert [len(restarts.objectives) for restarts in learnt.restarts] == [1, 1, 1]
     assert [restarts.best.n_iter for restarts in learnt.restarts] == [2, 0, 0]
@@ -130,9 +132,9 @@ def test_to_stop_leaves_later_gates_at_their_starts():
     assert learnt.attributes["finished_"]
 
 
-def test_an_interruption_leaves_later_gates_at_their_starts():
+def test_an_interruption_leaves_later_gates_at_plain_weights():
     machines = [Interrupted(machine_of(), 4), machine_of("one class")]
-    learnt = learning_of(n_init=5).learn(KERNELS, X, machines)
+    learnt = learning_of(n_init=5).learn(SAMPLES, machines)
     assert [len(restarts.objectives) for restarts in learnt.restarts] == [1, 1]
     with pytest.warns(
         ConvergenceWarning, match="Estimator was interrupted: .* unfinished"
@@ -141,7 +143,8 @@ def test_an_interruption_leaves_later_gates_at_their_starts():
     assert len(told) == 1
     assert not learnt.attributes["finished_"]
     assert learnt.certificate.status == "interrupted"
-    assert learnt.attributes["n_inner_solves_"] == 4
+    # Three of the first machine, one of the second, and those of the plain weights.
+    assert sum(restarts.n_inner_solves for restarts in learnt.restarts) == 4
 
 
 def test_steps_that_do_not_suffice():

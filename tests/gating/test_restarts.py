@@ -10,14 +10,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.gating import Sigmoid, Softmax
 from manykernels.gating.descent import DescentOptions, descend
-from manykernels.gating.learning import restarted
+from manykernels.gating.restarts import GatedProblem, restarted
 from tests.gating.gated_problems import KERNELS, M, X, interrupted_objective, objective_of
 
 QUASI_NEWTON = DescentOptions(tol=1e-4, quasi_newton=True)
 
 
 def seeded(objective, n_init, options=QUASI_NEWTON, observer=None, seed=0):
-    return restarted(objective, n_init, np.random.default_rng(seed), options, observer)
+    problem = GatedProblem(objective)
+    return restarted(problem, n_init, np.random.default_rng(seed), options, observer)
 
 
 def test_the_lowest_of_several_starts_is_kept():

@@ -26,6 +26,8 @@ class StationarityCertificate:
         The relative change at which a descent stops.
     interrupted : bool
         Whether Ctrl-C ended the descent.
+    held_out : bool
+        Whether the loss of held-out samples said when to stop.
 
     Examples
     --------
@@ -41,6 +43,7 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
     change: float
     tol: float
     interrupted: bool = False
+    held_out: bool = False
 
     @classmethod
     def joined(cls, parts: Sequence[StationarityCertificate]) -> StationarityCertificate:
@@ -56,11 +59,24 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
             change=max(part.change for part in parts),
             tol=max(part.tol for part in parts),
             interrupted=any(part.interrupted for part in parts),
+            held_out=all(part.converged for part in parts)
+            and any(part.held_out for part in parts),
         )
+
+    @property
+    def rel_gap(self) -> float:
+        """The duality gap of the machine, `inner_gap`, as other certificates call it."""
+        return self.inner_gap
 
     @property
     def claim(self) -> str:
         """What a small gradient proves."""
+        if self.status == "held out":
+            return (
+                "Other gates have a lower `objective`, and are no better for samples that were "
+                "held out: the descent was ended for these. The machine of this gate is within "
+                "`inner_gap` of its optimum."
+            )
         return (
             "The gate is near a stationary point, as a rule a local minimum, of the `objective`: "
             "relative to it, the gradient is `gradient_norm`, the last decrease was `change`, and "
@@ -70,27 +86,36 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
 
     @property
     def converged(self) -> bool:
-        """Whether J had stopped changing: `change` is within `tol`."""
+        """Whether J had stopped changing, or held-out samples said when to stop."""
+        return self._flat or (self.held_out and not self.interrupted)
+
+    @property
+    def _flat(self) -> bool:
         return self.change <= self.tol
 
     @property
     def status(self) -> str:
-        """ "stationary", "interrupted" or "stopped"."""
-        if self.converged:
+        """ "stationary", "held out", "interrupted" or "stopped"."""
+        if self._flat:
             return "stationary"
-        return "interrupted" if self.interrupted else "stopped"
+        if self.interrupted:
+            return "interrupted"
+        return "held out" if self.held_out else "stopped"
 
     @property
     def message(self) -> str:
         """The status in a sentence, with its numbers."""
         step = "No step was taken"
         if not isinf(self.change):
-            bound = f"{'within' if self.converged else 'more than'} tol={self.tol:g}"
+            bound = f"{'within' if self._flat else 'more than'} tol={self.tol:g}"
             step = f"The last step lowered the objective by {self.change:.1e} of itself, {bound}"
-        way_out = " Raise max_iter or tol." if self.status == "stopped" else ""
+        remarks = {
+            "stopped": " Raise max_iter or tol.",
+            "held out": " The loss of held-out samples said to stop here.",
+        }
         return (
             f"{step}; the gradient norm is {self.gradient_norm:.1e} of the objective, the duality "
-            f"gap of the machine {self.inner_gap:.1e}.{way_out}"
+            f"gap of the machine {self.inner_gap:.1e}.{remarks.get(self.status, '')}"
         )
 
     def __str__(self) -> str:

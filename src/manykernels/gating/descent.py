@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._rounding import ACCUMULATED, EPS
 from .certificate import StationarityCertificate
 from .gates import Array
-from .objective import GatedObjective, GatedPoint
+from .machines import Trained
 
 # Armijo's rule: a step is accepted if it attains this part of the decrease that the slope of J
 # predicts. The usual value (Nocedal & Wright 2006, section 3.1).
@@ -42,6 +42,40 @@ INTERRUPTED = "interrupted"
 STOPPED = "stopped by an observer"
 
 
+class Point(Protocol):
+    """An objective at parameters θ, and the machine trained there."""
+
+    @property
+    def theta(self) -> Array: ...
+
+    @property
+    def outputs(self) -> Array: ...
+
+    @property
+    def trained(self) -> Trained: ...
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def gradient(self) -> Array: ...
+
+    @property
+    def coefficients(self) -> dict[str, Array]: ...
+
+    @property
+    def kernel(self) -> Array: ...
+
+
+class Objective(Protocol):
+    """What is to be lowered: J itself, or J and a penalty."""
+
+    @property
+    def n_inner_solves(self) -> int: ...
+
+    def evaluate(self, theta: Array) -> Point: ...
+
+
 @dataclass(frozen=True)
 class DescentOptions:
     """When to stop, and along which directions to go.
@@ -50,9 +84,9 @@ class DescentOptions:
     `max_iter` steps. With `quasi_newton`, directions are those of L-BFGS.
     """
 
-    tol: float = 1e-2
+    tol: float = 1e-3
     max_iter: int = 200
-    quasi_newton: bool = False
+    quasi_newton: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,7 +115,7 @@ class Descent:
     the descent ended before J stopped changing; it is empty if J did.
     """
 
-    point: GatedPoint
+    point: Point
     history: list[DescentProgress]
     status: str = ""
 
@@ -102,12 +136,13 @@ class Descent:
 
 
 def descend(
-    objective: GatedObjective,
+    objective: Objective,
     start: Array,
     options: DescentOptions,
     observer: Observer | None = None,
+    watch: Callable[[Point], bool] | None = None,
 ) -> Descent:
-    """Lower J from the parameters `start`.
+    """Lower J from the parameters `start`; `watch` is shown every point, and may end the descent.
 
     Ctrl-C ends the descent at the point that it has reached. During the first training, before
     there is any, the KeyboardInterrupt is passed on.
@@ -115,7 +150,7 @@ def descend(
     point = objective.evaluate(start)
     descent = Descent(point, [_progress(0, objective, point, np.inf, options.tol)])
     try:
-        descent.status = _take_steps(descent, objective, options, observer)
+        descent.status = _take_steps(descent, objective, options, observer, watch)
     except KeyboardInterrupt:
         descent.status = INTERRUPTED
         descent.amend(interrupted=True)
@@ -123,7 +158,11 @@ def descend(
 
 
 def _take_steps(
-    descent: Descent, objective: GatedObjective, options: DescentOptions, observer: Observer | None
+    descent: Descent,
+    objective: Objective,
+    options: DescentOptions,
+    observer: Observer | None,
+    watch: Callable[[Point], bool] | None,
 ) -> str:
     """Step until J stops changing; returns the status."""
     directions = _Directions(_MEMORY if options.quasi_newton else 0)
@@ -131,6 +170,8 @@ def _take_steps(
     while True:
         if observer is not None and observer(descent.history[-1]):
             return STOPPED
+        if watch is not None and watch(descent.point):
+            return ""
         if n_flat == _FLAT_STEPS:
             return ""
         if descent.n_iter == options.max_iter:
@@ -149,7 +190,7 @@ def _take_steps(
 
 
 def _progress(
-    iteration: int, objective: GatedObjective, point: GatedPoint, change: float, tol: float
+    iteration: int, objective: Objective, point: Point, change: float, tol: float
 ) -> DescentProgress:
     size = abs(point.value) or 1.0
     certificate = StationarityCertificate(
@@ -162,9 +203,7 @@ def _progress(
     return DescentProgress(iteration, objective.n_inner_solves, certificate)
 
 
-def _armijo(
-    objective: GatedObjective, point: GatedPoint, directions: _Directions
-) -> GatedPoint | None:
+def _armijo(objective: Objective, point: Point, directions: _Directions) -> Point | None:
     """The next point by Armijo's rule, or None if no step in any direction satisfies it."""
     for direction, step in directions.candidates(point.gradient):
         slope = float(point.gradient @ direction)

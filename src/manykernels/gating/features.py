@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
@@ -33,7 +34,12 @@ from ..kernels.tables import (
     resolve_columns,
     select_columns,
 )
-from .gates import LARGEST, Array
+
+Array = NDArray[np.float64]
+
+#: Features and parameters of gates are clipped to this size, so that no formula of a gate
+#: overflows: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
+LARGEST = 1e100
 
 
 class GatingFeatures(TransformerMixin, BaseEstimator):
@@ -74,6 +80,9 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
+
+    #: Whether features are made of a table, and not of the numbers of rows alone.
+    reads_table: ClassVar[bool] = True
 
     def __init__(self, what: Any = None) -> None:
         self.what = what

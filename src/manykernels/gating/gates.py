@@ -7,7 +7,7 @@ Gönen & Alpaydın (2013) combine P kernels with weights that depend on the samp
 A gate is the formula of η. It maps x, the m × D matrix of gating features, in two steps: to
 scores A (m × P), then to outputs η (m × P). The parameters are one row for each kernel,
 V (P × (D+1)); optimisers see them as the vector θ = V.ravel(). Numbers in brackets are equations
-of the paper.
+of the paper. (Gates that are constant in groups of samples are in `indicators.py`.)
 
     gate         row of V        score a_ip              output η_ip            equation
     softmax      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       exp a_ip / Σ_h exp a_ih    (3)
@@ -36,26 +36,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.cluster import kmeans_plusplus
 
 from .._rounding import EPS
+from .features import LARGEST, GatingFeatures
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
 
-#: Features and parameters are clipped to this size, logarithms of widths to the one below. No
-#: formula of a gate overflows then: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
-LARGEST = 1e100
+# Logarithms of widths are clipped to this: e²⁰⁰ is the other factor in the bound of `LARGEST`.
 _LARGEST_LOG_WIDTH = 100.0
 # η(1 − η), the derivative of an output by its score, below which a gate counts as saturated. The
 # decrease of J that a gradient step predicts is of second order in it: a rounding error.
 _SATURATED = EPS**0.5
+# Least output of a gate that starts at given kernel weights, and its least distance from one. The
+# square of it is a millionth of a kernel, and gates of this output are still far from saturated.
+_LEAST_OUTPUT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Gate:
     """The formula of a gate: it holds no data and no parameters θ.
 
     The two steps from features to outputs are those of the softmax gate. A new gate overrides one
-    or both of them together with its gradient, and is added to `GATES`.
+    or both of them together with its gradient, and is added to `GATES` (`names.py`).
 
     Parameters
     ----------
@@ -77,29 +79,50 @@ class Gate:
 
     name: ClassVar[str]
     #: What the first D columns of V and its last one hold.
-    parts: ClassVar[tuple[str, str]] = ("weights", "bias")
+    parts: ClassVar[tuple[str, ...]] = ("weights", "bias")
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.scale < math.inf:
             raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
 
-    def start(self, features: Array, n_kernels: int, rng: Rng) -> Array:
-        """Random θ to start from (step 1 of Algorithm 1), (n_kernels * (D + 1),).
+    def features(self, what: Any) -> Any:
+        """What makes the input of this gate from a table; `what` is ``gating_features``.
+
+        An unfitted transformer: ``fit_transform`` gives the features of the training rows,
+        ``transform`` those of new ones.
+        """
+        return GatingFeatures(what)
+
+    def anchor(self, weights: Array, n_features: int) -> Array | None:
+        """θ of the constant gate that is plain multiple kernel learning, as near as it can come.
+
+        With ``η_p ∝ √β_p`` everywhere K_η is a multiple of ``Σ_p β_p K_p``; `weights` are β. None
+        if the gate cannot be constant.
+        """
+        scores = self._scores_of(np.sqrt(weights))
+        return self._constant(scores, n_features).ravel()
+
+    def start(
+        self, features: Array, n_kernels: int, rng: Rng, anchor: Array | None = None
+    ) -> Array:
+        """Random θ to start from (step 1 of Algorithm 1), (n_kernels * (D + 1),), near `anchor`.
 
         `features` are those of the training rows (m × D), standardised.
         """
         features = _checked_features(features)
-        if n_kernels < 1 or not len(features):
+        n_rows = features.shape[0]
+        if n_kernels < 1 or n_rows < 1:
             raise ValueError(
                 "A gate needs at least one kernel and one training row, got "
-                f"{n_kernels} kernels and {len(features)} rows."
+                f"{n_kernels} kernels and {n_rows} rows."
             )
-        return self._start(features, n_kernels, rng).ravel()
+        start = self._start(features, n_kernels, rng).ravel()
+        return start if anchor is None else anchor + start
 
     def outputs(self, theta: ArrayLike, features: Array) -> Array:
         """η (m × P) of the rows of `features`; P follows from the length of `theta`."""
         features = _checked_features(features)
-        V = self._clipped(_matrix(theta, features.shape[1]))
+        V = self._clipped(self._matrix(theta, features.shape[1]))
         return self._link(self._scores(V, features))
 
     def pull_back(
@@ -110,8 +133,8 @@ class Gate:
         The vector-Jacobian product of the gate.
         """
         features = _checked_features(features)
-        given = _matrix(theta, features.shape[1])
-        expected = (len(features), len(given))
+        given = self._matrix(theta, features.shape[1])
+        expected = (features.shape[0], len(given))
         if outputs.shape != expected or gradient.shape != expected:
             raise ValueError(
                 f"outputs and gradient must have shape (rows, kernels) = {expected}, got "
@@ -131,14 +154,32 @@ class Gate:
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
         """The parameters by name, one row for each kernel."""
-        V = self._clipped(_matrix(theta, n_features))
+        V = self._clipped(self._matrix(theta, n_features))
         return dict(zip(self.parts, (V[:, :-1], V[:, -1]), strict=True))
+
+    def row_length(self, n_features: int) -> int:
+        """How many parameters each kernel has, the columns of V."""
+        return n_features + 1
+
+    def _matrix(self, theta: ArrayLike, n_features: int) -> Array:
+        """θ as V, one row for each kernel."""
+        theta = np.asarray(theta, dtype=np.float64)
+        length = self.row_length(n_features)
+        if theta.ndim != 1 or theta.size == 0 or theta.size % length:
+            raise ValueError(
+                f"Gate parameters of {n_features} features are a flat array of {length} "
+                f"numbers for each kernel, got shape {theta.shape}."
+            )
+        if not np.isfinite(theta).all():
+            raise ValueError("Gate parameters must be finite, got NaN or infinity.")
+        return theta.reshape(-1, length)
 
     # -- what a gate may override: the two steps, their gradients, start and bounds ------------
 
     def _scores(self, V: Array, x: Array) -> Array:
         """A (m × P), here linear in the features."""
-        return np.asarray(x @ V[:, :-1].T + V[:, -1])
+        # In this order BLAS takes two thirds of the time of x @ V.T: P is small.
+        return np.asarray((V[:, :-1] @ x.T).T + V[:, -1])
 
     def _scores_gradient(self, V: Array, x: Array, R: Array) -> Array:
         """∂J/∂V (P × (D+1)) from R = ∂J/∂A."""
@@ -152,10 +193,22 @@ class Gate:
         """R = ∂J/∂A from E = ∂J/∂η."""
         return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
+    def _scores_of(self, roots: Array) -> Array:
+        """Scores a_p of the constant gate with outputs in proportion to `roots`."""
+        # A kernel of weight zero gets a small output, so that there is a gradient.
+        return np.asarray(np.log(np.maximum(roots / roots.sum(), _LEAST_OUTPUT)))
+
+    def _constant(self, scores: Array, n_features: int) -> Array:
+        """V of the gate with these scores everywhere."""
+        V = np.zeros((len(scores), self.row_length(n_features)))
+        V[:, n_features:] = scores[:, None]
+        return V
+
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
-        V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, x.shape[1] + 1))
+        n_features = x.shape[1]
+        V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, self.row_length(n_features)))
         # Weights of a column of zeros have no effect and no gradient: they would stay random.
-        V[:, :-1] *= x.any(axis=0)
+        V[:, :n_features] *= (x != 0.0).sum(axis=0) > 0
         return V
 
     def _clipped(self, V: Array) -> Array:
@@ -190,7 +243,8 @@ class Softmax(Gate):
 class Sigmoid(Gate):
     """Cooperating kernels: each counts in a half-space of its own, with a gradual border (4).
 
-    Its parameter is that of :class:`Gate`.
+    Its parameter is that of :class:`Gate`. Its outputs can be the roots of any kernel weights up
+    to one: it starts at plain multiple kernel learning, with the same C.
 
     Examples
     --------
@@ -206,6 +260,13 @@ class Sigmoid(Gate):
     """
 
     name: ClassVar[str] = "sigmoid"
+
+    def _scores_of(self, roots: Array) -> Array:
+        # Outputs need not sum to one: they are the roots themselves. Where all kernels count
+        # fully, as a single one does, no gate can open further, and J falls as gates open.
+        if (roots >= 1.0 - EPS).all():
+            return np.full(len(roots), LARGEST)
+        return np.asarray(logit(np.clip(roots, _LEAST_OUTPUT, 1.0 - _LEAST_OUTPUT)))
 
     def _link(self, scores: Array) -> Array:
         return np.asarray(expit(scores))
@@ -245,12 +306,15 @@ class Gaussian(Gate):
     width: float = 1.0
 
     name: ClassVar[str] = "gaussian"
-    parts: ClassVar[tuple[str, str]] = ("centres", "widths")
+    parts: ClassVar[tuple[str, ...]] = ("centres", "widths")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 < self.width < math.inf:
             raise ValueError(f"width must be finite and positive, got {self.width!r}.")
+
+    def anchor(self, weights: Array, n_features: int) -> None:
+        """None: this gate is constant only if all centres and widths are the same."""
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
         """``{"centres": (P × D), "widths": (P,)}``; σ itself, not its logarithm."""
@@ -282,28 +346,6 @@ class Gaussian(Gate):
         return V
 
 
-GATES: dict[str, type[Gate]] = {gate.name: gate for gate in (Softmax, Sigmoid, Gaussian)}
-
-
-def as_gate(gate: str | Gate) -> Gate:
-    """The gate of this name with default parameters; a :class:`Gate` is returned as it is.
-
-    Examples
-    --------
-    >>> from manykernels.gating import as_gate
-    >>> as_gate("sigmoid")
-    Sigmoid(scale=0.01)
-    """
-    if isinstance(gate, Gate):
-        return gate
-    accepted = f"a gate is one of {', '.join(map(repr, GATES))}, or a Gate instance"
-    if not isinstance(gate, str):
-        raise TypeError(f"{gate!r} is not a gate: {accepted}.")
-    if gate not in GATES:
-        raise ValueError(f"There is no gate named {gate!r}: {accepted}.")
-    return GATES[gate]()
-
-
 def _checked_features(features: Array) -> Array:
     if getattr(features, "ndim", None) != 2:
         raise ValueError(
@@ -311,16 +353,3 @@ def _checked_features(features: Array) -> Array:
             f"{type(features).__name__} of shape {np.shape(features)}."
         )
     return features
-
-
-def _matrix(theta: ArrayLike, n_features: int) -> Array:
-    """θ as V (P × (D+1))."""
-    theta = np.asarray(theta, dtype=np.float64)
-    if theta.ndim != 1 or theta.size == 0 or theta.size % (n_features + 1):
-        raise ValueError(
-            f"Gate parameters of {n_features} features are a flat array of {n_features + 1} "
-            f"numbers for each kernel, got shape {theta.shape}."
-        )
-    if not np.isfinite(theta).all():
-        raise ValueError("Gate parameters must be finite, got NaN or infinity.")
-    return theta.reshape(-1, n_features + 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,74 +12,212 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._warnings import warn_caller
+from ..domains import lp_domain
+from ..kernels import KernelStack
+from ..losses.base import Indices
+from ..solvers import Newton
 from .certificate import StationarityCertificate
-from .descent import INTERRUPTED, STOPPED, Descent, DescentOptions, Observer, descend
-from .gates import Array, Gate, Rng, as_gate
+from .descent import INTERRUPTED, STOPPED, DescentOptions, Observer, Point, descend
+from .gates import Array, Gate, Rng
+from .judging import Block, HeldOutCurve, Judge, Watch
 from .machines import Machine
-from .objective import GatedObjective, GatedPoint
+from .names import as_gate
+from .objective import GatedObjective
+from .restarts import MAX_REDRAWN, GatedProblem, Restarts, restarted
 
-# Most starts of one gate that are replaced because the gate is saturated there. Starts of the
-# default scale never are; if three of a larger scale are, another one would most likely be too.
-_MAX_REDRAWN = 3
+# Relative gap of the plain weights: a digit or two more than they need, for one more machine.
+_TOL = 1e-6
+# Random numbers of the starts without held-out samples; those of the final starts are the user's.
+_SEED = 0
+#: Norm of the weights of plain multiple kernel learning, the default of its estimators.
+PLAIN_NORM = 2.0
+
+
+@dataclass(frozen=True)
+class GatedSamples:
+    """Normalised kernels and gating features of training samples."""
+
+    stack: KernelStack
+    features: Any
+
+    @cached_property
+    def matrices(self) -> Array:
+        """The kernels, (P, m, m) and C-ordered."""
+        return np.ascontiguousarray(self.stack.materialized().data, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Samples that are held out; `parts` makes the kernels and features of both parts."""
+
+    train: Indices
+    test: Indices
+    parts: Callable[[], tuple[GatedSamples, Block]]
 
 
 @dataclass(frozen=True)
 class GateLearning:
-    """How an estimator of this name learns gates: from `n_init` random starts drawn by `rng`."""
+    """How an estimator of this name learns gates: from `n_init` random starts drawn by `rng`.
+
+    Gates are drawn to plain weights by a `penalty` relative to J, see :mod:`.anchored`. `n_folds`
+    say how many steps to take, see :mod:`.judging`; with 0 a descent ends where J does.
+    """
 
     estimator: str
     gate: Gate
     n_init: int
     rng: Rng
     options: DescentOptions
+    penalty: float = 0.0
+    n_folds: int = 0
 
     @classmethod
     def of(cls, estimator: Any) -> GateLearning:
-        """From the parameters gating, n_init, random_state, tol, max_iter and quasi_newton."""
+        """From the parameters of an estimator with a gate and its brakes."""
+        return replace(
+            cls.of_path(estimator),
+            n_init=estimator.n_init,
+            penalty=estimator.penalty,
+            n_folds=int(estimator.early_stopping),
+        )
+
+    @classmethod
+    def of_path(cls, estimator: Any) -> GateLearning:
+        """From the parameters of an estimator that chooses among penalties, a single start."""
         return cls(
             type(estimator).__name__,
             as_gate(estimator.gating),
-            estimator.n_init,
+            1,
             check_random_state(estimator.random_state),
             DescentOptions(estimator.tol, estimator.max_iter, estimator.quasi_newton),
         )
 
     def max_progress(self, n_machines: int) -> int:
         """How often at most :meth:`learn` calls its observer."""
-        return n_machines * (self.n_init * (self.options.max_iter + 1) + _MAX_REDRAWN)
+        n_descents = self.n_init + self.n_folds
+        return n_machines * (n_descents * (self.options.max_iter + 1) + MAX_REDRAWN)
 
     def learn(
         self,
-        kernels: list[Array],
-        features: Array,
+        samples: GatedSamples,
         machines: Sequence[Machine],
+        judges: Sequence[Judge] = (),
+        folds: Sequence[Fold] = (),
         observer: Observer | None = None,
     ) -> LearntGates:
-        """Learn a gate for every machine, one after the other.
+        """Learn a gate for every machine, one after the other; each has a judge, or none has one.
 
-        `kernels` (m × m) are C-ordered, `features` those of the training rows. The observer is
-        called at every point of every descent. If it returns a true value, or Ctrl-C is pressed,
-        all of them end: each gate that has not been learnt yet stays at a random start.
+        The observer is called at every point of every descent. If it returns a true value, or
+        Ctrl-C is pressed, all of them end: each gate that has not been learnt yet stays at plain
+        weights.
         """
-        n_init, options, found = self.n_init, self.options, []
-        for machine in machines:
-            objective = GatedObjective(kernels, self.gate, features, machine)
-            restarts = restarted(objective, n_init, self.rng, options, observer)
-            found.append(restarts)
-            if restarts.status:
-                n_init, options = 1, replace(options, max_iter=0)
+        found: list[LearntGate] = []
+        for k, machine in enumerate(machines):
+            judge = judges[k] if judges else None
+            status = found[-1].status if found else ""
+            found.append(self._learn_one(samples, machine, judge, folds, observer, status))
         return LearntGates(self, found)
+
+    def _learn_one(
+        self,
+        samples: GatedSamples,
+        machine: Machine,
+        judge: Judge | None,
+        folds: Sequence[Fold],
+        observer: Observer | None,
+        status: str,
+    ) -> LearntGate:
+        """The gate of one machine; a `status` says that no more descents are to be begun."""
+        problem, weights, n_solves = self.problem(samples, machine)
+        n_init, options, curve = self.n_init, self.options, None
+        judged = judge is not None and self.n_folds > 0
+        if judge is not None and judged and len(weights) > 1 and not status:
+            curve, status, n_more = self._judged(folds, machine, judge, observer)
+            n_solves += n_more
+        # Without two samples to hold out, nothing says that a gate is better than plain weights.
+        n_steps = 0 if status or (judged and curve is None) else options.max_iter
+        n_steps = n_steps if curve is None else min(n_steps, curve.clearly_best)
+        if n_steps == 0:
+            problem, n_init = replace(problem, exact=True), 1
+        options = replace(options, max_iter=n_steps)
+        restarts = restarted(problem, n_init, self.rng, options, None if status else observer)
+        if status or judged:
+            ended = INTERRUPTED in (status, restarts.status)
+            restarts.best.amend(interrupted=ended, held_out=not status)
+        return LearntGate(restarts, weights, curve, n_solves, status or restarts.status)
+
+    def problem(
+        self, samples: GatedSamples, machine: Machine, p: float = PLAIN_NORM
+    ) -> tuple[GatedProblem, Array, int]:
+        """The gate to learn, plain weights of norm p, and how many machines these have taken."""
+        solution = Newton().solve(machine.loss(samples.stack), lp_domain(p), tol=_TOL)
+        anchor = self.gate.anchor(solution.weights, samples.features.shape[1])
+        plain = GatedObjective(samples.matrices, self.gate, samples.features, machine)
+        problem = GatedProblem(plain, anchor, self.penalty)
+        return problem, solution.weights, solution.n_inner_solves
+
+    def _judged(
+        self, folds: Sequence[Fold], machine: Machine, judge: Judge, observer: Observer | None
+    ) -> tuple[HeldOutCurve | None, str, int]:
+        """How steps do on held-out samples, why the descents were ended, and machines trained."""
+        watches, n_solves = [], 0
+        rng = np.random.default_rng(_SEED)
+        try:
+            for fold in folds:
+                samples, block = fold.parts()
+                problem, _, n_plain = self.problem(samples, machine.of(fold.train))
+                watch = Watch(self.gate, block, judge, fold.test)
+                start = problem.start(rng)
+                objective = problem.objective(start)
+                descent = descend(objective, start, self.options, observer, watch)
+                n_solves += n_plain + objective.n_inner_solves
+                if descent.status in (INTERRUPTED, STOPPED):
+                    return None, descent.status, n_solves
+                watches.append(watch)
+        except KeyboardInterrupt:
+            return None, INTERRUPTED, n_solves
+        return (HeldOutCurve.of(watches, judge) if watches else None), "", n_solves
+
+
+@dataclass(frozen=True)
+class LearntGate:
+    """The gate of one machine, from the best of its starts.
+
+    `weights` are those of plain multiple kernel learning, `curve` the loss of held-out samples if
+    any were. `n_other_solves` counts machines trained for these two. `status` says why descents
+    were ended from outside.
+    """
+
+    restarts: Restarts
+    weights: Array
+    curve: HeldOutCurve | None
+    n_other_solves: int
+    status: str
+
+    @property
+    def n_inner_solves(self) -> int:
+        """Machines trained in all."""
+        return self.n_other_solves + self.restarts.n_inner_solves
 
 
 @dataclass(frozen=True)
 class LearntGates:
-    """Gates of independent machines; `restarts` has one entry for each machine."""
+    """Gates of independent machines, one entry of `gates` for each machine.
+
+    `on_path` says that they are the end of a path, whose starts and steps were not judged.
+    """
 
     learning: GateLearning
-    restarts: list[Restarts]
+    gates: list[LearntGate]
+    on_path: bool = False
 
     @property
-    def points(self) -> list[GatedPoint]:
+    def restarts(self) -> list[Restarts]:
+        """The descents of each gate."""
+        return [gate.restarts for gate in self.gates]
+
+    @property
+    def points(self) -> list[Point]:
         """The best point of each gate: its parameters and outputs, and the machine there."""
         return [found.best.point for found in self.restarts]
 
@@ -103,14 +242,13 @@ class LearntGates:
 
         ``n_inner_solves`` counts all machines trained until then, of other gates and starts too.
         """
-        of_earlier_gates = np.cumsum([0, *(found.n_inner_solves for found in self.restarts)])
+        of_earlier_gates = np.cumsum([0, *(gate.n_inner_solves for gate in self.gates)])
+        before = of_earlier_gates[:-1] + [gate.n_other_solves for gate in self.gates]
         steps = [(k, step) for k, found in enumerate(self.restarts) for step in found.best.history]
         history: dict[str, list[Any]] = {
             "objective": [step.certificate.objective for _, step in steps],
             "gradient_norm": [step.certificate.gradient_norm for _, step in steps],
-            "n_inner_solves": [
-                int(of_earlier_gates[k]) + step.n_inner_solves for k, step in steps
-            ],
+            "n_inner_solves": [int(before[k]) + step.n_inner_solves for k, step in steps],
         }
         if len(self.restarts) > 1:
             history["machine"] = [k for k, _ in steps]
@@ -122,17 +260,24 @@ class LearntGates:
         certificate = self.certificate
         coefficients = [point.coefficients for point in self.points]
         objectives = [found.objectives for found in self.restarts]
-        several = len(self.restarts) > 1
+        several = len(self.gates) > 1
+        weights = [gate.weights for gate in self.gates]
+        losses = [None if gate.curve is None else gate.curve.losses for gate in self.gates]
+        of_descents = {
+            "restart_objectives_": objectives if several else objectives[0],
+            "held_out_losses_": losses if several else losses[0],
+        }
         return {
             "certificate_": certificate,
             "history_": self.history,
             # Scikit-learn asks for at least 1.
             "n_iter_": max(found.best.n_iter for found in self.restarts) or 1,
-            "n_inner_solves_": sum(found.n_inner_solves for found in self.restarts),
+            "n_inner_solves_": sum(gate.n_inner_solves for gate in self.gates),
             "objective_": certificate.objective,
-            "restart_objectives_": objectives if several else objectives[0],
             "finished_": not self._ended(INTERRUPTED),
             "gating_coef_": coefficients if several else coefficients[0],
+            "plain_weights_": np.array(weights) if several else weights[0],
+            **({} if self.on_path else of_descents),
         }
 
     def warn(self) -> None:
@@ -162,66 +307,4 @@ class LearntGates:
         warn_caller(message, ConvergenceWarning)
 
     def _ended(self, status: str) -> bool:
-        return any(found.status == status for found in self.restarts)
-
-
-@dataclass
-class Restarts:
-    """The `best` of several descents, and `objectives`, J at the end of each.
-
-    `n_redrawn` counts starts that were replaced because the gate was saturated there,
-    `n_inner_solves` the machines trained in all. `status` says why the descents were ended
-    ("interrupted", "stopped by an observer"); it is empty if they were not.
-    """
-
-    best: Descent
-    objectives: list[float]
-    n_redrawn: int
-    n_inner_solves: int
-    status: str
-
-
-def restarted(
-    objective: GatedObjective,
-    n_init: int,
-    rng: Rng,
-    options: DescentOptions,
-    observer: Observer | None = None,
-) -> Restarts:
-    """Descend from `n_init` random starts, since J has many local minima, and keep the lowest.
-
-    When `observer` asks to stop, or Ctrl-C is pressed, no other start is made.
-    """
-    best: Descent | None = None
-    objectives: list[float] = []
-    n_redrawn, status = 0, ""
-    while len(objectives) < n_init and not status:
-        start = objective.gate.start(objective.features, len(objective.kernels), rng)
-        try:
-            descent = descend(objective, start, options, observer)
-        except KeyboardInterrupt:
-            # During the first training of this start.
-            if best is None:
-                raise
-            status = INTERRUPTED
-            break
-        if best is None or descent.point.value < best.point.value:
-            best = descent
-        if descent.status in (INTERRUPTED, STOPPED):
-            status = descent.status
-        elif n_redrawn < _MAX_REDRAWN and _saturated_at_start(objective, descent):
-            n_redrawn += 1
-            continue
-        objectives.append(descent.point.value)
-    assert best is not None, "n_init is at least one"
-    return Restarts(best, objectives, n_redrawn, objective.n_inner_solves, status)
-
-
-def _saturated_at_start(objective: GatedObjective, descent: Descent) -> bool:
-    """Whether the gate was saturated at its start, so that no gradient led away from it.
-
-    A gate that becomes saturated during a descent is a valid result: one kernel may be the best
-    for all samples. So is the softmax of a single kernel, which is 1 everywhere.
-    """
-    several = len(objective.kernels) > 1
-    return several and descent.n_iter == 0 and objective.gate.saturated(descent.point.outputs)
+        return any(gate.status == status for gate in self.gates)

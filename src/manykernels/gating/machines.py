@@ -17,18 +17,22 @@ for the kernels as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._blas import matmul
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
-from ..losses import SquareLoss
+from ..losses import BoxLoss, Loss, SquareLoss
+from ..losses.base import Indices
+from ..losses.hinge import hinge_problem
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem
+from ..smo.rows import Rows
 from .gates import Array
 
 #: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
@@ -41,20 +45,29 @@ class Trained:
     """A machine trained on one kernel matrix.
 
     `value` is an upper bound on J, which is at most `gap`, the duality gap, lower. `dual` are the
-    signed dual variables V (m × c), `biases` (c,) the constants of the outputs.
+    signed dual variables V (m × c). Outputs are ``K(x, ·) @ (scale · V) + biases``.
     """
 
     value: float
     gap: float
     dual: Array
     biases: Array
+    scale: float = 1.0
 
 
 class Machine(Protocol):
     """A kernel machine that is trained repeatedly on slowly changing kernels."""
 
-    def train(self, K: Array) -> Trained:
+    def train(self, K: Array | Rows) -> Trained:
         """Train on the kernel matrix K, warm-started from the last solution."""
+        ...
+
+    def of(self, samples: Indices) -> Machine:
+        """The same machine of some of the samples, not yet trained."""
+        ...
+
+    def loss(self, stack: KernelStack) -> Loss:
+        """The machine on weighted sums of kernels, as a loss of the weights."""
         ...
 
 
@@ -69,7 +82,16 @@ class BoxMachine:
     tol: float = INNER_TOL
     _starts: dict[int, Array] = field(default_factory=dict, init=False)
 
-    def train(self, K: Array) -> Trained:
+    def of(self, samples: Indices) -> BoxMachine:
+        return BoxMachine([_of_samples(problem, samples) for problem in self.problems], self.tol)
+
+    def loss(self, stack: KernelStack) -> Loss:
+        # Of machines without a bias the total is not zero, and centring would change them.
+        has_bias = not any(problem.total for problem in self.problems)
+        return BoxLoss(Center().fit_transform(stack) if has_bias else stack, self.problems)
+
+    def train(self, K: Array | Rows) -> Trained:
+        K = Rows.of(K)  # the rows that one problem has needed are there for the others
         solutions = []
         for k, problem in enumerate(self.problems):
             ascent = Ascent(K, problem, self._starts.get(k))
@@ -97,9 +119,19 @@ class MulticlassMachine:
     tol: float = INNER_TOL
     _start: Array | None = field(default=None, init=False)
 
-    def train(self, K: Array) -> Trained:
+    def of(self, samples: Indices) -> MulticlassMachine:
+        labels, penalties = self.labels[samples], self.penalties[samples]
+        return MulticlassMachine(labels, penalties, self.n_classes, self.tol)
+
+    def loss(self, stack: KernelStack) -> Loss:
+        """The loss of machines of one class against the rest."""
+        signs = np.where(self.labels == np.arange(self.n_classes)[:, None], 1.0, -1.0)
+        problems = [hinge_problem(row, self.penalties) for row in signs]
+        return BoxLoss(Center().fit_transform(stack), problems)
+
+    def train(self, K: Array | Rows) -> Trained:
         solution = solve_multiclass(
-            K,
+            Rows.of(K).whole(),
             self.labels,
             self.penalties,
             n_classes=self.n_classes,
@@ -114,18 +146,37 @@ class MulticlassMachine:
 class SquareMachine:
     """Fisher's discriminant: square loss of targets H (m × c) of (weighted) mean zero, λ = `reg`.
 
-    It is solved in closed form, without a duality gap. Its biases are left at zero: they are
-    found together with the decision rule.
+    It is solved in closed form, without a duality gap. Its outputs estimate the targets.
     """
 
     targets: Array
     reg: float
     sample_weight: Array | None = None
 
-    def train(self, K: Array) -> Trained:
-        stack = KernelStack(K[None], ["gated"], gram=True, checked=True)
+    def of(self, samples: Indices) -> SquareMachine:
+        weights = None if self.sample_weight is None else self.sample_weight[samples]
+        targets = self.targets[samples]
+        centred = targets - np.average(targets, axis=0, weights=weights)
+        return SquareMachine(centred, self.reg, weights)
+
+    def loss(self, stack: KernelStack) -> SquareLoss:
         centered = Center().fit_transform(stack, sample_weight=self.sample_weight)
-        loss = SquareLoss(centered, self.targets, self.reg, self.sample_weight)
+        return SquareLoss(centered, self.targets, self.reg, self.sample_weight)
+
+    def train(self, K: Array | Rows) -> Trained:
+        K = Rows.of(K).whole()
+        stack = KernelStack(K[None], ["gated"], gram=True, checked=True)
+        loss = self.loss(stack)
         evaluation = loss.evaluate(np.ones(1))
         dual = np.sqrt(2.0 / self.reg) * evaluation.residuals
-        return Trained(evaluation.value, 0.0, dual, np.zeros(dual.shape[1]))
+        scale = 1.0 / np.sqrt(2.0 * self.reg)
+        # Centring the kernel changes the output of every new sample by the same amount, as the
+        # coefficients sum to zero.
+        counts = np.ones(len(K)) if self.sample_weight is None else self.sample_weight
+        means = matmul(K, counts) / counts.sum()
+        return Trained(evaluation.value, 0.0, dual, -scale * (means @ dual), scale)
+
+
+def _of_samples(problem: BoxProblem, samples: Indices) -> BoxProblem:
+    arrays = ("linear", "lower", "upper", "ridge")
+    return replace(problem, **{name: getattr(problem, name)[samples] for name in arrays})
