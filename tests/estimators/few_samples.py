@@ -20,16 +20,12 @@ def layers(*matrices):
     return np.stack(matrices, axis=-1)
 
 
-def on_table(entry, data=X, kernels=None, y=Y):
-    return entry.make(kernels).fit(data, y)
+def on_table(entry, data=X, kernels=None, y=Y, **params):
+    return entry.make(kernels, **params).fit(data, y)
 
 
 def on_kernels(entry, data, y=Y, sample_weight=None, **params):
-    """A fit to ready-made kernels; a gate is given something to look at."""
-    if entry.localized and isinstance(data, KernelStack):
-        data = data.with_features(X)
-    elif entry.localized:
-        params = {"gating_features": "kernel0", "normalize": "multiplicative", **params}
+    """A fit to ready-made kernels."""
     return entry.make("precomputed", **params).fit(data, y, sample_weight)
 
 

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
 from manykernels.baselines import KimFDA
+from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
 # -- entries ---------------------------------------------------------------------------------
@@ -84,11 +86,23 @@ class Entry:
         return set(inspect.signature(self.kind).parameters)
 
     localized = property(lambda self: "gating" in self.parameters)
+    # Whether it has weights for every region, and whether these are found from all kernels.
+    regional = property(lambda self: "regions" in self.parameters)
+    finds_regions = property(
+        lambda self: self.regional and (self.chooses or "regions" not in self.options)
+    )
+
+    @property
+    def looks_at_kernels(self):
+        """Whether it has a gate on components of the kernels, the default."""
+        return self.localized and "gating_features" not in self.options
+
+    local = property(lambda self: self.localized or self.regional)
     discriminant = property(lambda self: "FDA" in self.name)
     # Whether its kernel weights are those of a square loss, on centred kernels.
     square = property(lambda self: self.discriminant or "Ridge" in self.name)
     # Whether it chooses from a grid.
-    chooses = property(lambda self: "ps" in self.parameters)
+    chooses = property(lambda self: "scoring" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
     has_solver = property(lambda self: "solver" in self.parameters)
     # Whether it keeps support vectors.
@@ -97,8 +111,26 @@ class Entry:
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
 MACHINE_GRID = {"ps": [1, 2], "Cs": [1.0]}
-# Gates have random starts; few steps are enough for what all estimators have in common.
-GATED = {"random_state": 0, "tol": 1e-2}
+# Gates have random starts.
+GATED = {"random_state": 0}
+# Without samples that are held out, where a variant is not about these.
+UNJUDGED = {**GATED, "early_stopping": False}
+# The method of Gönen & Alpaydın (2013).
+PAPER = {
+    **UNJUDGED,
+    "gating": "softmax",
+    "gating_features": slice(None),
+    "normalize": "spherical",
+    "penalty": 0.0,
+    "quasi_newton": False,
+    "tol": 1e-2,
+}
+
+REGION_GRID = {"regions": [1, 2], "sharpnesses": [2.0], "ps": [2], "Cs": [1.0], "cv": 2}
+GATED_GRID = {"ps": [2], "Cs": [1.0], "penalties": [np.inf, 0.1], "cv": 2, "random_state": 0}
+
+# Regions whose sharpness is given: to choose it takes twelve more fits.
+SHARP = {"sharpness": 1.0}
 
 ENTRIES = [
     Entry(mk.MKFDA, "three"),
@@ -124,12 +156,25 @@ ENTRIES = [
     Entry(mk.MKSVRCV, "values", {**MACHINE_GRID, "epsilons": [0.1], "cv": 2}),
     Entry(mk.MKOneClassSVM, "none", {"nu": 0.3}),
     Entry(mk.LocalizedSVC, "three", GATED),
-    Entry(mk.LocalizedSVC, "two", GATED, "binary"),
-    Entry(mk.LocalizedSVC, "three", {**GATED, "multi_class": "separate"}, "separate"),
-    Entry(mk.LocalizedSVC, "three", {**GATED, "multi_class": "single"}, "single"),
+    Entry(mk.LocalizedSVC, "two", PAPER, "paper"),
+    Entry(mk.LocalizedSVC, "three", {**UNJUDGED, "multi_class": "separate"}, "separate"),
+    Entry(mk.LocalizedSVC, "three", {**PAPER, "multi_class": "single"}, "single"),
+    Entry(mk.LocalizedSVC, "three", {**UNJUDGED, "gating": "cluster"}, "cluster"),
+    Entry(mk.LocalizedSVC, "two", {**UNJUDGED, "gating": "instance"}, "instance"),
     Entry(mk.LocalizedSVR, "values", GATED),
+    Entry(mk.LocalizedSVCCV, "three", GATED_GRID),
+    Entry(mk.LocalizedSVRCV, "values", {**GATED_GRID, "epsilons": [0.1]}),
     Entry(mk.LocalizedOneClassSVM, "none", {**GATED, "nu": 0.3}),
     Entry(mk.LocalizedFDA, "three", GATED),
+    Entry(mk.ConvexLocalizedSVC, "three", SHARP),
+    Entry(mk.ConvexLocalizedSVC, "two", {"p": 1, "regions": KMeans(2, random_state=0)}, "given"),
+    Entry(mk.ConvexLocalizedSVC, "three", {**SHARP, "multi_class": "separate"}, "separate"),
+    Entry(mk.ConvexLocalizedSVC, "three", {}, "chosen"),
+    Entry(mk.ConvexLocalizedSVR, "values", SHARP),
+    Entry(mk.ConvexLocalizedFDA, "three", SHARP),
+    Entry(mk.ConvexLocalizedSVCCV, "three", REGION_GRID),
+    Entry(mk.ConvexLocalizedSVCCV, "two", {**REGION_GRID, "class_weight": "balanced"}, "folds"),
+    Entry(mk.ConvexLocalizedSVRCV, "values", {**REGION_GRID, "epsilons": [0.1]}),
 ]
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
@@ -137,28 +182,44 @@ ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
     """Parametrize a test over the entries for which something holds.
 
-    Variants that choose from a grid take long: they wait for `make test-slow` if not `all_now`.
+    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`.
     """
-    slow = {True: [pytest.mark.slow], False: []}
-    found = [
-        pytest.param(entry, marks=slow[waits(entry) and not all_now], id=str(entry))
-        for entry in among
-        if condition(entry)
-    ]
-    return pytest.mark.parametrize("entry", found)
+    return _parametrized([entry for entry in among if condition(entry)], not all_now and waits)
 
 
 def waits(entry):
+    """Of estimators that choose from a grid, variants wait; of local ones, all but two."""
+    if entry.local:
+        return bool(entry.variant) or entry.kind not in (mk.LocalizedSVC, mk.ConvexLocalizedSVC)
     return bool(entry.chooses and entry.variant)
+
+
+def _parametrized(entries, waiting):
+    slow = {True: [pytest.mark.slow], False: []}
+    return pytest.mark.parametrize(
+        "entry",
+        [
+            pytest.param(entry, marks=slow[bool(waiting and waiting(entry))], id=str(entry))
+            for entry in entries
+        ],
+    )
 
 
 every_variant = those()
 every_variant_now = those(all_now=True)
 every_estimator = those(among=ONE_OF_EACH)
+# For tests that fit dozens of times.
+every_quick_estimator = _parametrized(ONE_OF_EACH, lambda entry: entry.chooses or entry.local)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
 every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)
 every_localized = those(lambda entry: entry.localized)
+# Those that learn one gate, or one for each class, rather than a path of gates.
+every_descent = those(lambda entry: entry.localized and not entry.chooses)
+# A gate of single samples looks at none.
+every_gate_on_features = those(
+    lambda entry: entry.localized and entry.options.get("gating") != "instance"
+)
 
 # -- shared samples --------------------------------------------------------------------------
 
@@ -208,9 +269,16 @@ class Form(NamedTuple):
         return isinstance(self.kernels, str)
 
     def params(self, entry):
-        """An array has neither features for a gate nor self-similarities of new samples."""
+        """What makes a gate look at kernels as at a table, by default at components of kernels.
+
+        An array has no features (for a gate, regions), nor self-similarities of new samples.
+        """
+        if entry.looks_at_kernels:
+            return {"gating_features": KernelComponents()} if self.pairwise else {}
         if entry.localized and self.name == "array":
             return {"gating_features": "kernel0", "normalize": "multiplicative"}
+        if entry.regional and not entry.finds_regions and self.name == "array":
+            return {"regions": 2}
         return {}
 
     def rows(self, rows, columns=None):
@@ -321,6 +389,7 @@ METHODS = (
     "gate",
     "active_kernels",
     "evaluations",
+    "memberships",
 )
 
 

@@ -217,3 +217,24 @@ def test_any_scorer_judges_values(targets):
         )
         assert scores[k, 0, 0] == pytest.approx(expected)
     assert np.isnan(scores).sum() == 2 * 6 - 2
+
+
+# -- plain weights among the candidates ------------------------------------------------------
+
+
+def chosen_penalty(scores):
+    """The penalty on a gate that is chosen by the scores of splits, (n_splits, 2)."""
+    grid = Grid({"C": np.array([1.0]), "penalty": np.array([np.inf, 0.1])})
+    table = np.array(scores, dtype=float)[:, None, :]
+    record = GridRecord(np.zeros((1, 2)), np.ones((1, 2), int), np.ones((1, 2), bool), [])
+    estimator = SimpleNamespace(tol=1e-3, scoring=None, one_standard_error=False)
+    return Choice.of(estimator, grid, table, [record] * len(table)).params["penalty"]
+
+
+def test_a_gate_is_chosen_if_it_is_clearly_better_than_plain_weights():
+    assert chosen_penalty([[0.8, 0.9], [0.7, 0.8], [0.9, 0.95]]) == 0.1
+    # Better by 0.03 in the mean, with a standard error of 0.04.
+    assert chosen_penalty([[0.8, 0.9], [0.8, 0.85], [0.8, 0.74]]) == np.inf
+    assert chosen_penalty([[0.8, 0.8], [0.7, 0.7]]) == np.inf
+    # Of a single split there is no standard error.
+    assert chosen_penalty([[0.8, 0.81]]) == 0.1

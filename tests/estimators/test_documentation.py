@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from manykernels.estimators._documentation import inherited
-from tests.estimators.registry import every_estimator, every_variant
+from tests.estimators.registry import every_estimator, every_variant, those
 
 
 def documented(docstring):
@@ -23,6 +23,17 @@ def test_every_parameter_is_documented(entry):
 def test_every_fitted_attribute_is_documented(entry):
     fitted = {name for name in vars(entry.fit()) if name.endswith("_")}
     assert fitted <= documented(entry.kind.__doc__)
+
+
+# Attributes that depend on what is passed to ``fit``.
+SOMETIMES = {"feature_names_in_", "estimators_", "union_", "X_fit_", "support_vectors_"}
+
+
+@those(lambda entry: entry.target != "labels")
+def test_no_attribute_is_documented_that_is_not_there(entry):
+    model = entry.fit()
+    promised = {name for name in documented(entry.kind.__doc__) if name.endswith("_")}
+    assert {name for name in promised - SOMETIMES if not hasattr(model, name)} == set()
 
 
 @every_estimator

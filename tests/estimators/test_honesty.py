@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, r2_score
 
-from manykernels import MKFDA, MKFDACV, KernelStack
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVCCV,
+    MKSVRCV,
+    KernelStack,
+    MKRidge,
+    MKRidgeCV,
+)
 from manykernels.kernels import RBF, Cosine, Linear
 from manykernels.model_selection import leave_one_out
 
@@ -48,6 +56,109 @@ def test_nothing_is_learnt_from_noise():
 )
 def test_nothing_is_learnt_from_noise_at_any_regularisation(reg, cv):
     assert abs(score_on_noise(reg, cv) - 0.5) <= 0.05
+
+
+# -- what a model says of itself, on noise of two kinds ------------------------------------------
+
+
+def flat_kernels_of_noise(seed, m=100, n=200):
+    """Linear kernels of two columns each, all of them far from the origin."""
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((n, m, 2))
+    return KernelStack.from_arrays(1e3 + points @ points.mT), rng.permutation(np.arange(m) % 2)
+
+
+NOISE = {"gaussian": kernels_of_noise, "low rank, far away": flat_kernels_of_noise}
+
+
+def draws_of_noise(kind, n_draws, m, n):
+    """Kernels, classes and values that have nothing to do with each other."""
+    for seed in range(n_draws):
+        values = np.random.default_rng(seed + 1000).standard_normal(m)
+        yield *NOISE[kind](seed, m, n), values
+
+
+# Samples, kernels and draws: few of each at every commit, many at `make test-slow`.
+FEW_AND_MANY = pytest.mark.parametrize(
+    "size", [(50, 40, 6), pytest.param((100, 200, 10), marks=pytest.mark.slow)], ids=str
+)
+every_noise = pytest.mark.parametrize("kind", NOISE)
+
+
+@FEW_AND_MANY
+@every_noise
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("reg", [0.1, 1.0, 10.0])
+def test_left_out_predictions_of_noise(kind, p, reg, size):
+    m, n, n_draws = size
+    hits, shares, deceived = [], [], []
+    for stack, y, values in draws_of_noise(kind, n_draws, m, n):
+        classes = MKFDA("precomputed", p=p, reg=reg).fit(stack, y)
+        hits.append(np.mean(classes.left_out_log_proba_.argmax(axis=1) == y))
+        model = MKRidge("precomputed", p=p, reg=reg).fit(stack, values)
+        shares.append(r2_score(values, model.left_out_predictions_))
+        # The same weights, held: they have seen every value.
+        combined = np.tensordot(np.asarray(stack), model.weights_, axes=1)
+        held = MKRidge("precomputed", reg=reg).fit(combined, values)
+        deceived.append(r2_score(values, held.left_out_predictions_))
+    assert abs(np.mean(hits) - 0.5) <= 0.1
+    assert np.mean(shares) <= 0.0
+    if p == 1:
+        assert np.mean(deceived) >= 0.1
+
+
+SINGLE_POINTS = {
+    "MKSVCCV": MKSVCCV("precomputed", ps=[1], Cs=[1.0]),
+    "MKFDACV": MKFDACV("precomputed", ps=[1], regs=[1.0]),
+    "MKFDACV, closed form": MKFDACV("precomputed", ps=[1], regs=[1.0], cv="closed-form"),
+    "MKSVRCV": MKSVRCV("precomputed", ps=[1], Cs=[1.0], epsilons=[0.1]),
+    "MKRidgeCV": MKRidgeCV("precomputed", ps=[1], regs=[1.0]),
+    "MKRidgeCV, closed form": MKRidgeCV("precomputed", ps=[1], regs=[1.0], cv="closed-form"),
+}
+
+
+@pytest.mark.slow
+@FEW_AND_MANY
+@every_noise
+@pytest.mark.parametrize("name", SINGLE_POINTS)
+def test_scores_of_noise_without_a_choice(name, kind, size):
+    """Of a grid of one point, so that the best score is not the best of many."""
+    m, n, n_draws = size
+    model, scores = SINGLE_POINTS[name], []
+    for stack, y, values in draws_of_noise(kind, n_draws, m, n):
+        targets = y if is_classifier(model) else values
+        scores.append(clone(model).fit(stack, targets).best_score_)
+    if is_classifier(model):
+        assert abs(np.mean(scores) - 0.5) <= 0.1
+    else:
+        assert np.mean(scores) <= 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reg", [100.0, 1000.0])
+def test_folds_are_not_deceived_where_one_kernel_of_many_is_left(reg):
+    """At p = 1 and a large λ, where left-out samples helped to select the kernel."""
+    scores, counts = [], []
+    for stack, y, _ in draws_of_noise("gaussian", 12, 40, 100):
+        model = MKFDACV("precomputed", ps=[1], regs=[reg]).fit(stack, y)
+        scores.append(model.best_score_)
+        counts.append(np.count_nonzero(model.weights_))
+    assert np.mean(counts) < 4
+    assert abs(np.mean(scores) - 0.5) <= 0.06
+
+
+def test_many_classes_of_noise():
+    """Twenty classes of five samples: one in twenty is right by chance."""
+    for kind in NOISE:
+        hits, losses = [], []
+        for stack, _, _ in draws_of_noise(kind, 4, 100, 30):
+            y = np.random.default_rng(0).permutation(np.arange(100) % 20)
+            model = MKFDA("precomputed", p=1, reg=1.0).fit(stack, y)
+            hits.append(np.mean(model.left_out_log_proba_.argmax(axis=1) == y))
+            losses.append(log_loss(y, np.exp(model.left_out_log_proba_)))
+        assert np.mean(hits) <= 0.1
+        # Two numbers were chosen to make this small.
+        assert np.mean(losses) >= np.log(20) - 2 / 100
 
 
 def test_probabilities_after_fitting_noise_are_modest():

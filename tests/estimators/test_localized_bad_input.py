@@ -8,9 +8,16 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from manykernels import KernelUnion, LocalizedOneClassSVM, LocalizedSVC
-from manykernels.gating import Sigmoid, machines
+from manykernels.gating import KernelComponents, Sigmoid, learning, machines
 from manykernels.kernels import RBF, Linear
-from tests.estimators.registry import changed, every_localized, refused
+from manykernels.solvers import Newton
+from tests.estimators.registry import (
+    changed,
+    every_descent,
+    every_gate_on_features,
+    every_localized,
+    refused,
+)
 
 M = 30
 rng = np.random.default_rng(0)
@@ -23,8 +30,13 @@ STACK, BLOCK = UNION(X), UNION(X[:4] + 0.1, X)
 WITH = STACK.with_features(X)
 
 
+# Descents to where the objective ends; test_localized_held_out.py has those with held-out samples.
+UNBRAKED = {"quasi_newton": True, "tol": 1e-4, "penalty": 0.0, "early_stopping": False}
+
+
 def make(entry, kernels=KERNELS, **params):
-    return entry.make(kernels, **{"quasi_newton": True, "tol": 1e-4, **params})
+    options = {name: value for name, value in UNBRAKED.items() if name in entry.parameters}
+    return entry.make(kernels, **{**options, **params})
 
 
 def fit(entry, kernels=KERNELS, data=X, **params):
@@ -34,23 +46,32 @@ def fit(entry, kernels=KERNELS, data=X, **params):
 # -- what the gate looks at --------------------------------------------------------------------
 
 
-@every_localized
+@every_gate_on_features
 def test_features_that_do_not_vary(entry):
     constant = np.column_stack([X, np.ones(M)])
     with refused("gating features are constant on the training rows.*without a gate"):
         fit(entry, data=constant, gating_features=[3])
     with refused("gating features are constant"):
         fit(entry, "precomputed", STACK.with_features(np.ones((M, 2))))
+    same = np.ones((M, M))
+    with refused("gating features are constant on the training rows.*without a gate"):
+        fit(entry, "precomputed", same, gating_features=None, normalize=None)
 
 
-@every_localized
+@every_gate_on_features
 def test_no_features_on_a_stack(entry):
+    plain = {"gating_features": None, "normalize": None}
     for data in (STACK, np.asarray(STACK), STACK.kernel(0)):
-        with refused(r"gate needs features of its own: stack.with_features\(table\), or gating_f"):
-            fit(entry, "precomputed", data, normalize=None)
-    model = fit(entry, "precomputed", WITH)
+        model = fit(entry, "precomputed", data, **plain)
+        named = fit(entry, "precomputed", data, **{**plain, "gating_features": KernelComponents()})
+        assert_array_equal(model.gate(data), named.gate(data))
+        message = r"no columns to choose gating_features from: pass stack.with_features\(table\)"
+        for columns in (slice(None), [0], 1, PCA(1), Linear()):
+            with refused(message + ".*or None, principal components of the kernels"):
+                fit(entry, "precomputed", data, gating_features=columns, normalize=None)
+    model = fit(entry, "precomputed", WITH, gating_features=slice(None))
     for method in (model.predict, model.gate, model.evaluations, model.active_kernels):
-        with refused("gate needs features of its own.*one of line, wide"):
+        with refused("fitted on the table of a stack, which this one lacks: .*with_features"):
             method(BLOCK)
 
 
@@ -59,7 +80,7 @@ def test_a_kernel_that_the_stack_does_not_have():
         LocalizedSVC("precomputed", gating_features="shape").fit(WITH, Y)
 
 
-@every_localized
+@every_gate_on_features
 def test_features_that_are_not_finite(entry):
     broken = changed(X, (4, 1), np.nan)
     with refused("Input X contains NaN"):
@@ -67,12 +88,14 @@ def test_features_that_are_not_finite(entry):
     frame = pd.DataFrame(broken, columns=["a", "b", "c"])
     clean = [("line", Linear().on(["a", "c"]))]
     with refused(r"gating_features: .*not finite \(NaN\) at row 4, column 'b'"):
-        fit(entry, clean, frame)
-    model = fit(entry, clean, frame, gating_features=["c"])
-    assert len(model.predict(frame)) == M
+        fit(entry, clean, frame, gating_features=slice(None))
+    # Components of the kernels look at what these do.
+    for features in (["c"], None):
+        model = fit(entry, clean, frame, gating_features=features)
+        assert len(model.predict(frame)) == M
 
 
-@every_localized
+@every_gate_on_features
 def test_another_width_at_prediction(entry):
     with refused(f"X has 2 features, but {entry.name} is expecting 3 features"):
         fit(entry).predict(X[:, :2])
@@ -158,7 +181,7 @@ def test_more_kernels_than_samples(entry):
 # -- warnings ----------------------------------------------------------------------------------
 
 
-@every_localized
+@every_descent
 def test_steps_that_do_not_suffice(entry):
     message = rf"{entry.name} stopped while the objective still changed by .* > tol=1e-09"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
@@ -169,8 +192,23 @@ def test_steps_that_do_not_suffice(entry):
     assert not model.certificate_.converged
 
 
-@every_localized
-def test_a_gate_that_is_saturated_everywhere(entry):
+@pytest.fixture
+def plain_solves(monkeypatch):
+    """How many machines were trained for each set of plain kernel weights."""
+    counts = []
+
+    class Counted(Newton):
+        def solve(self, *problem, **options):
+            solution = super().solve(*problem, **options)
+            counts.append(solution.n_inner_solves)
+            return solution
+
+    monkeypatch.setattr(learning, "Newton", Counted)
+    return counts
+
+
+@every_descent
+def test_a_gate_that_is_saturated_everywhere(entry, plain_solves):
     message = r"the gate was saturated everywhere in \d+ of the starts, which were made again"
     with pytest.warns(ConvergenceWarning, match=message):
         model = fit(entry, gating=Sigmoid(1e6))
@@ -178,7 +216,7 @@ def test_a_gate_that_is_saturated_everywhere(entry):
     assert np.all((gates < 1e-8) | (gates > 1 - 1e-8))
     n_gates = 3 if entry.variant == "separate" else 1
     # Each start was made again three times at most.
-    assert model.n_inner_solves_ <= 4 * n_gates
+    assert model.n_inner_solves_ - sum(plain_solves) <= 4 * n_gates
     assert len(model.predict(X)) == M
 
 
@@ -194,7 +232,7 @@ def interrupt(monkeypatch):
         for kind in (machines.BoxMachine, machines.MulticlassMachine, machines.SquareMachine):
 
             def train(self, K, original=kind.train):
-                trained.append(K.shape)
+                trained.append(self)
                 if len(trained) == when:
                     raise KeyboardInterrupt
                 return original(self, K)
@@ -205,18 +243,19 @@ def interrupt(monkeypatch):
     return at
 
 
-@every_localized
+@every_descent
 @pytest.mark.parametrize("when", [2, 5])
-def test_an_interruption_leaves_the_best_model_so_far(entry, when, interrupt):
+def test_an_interruption_leaves_the_best_model_so_far(entry, when, interrupt, plain_solves):
     whole = fit(entry, tol=1e-7, max_iter=1000)
     assert whole.finished_
+    plain_solves.clear()
     trained = interrupt(when)
     with pytest.warns(ConvergenceWarning, match=f"{entry.name} was interrupted: .* unfinished"):
         model = fit(entry, tol=1e-7, max_iter=1000, n_init=2)
     assert not model.finished_
-    # Gates that had not had their turn are left at their starts: one machine for each.
+    # Gates that had not had their turn are left at plain weights: one machine for each.
     assert len(trained) == when + (2 if entry.variant == "separate" else 0)
-    assert model.n_inner_solves_ == len(trained) - 1
+    assert model.n_inner_solves_ - sum(plain_solves) == len(trained) - 1
     history, complete = model.history_["objective"], whole.history_["objective"]
     if entry.variant == "separate":
         assert model.history_["machine"][-3:] == [0, 1, 2]
@@ -228,7 +267,7 @@ def test_an_interruption_leaves_the_best_model_so_far(entry, when, interrupt):
     assert len(model.region_summary()) == (6 if entry.variant == "separate" else 2)
 
 
-@every_localized
+@every_descent
 def test_an_interruption_before_the_first_machine_is_passed_on(entry, interrupt):
     interrupt(1)
     model = make(entry)
@@ -238,7 +277,7 @@ def test_an_interruption_before_the_first_machine_is_passed_on(entry, interrupt)
         model.predict(X)
 
 
-@every_localized
+@every_descent
 def test_a_fit_after_an_interrupted_one_is_whole(entry, interrupt):
     expected = fit(entry)
     interrupt(3)

@@ -233,13 +233,26 @@ def test_gates_look_at_a_view_that_all_samples_have(model, missing):
     assert_allclose(answers(again, plain), answers(complete, plain), rtol=1e-9, atol=1e-12)
 
 
+@both
+@pytest.mark.parametrize("model", LOCALIZED.values(), ids=LOCALIZED)
+def test_gates_look_at_all_kernels_by_default_whatever_samples_lack(model, missing):
+    tables, y = samples()
+    new = samples(NEW, seed=1)[0]
+    model = clone(model).set_params(kernels=RBF(), missing=missing, gating_features=None)
+    if "early_stopping" in model.get_params():
+        model.set_params(early_stopping=3)
+    model.fit(tables, y)
+    assert np.isfinite(answers(model, new)).all()
+    assert np.isfinite(model.gate(new)).all()
+
+
 def test_gates_cannot_look_at_what_samples_lack():
     tables, y = samples()
     with pytest.raises(ValueError, match="gate looks at view 'sound', which some samples lack"):
-        LocalizedSVC(RBF(), missing="mean").fit(tables, y)
+        LocalizedSVC(RBF(), missing="mean", gating_features=slice(None)).fit(tables, y)
     X, kernels = joined(tables)
     with pytest.raises(ValueError, match=r"gating_features: .* not finite"):
-        LocalizedSVC(kernels, missing="mean").fit(X, y)
+        LocalizedSVC(kernels, missing="mean", gating_features=slice(None)).fit(X, y)
     stack, _ = matrices(MKFDA(RBF(), missing="mean").fit(tables, y), tables, tables)
     model = LocalizedSVC("precomputed", missing="mean", gating_features="sound")
     with pytest.raises(ValueError, match="gate looks at kernel 'sound', which some samples lack"):

@@ -330,6 +330,8 @@ def test_a_gate_of_text_says_what_it_needs(problem):
     frames, y = problem
     tables = {**frames, "noise": pd.DataFrame({"word": y}, index=frames["noise"].index)}
     with pytest.raises(ValueError, match=r"looks at numbers: view 'noise'.*gating_features"):
-        LocalizedFDA(random_state=0).fit(tables, y)
-    model = LocalizedFDA(gating_features="size", tol=0.1, random_state=0).fit(tables, y)
-    assert model.score(tables, y) > 0.9
+        LocalizedFDA(gating_features=slice(None), random_state=0).fit(tables, y)
+    # By default it looks at what the kernels make of the words.
+    for features in ("size", None):
+        model = LocalizedFDA(gating_features=features, tol=0.1, random_state=0).fit(tables, y)
+        assert model.score(tables, y) > 0.9

@@ -20,6 +20,10 @@ _ARMIJO = 1e-4
 # Least slope, in units of the inverse spread of the scores. Where scores of left-out samples carry
 # no information, probabilities then equal the priors to three digits and still rank samples.
 _LEAST_SLOPE = 1e-3
+# How strongly the exponent is drawn to one for decision values of machines. They have an offset of
+# their own, for which the exponent stands in where classes are not equally frequent. Measured on
+# eight data sets: with 1 the log loss is larger than that of Platt's method by up to 10 %.
+_DRAW_OF_DECISIONS = 0.01
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,26 @@ class CalibratedScores:
         """Logarithms of the class probabilities, (n, c)."""
         slope, exponent = self.calibration.slope, self.calibration.exponent
         return log_softmax(slope * self.scores + exponent * self.offsets, axis=1)
+
+
+def class_scores(decisions: np.ndarray) -> np.ndarray:
+    """A column per class, of decision values (n, c), or (n,) and (n, 1) for two classes."""
+    columns = decisions.reshape(len(decisions), -1)
+    return columns if columns.shape[1] > 1 else np.hstack([np.zeros_like(columns), columns])
+
+
+def calibrated_decisions(
+    decisions: np.ndarray,
+    frequencies: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray | None = None,
+    n_samples: float | None = None,
+) -> CalibratedScores:
+    """Decision values of machines, whose offsets are logarithms of class frequencies."""
+    offsets = np.log(frequencies)
+    return CalibratedScores(
+        class_scores(decisions), offsets, labels, weights, n_samples, _DRAW_OF_DECISIONS
+    )
 
 
 def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -6,11 +6,16 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_base`          the base of all estimators; decorators of classes and of ``fit``
 `_rows`          which training rows count, how much, and what is to be predicted for them
 `_inputs`        what may be passed as X: a table, several, or ready-made kernel matrices
+`_reading`       tables, several of them, and kernel matrices, checked
 `_kernels`       kernels of the training rows, and the expansion that answers for new rows
 `_learning`      learning kernel weights: domain, solver, warning
 `_ridge`         targets of ridge regressions, and what is kept of these
 `_machines`      kernels of support vector machines, support vectors
+`_gate_inputs`   what a gate looks at
 `_gated`         kernels weighted by a gate, for the localized estimators
+`_gated_path`    gates at every point of a grid
+`_regional`      kernels of regions, for the convex localized estimators
+`_sharpness`     how sharp regions are to be
 `_outputs`       predictions: classes, probabilities, values, novelties
 `_progress`      callbacks and lines of progress
 `_grid`          parameters to choose from, and the table of their scores
@@ -18,18 +23,27 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_held_out`      outputs at held-out samples, and scores of regressions
 `_decisions`     scores of decision values, and probabilities from them
 `_machine_path`  support vector machines at every point of a grid
+`_regional_path` kernels of regions at every point of a grid
 `_choice`        the choice of a point
+`_search`        the search for it: splits, outputs at held-out samples, choice
 `_multilabel`    several labels per sample
 `_documentation` docstrings of inherited parameters
 ===============  ===========================================================================
 """
 
+from .convex_fda import ConvexLocalizedFDA
+from .convex_svc import ConvexLocalizedSVC
+from .convex_svc_cv import ConvexLocalizedSVCCV
+from .convex_svr import ConvexLocalizedSVR
+from .convex_svr_cv import ConvexLocalizedSVRCV
 from .fda import MKFDA
 from .fda_cv import MKFDACV
 from .localized_fda import LocalizedFDA
 from .localized_one_class import LocalizedOneClassSVM
 from .localized_svc import LocalizedSVC
+from .localized_svc_cv import LocalizedSVCCV
 from .localized_svr import LocalizedSVR
+from .localized_svr_cv import LocalizedSVRCV
 from .one_class import MKOneClassSVM
 from .ridge import MKRidge
 from .ridge_cv import MKRidgeCV
@@ -45,10 +59,17 @@ __all__ = [
     "MKSVCCV",
     "MKSVR",
     "MKSVRCV",
+    "ConvexLocalizedFDA",
+    "ConvexLocalizedSVC",
+    "ConvexLocalizedSVCCV",
+    "ConvexLocalizedSVR",
+    "ConvexLocalizedSVRCV",
     "LocalizedFDA",
     "LocalizedOneClassSVM",
     "LocalizedSVC",
+    "LocalizedSVCCV",
     "LocalizedSVR",
+    "LocalizedSVRCV",
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",

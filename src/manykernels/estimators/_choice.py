@@ -13,10 +13,21 @@ from ..solvers import GridRecord, solved_in_all
 from ._base import estimator
 from ._grid import Grid, cv_results, refuse_undefined, refuse_unsolved, standard_errors
 
-# What makes a model simpler, the first in the list before the next: +1 if larger values do. Sets
-# of kernel weights grow with p, ``‖β‖_1 ≤ 1`` being the smallest; and λ, C and ε can be compared
-# at one p only, because weighted sums of kernels grow with it.
-_SIMPLER = {"p": -1.0, "reg": +1.0, "C": -1.0, "epsilon": +1.0}
+# What makes a model simpler, the first in the list before the next: +1 if larger values do. Every
+# region has weights of its own. Sets of kernel weights grow with p, ``‖β‖_1 ≤ 1`` being the
+# smallest; and λ, C and ε can be compared at one p only, because weighted sums of kernels grow
+# with it.
+_SIMPLER = {
+    "n_regions": -1.0,
+    "sharpness": -1.0,
+    "p": -1.0,
+    "penalty": +1.0,
+    "reg": +1.0,
+    "C": -1.0,
+    "epsilon": +1.0,
+}
+# Values of parameters at which a model with a gate, or with regions, is that of plain weights.
+_PLAIN = {"penalty": np.inf, "n_regions": 1.0}
 
 
 @estimator
@@ -32,10 +43,13 @@ class ChoiceParameters:
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.
     one_standard_error : bool, default=False
         Take the simplest point whose mean score is within one standard error of the best, instead
-        of the best one. Simplest is the smallest p, whose weights are the sparsest; at this p, the
+        of the best one. Simplest is the fewest regions and the smallest sharpness; there, the
+        smallest p, whose weights are the sparsest, or the largest penalty on a gate; there, the
         strongest regularisation: the largest λ, the smallest C, the largest ε, in this order.
     n_jobs : int, optional
         Number of splits that are computed in parallel.
+    verbose : bool, default=False
+        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
@@ -75,6 +89,23 @@ class ChoiceParameters:
         return np.reshape(results["mean_test_score"], shape)
 
 
+class ChosenWeights:
+    """Parameters and attributes of those that learn kernel weights at every point of a grid.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4, or 1e-5 for discriminants and ridge regression
+        Relative duality gap of every model, those of splits included.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Learnt kernel weights, of the normalised kernels: those of the fit to all samples.
+    certificate_, n_iter_, n_inner_solves_, solver_, history_
+        Of the same fit, as for the estimator with a given p.
+    """
+
+
 @dataclass(frozen=True)
 class Choice:
     """The point of a grid that was chosen, and the table it was chosen by."""
@@ -95,16 +126,20 @@ class Choice:
         """By scores (n_splits, …) of all points; of equals, that with the smallest `second`.
 
         The estimator has the :class:`ChoiceParameters`. Without `second`, the simplest of equals
-        is chosen.
+        is chosen. Fewer regions count more than `second`. A gate, or regions, are chosen if their
+        score is higher than that of plain weights by a standard error of the difference.
         """
         refuse_unsolved(records, estimator.tol)
         mean, errors = scores.mean(axis=0), standard_errors(scores)
         refuse_undefined(estimator.scoring, mean, solved_in_all(records))
-        equals = _positions(mean == np.nanmax(mean))
-        if len(equals) == 1 or second is None:
-            chosen = _simplest(grid, equals)
-        else:
-            chosen = min(equals, key=second)
+        chosen = _best(grid, mean, second)
+        plain = np.where(_plain(grid), mean, np.nan)
+        if np.isfinite(plain).any() and not np.isfinite(plain[chosen]):
+            other = _best(grid, plain, second)
+            gains = np.array([table[chosen] - table[other] for table in scores])
+            # Of a single split there is no standard error.
+            if gains.mean() <= np.nan_to_num(standard_errors(gains)):
+                chosen = other
         if estimator.one_standard_error:
             chosen = _simplest(grid, _positions(mean >= mean[chosen] - errors[chosen]))
         params = grid.at(chosen)
@@ -127,8 +162,33 @@ def refuse_single_split(estimator: Any, n_splits: int) -> None:
         )
 
 
+def _best(
+    grid: Grid, mean: np.ndarray, second: Callable[[tuple[int, ...]], float] | None
+) -> tuple[int, ...]:
+    """The point with the highest score; of equals, that with the smallest `second`."""
+    equals = _positions(mean == np.nanmax(mean))
+    if len(equals) == 1 or second is None:
+        return _simplest(grid, equals)
+    fewest = _with_fewest_regions(grid, equals)
+    costs = {at: second(at) for at in fewest}
+    return _simplest(grid, [at for at in fewest if costs[at] == min(costs.values())])
+
+
+def _plain(grid: Grid) -> np.ndarray:
+    """Which points have the same kernel weights everywhere, if there is something else."""
+    columns, mask = grid.columns(), np.zeros(grid.size, dtype=bool)
+    for name, value in _PLAIN.items():
+        mask |= columns.get(f"param_{name}", np.nan) == value
+    return mask.reshape(grid.shape)
+
+
 def _positions(mask: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(position) for position in np.argwhere(mask).tolist()]
+
+
+def _with_fewest_regions(grid: Grid, positions: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    numbers = [grid.at(position).get("n_regions", 1) for position in positions]
+    return [at for at, number in zip(positions, numbers, strict=True) if number == min(numbers)]
 
 
 def _simplest(grid: Grid, positions: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -10,13 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import Interval
-from ..gating import Gate, GatingFeatures
-from ..gating.learning import GateLearning, LearntGates
+from .._sklearn import Interval, Options
+from ..discriminant.decision import folds_to_judge_by
+from ..gating import Gate
+from ..gating.judging import Block, Judge
+from ..gating.learning import Fold, GatedSamples, GateLearning, LearntGates
 from ..gating.machines import Machine
-from ..kernels import KernelStack, Views
-from ..kernels.transforms import Chain
-from ._base import estimator
+from ..kernels.transforms import Center, Chain
+from ._base import NON_NEGATIVE, estimator
+from ._gate_inputs import ComponentReader, GateInput, GateTable
 from ._inputs import Source
 from ._kernels import BLOCK_ENTRIES, TrainingKernels
 from ._machines import SupportVectors
@@ -45,30 +47,28 @@ class GateParameters:
 
     Parameters
     ----------
-    gating : {"softmax", "sigmoid", "gaussian"} or a gate, default="softmax"
-        How much a kernel counts at a sample: competing kernels (softmax, gaussian) or ones that
-        may work together (sigmoid). See :mod:`manykernels.gating`. Several copies of one kernel
-        are normal use: each gets a region of its own.
+    gating : {"sigmoid", "softmax", "gaussian", "cluster", "instance"} or a gate, default="sigmoid"
+        How much a kernel counts at a sample: kernels that may work together (sigmoid) or competing
+        ones (softmax, gaussian). With "cluster" it is constant in each cluster of samples,
+        with "instance" learnt for each training sample and equal in new ones. See
+        :mod:`manykernels.gating`. Several copies of one kernel are normal use: each gets a
+        region of its own.
     gating_features : None, columns, int, transformer or kernel, default=None
-        What the gate looks at: all columns, some of them, principal components, what a
-        transformer makes of X, or similarities with the training samples. With several views,
-        the name of one of them, or any of the above, of all their columns. With precomputed
-        kernels, the name of one of them (similarities by it), or any of the above, of the table
-        given to :meth:`KernelStack.with_features`.
-    n_init : int, default=1
-        Random starts; the lowest objective is kept.
-    normalize : {"spherical", "multiplicative", "trace"} or None, default="spherical"
-        How kernels are made comparable; by default every sample has length one.
-    quasi_newton : bool, default=False
-        Steps of L-BFGS on the gate instead of the paper's gradient steps: far fewer of them to a
-        given objective.
+        What the gate looks at: columns (all of them: ``slice(None)``), their first principal
+        components, what a transformer makes of X, or similarities with the training samples. By
+        default the first five principal components of the mean kernel,
+        :class:`~manykernels.gating.KernelComponents`. With several views, the name of one of them,
+        or any of the above, of all their columns. With precomputed kernels, the name of one of
+        them (similarities by it), or any of the above, of the table given to
+        :meth:`KernelStack.with_features`, which is then the default.
+    quasi_newton : bool, default=True
+        Steps of L-BFGS on the gate, far fewer to a given objective than the paper's gradient
+        steps.
     gate_tol : float, default=1e-6
         A prediction evaluates a kernel only where its gate is above this at both samples; unless
         `missing` is "error", everywhere.
-    tol : float, default=1e-2
-        Relative change of the objective at which to stop, in two steps in a row. A gate can fit
-        single samples: smaller values and quasi-Newton steps lower the objective further, and on
-        most data raise the error on new samples.
+    tol : float, default=1e-3
+        Relative change of the objective at which to stop, in two steps in a row.
     max_iter : int, default=200
         Most steps on the gate.
     random_state : int, RandomState or None, default=None
@@ -78,17 +78,18 @@ class GateParameters:
     ----------
     gating_coef_ : dict of ndarray
         Parameters of the gate, on standardised gating features.
+    plain_weights_ : ndarray of shape (n_kernels,)
+        Kernel weights of plain multiple kernel learning, where the gate starts.
     certificate_ : StationarityCertificate
         Norm of the gradient in the gate's parameters, and duality gap of the machine.
         ``converged``, ``status`` and ``message`` are as in other certificates.
     objective_ : float
-        J at the end.
+        J at the end, with the penalty.
     history_ : dict of list
         ``objective`` J, which never rises, ``gradient_norm`` and ``n_inner_solves`` at each step.
-    restart_objectives_ : list of float
-        J at the end of every start.
     n_iter_ : int
-        Steps on the gate from the best start; of several gates, the most.
+        Steps on the gate from the best start, at least 1; of several gates, the most. `history_`
+        tells no step from one.
     n_inner_solves_ : int
         Machines trained in all.
     finished_ : bool
@@ -102,13 +103,11 @@ class GateParameters:
     46, 2013.
     """
 
-    gating: Any = "softmax"
+    gating: Any = "sigmoid"
     gating_features: Any = None
-    n_init: int = 1
-    normalize: str | None = "spherical"
-    quasi_newton: bool = False
+    quasi_newton: bool = True
     gate_tol: float = 1e-6
-    tol: float = 1e-2
+    tol: float = 1e-3
     max_iter: int = 200
     random_state: Any = None
 
@@ -116,7 +115,6 @@ class GateParameters:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gating": [str, Gate],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "quasi_newton": ["boolean"],
         "gate_tol": [Interval(Real, 0, 1, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -146,103 +144,125 @@ class GateParameters:
         return self._expansion.region_summary(self.gate_tol)
 
     def evaluations(self, X: Any) -> Evaluations:
-        """How many kernel values a prediction for X needs, and how many the gates save."""
+        """How many kernel values a prediction for X needs, and how many the gates save.
+
+        Those that the gate itself looks at are not counted.
+        """
         check_is_fitted(self)
         return self._expansion.evaluations(self, X)
 
 
-@dataclass(frozen=True)
-class GateInput:
-    """What a gate looks at: features of the rows of X.
+@estimator
+class BrakeParameters:
+    """What keeps a gate from fitting single samples.
 
-    These may be features of one view, or the values of one precomputed kernel (an empirical
-    kernel map) at those `columns` of test blocks that belong to training samples in use; None if
-    all do. `name` is that of the view or kernel.
+    Parameters
+    ----------
+    penalty : float, default=0.003
+        How strongly the gate is drawn to the constant one of plain multiple kernel learning: the
+        ridge on its parameters, relative to the objective there. 0 is the method of the paper.
+    early_stopping : int or False, default=3
+        After how many steps to stop is judged by samples held out in so many folds. Step 0 is
+        plain multiple kernel learning (with the sigmoid gate and p=2, exactly; competing kernels
+        have it at a smaller C), which remains where no step clearly helps these samples. False
+        goes on until the objective stops changing. A one-class machine has nothing to be judged
+        by.
+    n_init : int, default=1
+        Random starts near plain multiple kernel learning; the lowest objective is kept.
+
+    Attributes
+    ----------
+    held_out_losses_ : ndarray of shape (n_steps + 1,) or None
+        Loss of held-out samples after 0, 1, … steps: log loss of calibrated probabilities, or mean
+        square error. As many steps are taken as have the least loss with no more errors than step
+        0; none if it is not smaller by a standard error.
+    restart_objectives_ : list of float
+        J at the end of every start.
     """
 
-    features: GatingFeatures
-    name: str | None
-    columns: np.ndarray | None
+    penalty: float = 0.003
+    early_stopping: int | bool = 3
+    n_init: int = 1
 
-    @classmethod
-    def learn(cls, rows: TrainingRows, what: Any) -> tuple[GateInput, np.ndarray]:
-        """The input, and the features of the training rows; `what` is ``gating_features``."""
-        data = rows.data.X
-        named = isinstance(data, KernelStack | Views) and isinstance(what, str)
-        name = what if named else None
-        features = GatingFeatures(None if named else what)
-        # Training matrices have columns for the samples in use only.
-        training = cls(features, name, None)
-        features.fit(training._table(data), rows.targets, sample_weight=rows.counts)
-        return cls(features, name, rows.data.columns), training.transform(data)
-
-    def _table(self, data: Any) -> Any:
-        """The table that the features of checked rows are made from."""
-        if isinstance(data, Views):
-            chosen = data if self.name is None else data.take([data.position(self.name)], axis=1)
-            lacking = [name for name in chosen if not chosen.has(name).all()]
-            if lacking:
-                raise ValueError(
-                    f"The gate looks at view {lacking[0]!r}, which some samples lack. Name a view "
-                    "that all samples have: gating_features=<name of a view>."
-                )
-            try:
-                return chosen.joined()
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"The gate looks at numbers: {error}. Name a view of numbers: "
-                    "gating_features=<name of a view>."
-                ) from error
-        if not isinstance(data, KernelStack):
-            return data
-        if self.name is not None:
-            block = data.kernel(self.name)
-            if np.isnan(block).any():
-                raise ValueError(
-                    f"The gate looks at kernel {self.name!r}, which some samples lack. Name a "
-                    "kernel that all samples have, or pass stack.with_features(table)."
-                )
-            return block if self.columns is None else block[:, self.columns]
-        if data.features is None:
-            raise ValueError(
-                'With kernels="precomputed" the gate needs features of its own: '
-                "stack.with_features(table), or gating_features=<name of a kernel of the stack>, "
-                f"one of {', '.join(data.names)}."
-            )
-        return data.features
-
-    def transform(self, data: Any) -> np.ndarray:
-        """Gating features of checked rows."""
-        return self.features.transform(self._table(data))
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "penalty": NON_NEGATIVE,
+        "early_stopping": [Interval(Integral, 2, None, closed="left"), Options(bool, {False})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
 
 
 @dataclass(frozen=True)
 class GatedKernels:
-    """Normalised training kernels (`matrices`), and the gating features of the training rows."""
+    """Normalised training kernels and gating features, and both without held-out samples."""
 
+    rows: TrainingRows
     kernels: TrainingKernels
     transform: Chain
-    matrices: list[np.ndarray]
+    samples: GatedSamples
+    table: GateTable
     inputs: GateInput
-    features: np.ndarray
+    normalize: str | None
 
     @classmethod
-    def of(cls, rows: TrainingRows, normalize: str | None, what: Any) -> GatedKernels:
+    def of(cls, rows: TrainingRows, normalize: str | None, gate: Gate, what: Any) -> GatedKernels:
         """Compute or check the kernels of `rows`; `what` are the ``gating_features``."""
-        inputs, features = GateInput.learn(rows, what)
+        table = GateTable.of(rows, gate, what)
+        found = None if table is None else table.learn()
         kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
         transform = kernels.preparation(normalize, center=False)
         stack = kernels.prepared(transform, rows.counts)
-        matrices = [np.ascontiguousarray(stack.kernel(j)) for j in range(stack.n_kernels)]
-        return cls(kernels, transform, matrices, inputs, features)
+        if table is None or found is None:
+            reader, components = ComponentReader.learn(
+                what, kernels, transform, stack, rows.counts
+            )
+            table = GateTable(rows, gate, None, reader, components, refitted=False)
+            found = table.learn()
+        inputs, features = found
+        samples = GatedSamples(stack, features)
+        return cls(rows, kernels, transform, samples, table, inputs, normalize)
 
     def learn(
-        self, learning: GateLearning, machines: Sequence[Machine], task: FitTask
+        self,
+        learning: GateLearning,
+        machines: Sequence[Machine],
+        judges: Sequence[Judge],
+        task: FitTask,
     ) -> LearntGates:
         """Learn a gate for every machine, with a warning if one has not converged."""
-        learnt = learning.learn(self.matrices, self.features, machines, task)
+        folds = self._folds(learning.n_folds) if judges else []
+        learnt = learning.learn(self.samples, machines, judges, folds, task)
         learnt.warn()
         return learnt
+
+    def _folds(self, n_folds: int) -> list[Fold]:
+        """Folds of the samples, equal ones together; none if there are not two of them."""
+        rows = self.rows
+        labels = np.zeros(len(rows), int) if rows.labels is None else rows.labels
+        if n_folds == 0 or len(rows) < 2:
+            return []
+        centered = Center().fit_transform(self.samples.stack, sample_weight=rows.counts)
+        every = np.arange(len(rows))
+        tests = folds_to_judge_by(labels, centered, n_folds)
+        if len(tests) < 2:
+            return []
+        return [self.fold(np.delete(every, test), test) for test in tests]
+
+    def fold(self, train: np.ndarray, test: np.ndarray) -> Fold:
+        """Kernels and features without the samples `test`, and those of these samples."""
+
+        def parts() -> tuple[GatedSamples, Block]:
+            raw, counts = self.kernels.stack, self.rows.counts
+            transform = self.kernels.preparation(self.normalize, center=False)
+            stack = transform.fit_transform(
+                raw[np.ix_(train, train)],
+                sample_weight=None if counts is None else counts[train],
+            )
+            new = transform.transform(raw[np.ix_(test, train)])
+            features, of_new = self.table.held_out(self.samples.features, train, test)
+            block = Block([new.kernel(j) for j in range(new.n_kernels)], of_new)
+            return GatedSamples(stack, features), block
+
+        return Fold(train, test, parts)
 
     def attributes(
         self, rows: TrainingRows, learnt: LearntGates, dual: np.ndarray, intercept: np.ndarray

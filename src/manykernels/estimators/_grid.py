@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ from ..solvers import GridRecord, solved_in_all
 DEFAULT_NORMS = (1.0, 4.0 / 3.0, 2.0, np.inf)
 #: Eight λ, from far below to far above the unit variance of normalised kernels.
 DEFAULT_REGS = tuple(np.logspace(-4, 3, 8).tolist())
+#: Penalties on a gate: plain multiple kernel learning, and two gates, the second as free as in
+#: estimators with a given penalty.
+DEFAULT_GATE_PENALTIES = (np.inf, 0.03, 0.003)
+#: Norms of the plain weights at which gates start; the plain sum, ∞, leaves a sigmoid gate nothing
+#: to open, and is there for data where no weights are better.
+DEFAULT_GATE_NORMS = (2.0, np.inf)
 # The least positive number, for values that have to be above zero.
 _POSITIVE = np.nextafter(0.0, 1.0)
 
@@ -43,7 +50,7 @@ class Grid:
     def at(self, position: Sequence[int]) -> dict[str, float]:
         """Parameters of one point."""
         pairs = zip(self.values.items(), position, strict=True)
-        return {name: float(values[k]) for (name, values), k in pairs}
+        return {name: values[k].item() for (name, values), k in pairs}
 
     @property
     def params(self) -> list[dict[str, float]]:
@@ -81,6 +88,33 @@ def checked_non_negative(given: Any, default: ArrayLike, name: str) -> np.ndarra
     return _checked_finite(given, default, name, 0.0, "at least 0")
 
 
+def checked_gate_penalties(given: Any) -> np.ndarray:
+    """Penalties on a gate; with infinity it is constant."""
+    return _checked_values(given, DEFAULT_GATE_PENALTIES, "penalties", 0.0, "at least 0")
+
+
+def checked_region_numbers(given: Any, default: ArrayLike) -> np.ndarray:
+    """Numbers of regions to choose from."""
+    values = np.asarray(default if given is None else given, dtype=object)
+    if values.ndim != 1 or len(values) == 0 or not all(map(_is_region_number, values)):
+        raise ValueError(
+            "regions must be a non-empty list of whole numbers, each at least 1; got "
+            f"{given!r}. Regions that are found in another way, by a clustering or columns of X, "
+            "are not chosen here: pass them to ConvexLocalizedSVC or ConvexLocalizedSVR, and "
+            "search for the rest with GridSearchCV."
+        )
+    return _refused_equal(values.astype(np.intp), given, "regions")
+
+
+def _is_region_number(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def checked_sharpnesses(given: Any, default: ArrayLike) -> np.ndarray:
+    """How sharp the boundaries of regions may be; infinity gives each sample to one region."""
+    return _checked_values(given, default, "sharpnesses", 0.0, "at least 0")
+
+
 def _checked_finite(
     given: Any, default: ArrayLike, name: str, least: float, bound: str
 ) -> np.ndarray:
@@ -98,6 +132,10 @@ def _checked_values(
         raise ValueError(
             f"{name} must be a non-empty list of numbers, each {bound}; got {given!r}."
         )
+    return _refused_equal(values, given, name)
+
+
+def _refused_equal(values: np.ndarray, given: Any, name: str) -> np.ndarray:
     if len(np.unique(values)) < len(values):
         raise ValueError(f"{name} has equal values: {given!r}.")
     return values

@@ -9,8 +9,7 @@ import numpy as np
 
 from .._scoring import Answers, JudgedValues, score_table
 from ..kernels import KernelStack
-from ..losses import Certificate
-from ..solvers import GridProgress, GridRecord, solved_in_all
+from ..solvers import GridProgress, GridRecord, SolvedPoint, solved_in_all
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class SplitOutputs:
         at: tuple[int, ...],
         params: Mapping[str, float],
         outputs: np.ndarray,
-        certificate: Certificate,
+        certificate: SolvedPoint,
         n_inner_solves: int,
     ) -> GridProgress:
         """Enter a solved point, and say so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,17 +150,23 @@ class KernelExpansion:
 
         Other coefficients than those of the fit give other functions of X.
         """
+        return self.outputs_of(self.source.read(estimator, X), coefficients)
+
+    def outputs_of(self, data: Any, coefficients: np.ndarray | None = None) -> np.ndarray:
+        """As :meth:`outputs`, of what the source has read."""
         coefficients = self.coefficients if coefficients is None else coefficients
-        data = self.source.read(estimator, X)
-        n_rows = int(num_samples(data))
-        n_kernels = max(self.weights.shape[-1], len(self.inputs))
-        entries_per_row = n_kernels * self.source.n_samples
-        outputs = np.empty((n_rows, coefficients.shape[1]))
-        for rows in gen_batches(n_rows, max(1, BLOCK_ENTRIES // entries_per_row)):
-            block = self.transform.transform(self.source.block(data, rows, self.inputs))
+        outputs = np.empty((int(num_samples(data)), coefficients.shape[1]))
+        for rows, block in self.blocks(data):
             if self.weights.ndim == 1:
                 outputs[rows] = block.apply_combined(self.weights, coefficients)
             else:
                 products = block.apply(coefficients)
                 outputs[rows] = np.einsum("kj,jrk->rk", self.weights, products)
         return outputs
+
+    def blocks(self, data: Any) -> Iterator[tuple[slice, Any]]:
+        """Kernels between rows that the source has read and its samples, in blocks of rows."""
+        n_kernels = max(self.weights.shape[-1], len(self.inputs))
+        height = max(1, BLOCK_ENTRIES // (n_kernels * self.source.n_samples))
+        for rows in gen_batches(int(num_samples(data)), height):
+            yield rows, self.transform.transform(self.source.block(data, rows, self.inputs))

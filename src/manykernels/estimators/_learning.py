@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._sklearn import Interval
 from .._warnings import warn_caller
-from ..domains import Domain, lp_domain
+from ..domains import Domain, lp_domain, product_domain
 from ..losses import Certificate, Loss, Outline
 from ..solvers import SOLVERS, Problem, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
@@ -89,6 +89,10 @@ class WeightLearning:
         if max_iter is None:
             max_iter = chosen.default_max_iter
         return cls(type(estimator).__name__, lp_domain(p), chosen, estimator.tol, max_iter)
+
+    def by_region(self, n_regions: int) -> WeightLearning:
+        """The same with weights for every region, each in the domain of the plain weights."""
+        return replace(self, domain=product_domain(self.domain, n_regions))
 
     def refuse_unfit(self, outline: Outline) -> None:
         """Raise if the solver does not take such a loss, before kernels are computed."""

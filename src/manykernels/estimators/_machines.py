@@ -73,9 +73,12 @@ class MachineKernels:
         normalize: str | None,
         *,
         has_bias: bool = True,
+        step: StackTransform | None = None,
     ) -> MachineKernels:
-        """Normalise kernels of `rows` that are known already."""
+        """Normalise kernels of `rows` that are known already; a `step` may follow."""
         transform = kernels.preparation(normalize, center=False)
+        if step is not None:
+            transform.steps.append(step)
         stack = kernels.prepared(transform, rows.counts)
         if not has_bias:
             return cls(kernels, transform, stack, None)

@@ -101,6 +101,14 @@ def targeted_rows(
     return TrainingRows(data, numbers, counts, counts, targets[numbers])
 
 
+def spread_of_targets(rows: TrainingRows) -> float:
+    """Standard deviation of the targets; one if they are all equal."""
+    targets = rows.targets
+    mean = np.average(targets, weights=rows.counts)
+    deviation = float(np.sqrt(np.average((targets - mean) ** 2, weights=rows.counts)))
+    return deviation if deviation > 0.0 else 1.0
+
+
 def ridge_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
     """Rows with one or several numbers to be predicted, on kernels that are centred."""
     heaviest = _HEAVIEST_IF_CENTRED

@@ -14,7 +14,7 @@ from ..discriminant.decision import checked_priors
 from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
 from ..kernels import Bands, Denoise
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
-from ._choice import Choice, ChoiceParameters, refuse_single_split
+from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
 from ._grid import Grid, checked_norms, checked_regs
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
@@ -33,6 +33,7 @@ class MKFDACV(
     Probabilities,
     KernelClassifier,
     ChoiceParameters,
+    ChosenWeights,
     KernelEstimator,
 ):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
@@ -58,10 +59,6 @@ class MKFDACV(
         As for :class:`MKFDA`, learnt again in every fold.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with `sample_weight`.
-    tol : float, default=1e-5
-        Relative duality gap of every model, those of splits included.
-    verbose : bool, default=False
-        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
@@ -74,14 +71,10 @@ class MKFDACV(
         The rule by which all points were judged, "indicator" or "discriminant": the better one
         at the largest p, by the log loss of held-out samples. The final fit chooses for itself,
         see `rule_`.
-    weights_ : ndarray of shape (n_kernels,)
-        Learnt kernel weights, of the normalised kernels; like the following, of the fit to all
-        samples.
-    certificate_ : Certificate
     denoise_ : Denoise, Bands or None
         Fitted on the training kernels, such as `denoise_.n_components_`.
-    left_out_log_proba_, n_iter_, n_inner_solves_, solver_, history_
-        As for :class:`MKFDA`.
+    left_out_log_proba_ : ndarray of shape (n_samples, n_classes)
+        As for :class:`MKFDA`, at the p and λ that were chosen. These have seen all samples.
 
     Notes
     -----

@@ -9,12 +9,14 @@ import numpy as np
 
 from ..discriminant import fisher_targets
 from ..discriminant.decision import Decision, fisher_regression
+from ..discriminant.rules import indicator_rule
+from ..gating.judging import ClassJudge
 from ..gating.learning import GateLearning
 from ..gating.machines import SquareMachine
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
-from ._gated import GatedKernels, GateParameters
+from ._gated import BrakeParameters, GatedKernels, GateParameters
 from ._machines import SupportAttributes
 from ._outputs import KernelClassifier, Probabilities
 from ._progress import FitTask
@@ -23,7 +25,12 @@ from ._rows import discriminant_rows
 
 @estimator
 class LocalizedFDA(
-    Probabilities, KernelClassifier, GateParameters, SupportAttributes, KernelEstimator
+    Probabilities,
+    KernelClassifier,
+    BrakeParameters,
+    GateParameters,
+    SupportAttributes,
+    KernelEstimator,
 ):
     """Kernel Fisher discriminant with kernels weighted differently in different regions.
 
@@ -73,11 +80,13 @@ class LocalizedFDA(
         learning = GateLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
-        kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
         samples = kernels.kernels.labelled(rows)
         targets = fisher_targets(samples.labels, samples.masses)
         machine = SquareMachine(targets, self.reg, samples.weights)
-        learnt = kernels.learn(learning, [machine], task)
+        rule = indicator_rule(samples.frequencies, np.eye(targets.shape[1]))
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rule)
+        learnt = kernels.learn(learning, [machine], [judge], task)
         (point,) = learnt.points
         # With the gate held, this is the discriminant of MKFDA on one kernel.
         K = point.kernel

@@ -8,7 +8,7 @@ from ..gating.learning import GateLearning
 from ..gating.machines import BoxMachine
 from ..losses.hinge import one_class_problem
 from ._base import KernelEstimator, estimator, fits
-from ._gated import GatedKernels, GateParameters
+from ._gated import BrakeParameters, GatedKernels, GateParameters
 from ._machines import SupportAttributes
 from ._outputs import NoveltyDetector, boundary_shift
 from ._progress import FitTask
@@ -16,8 +16,17 @@ from ._rows import unlabelled_rows
 
 
 @estimator
-class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, KernelEstimator):
+class LocalizedOneClassSVM(
+    NoveltyDetector, BrakeParameters, GateParameters, SupportAttributes, KernelEstimator
+):
     """One-class support vector machine with kernels weighted differently in different regions.
+
+    Parameters
+    ----------
+    gating : {"softmax", "gaussian", "cluster", "instance", "sigmoid"} or a gate, default="softmax"
+        As in :class:`LocalizedSVC`, but of competing kernels: with nothing to be judged by, gates
+        that may all open do so where samples are far from the origin, and what lies between looks
+        like an outlier.
 
     Examples
     --------
@@ -30,6 +39,8 @@ class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, K
     array([1])
     """
 
+    gating: Any = "softmax"
+
     @fits
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the gate and the machine."""
@@ -37,8 +48,8 @@ class LocalizedOneClassSVM(NoveltyDetector, GateParameters, SupportAttributes, K
         rows = unlabelled_rows(self, X, sample_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         machine = BoxMachine([one_class_problem(rows.factors, self.nu)])
-        kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
-        learnt = kernels.learn(learning, [machine], task)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        learnt = kernels.learn(learning, [machine], [], task)
         (point,) = learnt.points
         size = float(point.kernel.diagonal().max() * learnt.dual.sum())
         intercept = learnt.biases + boundary_shift(learnt.biases, size)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from .._sklearn import StrOptions
+from ..gating.judging import ClassJudge, Judge
 from ..gating.learning import GateLearning
 from ..gating.machines import BoxMachine, Machine, MulticlassMachine
 from ..losses.hinge import hinge_problem
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
-from ._gated import GatedKernels, GateParameters
+from ._gated import BrakeParameters, GatedKernels, GateParameters
 from ._machines import SupportAttributes
 from ._outputs import KernelClassifier
 from ._progress import FitTask
@@ -17,7 +20,9 @@ from ._rows import TrainingRows, labelled_rows, one_against_rest
 
 
 @estimator
-class LocalizedSVC(KernelClassifier, GateParameters, SupportAttributes, KernelEstimator):
+class LocalizedSVC(
+    KernelClassifier, BrakeParameters, GateParameters, SupportAttributes, KernelEstimator
+):
     """Support vector classification with kernels weighted differently in different regions.
 
     A gate, learnt along with the machine, says how much each kernel counts at each sample:
@@ -69,17 +74,30 @@ class LocalizedSVC(KernelClassifier, GateParameters, SupportAttributes, KernelEs
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         machines = self._machines(rows)
         task = FitTask.begin(self, X, y, learning.max_progress(len(machines)))
-        kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
-        learnt = kernels.learn(learning, machines, task)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        learnt = kernels.learn(learning, machines, self._judges(rows), task)
         return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))
 
     def _machines(self, rows: TrainingRows) -> list[Machine]:
         """One machine for every gate."""
-        penalties, n_classes = self.C * rows.factors, len(rows.classes)
-        if n_classes > 2 and self.multi_class == "single":
-            return [MulticlassMachine(rows.labels, penalties, n_classes)]
-        columns = one_against_rest(rows.labels, len(rows.classes)).T
-        problems = [hinge_problem(signs, penalties) for signs in columns]
-        if self.multi_class == "separate":
-            return [BoxMachine([problem]) for problem in problems]
-        return [BoxMachine(problems)]
+        penalties = self.C * rows.factors
+        machine = gated_machine(rows, penalties, single=self.multi_class == "single")
+        if self.multi_class == "separate" and isinstance(machine, BoxMachine):
+            return [BoxMachine([problem]) for problem in machine.problems]
+        return [machine]
+
+    def _judges(self, rows: TrainingRows) -> list[Judge]:
+        """A judge for every gate."""
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts)
+        if len(rows.classes) > 2 and self.multi_class == "separate":
+            return [judge.one_against_rest(k) for k in range(len(rows.classes))]
+        return [judge]
+
+
+def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool) -> Machine:
+    """Machines of one class against the rest, or, of more than two classes, a `single` one."""
+    n_classes = len(rows.classes)
+    if single and n_classes > 2:
+        return MulticlassMachine(rows.labels, penalties, n_classes)
+    columns = one_against_rest(rows.labels, n_classes).T
+    return BoxMachine([hinge_problem(signs, penalties) for signs in columns])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from ..gating.judging import ValueJudge
 from ..gating.learning import GateLearning
 from ..gating.machines import BoxMachine
 from ..losses.hinge import epsilon_insensitive_problem
 from ._base import KernelEstimator, estimator, fits
-from ._gated import GatedKernels, GateParameters
+from ._gated import BrakeParameters, GatedKernels, GateParameters
 from ._machines import SupportAttributes
 from ._outputs import EpsilonParameters, KernelRegressor
 from ._progress import FitTask
@@ -17,7 +18,12 @@ from ._rows import targeted_rows
 
 @estimator
 class LocalizedSVR(
-    KernelRegressor, EpsilonParameters, GateParameters, SupportAttributes, KernelEstimator
+    KernelRegressor,
+    EpsilonParameters,
+    BrakeParameters,
+    GateParameters,
+    SupportAttributes,
+    KernelEstimator,
 ):
     """Support vector regression with kernels weighted differently in different regions.
 
@@ -41,6 +47,7 @@ class LocalizedSVR(
         rows = targeted_rows(self, X, y, sample_weight)
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
-        kernels = GatedKernels.of(rows, self.normalize, self.gating_features)
-        learnt = kernels.learn(learning, [BoxMachine([problem])], task)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        judge = ValueJudge(rows.targets, rows.counts)
+        learnt = kernels.learn(learning, [BoxMachine([problem])], [judge], task)
         return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))

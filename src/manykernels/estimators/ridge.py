@@ -52,12 +52,13 @@ class MKRidge(TargetRegressor, WeightParameters, KernelEstimator):
     the variance, so that a sample has a share of one at most from every target.
 
     `left_out_predictions_` come from one factorisation, without refitting. They are exact for
-    given kernel weights; that the weights change without the row is taken to first order. Kernel
-    widths, scales of kernels and standard deviations of targets are always those of all rows. A
-    row of weight two stands for two, one of which is left out. (With solver="coordinate" and more
-    than a few thousand rows, there is no factorisation: the weights are held, and the influence of
-    a row on its own prediction is taken to be the mean of all, as in generalised
-    cross-validation.)
+    given kernel weights; that the weights change without the row is taken to first order, and
+    those that are zero to stay zero: where p = 1 and a large λ leave one or two of many kernels,
+    left-out predictions are a little too good. Kernel widths, scales of kernels and standard
+    deviations of targets are always those of all rows. A row of weight two stands for two, one
+    of which is left out. (With solver="coordinate" and more than a few thousand rows, there is no
+    factorisation: the weights are held, and the influence of a row on its own prediction is taken
+    to be the mean of all, as in generalised cross-validation.)
 
     References
     ----------

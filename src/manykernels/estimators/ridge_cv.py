@@ -20,7 +20,7 @@ from ..kernels.transforms import Chain
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
 from ._base import KernelEstimator, estimator, fits
-from ._choice import Choice, ChoiceParameters, refuse_single_split
+from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
 from ._grid import Grid, checked_norms, checked_regs
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._kernels import TrainingKernels
@@ -33,7 +33,7 @@ from ._splits import Split, ValueSplits
 
 
 @estimator
-class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
+class MKRidgeCV(ChoiceParameters, ChosenWeights, TargetRegressor, KernelEstimator):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -57,10 +57,6 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is R², of several targets that
         share p and λ the mean of theirs.
-    tol : float, default=1e-5
-        Relative duality gap of every model, those of splits included.
-    verbose : bool, default=False
-        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
@@ -68,13 +64,10 @@ class MKRidgeCV(ChoiceParameters, TargetRegressor, KernelEstimator):
         The point of the grid that was chosen; one for each of several targets if separate. So are
         `best_score_`, an array then, and `cv_results_`, a list.
     weights_ : ndarray of shape (n_kernels,), or (n_targets, n_kernels)
-        Learnt kernel weights, of the normalised kernels; like the following, of the fit to all
-        samples.
-    certificate_ : Certificate
+        Learnt kernel weights, those of the fit to all samples; a row for each of several targets
+        if separate.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         As for :class:`MKRidge`, at the p and λ that were chosen. These have seen all samples.
-    n_iter_, n_inner_solves_, solver_, history_
-        As for :class:`MKRidge`.
 
     Notes
     -----

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.metrics import check_scoring
-from sklearn.utils.metaestimators import available_if
 
 from .._sklearn import StrOptions
-from ..discriminant import LabelledKernels
 from ..kernels import KernelStack
 from ..losses.box import BoxLoss
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
-from ._choice import Choice, ChoiceParameters, refuse_single_split
-from ._decisions import DecisionCalibration, HeldOutDecisions
+from ._choice import ChoiceParameters, ChosenWeights
+from ._decisions import CalibratedDecisions
 from ._grid import Grid, checked_norms, checked_positive
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._machine_path import held_out_outputs
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ._outputs import KernelClassifier, gives_probabilities
-from ._progress import FitTask
+from ._outputs import KernelClassifier
 from ._rows import class_weighted, labelled_rows
-from ._splits import LabelSplits
+from ._search import ClassSearch
 from .svc import LOSSES, machine_groups
 
 # Norms and penalties. Measured against grids of 45 to 91 points on 15 data sets (tables, single
@@ -34,7 +31,14 @@ DEFAULT_PENALTIES = (0.01, 0.1, 1.0, 10.0)
 
 
 @estimator
-class MKSVCCV(KernelClassifier, SupportAttributes, ChoiceParameters, KernelEstimator):
+class MKSVCCV(
+    CalibratedDecisions,
+    KernelClassifier,
+    SupportAttributes,
+    ChoiceParameters,
+    ChosenWeights,
+    KernelEstimator,
+):
     """Multiple kernel support vector classification with p and C chosen by cross-validation.
 
     The models of a grid are solved as one path, each from its neighbours and each with a
@@ -61,24 +65,14 @@ class MKSVCCV(KernelClassifier, SupportAttributes, ChoiceParameters, KernelEstim
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class; "balanced" ones are those of each training part.
-    tol : float, default=1e-4
-        Relative duality gap of every model, those of splits included.
-    verbose : bool, default=False
-        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
     p_, C_ : float
         The point of the grid with the best score; of equal ones, with the smallest log loss. See
         `one_standard_error`.
-    calibration_ : DecisionCalibration
-        ``slope`` and ``constants`` that turn decision values into probabilities.
     weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels)
-        Learnt kernel weights, of the normalised kernels; like the following, of the fit to all
-        samples.
-    certificate_ : Certificate
-    n_iter_, n_inner_solves_, solver_, history_
-        As for :class:`MKSVC`.
+        Learnt kernel weights, those of the fit to all samples; a row for each class if separate.
 
     Notes
     -----
@@ -123,8 +117,6 @@ class MKSVCCV(KernelClassifier, SupportAttributes, ChoiceParameters, KernelEstim
         "class_weight": CLASS_WEIGHT,
     }
 
-    calibration_: ClassVar[DecisionCalibration]
-
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and C, then learn from all samples."""
@@ -136,54 +128,17 @@ class MKSVCCV(KernelClassifier, SupportAttributes, ChoiceParameters, KernelEstim
         )
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         kernels = TrainingKernels.of(rows, rows.counts)
-        # The weights of classes are those of each training part.
-        samples = LabelledKernels(
-            kernels.stack, rows.labels, rows.classes, rows.counts, rows.counts
-        )
-        splits = LabelSplits(self, rows, kernels.source, samples).of(y)
-        refuse_single_split(self, len(splits))
-        task = FitTask.begin(self, X, y, len(splits) + 1)
-        held_out = HeldOutDecisions(
-            held_out_outputs(self, splits, grid, self._machines, task),
-            [split.judged for split in splits],
-            samples.frequencies,
-        )
-        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring))
-        choice = Choice.of(self, grid, scores, held_out.records, held_out.mean_log_loss)
+        search = ClassSearch.of(self, X, y, rows, kernels)
+        machines = partial(ClassMachines.of, self)
+        choice, found = search.choose(grid, held_out_outputs(search, grid, machines))
         learning = WeightLearning.at(self, choice.params["p"])
-        final = task.subtask("final fit", learning.max_iter + 1)
+        final = search.task.subtask("final fit", learning.max_iter + 1)
         prepared = MachineKernels.prepared(kernels, rows, self.normalize)
-        losses = self._machines(rows)(prepared.stack, choice.params)
+        losses = machines(rows)(prepared.stack, choice.params)
         learnt = learning.learn(losses, prepared.stack.names, final)
         final.end()
-        return self._keep(
-            task,
-            LearntMachine.of(rows, prepared, learnt).attributes,
-            choice.attributes,
-            calibration_=held_out.calibration(choice.position),
-        )
-
-    def _machines(self, samples: Any) -> ClassMachines:
-        """Machines of training samples, with weights of classes that are learnt from these."""
-        labels, classes = samples.labels, samples.classes
-        weights = class_weighted(self.class_weight, labels, classes, samples.counts)
-        return ClassMachines(
-            machine_groups(labels, len(classes), self.multi_class),
-            np.ones(len(labels)) if weights is None else weights,
-            self.loss,
-            INNER_SHARE * self.tol,
-        )
-
-    @available_if(gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n_rows, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    @available_if(gives_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities, (n_rows, n_classes)."""
-        decisions = self.decision_function(X)
-        return self.calibration_.log_probabilities(decisions)
+        machine = LearntMachine.of(rows, prepared, learnt)
+        return self._keep(search.task, machine.attributes, found)
 
 
 @dataclass(frozen=True)
@@ -194,6 +149,18 @@ class ClassMachines:
     weights: np.ndarray
     loss: str
     inner_tol: float
+
+    @classmethod
+    def of(cls, estimator: Any, samples: Any) -> ClassMachines:
+        """Machines of training samples, with weights of classes that are learnt from these."""
+        labels, classes = samples.labels, samples.classes
+        weights = class_weighted(estimator.class_weight, labels, classes, samples.counts)
+        return cls(
+            machine_groups(labels, len(classes), estimator.multi_class),
+            np.ones(len(labels)) if weights is None else weights,
+            estimator.loss,
+            INNER_SHARE * estimator.tol,
+        )
 
     @property
     def n_outputs(self) -> int:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.metrics import check_scoring
 
 from ..kernels import KernelStack
 from ..losses import EpsilonInsensitiveLoss
 from ..losses.box import BoxLoss
 from ._base import KernelEstimator, estimator, fits
-from ._choice import Choice, ChoiceParameters, refuse_single_split
+from ._choice import ChoiceParameters, ChosenWeights
 from ._grid import Grid, checked_non_negative, checked_norms, checked_positive
-from ._held_out import HeldOutValues, TargetedKernels
+from ._held_out import TargetedKernels
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._machine_path import held_out_outputs
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
 from ._outputs import KernelRegressor
-from ._progress import FitTask
-from ._rows import TrainingRows, targeted_rows
-from ._splits import ValueSplits
+from ._rows import spread_of_targets, targeted_rows
+from ._search import ValueSearch
 
 # Norms, and penalties and ε in units of the standard deviation of y. Measured against a grid of
 # 162 points on six data sets (tables, single columns): R² 0.005 lower in the mean, 0.014 at most.
@@ -32,7 +31,9 @@ DEFAULT_WIDTHS = (0.01, 0.1)
 
 
 @estimator
-class MKSVRCV(KernelRegressor, SupportAttributes, ChoiceParameters, KernelEstimator):
+class MKSVRCV(
+    KernelRegressor, SupportAttributes, ChoiceParameters, ChosenWeights, KernelEstimator
+):
     """Multiple kernel support vector regression with p, C and ε chosen by cross-validation.
 
     The models of a grid are solved as one path, each from its neighbours and each with a
@@ -50,22 +51,12 @@ class MKSVRCV(KernelRegressor, SupportAttributes, ChoiceParameters, KernelEstima
         do not depend on the unit of y; given numbers are taken as they are.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
-    tol : float, default=1e-4
-        Relative duality gap of every model, those of splits included.
-    verbose : bool, default=False
-        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
     p_, C_, epsilon_ : float
         The point of the grid with the best score, of equal ones the simplest; see
         `one_standard_error`.
-    weights_ : ndarray of shape (n_kernels,)
-        Learnt kernel weights, of the normalised kernels; like the following, of the fit to all
-        samples.
-    certificate_ : Certificate
-    n_iter_, n_inner_solves_, solver_, history_
-        As for :class:`MKSVR`.
 
     Notes
     -----
@@ -102,7 +93,7 @@ class MKSVRCV(KernelRegressor, SupportAttributes, ChoiceParameters, KernelEstima
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p, C and ε, then learn from all samples."""
         rows = targeted_rows(self, X, y, sample_weight)
-        spread = _spread(rows)
+        spread = spread_of_targets(rows)
         grid = Grid(
             {
                 "p": checked_norms(self.ps, DEFAULT_NORMS),
@@ -113,31 +104,17 @@ class MKSVRCV(KernelRegressor, SupportAttributes, ChoiceParameters, KernelEstima
             }
         )
         kernels = TrainingKernels.of(rows, rows.counts)
-        samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
-        splits = ValueSplits(self, rows, kernels.source, samples).of(y)
-        refuse_single_split(self, len(splits))
-        task = FitTask.begin(self, X, y, len(splits) + 1)
-        parts = held_out_outputs(self, splits, grid, self._machines, task)
-        held_out = HeldOutValues(
-            [replace(part, outputs=part.outputs[..., 0]) for part in parts],
-            [split.judged for split in splits],
-        )
-        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring))
-        choice = Choice.of(self, grid, scores, held_out.records)
+        search = ValueSearch.of(self, X, y, rows, kernels)
+        machines = partial(ValueMachines.of, self)
+        choice, found = search.choose(grid, held_out_outputs(search, grid, machines))
         learning = WeightLearning.at(self, choice.params["p"])
-        final = task.subtask("final fit", learning.max_iter + 1)
+        final = search.task.subtask("final fit", learning.max_iter + 1)
         prepared = MachineKernels.prepared(kernels, rows, self.normalize)
-        losses = self._machines(samples)(prepared.stack, choice.params)
+        losses = machines(search.samples)(prepared.stack, choice.params)
         learnt = learning.learn(losses, prepared.stack.names, final)
         final.end()
-        return self._keep(
-            task, LearntMachine.of(rows, prepared, learnt).attributes, choice.attributes
-        )
-
-    def _machines(self, samples: TargetedKernels) -> ValueMachines:
-        """The machine of training samples."""
-        counts = np.ones(len(samples)) if samples.counts is None else samples.counts
-        return ValueMachines(samples.targets, counts, INNER_SHARE * self.tol)
+        machine = LearntMachine.of(rows, prepared, learnt)
+        return self._keep(search.task, machine.attributes, found)
 
 
 @dataclass(frozen=True)
@@ -150,15 +127,13 @@ class ValueMachines:
 
     n_outputs: ClassVar[int] = 1
 
+    @classmethod
+    def of(cls, estimator: Any, samples: TargetedKernels) -> ValueMachines:
+        """The machine of training samples."""
+        counts = np.ones(len(samples)) if samples.counts is None else samples.counts
+        return cls(samples.targets, counts, INNER_SHARE * estimator.tol)
+
     def __call__(self, stack: KernelStack, params: dict[str, float]) -> list[BoxLoss]:
         """Its loss."""
         penalties, epsilon = params["C"] * self.counts, params["epsilon"]
         return [EpsilonInsensitiveLoss(stack, self.targets, penalties, epsilon, self.inner_tol)]
-
-
-def _spread(rows: TrainingRows) -> float:
-    """Standard deviation of the targets; one if they are all equal."""
-    targets = rows.targets
-    mean = np.average(targets, weights=rows.counts)
-    deviation = float(np.sqrt(np.average((targets - mean) ** 2, weights=rows.counts)))
-    return deviation if deviation > 0.0 else 1.0

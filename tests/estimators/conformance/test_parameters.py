@@ -41,10 +41,13 @@ REFUSED = {
     "multi_class": ["ovr", "ovo"],
     "multi_target": ["each", None],
     "gating": [3, Softmax],
+    "penalty": [-0.1, np.nan, np.inf, "strong", None],
+    "early_stopping": [0, 1, -1, True, 2.5, "x", None],
     "n_init": [0, -1, 1.5],
     "gate_tol": [-0.1, 1.0],
     "quasi_newton": ["yes"],
     "random_state": ["seed"],
+    "sharpness": [-0.1, np.nan, "sharp", None],
     "cv": ["all"],
     "scoring": [3],
     "n_jobs": [1.5],
@@ -54,7 +57,8 @@ REFUSED = {
 # What is refused by some that others take.
 REFUSED_BY = [(KimFDA, "reg", "joint"), (MKRidge, "reg", "joint"), (MKSVR, "C", "joint")]
 # Checked by tests of their own.
-OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "gating_features"}
+OTHERS = {"kernels", "solver", "ps", "regs", "Cs", "epsilons", "penalties"}
+OTHERS |= {"gating_features", "regions", "sharpnesses"}
 
 
 @every_estimator
@@ -155,6 +159,8 @@ UNFIT = [
 @those(lambda entry: entry.has_solver and entry.has_support, ONE_OF_EACH)
 @pytest.mark.parametrize(("solver", "p", "reason"), UNFIT)
 def test_a_solver_that_does_not_fit_names_those_that_do(entry, solver, p, reason):
+    if entry.regional and "p=1" in reason:
+        reason = "has one norm of all weights, not one for each region"
     message = f"solver='{solver}' {reason}.*; solver='newton' or .* takes this problem"
     with refused(message) as caught:
         entry.make([("k", never)], p=p, solver=solver).fit(X, Y)

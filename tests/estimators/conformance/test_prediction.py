@@ -58,7 +58,14 @@ def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
-@those(lambda e: e.has_p and e.target != "none" and e.options.get("reg") != "joint")
+@those(
+    lambda entry: (
+        entry.has_p
+        and entry.target != "none"
+        and entry.options.get("reg") != "joint"
+        and not entry.finds_regions
+    )
+)
 @pytest.mark.parametrize("useless", [Nothing(50.0), Noted(50.0)], ids=["nothing", "noise"])
 def test_only_support_vectors_and_kernels_with_weight_are_compared(entry, useless):
     kernels = [("useful", Noted(0.3).on([0, 1, 2])), ("useless", useless.on([3]))]
@@ -138,7 +145,7 @@ def test_a_fitted_estimator_holds_no_kernel_matrix(entry, form, normalize):
     assert max(sizes) < N_TRAIN * N_TRAIN / 2
 
 
-@those(lambda entry: entry.has_support and not entry.localized)
+@those(lambda entry: entry.has_support and not (entry.localized or entry.regional))
 @pytest.mark.parametrize("normalize", ["multiplicative", "spherical", "trace", None])
 def test_scores_are_those_of_all_columns_by_hand(entry, normalize):
     """The sum over support vectors, normalised as if with all training samples."""

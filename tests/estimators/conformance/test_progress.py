@@ -50,7 +50,8 @@ def test_a_callback_can_stop_the_fit(entry):
     model = entry.make(PAIRS, p=1.5, tol=1e-12).set_callbacks(Recorder(stop_after=2))
     model.fit(registry.X, entry.y)
     # Every further class or target has a model of its own, which cannot be had for nothing.
-    assert model.n_iter_ == 1 + len(np.atleast_2d(model.weights_))
+    n_models = len(model.weights_) if entry.variant == "separate" else 1
+    assert model.n_iter_ == 1 + n_models
     assert not model.certificate_.converged
     assert np.isfinite(entry.scores(model, X_TEST)).all()
     if entry.target in ("two", "three"):
@@ -76,7 +77,10 @@ def test_verbose_prints_a_line_per_step(entry, capsys):
     model = entry.fit(verbose=True)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= model.n_iter_
-    assert all(line.startswith(f"[{entry.name}] step") for line in lines)
+    assert all(
+        line.startswith((f"[{entry.name}] step", f"[{entry.name}] split")) for line in lines
+    )
+    assert entry.chooses == any(line.startswith(f"[{entry.name}] split") for line in lines)
 
 
 @every_variant

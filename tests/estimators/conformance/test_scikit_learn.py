@@ -35,12 +35,14 @@ from tests.estimators.registry import (
     GATED,
     N_TEST,
     PAIRS,
+    PAPER,
     ROW_NUMBERS,
     SHARED_TARGETS,
     STACK,
     STACKED,
     TABLE,
     TEST_STACK,
+    UNJUDGED,
     X_TEST,
     Y_TEST,
     X,
@@ -48,6 +50,7 @@ from tests.estimators.registry import (
     answers,
     every_classifier,
     every_estimator,
+    every_quick_estimator,
     every_variant,
     those,
 )
@@ -63,18 +66,16 @@ FEW = [("line", Linear()), ("wide", RBF())]
 
 def candidate(entry, kernels=None):
     """The estimator as it is by default, with less to do where a fit takes long."""
-    single = {"ps": [2], "regs": [1.0], "Cs": [1.0], "epsilons": [0.1]}
+    single = {"ps": [2], "regs": [1.0], "Cs": [1.0], "epsilons": [0.1], "penalties": [0.1]}
     options = {name: value for name, value in single.items() if name in entry.parameters}
-    if entry.localized and kernels == "precomputed":
-        options |= ARRAY.params(entry)
-    if kernels is None and (entry.localized or entry.chooses):
+    if kernels is None and (entry.local or entry.chooses):
         kernels = FEW
     return entry.kind(kernels, **options)
 
 
 # With its λ of 1e-8 KimFDA meets the rounding of kernels of few features.
 @pytest.mark.filterwarnings("ignore:KimFDA is limited by rounding")
-@every_estimator
+@every_quick_estimator
 def test_scikit_learn_checks(entry):
     broken, n_passed = scikit_learn_checks(candidate(entry))
     assert not broken, "\n".join(broken)
@@ -93,7 +94,9 @@ def test_scikit_learn_checks(entry):
         MKSVC(loss="squared_hinge", C="joint", tol=1e-8),
         LocalizedSVC(),
         LocalizedSVC(FEW, multi_class="single"),
-        LocalizedSVC(FEW, multi_class="separate", gating="sigmoid", tol=1e-2),
+        LocalizedSVC(FEW, multi_class="separate"),
+        LocalizedSVC(FEW, gating="cluster"),
+        LocalizedSVC(FEW, **PAPER),
     ],
     ids=str,
 )
@@ -105,11 +108,12 @@ def test_scikit_learn_checks_of_variants(estimator):
 
 # Of centred data the origin lies among the samples, and the objective is zero but for rounding.
 @pytest.mark.filterwarnings("ignore:(MKOneClassSVM|KimFDA) is limited by rounding")
-@every_estimator
+@every_quick_estimator
 def test_scikit_learn_checks_on_kernels(entry):
     """Without those that scikit-learn's own machine does not pass, and a matrix that is no kernel.
 
-    One check subtracts a constant from a kernel, which matters without a bias or with a gate.
+    One check subtracts a constant from a kernel, which matters without a bias, with a gate or
+    with regions.
     """
     broken, n_passed = scikit_learn_checks(candidate(entry, "precomputed"))
     expected = set()
@@ -117,7 +121,7 @@ def test_scikit_learn_checks_on_kernels(entry):
         theirs, _ = scikit_learn_checks(OneClassSVM(kernel="precomputed"))
         expected |= {line.split(":")[0] for line in theirs}
         assert expected == {"check_outliers_fit_predict", "check_outliers_train"}
-    if entry.target == "none" or entry.localized:
+    if entry.target == "none" or entry.localized or entry.regional:
         expected.add("check_positive_only_tag_during_fit")
     assert {line.split(":")[0] for line in broken} == expected
     for line in broken:
@@ -131,9 +135,7 @@ P_AND_REG = {"p": [1, 2, np.inf], "reg": [0.1, 10.0]}
 P_AND_C = {"p": [1, np.inf], "C": [0.01, 10.0]}
 C_AND_EPSILON = {"C": [0.01, 10.0], "epsilon": [0.0, 1.0]}
 GAMMAS = {"kernels__shape__gamma": [0.01, 0.3, 30.0]}
-LOCALIZED_FDA = LocalizedFDA(
-    "precomputed", gating_features="kernel0", normalize="multiplicative", **GATED
-)
+LOCALIZED_FDA = LocalizedFDA("precomputed", gating_features="kernel0", **UNJUDGED)
 SEARCHES = {
     "MKFDA, table": (MKFDA(), P_AND_REG, X, Y),
     "MKFDA, union": (MKFDA(KernelUnion(PAIRS)), GAMMAS, X, Y),
@@ -149,13 +151,13 @@ SEARCHES = {
     "MKSVR, pairs": (MKSVR(PAIRS), GAMMAS, X, VALUES),
     "LocalizedSVC, table": (LocalizedSVC(PAIRS, **GATED), {**GAMMAS, "C": [0.01, 1.0]}, X, Y),
     "LocalizedSVC, features": (
-        LocalizedSVC("precomputed", **GATED),
+        LocalizedSVC("precomputed", **UNJUDGED),
         {"C": [0.01, 1.0]},
         STACK,
         Y,
     ),
     "LocalizedSVC, kernel map": (
-        LocalizedSVC("precomputed", multi_class="single", **GATED),
+        LocalizedSVC("precomputed", multi_class="single", **UNJUDGED),
         {"gating_features": ["shape", "noise"], "C": [0.01, 1.0]},
         STACK,
         Y,
@@ -168,7 +170,7 @@ SEARCHES = {
         VALUES,
     ),
     "LocalizedSVC, gates": (
-        LocalizedSVC(PAIRS, **GATED),
+        LocalizedSVC(PAIRS, **UNJUDGED),
         {"gating": ["softmax", "sigmoid", Gaussian(width=2.0)], "gating_features": [[0], 2]},
         X,
         Y,
@@ -253,7 +255,7 @@ METHODS = ["predict", "predict_proba", "decision_function"]
 @pytest.mark.parametrize("normalize", ["multiplicative", "spherical"])
 def test_cross_val_predict_on_table_and_stack(entry, normalize):
     """Spherical normalisation must survive the cuts of cross-validation."""
-    params = {"normalize": normalize} | ({"ps": [2]} if entry.chooses else {})
+    params = {"normalize": normalize} | ({"ps": [2]} if "ps" in entry.parameters else {})
     folds = list(CV.split(X))
     models = [entry.make(PAIRS, **params).fit(X[train], entry.y_at(train)) for train, _ in folds]
     methods = [method for method in METHODS if hasattr(models[0], method)]
@@ -266,7 +268,7 @@ def test_cross_val_predict_on_table_and_stack(entry, normalize):
             ]
         )
         for form, rtol, atol in ((TABLE, 1e-12, 0), (STACKED, 1e-6, 1e-8)):
-            model = entry.make(form.kernels, **params)
+            model = entry.make(form.kernels, **form.params(entry), **params)
             found = cross_val_predict(model, form.data, entry.y, cv=CV, method=method)
             assert_allclose(found, by_hand, rtol=rtol, atol=atol)
 
@@ -328,8 +330,10 @@ def test_clone_has_the_parameters_and_is_not_fitted(entry):
         params |= {"gating": Gaussian(0.1), "gating_features": [0, 1], "gate_tol": 0.01}
     model = entry.fit(**params)
     twin = clone(model)
-    names = [name for name in model.get_params(deep=False) if name != "kernels"]
+    objects = ("kernels", "regions")
+    names = [name for name in model.get_params(deep=False) if name not in objects]
     assert [getattr(twin, name) for name in names] == [getattr(model, name) for name in names]
+    assert repr(getattr(twin, "regions", None)) == repr(getattr(model, "regions", None))
     assert params.items() <= twin.get_params(deep=False).items()
     assert repr(twin.kernels) == repr(model.kernels)
     assert [pair[1] for pair in twin.kernels] != [pair[1] for pair in model.kernels]

@@ -1,0 +1,89 @@
+"""The search for a point of a grid: splits, outputs at held-out samples, the choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from sklearn.metrics import check_scoring
+
+from ..discriminant import LabelledKernels
+from ._choice import Choice, refuse_single_split
+from ._decisions import HeldOutDecisions
+from ._grid import Grid
+from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
+from ._kernels import TrainingKernels
+from ._progress import FitTask
+from ._rows import TrainingRows
+from ._splits import LabelSplits, Split, ValueSplits
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the machines of a grid are learnt from and judged by; `samples` are all of them.
+
+    The `task` has a part for every split, and one for the fit to all samples.
+    """
+
+    estimator: Any
+    samples: Any
+    splits: list[Split]
+    task: FitTask
+
+    @classmethod
+    def begun(cls, estimator: Any, X: Any, y: Any, samples: Any, splits: list[Split]) -> Self:
+        refuse_single_split(estimator, len(splits))
+        task = FitTask.begin(estimator, X, y, len(splits) + 1)
+        return cls(estimator, samples, splits, task)
+
+    @property
+    def _judged(self) -> list[Any]:
+        return [split.judged for split in self.splits]
+
+    @property
+    def _scorer(self) -> Any:
+        return check_scoring(self.estimator, scoring=self.estimator.scoring)
+
+
+class ClassSearch(Search):
+    """The search of a classifier, by decision values."""
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Self:
+        # The weights of classes are those of each training part.
+        samples = LabelledKernels(
+            kernels.stack, rows.labels, rows.classes, rows.counts, rows.counts
+        )
+        splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
+        return cls.begun(estimator, X, y, samples, splits)
+
+    def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
+        """The best point, of equal ones that with the smallest log loss; fitted attributes."""
+        held_out = HeldOutDecisions(outputs, self._judged, self.samples.frequencies)
+        scores = held_out.judged_by(self._scorer)
+        second = held_out.mean_log_loss
+        choice = Choice.of(self.estimator, grid, scores, held_out.records, second)
+        calibration = held_out.calibration(choice.position)
+        return choice, {**choice.attributes, "calibration_": calibration}
+
+
+class ValueSearch(Search):
+    """The search of a regression with one target."""
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Self:
+        samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
+        splits = ValueSplits(estimator, rows, kernels.source, samples).of(y)
+        return cls.begun(estimator, X, y, samples, splits)
+
+    def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
+        """The best point, of equal ones the simplest; fitted attributes."""
+        values = [replace(part, outputs=part.outputs[..., 0]) for part in outputs]
+        held_out = HeldOutValues(values, self._judged)
+        scores = held_out.judged_by(self._scorer)
+        choice = Choice.of(self.estimator, grid, scores, held_out.records)
+        return choice, choice.attributes

@@ -1,0 +1,117 @@
+"""The sharpness of regions that is chosen: by hand, where regions help, where they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from manykernels import (
+    MKFDA,
+    MKSVC,
+    MKSVR,
+    ConvexLocalizedFDA,
+    ConvexLocalizedSVC,
+    ConvexLocalizedSVR,
+    KernelUnion,
+)
+from manykernels.discriminant.decision import folds_to_judge_by
+from manykernels.estimators._sharpness import CANDIDATES
+from manykernels.gating.judging import ClassJudge, HeldOutCurve, Judged, ValueJudge
+from manykernels.kernels import Center, Linear, Multiplicative
+
+_rng = np.random.default_rng(0)
+X = _rng.uniform(-1, 1, (120, 2))
+CORNER = (X[:, 1] > np.abs(X[:, 0])).astype(int)
+VALUES = np.abs(X[:, 0])
+NOISE = _rng.integers(2, size=len(X))
+LINES = [("line", Linear()), ("first", Linear().on([0]))]
+KINDS = {
+    "classes": (ConvexLocalizedSVC, MKSVC, CORNER),
+    "values": (ConvexLocalizedSVR, MKSVR, VALUES),
+    "discriminant": (ConvexLocalizedFDA, MKFDA, CORNER),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_regions_are_sharp_where_they_help(kind):
+    local, plain, y = KINDS[kind]
+    model = local(LINES, regions=4).fit(X, y)
+    assert model.regions_.sharpness in CANDIDATES[1:]
+    assert model.score(X, y) > plain(LINES).fit(X, y).score(X, y) + 0.02
+
+
+@pytest.mark.parametrize("local", [ConvexLocalizedSVC, ConvexLocalizedFDA])
+def test_noise_has_no_regions(local):
+    chosen = [local(LINES).fit(X, np.roll(NOISE, k)).regions_.sharpness for k in range(0, 100, 20)]
+    assert chosen.count(0.0) >= 4
+
+
+@pytest.mark.parametrize("kind", ["classes", "values"])
+def test_the_choice_by_hand(kind):
+    """Estimators of a given sharpness, fitted without each fold."""
+    local, _, y = KINDS[kind]
+    stack = KernelUnion(LINES).fit(X)(X)
+    centred = Center().fit_transform(stack)
+    scaled = Multiplicative().fit_transform(centred)
+    labels = np.zeros(len(y), int) if kind == "values" else y
+    folds = folds_to_judge_by(labels, scaled, 3)
+    judge = ValueJudge(y) if kind == "values" else ClassJudge.of(y, 2, None)
+    judged = []
+    for sharpness in CANDIDATES:
+        outputs = np.empty((len(y), 1))
+        for test in folds:
+            train = np.delete(np.arange(len(y)), test)
+            model = local("precomputed", regions=4, sharpness=sharpness)
+            model.fit(stack[np.ix_(train, train)], y[train])
+            decide = getattr(model, "decision_function", model.predict)
+            outputs[test, 0] = decide(stack[np.ix_(test, train)])
+        samples = np.concatenate(folds)
+        judged.append(judge(outputs[samples], samples))
+    expected = CANDIDATES[HeldOutCurve(judged).clearly_best]
+    chosen = local("precomputed", regions=4).fit(stack, y)
+    assert chosen.regions_.sharpness == expected
+    given = local("precomputed", regions=4, sharpness=expected).fit(stack, y)
+    assert_allclose(chosen.weights_, given.weights_)
+
+
+def test_a_small_gain_is_not_clear():
+    rng = np.random.default_rng(1)
+    losses = rng.uniform(size=50)
+    plain = Judged(losses, np.zeros(50))
+    # Half of them better by 1.0, half of them worse by 0.98.
+    noisy = Judged(losses - np.tile([1.0, -0.98], 25), np.zeros(50))
+    better = Judged(losses - 0.01, np.zeros(50))
+    worse = Judged(losses - 0.5, np.ones(50))
+    assert HeldOutCurve([plain, better]).clearly_best == 1
+    assert HeldOutCurve([plain, worse]).clearly_best == 0
+    assert noisy.loss < plain.loss
+    assert HeldOutCurve([plain, noisy]).clearly_best == 0
+    assert HeldOutCurve([plain, plain]).clearly_best == 0
+
+
+def test_counts_are_repetitions():
+    rng = np.random.default_rng(2)
+    counts = rng.integers(1, 4, 30).astype(float)
+    first, second = rng.uniform(size=(2, 30))
+    weighted, repeated = [], []
+    for losses in (first, second):
+        weighted.append(Judged(losses, losses, counts))
+        again = np.repeat(losses, counts.astype(int))
+        repeated.append(Judged(again, again))
+        assert weighted[-1].loss == pytest.approx(repeated[-1].loss)
+    for a, b in [(0, 1), (1, 0)]:
+        found = weighted[a].clearly_better(weighted[b])
+        assert found == repeated[a].clearly_better(repeated[b])
+
+
+@pytest.mark.filterwarnings("ignore:There are . regions")
+def test_few_samples_and_one_region_have_plain_weights():
+    assert ConvexLocalizedSVC(LINES).fit(X[:2], [0, 1]).regions_.sharpness == 0.0
+    assert ConvexLocalizedSVC(LINES, regions=1).fit(X, CORNER).regions_.sharpness == 0.0
+
+
+def test_a_given_sharpness_is_kept():
+    assert ConvexLocalizedSVC(LINES, sharpness=1.25).fit(X, CORNER).regions_.sharpness == 1.25
+    with pytest.raises(ValueError, match="sharpness"):
+        ConvexLocalizedSVC(LINES, sharpness="sharp").fit(X, CORNER)
