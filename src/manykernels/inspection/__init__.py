@@ -1,4 +1,4 @@
-"""Which views matter, and how sure that is.
+"""Which views matter, and how sure that is; and what kernels do in different regions.
 
 ============  ==============================================================================
 `importance`  :func:`view_importance`: what may be passed, and what it means
@@ -11,10 +11,12 @@
 `stability`   weights learnt from half-samples
 `result`      :class:`ViewImportance`: the table
 `drawing`     its picture
+`regions`     :class:`RegionWeightsDisplay`: kernel weights of every region
 ============  ==============================================================================
 """
 
 from .importance import view_importance
+from .regions import RegionWeightsDisplay
 from .result import ViewImportance
 
-__all__ = ["ViewImportance", "view_importance"]
+__all__ = ["RegionWeightsDisplay", "ViewImportance", "view_importance"]

@@ -9,6 +9,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from .. import estimators
 from ..estimators._base import KernelEstimator
+from ..estimators._gated import GateParameters
 from ..estimators._outputs import Probabilities
 from ..solvers import as_solver
 from ..solvers.base import DEFAULT_SOLVER
@@ -17,12 +18,16 @@ from .scoring import Scoring
 # How the parameters of regularisation change where all kernels are multiplied by n^(−1/p): the
 # same machines come from the kernels as they are with reg · n^(1/p), or with C · n^(−1/p).
 _SCALED = {"reg": 1.0, "C": -1.0}
+# What a search has chosen, where the list to choose from has the name of the parameter itself.
+_CHOSEN = {"regions": "n_regions_"}
 
 
 def checked_learner(estimator: Any) -> Any:
     """A copy of the estimator for precomputed kernels, if it learns a weight per kernel."""
     able = (
         isinstance(estimator, KernelEstimator)
+        # A gate weights kernels differently at every sample.
+        and not isinstance(estimator, GateParameters)
         and (is_classifier(estimator) or is_regressor(estimator))
         and {"p", "ps"} & estimator.get_params(deep=False).keys()
     )
@@ -64,6 +69,8 @@ def without_search(learner: Any, fitted: Any) -> Any:
         for name in own
         if name not in given and hasattr(fitted, f"{name}_")
     }
+    given = {name: value for name, value in given.items() if name not in _CHOSEN}
+    chosen |= {name: getattr(fitted, _CHOSEN[name]) for name in own.keys() & _CHOSEN.keys()}
     if any(np.ndim(value) for value in chosen.values()):
         raise ValueError(
             f"{type(learner).__name__} chose parameters for each of several targets: ask for the "

@@ -43,10 +43,11 @@ def _first_half(strata: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
 def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> np.ndarray:
     """Part of each view in the sum of the weights of a model, (n_views,).
 
-    Machines with weights of their own count alike. `names` are those of the kernels of the model,
-    some of which it may have cut into bands, ``"name[range]"``.
+    Machines and regions with weights of their own count alike. `names` are those of the kernels
+    of the model, some of which it may have cut into bands, ``"name[range]"``.
     """
-    weights = np.atleast_2d(fitted.weights_)
+    weights = np.asarray(fitted.weights_)
+    weights = weights.reshape(-1, weights.shape[-1])
     weights = (weights / weights.sum(axis=1, keepdims=True)).mean(axis=0)
     of_kernel = np.zeros(len(names))
     for name, weight in zip(fitted.kernel_names_, weights, strict=True):
