@@ -65,7 +65,7 @@ X_train, X_test, y_train, y_test = train_test_split(
 mean = X_train.mean(axis=0)
 options = {"C": 1.0, "normalize": "multiplicative"}
 local = {**options, "gating_features": FunctionTransformer(coarse), "random_state": 0}
-to_the_end = {"quasi_newton": True, "tol": 1e-4, "gate_tol": 1e-4}
+to_the_end = {"penalty": 0.0, "early_stopping": False, "tol": 1e-4, "gate_tol": 1e-4}
 one_weight = MKSVC(patches, p=1, **options).fit(X_train - mean, y_train)
 gated = {
     name: LocalizedSVC(patches, gating=name, **local, **to_the_end).fit(X_train - mean, y_train)

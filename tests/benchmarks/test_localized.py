@@ -343,3 +343,17 @@ def test_starts_are_compared(rng, monkeypatch):
     problem = problems.Problem("concrete", "", lambda seed: draw, methods, {}, "concrete", True)
     text = reasons.starts(problem)
     assert text.count("best J of 5 starts") == 2
+
+
+def test_scalings_are_judged_by_the_paper(rng, monkeypatch):
+    X = rng.standard_normal((60, 8))
+    monkeypatch.setattr(_data, "concrete", lambda: (100 + X, 30 + 10 * np.abs(X[:, 0])))
+    problem = problems.concrete(True)
+    lines = reasons.scalings(problem).splitlines()
+    assert len(lines) == 4 + len(reasons.DATA) * len(reasons.LENGTHS) + 1
+    assert "120.6 ± 2.1" in lines[-1]
+    row = ROWS["concrete"]["SVR linear"]
+    assert reasons._beside([120.0, 121.0], row) == "120.5 ± 0.5: as printed"
+    assert reasons._beside([90.0, 90.0], row) == "90.0 ± 0.0: lower"
+    assert reasons._beside([130.0, 130.0], row) == "130.0 ± 0.0: higher"
+    assert reasons._beside([115.0, 135.0], row).endswith("as printed")
