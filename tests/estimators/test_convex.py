@@ -178,7 +178,7 @@ def test_squared_hinge_and_class_weights():
 
 
 def test_the_table_of_weights():
-    model = ConvexLocalizedSVC(PAIRS).fit(X, Y)
+    model = ConvexLocalizedSVC(PAIRS, sharpness=2.0).fit(X, Y)
     table = model.region_weights()
     assert [row["kernel"] for row in table[:3]] == model.kernel_names_
     assert_array_equal([row["weight"] for row in table], model.weights_.ravel())
@@ -186,7 +186,7 @@ def test_the_table_of_weights():
     assert_allclose(model.region_sizes_, model.memberships(X).mean(axis=0))
     assert isinstance(model.regions_, KernelRegions)
     assert (np.linalg.norm(model.weights_, axis=1) <= 1 + 1e-9).all()
-    separate = ConvexLocalizedSVC(PAIRS, multi_class="separate").fit(X, Y)
+    separate = ConvexLocalizedSVC(PAIRS, sharpness=2.0, multi_class="separate").fit(X, Y)
     assert separate.weights_.shape == (3, 3, 3)
     assert [row["class"] for row in separate.region_weights()] == np.repeat([0, 1, 2], 9).tolist()
 
@@ -214,7 +214,7 @@ def test_samples_of_weight_zero_are_in_no_region():
 def test_fewer_different_samples_than_regions():
     data = np.repeat(np.array([[0.0], [1.0]]), 10, axis=0)
     with pytest.warns(UserWarning, match="There are 2 regions, not 5"):
-        model = ConvexLocalizedSVC(Linear(), regions=5).fit(data, data[:, 0] > 0)
+        model = ConvexLocalizedSVC(Linear(), regions=5, sharpness=1.0).fit(data, data[:, 0] > 0)
     assert model.weights_.shape == (2, 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import (
     MKFDA,
@@ -45,6 +45,19 @@ def test_regions_are_sharp_where_they_help(kind):
 def test_noise_has_no_regions(local):
     chosen = [local(LINES).fit(X, np.roll(NOISE, k)).regions_.sharpness for k in range(0, 100, 20)]
     assert chosen.count(0.0) >= 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_regions_do_not_help_the_model_is_the_plain_one(kind):
+    local, plain, _ = KINDS[kind]
+    noisy = X[:, 0] + np.random.default_rng(1).normal(scale=0.5, size=len(X))
+    y = noisy if kind == "values" else (X[:, 0] > 0).astype(int)
+    model, expected = local(LINES).fit(X, y), plain(LINES).fit(X, y)
+    assert_allclose(model.weights_, [expected.weights_], rtol=1e-11)
+    assert model.regions_.n_regions == 1
+    assert_array_equal(model.memberships(X), np.ones((len(X), 1)))
+    decide = "predict" if kind == "values" else "decision_function"
+    assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["classes", "values"])

@@ -112,18 +112,28 @@ def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return -log_probabilities[np.arange(len(labels)), labels]
 
 
+def paired_gain(
+    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, n_samples: float
+) -> tuple[float, float]:
+    """How much smaller the mean of `first` is than that of `second`, and its standard error.
+
+    Both are losses of the same samples, so the standard error is that of their difference.
+    """
+    difference = second - first
+    mean = float(np.average(difference, weights=weights))
+    variance = np.average((difference - mean) ** 2, weights=weights)
+    return mean, float(np.sqrt(variance / n_samples))
+
+
 def clearly_smaller(
     first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, n_samples: float
 ) -> bool:
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 
-    Both are losses of the same samples, so the standard error is that of their difference.
     Differences below the least slope do not count: scores without information may differ as much.
     """
-    difference = second - first
-    mean = np.average(difference, weights=weights)
-    variance = np.average((difference - mean) ** 2, weights=weights)
-    return bool(mean > max(np.sqrt(variance / n_samples), _LEAST_SLOPE))
+    gain, error = paired_gain(first, second, weights, n_samples)
+    return gain > max(error, _LEAST_SLOPE)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..gating.judging import CLEAR
 from ..solvers import GridRecord, solved_in_all
 from ._base import estimator
 from ._grid import Grid, cv_results, refuse_undefined, refuse_unsolved, standard_errors
@@ -127,7 +128,8 @@ class Choice:
 
         The estimator has the :class:`ChoiceParameters`. Without `second`, the simplest of equals
         is chosen. Fewer regions count more than `second`. A gate, or regions, are chosen if their
-        score is higher than that of plain weights by a standard error of the difference.
+        score is clearly higher than that of plain weights: by two standard errors of the
+        difference.
         """
         refuse_unsolved(records, estimator.tol)
         mean, errors = scores.mean(axis=0), standard_errors(scores)
@@ -138,7 +140,7 @@ class Choice:
             other = _best(grid, plain, second)
             gains = np.array([table[chosen] - table[other] for table in scores])
             # Of a single split there is no standard error.
-            if gains.mean() <= np.nan_to_num(standard_errors(gains)):
+            if gains.mean() <= CLEAR * np.nan_to_num(standard_errors(gains)):
                 chosen = other
         if estimator.one_standard_error:
             chosen = _simplest(grid, _positions(mean >= mean[chosen] - errors[chosen]))

@@ -175,7 +175,7 @@ class BrakeParameters:
     held_out_losses_ : ndarray of shape (n_steps + 1,) or None
         Loss of held-out samples after 0, 1, … steps: log loss of calibrated probabilities, or mean
         square error. As many steps are taken as have the least loss with no more errors than step
-        0; none if it is not smaller by a standard error.
+        0; none if it is not smaller by two standard errors.
     restart_objectives_ : list of float
         J at the end of every start.
     """

@@ -104,8 +104,8 @@ class RegionParameters:
         If `regions` is a number: logarithm of how many times larger the share of a typical sample
         is in its own region than in the next. 0 is the same model without regions, inf gives
         every sample to one region. "auto" chooses among 0, 0.5, 2 and 8 by three folds: the one
-        with the least loss of held-out samples, if that is a standard error less than without
-        regions, and no more samples are wrong.
+        with the least loss of held-out samples, if that is two standard errors less than
+        without regions, and no more samples are wrong. Otherwise there is one region.
     random_state : int, RandomState or None, default=0
         If `regions` is a number: random numbers of the starts of k-means.
     """

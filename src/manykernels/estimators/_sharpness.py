@@ -2,7 +2,7 @@
 
 As for gates (:mod:`manykernels.gating.judging`): of the candidates with no more error than plain
 weights, which are the sharpness 0, the one with the least loss of held-out samples is taken, if it
-is less by a standard error.
+is less by two standard errors. Otherwise all samples are in one region.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class SharpnessChoice:
         if not isinstance(learner, KernelRegions) or learner.sharpness != "auto":
             return regions
         best = self._best(learner) if learner.n_regions > 1 else CANDIDATES[0]
-        return Regions.found(learner.n_regions, best, learner.random_state)
+        n_regions = learner.n_regions if best > 0.0 else 1
+        return Regions.found(n_regions, best, learner.random_state)
 
     def _best(self, learner: KernelRegions) -> float:
         stack, n_rows = self.kernels.stack, len(self.rows)

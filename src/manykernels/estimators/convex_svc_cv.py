@@ -75,7 +75,7 @@ class ConvexLocalizedSVCCV(
     p_, C_ : float
         The point of the grid with the best score; of equal ones, with the fewest regions, and of
         these with the smallest log loss. See `one_standard_error`.
-        Regions are chosen if they are better than none by a standard error of the difference.
+        Regions are chosen if they are better than none by two standard errors of the difference.
 
     Notes
     -----

@@ -59,8 +59,8 @@ class ConvexLocalizedSVRCV(
     ----------
     p_, C_, epsilon_ : float
         The point of the grid with the best score, of equal ones the simplest; see
-        `one_standard_error`. Regions are chosen if they are better than none by a standard error
-        of the difference.
+        `one_standard_error`. Regions are chosen if they are better than none by two standard
+        errors of the difference.
 
     Notes
     -----

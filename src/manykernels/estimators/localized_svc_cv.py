@@ -68,8 +68,8 @@ class LocalizedSVCCV(
     ----------
     p_, C_, penalty_ : float
         The point of the grid with the best score; of equal ones, with the smallest log loss. See
-        `one_standard_error`. A gate is chosen if it is better than plain weights by a standard
-        error of the difference.
+        `one_standard_error`. A gate is chosen if it is better than plain weights by two
+        standard errors of the difference.
 
     Examples
     --------

@@ -62,8 +62,8 @@ class LocalizedSVRCV(
     ----------
     p_, C_, epsilon_, penalty_ : float
         The point of the grid with the best score; of equal ones, the simplest. See
-        `one_standard_error`. A gate is chosen if it is better than plain weights by a standard
-        error of the difference.
+        `one_standard_error`. A gate is chosen if it is better than plain weights by two
+        standard errors of the difference.
 
     Examples
     --------

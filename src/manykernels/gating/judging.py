@@ -3,8 +3,8 @@
 The descent is done without the samples of one fold, for each fold in turn, and every step is
 judged by these samples. Step 0 is plain multiple kernel learning. The number of steps is the one
 with the least loss of all held-out samples, among those with no more error than step 0, if that
-loss is less than at step 0 by a standard error: a gate that does not clearly help other samples is
-not learnt. The final descent, on all samples, takes as many steps.
+loss is less than at step 0 by two standard errors: a gate that does not clearly help other samples
+is not learnt. The final descent, on all samples, takes as many steps.
 
 The loss of a classifier is the log loss of its calibrated probabilities. The hinge loss would not
 do: as gates open, K_η grows and the hinge loss falls, with no more samples on the right side.
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..discriminant.calibration import calibrated_decisions, log_losses
+from ..discriminant.calibration import calibrated_decisions, log_losses, paired_gain
 from ..discriminant.rules import LinearRule
 from ..losses.base import Indices
 from .descent import Point
@@ -27,6 +27,11 @@ from .gates import Array
 # Steps that a descent goes on without a lower loss of its held-out samples. Measured on 15 data
 # sets: the best step is among the first 15, and rarely follows five that are worse.
 _PATIENCE = 5
+#: Standard errors by which something must be better than plain weights. What is compared is the
+#: best of many steps or candidates, which without any effect is above one standard error as often
+#: as not. Measured on 12 data sets: where regions exist the gain is three to six of them, between
+#: one and two it was as often a loss for new samples as a gain.
+CLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,10 @@ class Judged:
         return float(np.average(self.errors, weights=self.counts))
 
     def clearly_better(self, other: Judged) -> bool:
-        """Whether the loss is smaller by more than the standard error of the difference."""
-        gains = other.losses - self.losses
-        mean = float(np.average(gains, weights=self.counts))
-        variance = float(np.average((gains - mean) ** 2, weights=self.counts))
-        n_samples = len(gains) if self.counts is None else float(self.counts.sum())
-        return bool(mean > np.sqrt(variance / n_samples))
+        """Whether the loss is smaller by more than `CLEAR` standard errors of the difference."""
+        n_samples = len(self.losses) if self.counts is None else float(self.counts.sum())
+        gain, error = paired_gain(self.losses, other.losses, self.counts, n_samples)
+        return gain > CLEAR * error
 
 
 class Judge(Protocol):
@@ -188,6 +191,6 @@ class HeldOutCurve:
 
     @property
     def clearly_best(self) -> int:
-        """The same if its loss is less than that of the first by a standard error, else 0."""
+        """The same if it is clearly better than the first, else 0."""
         best = self.best
         return best if self.judged[best].clearly_better(self.judged[0]) else 0
