@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.baselines import KimFDA
+from manykernels.baselines import OBSCURE, EasyMKL, KimFDA
 from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
@@ -140,6 +140,10 @@ ENTRIES = [
     Entry(mk.MKFDACV, "two", GRID, "folds"),
     Entry(mk.MKFDACV, "labels", GRID, "labels"),
     Entry(KimFDA, "two", {"reg": 0.1}),
+    Entry(OBSCURE, "three", {"random_state": 0}),
+    Entry(OBSCURE, "two", {"random_state": 0}, "binary"),
+    Entry(EasyMKL, "three"),
+    Entry(EasyMKL, "two", {}, "binary"),
     Entry(mk.MKSVC, "three"),
     Entry(mk.MKSVC, "two", {}, "binary"),
     Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
@@ -188,7 +192,9 @@ def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
 
 
 def waits(entry):
-    """Of estimators that choose from a grid, variants wait; of local ones, all but two."""
+    """Baselines wait, all but one; of those that choose, variants; of local ones, all but two."""
+    if entry.kind.__module__.startswith("manykernels.baselines"):
+        return entry.kind is not KimFDA
     if entry.local:
         return bool(entry.variant) or entry.kind not in (mk.LocalizedSVC, mk.ConvexLocalizedSVC)
     return bool(entry.chooses and entry.variant)

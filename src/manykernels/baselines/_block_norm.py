@@ -178,17 +178,23 @@ class DualPoint:
         return Certificate(primal, dual, primal - dual, tol, self.rounding, d)
 
     def refined(self) -> tuple[DualPoint, bool]:
-        """After Newton steps in the u that are not zero, and whether these are solved for."""
+        """After Newton steps in the u that are not zero, and whether more of them are no use."""
         point = self
         for _ in range(_MOST_STEPS):
-            after, solved = point._newton_step()
-            if after is None or not after.dual > point.dual - point.rounding:
-                return point, solved
+            after = point._newton_step()
+            if after is None or after.dual < point.dual - point.rounding:
+                return point, True
             point = after
         return point, False
 
-    def _newton_step(self) -> tuple[DualPoint | None, bool]:
-        """The point after one step, and whether none is needed."""
+    @property
+    def n_free(self) -> int:
+        """How many variables a Newton step has."""
+        u = self.machine.slacks(self.d)
+        return int(np.count_nonzero(u)) - u.shape[1]
+
+    def _newton_step(self) -> DualPoint | None:
+        """The point after one step; None if D would not rise, or the system is too large."""
         from ._obscure_loops import best_step
 
         machine = self.machine
@@ -199,30 +205,29 @@ class DualPoint:
         free[largest, machine.own[1]] = False
         classes, rows = np.nonzero(free)
         n = len(rows)
-        if n == 0:
-            return None, True
-        if n > _MOST_FREE:
-            return None, False
+        if not 0 < n <= _MOST_FREE:
+            return None
         V = np.zeros((n, machine.n_classes))
         V[np.arange(n), classes] = 1.0
         V[np.arange(n), largest[rows]] = -1.0
         ascent = self.outputs.copy()
         ascent[machine.own] -= 1.0  # ∂D/∂u
         slopes = np.einsum("nl,ln->n", V, ascent[:, rows])
+        # Not when D stops rising: P is less flat than D, and has only half as many digits then.
+        if np.abs(slopes).max() <= ACCUMULATED * (1.0 + np.abs(self.outputs).max()):
+            return None
         forms = -np.einsum("nl,jln->nj", V, self.products[:, :, rows])  # ∇g_j along V
         hessian = machine.unit * machine.kernels.combine_block(self.weights, rows) * (V @ V.T)
         hessian += forms @ self._curvature() @ forms.T
         scale = float(hessian.diagonal().mean())
         if not scale > 0.0:
-            return None, False
+            return None
         # Equal samples make the Hessian singular; see smo.multiclass.
         hessian.flat[:: n + 1] += 10.0 * ACCUMULATED * scale
         factor = cholesky(np.ascontiguousarray(0.5 * (hessian + hessian.T)), scale)
         if factor is None:
-            return None, False
+            return None
         step = solve_factored(factor, slopes[:, None])[:, 0]
-        if not slopes @ step > self.rounding:
-            return None, True
         change = np.zeros_like(u)
         np.add.at(change.T, rows, step[:, None] * V)
         flat, longest = step_within(
@@ -236,7 +241,7 @@ class DualPoint:
         t = best_step(self.squares, halves, direction.squares, slope, machine.q, *room)
         if t < 1.0:
             moved = np.maximum(u + t * longest * change, 0.0)
-        return machine.point(machine.coefficients(moved)), False
+        return machine.point(machine.coefficients(moved))
 
     def _curvature(self) -> Array:
         """``∂²σ/∂g_j∂g_j'``."""

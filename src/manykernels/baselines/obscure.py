@@ -300,12 +300,16 @@ class Passes:
             self._record_steps("batch", d)
 
     def exact(self, n_passes: int) -> None:
-        """Stage 3; ends when the gap is far below `tol` and Newton's method has done its part."""
+        """Stage 3; ends when the gap is far below `tol` and Newton's method has done its part.
+
+        That is tried when passes have taken as many operations as it takes, or at the end.
+        """
         from ._obscure_loops import ascend
 
         machine = self.machine
         if n_passes:
             self.point = machine.point(machine.feasible(self.point.d))
+        done = 0
         for order in self._orders(n_passes):
             F, d, squares = self._state()
             u = machine.slacks(d)
@@ -321,14 +325,20 @@ class Passes:
                 machine.unit,
                 machine.min_curvature,
             )
-            point, solved = machine.point(machine.coefficients(u)).refined()
+            done += F.size * len(order)
+            point, exhausted = machine.point(machine.coefficients(u)), False
+            if self._is_close(point) or point.n_free**3 <= done:
+                point, exhausted = point.refined()
+                done = 0
             self._record("exact", point)
-            certificate = self.certificate
-            small = certificate.gap <= max(
-                INNER_SHARE * self.tol * certificate.primal, certificate.rounding
-            )
-            if small and solved:
+            if exhausted and self._is_close(point):
                 return
+
+    def _is_close(self, point: DualPoint) -> bool:
+        """Whether the gap is far below `tol`, or cannot be told from zero."""
+        certificate = point.certificate(self.tol)
+        enough = INNER_SHARE * self.tol * certificate.primal
+        return certificate.gap <= max(enough, certificate.rounding)
 
     def _lengths(self) -> np.ndarray:
         """``‖z_i‖_{2,s}`` of every sample."""
