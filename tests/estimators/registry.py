@@ -104,6 +104,10 @@ class Entry:
     # Whether it chooses from a grid.
     chooses = property(lambda self: "scoring" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
+    # Whether it takes p = 1, where kernels can have no weight at all.
+    sparse = property(lambda self: self.has_p and self.kind is not OBSCURE)
+    # Whether adding a constant to a kernel changes it, as it has no bias.
+    without_bias = property(lambda self: self.target == "none" or self.kind is OBSCURE)
     has_solver = property(lambda self: "solver" in self.parameters)
     # Whether it keeps support vectors.
     has_support = property(lambda self: self.localized or not self.square)

@@ -76,15 +76,22 @@ class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
     certificate_ : Certificate
         Of the distributions: ``primal`` is what they minimise, summed over machines, ``dual`` a
         lower bound on it.
+    history_ : dict of list
+        ``objective``, ``rel_gap`` and ``n_inner_solves`` of the distributions, one entry: the
+        weights are found at once.
+    n_iter_ : int
+        1.
+    n_inner_solves_ : int
+        Machines that were solved, two for each vector of weights.
 
     Notes
     -----
     The weights are not chosen to make the machine good, as those of :class:`~manykernels.MKSVC`
     are: they come from one quadratic program on the plain sum. A kernel far from the
-    others in scale decides this program, hence `normalize`. The paper divides kernels by their mean
-    self-similarity; "multiplicative" does so after centring, which neither the program nor the
-    machine notices otherwise. On given kernels with ``normalize=None`` the weights are those of
-    MKLpy's ``EasyMKL``.
+    others in scale decides this program, hence `normalize`. The paper divides kernels by their
+    mean self-similarity; "multiplicative" does so after centring, which neither the program nor
+    the machine notices otherwise. On given kernels with ``normalize=None`` the weights are those
+    of MKLpy's ``EasyMKL``.
 
     The final machine is a C-SVM, as in MKLpy with ``learner=SVC(C=...)``.
 
@@ -198,11 +205,19 @@ class _Weighed:
     @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes."""
+        certificate = self.hardest.certificate
         return {
             "kernel_names_": self.names,
             "weights_": self.weights if len(self.weights) > 1 else self.weights[0],
             "distributions_": np.abs(self.hardest.signed),
-            "certificate_": self.hardest.certificate,
+            "certificate_": certificate,
+            "n_iter_": 1,
+            "n_inner_solves_": 2 * len(self.weights),
+            "history_": {
+                "objective": [certificate.primal],
+                "rel_gap": [certificate.rel_gap],
+                "n_inner_solves": [len(self.weights)],
+            },
         }
 
     def warn_unless_converged(self, tol: float) -> None:

@@ -63,8 +63,10 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
         ``1/(n_samples · C)``.
     n_epochs_online, n_epochs_batch : int, default=5
         Passes over the samples in the first two stages, T1 and T2 in Yan et al. (2012).
+    exact : bool, default=True
+        Whether a third stage closes the duality gap; without it the model is that of the paper.
     max_iter : int, default=1000
-        Most passes of the third stage, which ends at `tol`. With 0 the model is that of the paper.
+        Most passes of the third stage, which ends at `tol`.
     tol : float, default=1e-4
         Relative duality gap at which the machine is good enough.
     random_state : int, RandomState instance or None, default=None
@@ -79,9 +81,10 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
         ``primal`` is the objective ``½‖w‖²_{2,r} + C Σ hinge``, ``dual`` a lower bound on it;
         ``dual_point`` is the proof.
     history_ : dict of list
-        ``stage`` ("online", "batch" or "exact"), ``objective`` and ``rel_gap`` after each pass.
-    n_iter_ : int
-        Passes over the samples.
+        ``stage`` ("online", "batch" or "exact"), ``objective``, ``rel_gap`` and
+        ``n_inner_solves``, the number of passes, after each pass.
+    n_iter_, n_inner_solves_ : int
+        Passes over the samples, the unit of cost.
 
     Notes
     -----
@@ -116,6 +119,7 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
     C: float = 1.0
     n_epochs_online: int = 5
     n_epochs_batch: int = 5
+    exact: bool = True
     max_iter: int = 1000
     random_state: Any = None
 
@@ -124,7 +128,8 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
         "C": POSITIVE,
         "n_epochs_online": _COUNT,
         "n_epochs_batch": _COUNT,
-        "max_iter": _COUNT,
+        "exact": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
 
@@ -138,15 +143,15 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
                 "as p=1.01, or MKSVC(p=1)."
             )
         rows = labelled_rows(self, X, y, sample_weight, None)
-        n_passes = self.n_epochs_online + self.n_epochs_batch + self.max_iter
-        task = FitTask.begin(self, X, y, n_passes)
+        n_exact = self.max_iter if self.exact else 0
+        task = FitTask.begin(self, X, y, self.n_epochs_online + self.n_epochs_batch + n_exact)
         kernels = MachineKernels.of(rows, self.normalize, None, has_bias=False)
         n_classes, penalties = len(rows.classes), self.C * rows.factors
         machine = BlockNormMachine(kernels.stack, rows.labels, penalties, n_classes, float(self.p))
         passes = Passes(machine, self.tol, np.random.default_rng(self._seed()), task)
         passes.online(self.n_epochs_online)
         passes.batch(self.n_epochs_batch)
-        passes.exact(self.max_iter)
+        passes.exact(n_exact)
         self._warn_unless_converged(passes.certificate, task.stopped)
         point = passes.point
         vectors = SupportVectors.of(point.d.T if n_classes > 2 else point.d[1:].T)
@@ -167,14 +172,18 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
     def _warn_unless_converged(self, certificate: Certificate, stopped: bool) -> None:
         if certificate.converged:
             return
-        way_out = "Raise max_iter (passes of the last stage) or tol."
-        if stopped:
-            way_out = "A callback asked to stop."
-        elif certificate.status != "stopped":
-            way_out = ""
-        elif self.max_iter == 0:
-            way_out = "Raise n_epochs_batch, set max_iter above 0, or raise tol."
-        warn_caller(f"OBSCURE is {certificate} {way_out}".strip(), ConvergenceWarning)
+        message = f"OBSCURE is {certificate.status}. {certificate.message}"
+        if certificate.status == "stopped":
+            way_out = f"max_iter={self.max_iter} was reached: raise max_iter or tol."
+            if stopped:
+                way_out = "A callback asked for it."
+            elif not self.exact:
+                way_out = "Raise n_epochs_batch or tol, or set exact=True."
+            message = (
+                f"OBSCURE stopped at relative gap {certificate.rel_gap:.2e} > tol={self.tol:g}; "
+                f"the objective is at most that far from optimal. {way_out}"
+            )
+        warn_caller(message, ConvergenceWarning)
 
 
 @dataclass(frozen=True)
@@ -188,8 +197,8 @@ class _Pass:
 
     def __str__(self) -> str:
         return (
-            f"{self.stage:6}  pass {self.iteration:4}  objective {self.objective:.10g}  "
-            f"relative gap {self.rel_gap:.1e}"
+            f"iteration {self.iteration:3d}  {self.stage:6}  objective {self.objective:.10g}  "
+            f"relative gap {self.rel_gap:.2e}"
         )
 
 
@@ -230,9 +239,7 @@ class Passes:
     def _record(self, stage: str, point: DualPoint, bound: DualPoint | None = None) -> None:
         self.point = point
         self.certificate = point.certificate(self.tol, bound)
-        done = _Pass(
-            len(self.history) + 1, stage, self.certificate.primal, self.certificate.rel_gap
-        )
+        done = _Pass(len(self.history), stage, self.certificate.primal, self.certificate.rel_gap)
         self.history.append(done)
         self._stopped |= self.observer(done)
 
@@ -353,7 +360,9 @@ class Passes:
         return {
             "certificate_": self.certificate,
             "n_iter_": len(self.history),
+            "n_inner_solves_": len(self.history),
             "history_": {
+                "n_inner_solves": [done.iteration + 1 for done in self.history],
                 "stage": [done.stage for done in self.history],
                 "objective": [done.objective for done in self.history],
                 "rel_gap": [done.rel_gap for done in self.history],
