@@ -141,7 +141,7 @@ class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
             machines.append(loss.evaluate(own))
             task(_Progress(k + 1, f"machine {k}  support vectors {_n_support(machines[-1])}"))
         learnt = _Weighed(kernels.stack.names, weights, machines, hardest)
-        learnt.warn_unless_converged(self.tol)
+        learnt.warn_unless_converged()
         return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes)
 
 
@@ -220,18 +220,26 @@ class _Weighed:
             },
         }
 
-    def warn_unless_converged(self, tol: float) -> None:
+    def warn_unless_converged(self) -> None:
         """Warn if the distributions, or the machines, are not as good as `tol` asks."""
-        value = sum(one.value for one in self.evaluations)
-        slack = sum(one.slack for one in self.evaluations)
-        rounding = sum(one.rounding for one in self.evaluations)
-        machines = Certificate(value, value - slack, slack, tol, rounding)
-        for name, certificate in (
-            ("distributions", self.hardest.certificate),
-            ("machines", machines),
-        ):
-            if not certificate.converged:
-                warn_caller(f"The {name} of EasyMKL are {certificate}", ConvergenceWarning)
+        hardest, machines = self.hardest.certificate, self._of_machines()
+        if not hardest.converged:
+            warn_caller(
+                f"The distributions of EasyMKL are {hardest.status}: their relative gap "
+                f"{hardest.rel_gap:.1e}, with a rounding error of up to {hardest.rel_rounding:.1e}, "
+                f"is above tol={hardest.tol:g}. Raise lam or tol.",
+                ConvergenceWarning,
+            )
+        if not machines.converged:
+            warn_caller(f"The machines of EasyMKL are {machines}", ConvergenceWarning)
+
+    def _of_machines(self) -> Certificate:
+        value, slack, rounding = (
+            float(sum(getattr(one, name) for one in self.evaluations))
+            for name in ("value", "slack", "rounding")
+        )
+        tol = self.hardest.certificate.tol
+        return Certificate(value, value - slack, slack, tol, rounding)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ here N samples count, λ = 1/(N C), and ``z_i`` is the subgradient
 ``φ(x_i) ⊗ (e_{y_i} − e_{ŷ_i})``, where ŷ_i is the class other than y_i with the largest output.
 
 1. **Online.** For every sample inside the margin, ``θ ← θ + z_i/(q X²)`` with X the largest
-   ``‖z_i‖_{2,s}``. (For kernels with k(x, x) = 1 this is the η of the authors' program.) The result
-   is a good start, and the objective there, F, bounds the optimal w: ``‖w*‖² ≤ R² = 2F/λ``.
-2. **Batch.** At step t, ``θ ← (1 − λη_t) θ + η_t z_i`` and a projection onto ``‖θ‖_{2,s} ≤ R``, with
+   ``‖z_i‖_{2,s}``. (For kernels with k(x, x) = 1 this is the η of the authors' program.) The
+   result is a good start, and the objective there, F, bounds the optimal w:
+   ``‖w*‖² ≤ R² = 2F/λ``.
+2. **Batch.** At step t, ``θ ← (1 − λη_t) θ + η_t z_i`` and a projection onto
+   ``‖θ‖_{2,s} ≤ R``, with
 
        η_t = 1/(λt + s_t) ,   s_t = s_{t−1} + ½(√(a² + 2q G²/R²) − a) ,   a = λt + s_{t−1} ,
        G = ‖z_i‖_{2,s} + λ‖w‖_{2,r} ,

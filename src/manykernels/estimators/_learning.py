@@ -124,6 +124,9 @@ class LearntWeights(Protocol):
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
 
+    def warn_unless_converged(self) -> None:
+        """Warn if the relative gap `tol` was not reached."""
+
 
 @dataclass(frozen=True)
 class Learnt:
