@@ -20,8 +20,8 @@ where ``g_j = ½‖θ_j‖² = ½ tr(dᵀK_jd)`` and σ = ‖·‖_q is the supp
 learning, and β, with ‖β‖_p = 1, are the weights of the library. In terms of w, as
 ``‖w_j‖ = β_j ‖θ_j‖``, these are ``β_j ∝ ‖w_j‖^{2/(p+1)}`` (Kloft 2011, eq. 21).
 
-**Certificate.** Every d gives a w, and so a P. Every feasible d gives a D, and P − D bounds how far
-both are from the optimum.
+**Certificate.** Every d gives a w, and so a P. Every feasible d gives a D, and P − D bounds how
+far both are from the optimum.
 
 **Exact solution.** ``u_i = c_i e_{y_i} − d_i`` is not negative and sums to c_i. With β held, the
 best u_i is a projection onto this simplex; it is followed as far as D rises. When such steps

@@ -39,20 +39,20 @@ def _runner_up(F: Any, weights: Any, i: int, label: int, factor: float, f: Any) 
     """Outputs f of sample i, and the class other than its own with the largest of them."""
     f[:] = 0.0
     for j in range(len(F)):
-        for l in range(len(f)):
-            f[l] += factor * weights[j] * F[j, l, i]
+        for c in range(len(f)):
+            f[c] += factor * weights[j] * F[j, c, i]
     other = -1
-    for l in range(len(f)):
-        if l != label and (other < 0 or f[l] > f[other]):
-            other = l
+    for c in range(len(f)):
+        if c != label and (other < 0 or f[c] > f[other]):
+            other = c
     return other
 
 
 @compiled(fastmath={"contract"})
-def _add_row(F: Any, K: Any, i: int, l: int, change: float) -> None:
-    """Outputs of class l of every kernel after `change` was added to the coefficient of i."""
+def _add_row(F: Any, K: Any, i: int, c: int, change: float) -> None:
+    """Outputs of class c of every kernel after `change` was added to the coefficient of i."""
     for j in range(len(F)):
-        output, row = F[j, l], K[j, i]
+        output, row = F[j, c], K[j, i]
         for r in range(len(row)):
             output[r] += change * row[r]
 
@@ -182,8 +182,8 @@ def _project(point: Any, total: float, target: Any) -> None:
         candidate = (above - total) / (n + 1)
         if falling[n] > candidate:
             level = candidate
-    for l in range(len(point)):
-        target[l] = max(point[l] - level, 0.0)
+    for c in range(len(point)):
+        target[c] = max(point[c] - level, 0.0)
 
 
 @compiled()
@@ -212,28 +212,28 @@ def ascend(
         for j in range(len(F)):
             curvature += unit * weights[j] * K[j, i, i]
         f[label] -= 1.0
-        for l in range(k):
-            point[l] = u[l, i] + f[l] / curvature
+        for c in range(k):
+            point[c] = u[c, i] + f[c] / curvature
         _project(point, penalties[i], target)
         slope, length, largest = 0.0, 0.0, 0.0
-        for l in range(k):
-            change[l] = target[l] - u[l, i]
-            slope += change[l] * f[l]
-            length += change[l] ** 2
-            largest = max(largest, abs(change[l]))
+        for c in range(k):
+            change[c] = target[c] - u[c, i]
+            slope += change[c] * f[c]
+            length += change[c] ** 2
+            largest = max(largest, abs(change[c]))
         # What rounding moves is left where it is, or else bounds would never be reached.
         if not (slope > 0.0 and largest > 1e-15 * penalties[i]):
             continue
         for j in range(len(F)):
             halves[j] = 0.0
-            for l in range(k):
-                halves[j] -= change[l] * F[j, l, i]
+            for c in range(k):
+                halves[j] -= change[c] * F[j, c, i]
             bends[j] = unit * K[j, i, i] * length
         t = best_step(squares, halves, bends, -change[label], q, weights, at)
         for j in range(len(F)):
             squares[j] += t * (2.0 * halves[j] + t * bends[j])
-        for l in range(k):
-            if change[l] != 0.0:
-                u[l, i] = target[l] if t == 1.0 else u[l, i] + t * change[l]
-                _add_row(F, K, i, l, -unit * t * change[l])
+        for c in range(k):
+            if change[c] != 0.0:
+                u[c, i] = target[c] if t == 1.0 else u[c, i] + t * change[c]
+                _add_row(F, K, i, c, -unit * t * change[c])
         set_weights(squares, q, weights)

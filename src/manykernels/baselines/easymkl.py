@@ -40,9 +40,10 @@ from ..estimators._progress import FitTask
 from ..estimators._rows import labelled_rows, one_against_rest
 from ..losses import Certificate, HingeLoss, SquaredHingeLoss
 
-# Least λ, as a share of the mean diagonal of the sum of kernels. At λ = 0 there is no machine if
-# the classes overlap; this λ leaves seven digits to what the weights are computed from.
-_LEAST_SHARE = 1e-9
+# Least λ, as a share of the mean diagonal of the sum of kernels: at λ = 0 there is no machine if
+# the classes overlap. Then, too, distances vanish as λ², and λ is raised tenfold until their
+# rounding errors are at most this share of them, but not above the last of these.
+_LEAST_SHARE, _SHARE_OF_ERRORS, _LARGEST_RAISED = 1e-9, 1e-4, 1e-3
 
 
 @estimator
@@ -59,7 +60,8 @@ class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
     lam : float in [0, 1], default=0.1
         λ, how even the distributions are. At 1 they are uniform, so that weights are squared
         distances of class means; at 0 they are the nearest points of the convex hulls of the two
-        classes, a hard margin (if the hulls intersect, the limit of small λ).
+        classes, a hard margin; if the hulls intersect, λ is raised until the weights are not lost
+        in rounding errors, see `lam_`.
     C : float, default=1.0
         Penalty of samples inside the margin of the final machine, on kernels after `normalize`.
     tol : float, default=1e-4
@@ -73,6 +75,8 @@ class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
     distributions_ : ndarray of shape (n_samples, 1), or (n_samples, n_classes)
         γ of the samples that count, a column for each machine; each sums to one over the samples
         of the class, and over the others.
+    lam_ : float
+        λ: `lam`, unless it was raised.
     certificate_ : Certificate
         Of the distributions: ``primal`` is what they minimise, summed over machines, ``dual`` a
         lower bound on it.
@@ -132,65 +136,75 @@ class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
             kernels.stack, signs, float(self.lam), rows.factors, self.tol
         )
         task(_Progress(0, f"relative gap {hardest.certificate.rel_gap:.1e}"))
-        weights = hardest.weights(kernels.stack)
         machines = []
-        for k, own in enumerate(weights):
+        for k, own in enumerate(hardest.weights):
             loss = HingeLoss(
                 kernels.stack, signs[:, k], self.C * rows.factors, INNER_SHARE * self.tol
             )
             machines.append(loss.evaluate(own))
             task(_Progress(k + 1, f"machine {k}  support vectors {_n_support(machines[-1])}"))
-        learnt = _Weighed(kernels.stack.names, weights, machines, hardest)
+        learnt = _Weighed(kernels.stack.names, machines, hardest)
         learnt.warn_unless_converged()
         return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes)
 
 
 @dataclass(frozen=True)
 class HardestDistributions:
-    """γ* of every machine: signed, ``Yγ`` of shape (m, n_machines), with the proof."""
+    """γ* of every machine: signed, ``Yγ`` of shape (m, n_machines), with the proof.
+
+    `lam` is the λ that was used, `weights` are β, (n_machines, n_kernels).
+    """
 
     signed: np.ndarray
     certificate: Certificate
+
+    lam: float
+    weights: np.ndarray
 
     @classmethod
     def find(
         cls, stack: Any, signs: np.ndarray, lam: float, counts: np.ndarray, tol: float
     ) -> HardestDistributions:
-        """Solve the quadratic programs of all columns of `signs`, to a relative gap."""
+        """Those of all columns of `signs`, to a relative gap; raises λ as far as rounding asks."""
         diagonal = (1.0 - lam) * float(stack.row_diag.sum(axis=0).mean())
-        ridge = max(lam, _LEAST_SHARE * diagonal)
-        if not ridge > 0.0:
-            ridge = 1.0  # nothing but zeros: any γ is as good, and this gives the uniform one
-        loss = SquaredHingeLoss(stack, signs, counts / ridge, INNER_SHARE * tol)
-        point = loss.evaluate(np.full(stack.n_kernels, 1.0 - lam))
-        v = point.dual
-        # Σ y v = 2t; and both halves of v have the sum t, up to rounding errors.
-        totals = 0.5 * np.abs(v).sum(axis=0)
-        # D = 2t − ½t²Q, so Q = 2(2t − D)/t², which at the maximum is 2/D.
-        duals = np.array([solution.dual for solution in point.solutions])
-        primals = np.array([solution.primal for solution in point.solutions])
-        found = 2.0 * (2.0 * totals - duals) / totals**2
-        bounds = 2.0 / primals
-        rounding = float(found.sum() * point.rounding / primals.sum())
-        signed = v / totals
-        certificate = Certificate(
-            float(found.sum()),
-            float(bounds.sum()),
-            float((found - bounds).sum()),
-            tol,
-            rounding,
-            signed,
-        )
-        return cls(signed, certificate)
+        # Of nothing but zeros any γ is as good, and this one is uniform.
+        ridge = max(lam, _LEAST_SHARE * diagonal) or 1.0
+        while True:
+            loss = SquaredHingeLoss(stack, signs, counts / ridge, INNER_SHARE * tol)
+            signed, certificate = _normalised(
+                loss.evaluate(np.full(stack.n_kernels, 1.0 - lam)), tol
+            )
+            squares = np.einsum("mk,jmk->kj", signed, stack.apply(signed))
+            errors = stack.form_errors(signed, signed).sum()
+            clear = errors <= _SHARE_OF_ERRORS * squares.sum(axis=1).min()
+            if clear or 10.0 * ridge > _LARGEST_RAISED * diagonal:
+                used = lam if lam > 0.0 and ridge == lam else ridge
+                return cls(signed, certificate, used, _shares(squares))
+            ridge *= 10.0
 
-    def weights(self, stack: Any) -> np.ndarray:
-        """``β_j ∝ γᵀYK_jYγ`` of every machine, (n_machines, n_kernels)."""
-        products = stack.apply(self.signed)
-        distances = np.maximum(np.einsum("mk,jmk->kj", self.signed, products), 0.0)
-        totals = distances.sum(axis=1, keepdims=True)
-        # If no kernel tells the classes apart, none is better than another.
-        even = np.full_like(distances, 1.0 / stack.n_kernels)
-        return np.divide(distances, totals, out=even, where=totals > 0.0)
+
+def _normalised(point: Any, tol: float) -> tuple[np.ndarray, Certificate]:
+    """Yγ of machines with the squared hinge loss, and what they prove of γ."""
+    v = point.dual
+    totals = 0.5 * np.abs(v).sum(axis=0)  # t
+    primals = np.array([solution.primal for solution in point.solutions])
+    duals = np.array([solution.dual for solution in point.solutions])
+    # D = 2t − ½t²Q.
+    found = 2.0 * (2.0 * totals - duals) / totals**2
+    bounds = 2.0 / primals
+    rounding = float(found.sum() * point.rounding / primals.sum())
+    signed = v / totals
+    gap = float((found - bounds).sum())
+    return signed, Certificate(float(found.sum()), float(bounds.sum()), gap, tol, rounding, signed)
+
+
+def _shares(squares: np.ndarray) -> np.ndarray:
+    """``β_j ∝ γᵀYK_jYγ`` of every machine, (n_machines, n_kernels)."""
+    squares = np.maximum(squares, 0.0)
+    totals = squares.sum(axis=1, keepdims=True)
+    # If no kernel tells the classes apart, none is better than another.
+    even = np.full_like(squares, 1.0 / squares.shape[1])
+    return np.divide(squares, totals, out=even, where=totals > 0.0)
 
 
 @dataclass(frozen=True)
@@ -198,9 +212,13 @@ class _Weighed:
     """Kernel weights, the machines on their sums, and what users see of them."""
 
     names: list[str]
-    weights: np.ndarray
     evaluations: list[Any]
     hardest: HardestDistributions
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n_machines, n_kernels)."""
+        return self.hardest.weights
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -210,6 +228,7 @@ class _Weighed:
             "kernel_names_": self.names,
             "weights_": self.weights if len(self.weights) > 1 else self.weights[0],
             "distributions_": np.abs(self.hardest.signed),
+            "lam_": self.hardest.lam,
             "certificate_": certificate,
             "n_iter_": 1,
             "n_inner_solves_": 2 * len(self.weights),
@@ -225,9 +244,9 @@ class _Weighed:
         hardest, machines = self.hardest.certificate, self._of_machines()
         if not hardest.converged:
             warn_caller(
-                f"The distributions of EasyMKL are {hardest.status}: their relative gap "
-                f"{hardest.rel_gap:.1e}, with a rounding error of up to {hardest.rel_rounding:.1e}, "
-                f"is above tol={hardest.tol:g}. Raise lam or tol.",
+                f"The distributions of EasyMKL are {hardest.status}: their relative gap is "
+                f"{hardest.rel_gap:.1e} with a rounding error of up to {hardest.rel_rounding:.1e}, "
+                f"above tol={hardest.tol:g}. Raise lam or tol.",
                 ConvergenceWarning,
             )
         if not machines.converged:
