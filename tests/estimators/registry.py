@@ -219,7 +219,9 @@ every_variant = those()
 every_variant_now = those(all_now=True)
 every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
-every_quick_estimator = _parametrized(ONE_OF_EACH, lambda entry: entry.chooses or entry.local)
+every_quick_estimator = _parametrized(
+    ONE_OF_EACH, lambda entry: entry.chooses or entry.local or waits(entry)
+)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
 every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)

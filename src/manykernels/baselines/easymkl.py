@@ -244,8 +244,8 @@ class _Weighed:
         hardest, machines = self.hardest.certificate, self._of_machines()
         if not hardest.converged:
             warn_caller(
-                f"The distributions of EasyMKL are {hardest.status}: their relative gap is "
-                f"{hardest.rel_gap:.1e} with a rounding error of up to {hardest.rel_rounding:.1e}, "
+                f"The distributions of EasyMKL are {hardest.status}: the relative gap "
+                f"{hardest.rel_gap:.1e} or its rounding error {hardest.rel_rounding:.1e} is "
                 f"above tol={hardest.tol:g}. Raise lam or tol.",
                 ConvergenceWarning,
             )

@@ -108,12 +108,13 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
     >>> from manykernels.datasets import load_digit_views
     >>> from manykernels.kernels import RBF
     >>> views, y = load_digit_views(noise=1)
-    >>> model = OBSCURE(RBF(), p=1.1, random_state=0).fit(views[:500], y[:500])
+    >>> model = OBSCURE(RBF(), p=1.1, random_state=0).fit(views[:300], y[:300])
     >>> model.certificate_.converged
     True
-    >>> dict(zip(model.kernel_names_, model.weights_.round(2)))["noise1"]
-    np.float64(0.0)
-    >>> model.score(views[500:], y[500:]) > 0.9
+    >>> weights = dict(zip(model.kernel_names_, model.weights_))
+    >>> min(weights, key=weights.get)
+    'noise1'
+    >>> model.score(views[300:], y[300:]) > 0.9
     True
     """
 
