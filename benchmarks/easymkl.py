@@ -232,9 +232,10 @@ def page(results: list[Measured]) -> str:
         "The contenders do not solve the same problem, and nobody is tuned: EasyMKL with λ = 0.1, "
         "its default, and on its combined kernel either scikit-learn's SVC (C = 1) or KOMD, its "
         "default; MKSVC with C = 1, MKFDA with λ = 0.1. For ten classes EasyMKL learns weights "
-        "for each class against the rest and keeps a copy of all kernels for each; MKSVC and MKFDA "
-        "learn one set of weights. EasyMKL takes tensors and labels that are numbers (here −1 and 1, "
-        "or the digits), and its scores are used: one-vs-one, its `predict` gives positions of "
+        "for each class against the rest and keeps a copy of all kernels for each; MKSVC and "
+        "MKFDA learn one set of weights. EasyMKL takes tensors and labels that are numbers (here "
+        "−1 and 1, or the digits), and its scores are used: one-vs-one, its `predict` gives "
+        "positions of "
         "classes in place of their labels. Our EasyMKL is the same method with the same λ and "
         "machine, on kernels as they are; weights of ten classes are compared by their mean over "
         "the classes.",
