@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,10 @@ _MOST_FITS, _ENOUGH_SECONDS = 10, 10.0
 class Ours:
     """An estimator of manykernels on a stack."""
 
-    def __init__(self, name: str, **parameters: Any) -> None:
+    def __init__(self, name: str, *, module: str = "manykernels", **parameters: Any) -> None:
         import manykernels
 
-        self.make = getattr(manykernels, name)
+        self.make = getattr(import_module(module), name)
         self.from_arrays = manykernels.KernelStack.from_arrays
         self.parameters = parameters
 
@@ -63,7 +64,8 @@ class Ours:
     def extras(self, model: Any) -> dict[str, Any]:
         return {
             "rel_gap": float(model.certificate_.rel_gap),
-            "weights": np.ravel(model.weights_).tolist(),
+            # As of EasyMKL below: where every class has its own weights, their mean.
+            "weights": np.atleast_2d(model.weights_).mean(axis=0).tolist(),
         }
 
 
@@ -106,6 +108,10 @@ def contender(name: str, problem: str) -> Any:
     family, _, variant = name.partition("-")
     if family == "easymkl":
         return EasyMKL(variant)
+    if family == "oureasymkl":
+        # On the kernels as they are, as MKLpy.
+        module = "manykernels.baselines"
+        return Ours("EasyMKL", module=module, lam=LAM, C=SVM_C, normalize=None)
     if family == "mkfda":
         return Ours("MKFDA", p=float(variant))
     if family == "mksvc":

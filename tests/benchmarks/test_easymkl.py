@@ -119,6 +119,18 @@ def test_verdict_on_ten_classes():
     assert "78 times leaner" in easymkl.ten_verdict(replace(ONE, fit_bytes=0), reference)
 
 
+def test_verdict_on_the_same_method():
+    ours = replace(ONE, contender=easymkl.SAME)
+    nearly = replace(OTHER, weights=[0.1 + 2e-5] * 10, accuracy=0.98)
+    assert easymkl.weights_verdict(ours, nearly) == (
+        "odd or even: weights of our EasyMKL differ from MKLpy's by at most 2e-05 "
+        "(bound 0.0001: held), accuracy 0.9900 against 0.9800"
+    )
+    far = replace(OTHER, weights=[0.2] * 10)
+    assert "MISSED" in easymkl.weights_verdict(ours, far)
+    assert len(easymkl.verdicts([nearly, ours])) == 2
+
+
 def test_verdicts_need_easymkl_on_the_same_problem():
     ten = replace(ONE, problem="ten")
     assert len(easymkl.verdicts([OTHER, ONE, ten])) == 1
@@ -127,5 +139,5 @@ def test_verdicts_need_easymkl_on_the_same_problem():
     assert "- odd or even: MKFDA p=2 takes 1.2 times EasyMKL" in text
     assert "EasyMKL: numpy 2.0." in text
     assert "|         none |" in text
-    missing = "EasyMKL, KOMD; MKSVC p=2; MKSVC p=1; MKFDA p=1"
+    missing = "EasyMKL, KOMD; our EasyMKL; MKSVC p=2; MKSVC p=1; MKFDA p=1"
     assert f"Not measured: {missing}.\n\n## Ten classes" in text

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.baselines import KimFDA
+from manykernels.baselines import OBSCURE, EasyMKL, KimFDA
 from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
@@ -104,6 +104,10 @@ class Entry:
     # Whether it chooses from a grid.
     chooses = property(lambda self: "scoring" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
+    # Whether it takes p = 1, where kernels can have no weight at all.
+    sparse = property(lambda self: self.has_p and self.kind is not OBSCURE)
+    # Whether adding a constant to a kernel changes it, as it has no bias.
+    without_bias = property(lambda self: self.target == "none" or self.kind is OBSCURE)
     has_solver = property(lambda self: "solver" in self.parameters)
     # Whether it keeps support vectors.
     has_support = property(lambda self: self.localized or not self.square)
@@ -140,6 +144,10 @@ ENTRIES = [
     Entry(mk.MKFDACV, "two", GRID, "folds"),
     Entry(mk.MKFDACV, "labels", GRID, "labels"),
     Entry(KimFDA, "two", {"reg": 0.1}),
+    Entry(OBSCURE, "three", {"random_state": 0}),
+    Entry(OBSCURE, "two", {"random_state": 0}, "binary"),
+    Entry(EasyMKL, "three"),
+    Entry(EasyMKL, "two", {}, "binary"),
     Entry(mk.MKSVC, "three"),
     Entry(mk.MKSVC, "two", {}, "binary"),
     Entry(mk.MKSVC, "three", {"multi_class": "separate"}, "separate"),
@@ -188,7 +196,9 @@ def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
 
 
 def waits(entry):
-    """Of estimators that choose from a grid, variants wait; of local ones, all but two."""
+    """Baselines wait, all but one; of those that choose, variants; of local ones, all but two."""
+    if entry.kind.__module__.startswith("manykernels.baselines"):
+        return entry.kind is not KimFDA
     if entry.local:
         return bool(entry.variant) or entry.kind not in (mk.LocalizedSVC, mk.ConvexLocalizedSVC)
     return bool(entry.chooses and entry.variant)
@@ -209,7 +219,9 @@ every_variant = those()
 every_variant_now = those(all_now=True)
 every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
-every_quick_estimator = _parametrized(ONE_OF_EACH, lambda entry: entry.chooses or entry.local)
+every_quick_estimator = _parametrized(
+    ONE_OF_EACH, lambda entry: entry.chooses or entry.local or waits(entry)
+)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
 every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -109,6 +109,25 @@ class WeightLearning:
         return solve_each([self] * len(losses), losses, names, task)
 
 
+class LearntWeights(Protocol):
+    """Kernel weights of one or several losses, and the models there."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n_losses, n_kernels)."""
+
+    @property
+    def evaluations(self) -> list[Any]:
+        """The loss of each at its weights."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes for users."""
+
+    def warn_unless_converged(self) -> None:
+        """Warn if the relative gap `tol` was not reached."""
+
+
 @dataclass(frozen=True)
 class Learnt:
     """Solutions of independent losses, and the certificate of their sum."""
@@ -125,6 +144,11 @@ class Learnt:
         """Kernel weights, (n_losses, n_kernels)."""
         pairs = zip(self.losses, self.solutions, strict=True)
         return np.array([loss.kernel_weights(solution.weights) for loss, solution in pairs])
+
+    @property
+    def evaluations(self) -> list[Any]:
+        """Every loss at its weights."""
+        return [solution.evaluation for solution in self.solutions]
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..kernels import KernelStack
 from ..kernels.transforms import Center, Chain, StackTransform
 from ._inputs import Source
 from ._kernels import KernelExpansion, TrainingKernels
-from ._learning import Learnt
+from ._learning import LearntWeights
 from ._rows import TrainingRows
 
 #: Relative gap of the inner machines as a part of `tol`: small enough that their gaps do not
@@ -176,14 +176,16 @@ class LearntMachine:
 
     rows: TrainingRows
     kernels: MachineKernels
-    learnt: Learnt
+    learnt: LearntWeights
     vectors: SupportVectors
     intercept: np.ndarray
 
     @classmethod
-    def of(cls, rows: TrainingRows, kernels: MachineKernels, learnt: Learnt) -> LearntMachine:
+    def of(
+        cls, rows: TrainingRows, kernels: MachineKernels, learnt: LearntWeights
+    ) -> LearntMachine:
         """The machines at the weights that were learnt."""
-        evaluations: list[Any] = [solution.evaluation for solution in learnt.solutions]
+        evaluations = learnt.evaluations
         vectors = SupportVectors.of(np.hstack([one.coefficients for one in evaluations]))
         intercept = np.concatenate(
             [
@@ -195,9 +197,10 @@ class LearntMachine:
 
     def widened(self, shift: np.ndarray, cost: float) -> LearntMachine:
         """The same with `shift` added to the intercepts; its `cost` counts as rounding error."""
-        before = self.learnt.certificate
+        learnt: Any = self.learnt
+        before = learnt.certificate
         certificate = replace(before, rounding=before.rounding + cost)
-        learnt = replace(self.learnt, certificate=certificate)
+        learnt = replace(learnt, certificate=certificate)
         return replace(self, learnt=learnt, intercept=self.intercept + shift)
 
     @property

@@ -53,6 +53,10 @@ REFUSED = {
     "n_jobs": [1.5],
     "one_standard_error": ["yes", 1],
     "verbose": ["loud"],
+    "lam": [-0.1, 1.1, np.nan, "auto", None],
+    "n_epochs_online": [-1, 1.5, None],
+    "n_epochs_batch": [-1, 1.5, None],
+    "exact": ["yes", None],
 }
 # What is refused by some that others take.
 REFUSED_BY = [(KimFDA, "reg", "joint"), (MKRidge, "reg", "joint"), (MKSVR, "C", "joint")]

@@ -60,7 +60,7 @@ def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @those(
     lambda entry: (
-        entry.has_p
+        entry.sparse
         and entry.target != "none"
         and entry.options.get("reg") != "joint"
         and not entry.finds_regions

@@ -1,0 +1,239 @@
+"""The compiled loops of OBSCURE; :mod:`manykernels.baselines._block_norm` has the maths.
+
+Arrays have one row per class, so that steps write memory in order: ``d`` and ``u`` are (k, m),
+``F[j] = unit · d K_j`` is (k, m) for every kernel. ``squares[j] = ‖θ_j‖²``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._compiled import compiled
+
+# A common factor of d and F that is below this is multiplied into them.
+_LEAST_FACTOR = 1e-6
+# Halvings of the interval in which the best step lies: to a millionth of a millionth of it.
+_HALVINGS = 40
+
+
+@compiled()
+def set_weights(squares: Any, q: float, weights: Any) -> float:
+    """Weights ``∇σ(½ squares)`` for ``σ = ‖·‖_q``; returns the value of σ."""
+    top = squares.max()
+    if not top > 0.0:
+        weights[:] = len(weights) ** (1.0 / q - 1.0)
+        return 0.0
+    total = 0.0
+    for j in range(len(squares)):
+        total += max(squares[j] / top, 0.0) ** q
+    norm = top * total ** (1.0 / q)
+    for j in range(len(squares)):
+        weights[j] = max(squares[j] / norm, 0.0) ** (q - 1.0)
+    return 0.5 * norm
+
+
+@compiled()
+def _runner_up(F: Any, weights: Any, i: int, label: int, factor: float, f: Any) -> int:
+    """Outputs f of sample i, and the class other than its own with the largest of them."""
+    f[:] = 0.0
+    for j in range(len(F)):
+        for c in range(len(f)):
+            f[c] += factor * weights[j] * F[j, c, i]
+    other = -1
+    for c in range(len(f)):
+        if c != label and (other < 0 or f[c] > f[other]):
+            other = c
+    return other
+
+
+@compiled(fastmath={"contract"})
+def _add_row(F: Any, K: Any, i: int, c: int, change: float) -> None:
+    """Outputs of class c of every kernel after `change` was added to the coefficient of i."""
+    for j in range(len(F)):
+        output, row = F[j, c], K[j, i]
+        for r in range(len(row)):
+            output[r] += change * row[r]
+
+
+@compiled()
+def _step(
+    K: Any, F: Any, d: Any, squares: Any, i: int, label: int, other: int, size: float, unit: float
+) -> None:
+    """Add ``size · z`` of sample i to θ."""
+    for j in range(len(F)):
+        squares[j] += 2.0 * size * (F[j, label, i] - F[j, other, i])
+        squares[j] += 2.0 * unit * size * size * K[j, i, i]
+    d[label, i] += size
+    d[other, i] -= size
+    _add_row(F, K, i, label, unit * size)
+    _add_row(F, K, i, other, -unit * size)
+
+
+@compiled()
+def online_epoch(
+    K: Any,
+    F: Any,
+    d: Any,
+    squares: Any,
+    labels: Any,
+    order: Any,
+    steps: Any,
+    q: float,
+    unit: float,
+) -> int:
+    """Stage 1: a step of constant size at every sample inside the margin; returns how many."""
+    weights, f = np.empty(len(F)), np.empty(len(d))
+    n_updates = 0
+    set_weights(squares, q, weights)
+    for i in order:
+        label = labels[i]
+        other = _runner_up(F, weights, i, label, 1.0, f)
+        if f[label] - f[other] < 1.0:
+            _step(K, F, d, squares, i, label, other, steps[i], unit)
+            set_weights(squares, q, weights)
+            n_updates += 1
+    return n_updates
+
+
+@compiled()
+def batch_epoch(
+    K: Any,
+    F: Any,
+    d: Any,
+    squares: Any,
+    labels: Any,
+    order: Any,
+    importances: Any,
+    q: float,
+    unit: float,
+    lam: float,
+    radius: float,
+    clock: Any,
+) -> None:
+    """Stage 2: subgradient steps of sizes ``1/(λt + s_t)``; `clock` holds t and s_t."""
+    weights, f, lengths = np.empty(len(F)), np.empty(len(d)), np.empty(len(F))
+    unused = np.empty(len(F))
+    factor = 1.0  # of d and F, and its square of `squares`
+    norm = np.sqrt(2.0 * set_weights(squares, q, weights))
+    for i in order:
+        label = labels[i]
+        other = _runner_up(F, weights, i, label, factor, f)
+        inside = f[label] - f[other] < 1.0
+        slope = lam * norm
+        if inside:
+            for j in range(len(F)):
+                lengths[j] = 2.0 * unit * K[j, i, i]
+            slope += importances[i] * np.sqrt(2.0 * set_weights(lengths, q, unused))
+        clock[0] += 1.0
+        speed = lam * clock[0] + clock[1]
+        # q is that of the squares: the exponent of the norm itself is 2q.
+        clock[1] += 0.5 * (np.sqrt(speed**2 + 2.0 * q * (slope / radius) ** 2) - speed)
+        size = 1.0 / (lam * clock[0] + clock[1])
+        factor *= 1.0 - lam * size
+        norm *= 1.0 - lam * size
+        if factor < _LEAST_FACTOR:
+            d *= factor
+            F *= factor
+            squares *= factor**2
+            factor = 1.0
+        if inside:
+            _step(K, F, d, squares, i, label, other, importances[i] * size / factor, unit)
+            norm = factor * np.sqrt(2.0 * set_weights(squares, q, weights))
+        if norm > radius:
+            factor *= radius / norm
+            norm = radius
+    d *= factor
+    F *= factor
+    squares *= factor**2
+
+
+@compiled()
+def best_step(
+    squares: Any, halves: Any, bends: Any, slope: float, q: float, weights: Any, at: Any
+) -> float:
+    """The step t in [0, 1] with the largest ``t·slope − σ(½(squares + 2t halves + t² bends))``."""
+    low, high = 0.0, 1.0
+    for halving in range(_HALVINGS):
+        t = 1.0 if halving == 0 else 0.5 * (low + high)
+        for j in range(len(squares)):
+            at[j] = squares[j] + t * (2.0 * halves[j] + t * bends[j])
+        set_weights(at, q, weights)
+        rise = slope
+        for j in range(len(squares)):
+            rise -= weights[j] * (halves[j] + t * bends[j])
+        if rise >= 0.0:
+            low = t
+            if halving == 0:
+                return 1.0
+        else:
+            high = t
+    return low
+
+
+@compiled()
+def _project(point: Any, total: float, target: Any) -> None:
+    """The nearest point with entries that are not negative and sum to `total`."""
+    falling = np.sort(point)[::-1]
+    above, level = 0.0, 0.0
+    for n in range(len(point)):
+        above += falling[n]
+        candidate = (above - total) / (n + 1)
+        if falling[n] > candidate:
+            level = candidate
+    for c in range(len(point)):
+        target[c] = max(point[c] - level, 0.0)
+
+
+@compiled()
+def ascend(
+    K: Any,
+    F: Any,
+    u: Any,
+    squares: Any,
+    labels: Any,
+    penalties: Any,
+    order: Any,
+    q: float,
+    unit: float,
+    min_curvature: float,
+) -> None:
+    """Stage 3: the best u of one sample after the other, as far as weights allow to tell."""
+    k = len(u)
+    weights, f = np.empty(len(F)), np.empty(k)
+    halves, bends, at = np.empty(len(F)), np.empty(len(F)), np.empty(len(F))
+    point, target, change = np.empty(k), np.empty(k), np.empty(k)
+    set_weights(squares, q, weights)
+    for i in order:
+        label = labels[i]
+        _runner_up(F, weights, i, label, 1.0, f)
+        curvature = min_curvature
+        for j in range(len(F)):
+            curvature += unit * weights[j] * K[j, i, i]
+        f[label] -= 1.0
+        for c in range(k):
+            point[c] = u[c, i] + f[c] / curvature
+        _project(point, penalties[i], target)
+        slope, length, largest = 0.0, 0.0, 0.0
+        for c in range(k):
+            change[c] = target[c] - u[c, i]
+            slope += change[c] * f[c]
+            length += change[c] ** 2
+            largest = max(largest, abs(change[c]))
+        # What rounding moves is left where it is, or else bounds would never be reached.
+        if not (slope > 0.0 and largest > 1e-15 * penalties[i]):
+            continue
+        for j in range(len(F)):
+            halves[j] = 0.0
+            for c in range(k):
+                halves[j] -= change[c] * F[j, c, i]
+            bends[j] = unit * K[j, i, i] * length
+        t = best_step(squares, halves, bends, -change[label], q, weights, at)
+        for j in range(len(F)):
+            squares[j] += t * (2.0 * halves[j] + t * bends[j])
+        for c in range(k):
+            if change[c] != 0.0:
+                u[c, i] = target[c] if t == 1.0 else u[c, i] + t * change[c]
+                _add_row(F, K, i, c, -unit * t * change[c])
+        set_weights(squares, q, weights)

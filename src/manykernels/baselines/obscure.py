@@ -1,0 +1,373 @@
+r"""OBSCURE: multiple kernel learning by stochastic subgradient steps, online and then in batch.
+
+The problem, its letters and its certificate are in :mod:`manykernels.baselines._block_norm`;
+here N samples count, λ = 1/(N C), and ``z_i`` is the subgradient
+``φ(x_i) ⊗ (e_{y_i} − e_{ŷ_i})``, where ŷ_i is the class other than y_i with the largest output.
+
+1. **Online.** For every sample inside the margin, ``θ ← θ + z_i/(q X²)`` with X the largest
+   ``‖z_i‖_{2,s}``. (For kernels with k(x, x) = 1 this is the η of the authors' program.) The
+   result is a good start, and the objective there, F, bounds the optimal w:
+   ``‖w*‖² ≤ R² = 2F/λ``.
+2. **Batch.** At step t, ``θ ← (1 − λη_t) θ + η_t z_i`` and a projection onto
+   ``‖θ‖_{2,s} ≤ R``, with
+
+       η_t = 1/(λt + s_t) ,   s_t = s_{t−1} + ½(√(a² + 2q G²/R²) − a) ,   a = λt + s_{t−1} ,
+       G = ‖z_i‖_{2,s} + λ‖w‖_{2,r} ,
+
+   the proximal regularisation of Do et al. (2009): ½‖·‖²_{2,r} is strongly convex, less so the
+   larger q, and s_t keeps first steps from being too long.
+3. **Exact** (ours). What these two stages reach is random, and they come nearer to the optimum as
+   one over the number of epochs. From there D is raised sample by sample, and by Newton's method,
+   until the gap is closed.
+
+A sample of weight s has s z_i in the place of z_i, divided by the mean weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._sklearn import Interval
+from .._warnings import warn_caller
+from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
+from ..estimators._machines import INNER_SHARE, MachineKernels, SupportAttributes, SupportVectors
+from ..estimators._outputs import KernelClassifier
+from ..estimators._progress import FitTask
+from ..estimators._rows import labelled_rows
+from ..losses import Certificate
+from ._block_norm import BlockNormMachine, DualPoint
+
+_COUNT = [Interval(Integral, 0, None, closed="left")]
+
+
+@estimator
+class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
+    """Multiclass ℓp-norm multiple kernel learning by stochastic subgradient steps.
+
+    A support vector machine without bias for all classes at once, and one weight per kernel,
+    ``‖weights‖_p = 1``. An online stage and a batch stage pass over the samples in random order;
+    a third stage then closes the duality gap.
+
+    Parameters
+    ----------
+    p : float in (1, inf], default=2.0
+        Norm of the weights: near 1 few kernels, inf the plain sum. The paper's norm of the machine
+        is ``r = 2p/(p + 1)``. At p = 1 the method is not defined.
+    C : float, default=1.0
+        Penalty of samples inside the margin, on kernels after `normalize`; the paper's λ is
+        ``1/(n_samples · C)``.
+    n_epochs_online, n_epochs_batch : int, default=5
+        Passes over the samples in the first two stages, T1 and T2 in Yan et al. (2012).
+    exact : bool, default=True
+        Whether a third stage closes the duality gap; without it the model is that of the paper.
+    max_iter : int, default=1000
+        Most passes of the third stage, which ends at `tol`.
+    tol : float, default=1e-4
+        Relative duality gap at which the machine is good enough.
+    random_state : int, RandomState instance or None, default=None
+        Order of the samples.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Kernel weights, proportional to ``‖w_j‖^{2/(p+1)}``: those of ℓp-norm multiple kernel
+        learning.
+    certificate_ : Certificate
+        ``primal`` is the objective ``½‖w‖²_{2,r} + C Σ hinge``, ``dual`` a lower bound on it;
+        ``dual_point`` is the proof.
+    history_ : dict of list
+        ``stage`` ("online", "batch" or "exact"), ``objective``, ``rel_gap`` and
+        ``n_inner_solves``, the number of passes, after each pass.
+    n_iter_, n_inner_solves_ : int
+        Passes over the samples, the unit of cost.
+
+    Notes
+    -----
+    More than two classes have the hinge of Crammer and Singer,
+    ``max(0, 1 − f_y(x) + max_{l≠y} f_l(x))``. Two classes have one output and the usual hinge, as
+    :class:`~manykernels.MKSVC`; the authors' program learns two outputs with half of this C.
+
+    References
+    ----------
+    F. Orabona, L. Jie, B. Caputo. Online-batch strongly convex multi kernel learning. CVPR 2010.
+    F. Orabona, L. Jie, B. Caputo. Multi kernel learning with online-batch optimization.
+    JMLR 13, 2012.
+    C. B. Do, Q. V. Le, C.-S. Foo. Proximal regularization for online and batch learning.
+    ICML 2009.
+
+    Examples
+    --------
+    >>> from manykernels.baselines import OBSCURE
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
+    >>> views, y = load_digit_views(noise=1)
+    >>> model = OBSCURE(RBF(), p=1.1, random_state=0).fit(views[:300], y[:300])
+    >>> model.certificate_.converged
+    True
+    >>> paper = model.history_["stage"].index("exact")  # passes of the first two stages
+    >>> model.history_["objective"][paper - 1] > model.history_["objective"][-1]
+    True
+    >>> model.score(views[300:], y[300:]) > 0.9
+    True
+    """
+
+    p: float = 2.0
+    C: float = 1.0
+    n_epochs_online: int = 5
+    n_epochs_batch: int = 5
+    exact: bool = True
+    max_iter: int = 1000
+    random_state: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "p": [Interval(Real, 1, None, closed="both")],
+        "C": POSITIVE,
+        "n_epochs_online": _COUNT,
+        "n_epochs_batch": _COUNT,
+        "exact": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and the machine."""
+        if self.p == 1:
+            raise ValueError(
+                "OBSCURE needs p > 1, got p=1: there the block norm, r = 2p/(p + 1) = 1, is not "
+                "strongly convex, and step sizes are not defined. Take p slightly above 1, such "
+                "as p=1.01, or MKSVC(p=1)."
+            )
+        rows = labelled_rows(self, X, y, sample_weight, None)
+        n_exact = self.max_iter if self.exact else 0
+        task = FitTask.begin(self, X, y, self.n_epochs_online + self.n_epochs_batch + n_exact)
+        kernels = MachineKernels.of(rows, self.normalize, None, has_bias=False)
+        n_classes, penalties = len(rows.classes), self.C * rows.factors
+        machine = BlockNormMachine(kernels.stack, rows.labels, penalties, n_classes, float(self.p))
+        passes = Passes(machine, self.tol, np.random.default_rng(self._seed()), task)
+        passes.online(self.n_epochs_online)
+        passes.batch(self.n_epochs_batch)
+        passes.exact(n_exact)
+        self._warn_unless_converged(passes.certificate, task.stopped)
+        point = passes.point
+        vectors = SupportVectors.of(point.d.T if n_classes > 2 else point.d[1:].T)
+        return self._keep(
+            task,
+            rows.attributes,
+            vectors.attributes(rows, kernels.kernels.source.keep(vectors.kept)),
+            passes.attributes,
+            kernel_names_=kernels.stack.names,
+            weights_=point.weights,
+            intercept_=np.zeros(vectors.dual.shape[1]),
+            _expansion=kernels.expansion(point.weights, vectors.coefficients, vectors.kept),
+        )
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _warn_unless_converged(self, certificate: Certificate, stopped: bool) -> None:
+        if certificate.converged:
+            return
+        message = f"OBSCURE is {certificate.status}. {certificate.message}"
+        if certificate.status == "stopped":
+            way_out = f"max_iter={self.max_iter} was reached: raise max_iter or tol."
+            if stopped:
+                way_out = "A callback asked for it."
+            elif not self.exact:
+                way_out = "Raise n_epochs_batch or tol, or set exact=True."
+            message = (
+                f"OBSCURE stopped at relative gap {certificate.rel_gap:.2e} > tol={self.tol:g}; "
+                f"the objective is at most that far from optimal. {way_out}"
+            )
+        warn_caller(message, ConvergenceWarning)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """The machine after one pass over the samples."""
+
+    iteration: int
+    stage: str
+    objective: float
+    rel_gap: float
+
+    def __str__(self) -> str:
+        return (
+            f"iteration {self.iteration:3d}  {self.stage:6}  objective {self.objective:.10g}  "
+            f"relative gap {self.rel_gap:.2e}"
+        )
+
+
+@dataclass
+class Passes:
+    """The machine as passes over the samples change it, and their record.
+
+    `point` is the machine after the last pass, and `certificate` belongs to it.
+    """
+
+    machine: BlockNormMachine
+    tol: float
+    rng: np.random.Generator
+    observer: Callable[[Any], bool]
+    point: DualPoint = field(init=False)
+    certificate: Certificate = field(init=False)
+    history: list[_Pass] = field(init=False, default_factory=list)
+    _stopped: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        m = len(self.machine.labels)
+        self.point = self.machine.point(np.zeros((self.machine.n_classes, m)))
+        self.certificate = self.point.certificate(self.tol)
+
+    @property
+    def importances(self) -> np.ndarray:
+        """Weights of the samples, 1 in the mean."""
+        penalties = self.machine.penalties
+        return penalties / penalties.mean()
+
+    def _orders(self, n_passes: int) -> Iterator[np.ndarray]:
+        """Random orders of the samples, one for each pass, until a callback asks to stop."""
+        for _ in range(n_passes):
+            if self._stopped:
+                return
+            yield self.rng.permutation(len(self.machine.labels))
+
+    def _record(self, stage: str, point: DualPoint, bound: DualPoint | None = None) -> None:
+        self.point = point
+        self.certificate = point.certificate(self.tol, bound)
+        done = _Pass(len(self.history), stage, self.certificate.primal, self.certificate.rel_gap)
+        self.history.append(done)
+        self._stopped |= self.observer(done)
+
+    def _state(self) -> tuple[np.ndarray, ...]:
+        """F, d and squares that steps may change."""
+        point = self.point
+        return point.products.copy(), point.d.copy(), point.squares.copy()
+
+    def _record_steps(self, stage: str, d: np.ndarray) -> None:
+        """As :meth:`_record` of coefficients that need not be feasible."""
+        machine = self.machine
+        self._record(stage, machine.point(d.copy()), machine.point(machine.feasible(d)))
+
+    def online(self, n_epochs: int) -> None:
+        """Stage 1; it ends early if no sample is inside the margin."""
+        from ._obscure_loops import online_epoch
+
+        machine = self.machine
+        lengths = self._lengths()
+        if not lengths.max() > 0.0:
+            return
+        steps = self.importances / (machine.q * float(lengths.max()) ** 2)
+        F, d, squares = self._state()
+        for order in self._orders(n_epochs):
+            n_updates = online_epoch(
+                machine.matrices,
+                F,
+                d,
+                squares,
+                machine.labels,
+                order,
+                steps,
+                machine.q,
+                machine.unit,
+            )
+            self._record_steps("online", d)
+            if n_updates == 0:
+                return
+
+    def batch(self, n_epochs: int) -> None:
+        """Stage 2."""
+        from ._obscure_loops import batch_epoch
+
+        machine = self.machine
+        # λ and F of the paper are these divided by N C, and λ/F is the same in both units.
+        total = float(machine.penalties.sum())
+        radius = float(np.sqrt(2.0 * min(self.certificate.primal, total)))
+        F, d, squares = self._state()
+        clock = np.zeros(2)
+        for order in self._orders(n_epochs):
+            batch_epoch(
+                machine.matrices,
+                F,
+                d,
+                squares,
+                machine.labels,
+                order,
+                self.importances,
+                machine.q,
+                machine.unit,
+                1.0 / total,
+                radius,
+                clock,
+            )
+            self._record_steps("batch", d)
+
+    def exact(self, n_passes: int) -> None:
+        """Stage 3; ends when the gap is far below `tol` and Newton's method has done its part.
+
+        That is tried when passes have taken as many operations as it takes, or at the end.
+        """
+        from ._obscure_loops import ascend
+
+        machine = self.machine
+        if n_passes:
+            self.point = machine.point(machine.feasible(self.point.d))
+        done = 0
+        for order in self._orders(n_passes):
+            F, d, squares = self._state()
+            u = machine.slacks(d)
+            ascend(
+                machine.matrices,
+                F,
+                u,
+                squares,
+                machine.labels,
+                machine.penalties,
+                order,
+                machine.q,
+                machine.unit,
+                machine.min_curvature,
+            )
+            done += F.size * len(order)
+            point, exhausted = machine.point(machine.coefficients(u)), False
+            if self._is_close(point) or point.n_free**3 <= done:
+                point, exhausted = point.refined()
+                done = 0
+            self._record("exact", point)
+            if exhausted and self._is_close(point):
+                return
+
+    def _is_close(self, point: DualPoint) -> bool:
+        """Whether the gap is far below `tol`, or cannot be told from zero."""
+        certificate = point.certificate(self.tol)
+        enough = INNER_SHARE * self.tol * certificate.primal
+        return certificate.gap <= max(enough, certificate.rounding)
+
+    def _lengths(self) -> np.ndarray:
+        """``‖z_i‖_{2,s}`` of every sample."""
+        machine = self.machine
+        squares = 2.0 * machine.unit * machine.kernels.row_diag
+        support = machine.domain.support
+        return np.sqrt(2.0 * np.array([support(0.5 * column) for column in squares.T]))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes for users."""
+        return {
+            "certificate_": self.certificate,
+            "n_iter_": len(self.history),
+            "n_inner_solves_": len(self.history),
+            "history_": {
+                "n_inner_solves": [done.iteration + 1 for done in self.history],
+                "stage": [done.stage for done in self.history],
+                "objective": [done.objective for done in self.history],
+                "rel_gap": [done.rel_gap for done in self.history],
+            },
+        }
