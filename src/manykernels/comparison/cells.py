@@ -96,25 +96,42 @@ def _judged(
     model: Any, X: Any, y: Any, scoring: Any, *, strict: bool
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Scores by name, and what is wrong with those that are not there."""
+    unscored: dict[str, str] = {}
     if callable(scoring):
         found = scoring(model, X, y)
         found = found if isinstance(found, dict) else {name_of(scoring): found}
     else:
-        # Predictions are computed once for all scorers. Of one that raises it has the traceback.
-        found = MultimetricScorer(scorers=scoring, raise_exc=strict)(model, X, y)
-    scores, unscored = {}, {}
+        try:
+            # Predictions are computed once for all scorers.
+            found = MultimetricScorer(scorers=scoring)(model, X, y)
+        except Exception:
+            if strict or len(scoring) == 1:
+                raise
+            found = _each(model, X, y, scoring, unscored)
+    scores = {}
     for name, score in found.items():
-        if isinstance(score, str):
-            unscored[name] = score.strip().splitlines()[-1]
-        elif not isinstance(score, Real):
+        if not isinstance(score, Real):
             raise TypeError(f"The scoring {name!r} must return a number, got {score!r}.")
-        elif not np.isfinite(score):
-            unscored[name] = f"it is {float(score)}"
-        else:
+        if np.isfinite(float(score)):
             scores[name] = float(score)
+        else:
+            unscored[name] = f"it is {float(score)}"
     if not scores:
         raise ValueError(_listed(unscored))
     return scores, unscored
+
+
+def _each(
+    model: Any, X: Any, y: Any, scorers: dict[str, Any], unscored: dict[str, str]
+) -> dict[str, Any]:
+    """What the scorers return that do not raise; the others are entered in `unscored`."""
+    found = {}
+    for name, scorer in scorers.items():
+        try:
+            found[name] = scorer(model, X, y)
+        except Exception as error:
+            unscored[name] = f"{type(error).__name__}: {error}"
+    return found
 
 
 def _listed(unscored: dict[str, str]) -> str:
@@ -137,7 +154,7 @@ def _learnt_part(model: Any) -> Any:
             return model
 
 
-def _weights(learnt: Any) -> dict[str, int]:
+def _weights(learnt: Any) -> dict[str, Any]:
     names, weights = (getattr(learnt, name, None) for name in ("kernel_names_", "weights_"))
     if names is None or weights is None or np.shape(weights)[-1] != len(names):
         return {}
@@ -145,7 +162,7 @@ def _weights(learnt: Any) -> dict[str, int]:
     return {"n_kernels": len(names), "n_used": int(np.count_nonzero(used))}
 
 
-def _support(learnt: Any) -> dict[str, int]:
+def _support(learnt: Any) -> dict[str, Any]:
     support = getattr(learnt, "support_", None)
     # Feature selectors of scikit-learn have a mask of this name.
     if not hasattr(learnt, "dual_coef_") or not isinstance(support, np.ndarray):

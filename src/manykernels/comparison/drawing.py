@@ -34,7 +34,7 @@ def draw(result: Any, ax: Axes | None, scoring: str) -> Axes:
     heights = np.linspace(-_BAND, _BAND, n_splits) if n_splits > 1 else np.zeros(1)
     for i in range(n_methods):
         color = ORANGE if i == marked else BLUE
-        ax.plot(scores[i], i + heights, "o", markersize=3.5, mfc="none", mec=PALE, zorder=2)
+        ax.plot(scores[i], i + heights, "o", markersize=3.5, mfc="none", mec=INK, alpha=0.4)
         ax.hlines(i, *intervals[i], color=color, linewidth=2.2, zorder=3)
         ax.plot(means[i], i, "D" if i == marked else "o", color=color, markersize=6.5, zorder=4)
     ax.axvline(means[marked], color=ORANGE, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)

@@ -3,16 +3,16 @@
 A finished part of a comparison is found again by its fingerprint. ``pickle`` alone would not do:
 it depends on which objects are shared and in which order sets are stored. So the contents are
 walked, and every value is written with its kind and its length, so that no two contents look the
-same.
+same. Objects of other kinds are taken apart as pickle does it.
 
 A function is known by its code, its defaults and what it closes over; a class by its name.
 """
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import hashlib
-import pickle
 from collections.abc import Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -104,10 +104,8 @@ class _Walk:
             self._add_callable(value)
         elif hasattr(value, "get_params"):
             self._parts("estimator", type(value), sorted(value.get_params(deep=False).items()))
-        elif hasattr(value, "__dict__") and type(value).__reduce__ is object.__reduce__:
-            self._parts("object", type(value), sorted(vars(value).items()))
         else:
-            self.write("pickled", _pickled(value))
+            self._parts("object", type(value), *_reduced(value))
 
     def _add_stack(self, stack: KernelStack) -> None:
         samples = stack.row_samples, stack.col_samples
@@ -128,11 +126,19 @@ class _Walk:
             self._parts("closure", *closed)
 
 
-def _pickled(value: Any) -> bytes:
+def _reduced(value: Any) -> list[Any]:
+    """What pickle would make an object of: how it is made, its state and its items."""
     try:
-        return pickle.dumps(value, protocol=5)
+        reduce = copyreg.dispatch_table.get(type(value))
+        parts = value.__reduce_ex__(2) if reduce is None else reduce(value)
     except Exception as error:
         raise TypeError(
             f"A {type(value).__name__} cannot be written down, so that it would not be known "
-            f"again: {error}"
+            f"again: {error}."
         ) from error
+    if isinstance(parts, str):
+        return [parts]
+    made, state = parts[:2], parts[2] if len(parts) > 2 else None
+    # The order in which attributes were set does not matter, that of items does.
+    state = sorted(state.items()) if isinstance(state, dict) else state
+    return [made, state, *([] if items is None else list(items) for items in parts[3:])]

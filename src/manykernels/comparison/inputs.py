@@ -88,7 +88,9 @@ def of_classes(methods: Mapping[str, Any]) -> bool:
     """Whether the methods predict classes; they must all be of one kind."""
     kinds = {name: is_classifier(one) for name, one in methods.items()}
     if len(set(kinds.values())) > 1:
-        first, second = (next(name for name in kinds if kinds[name] is kind) for kind in (1, 0))
+        first, second = (
+            next(name for name in kinds if kinds[name] is kind) for kind in (True, False)
+        )
         raise ValueError(
             f"{first!r} is a classifier and {second!r} is not: methods that are compared predict "
             "the same."
@@ -167,7 +169,9 @@ def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
     every, splits = np.arange(len(y)), []
     try:
         given = list(splitter.split(np.zeros((len(y), 1)), y))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        if "unpack" in str(error):
+            raise ValueError("cv must hold pairs (train, test) of row numbers.") from error
         if "'groups' parameter" not in str(error):
             raise
         name = type(splitter).__name__
@@ -176,8 +180,6 @@ def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
             f"cv=list({name}(...).split(X, y, groups))."
         ) from error
     for k, parts in enumerate(given):
-        if not isinstance(parts, tuple | list) or len(parts) != 2:
-            raise ValueError(f"Split {k} is not a pair (train, test) of row numbers.")
         train, test = (rows_of_part(part, len(y), every, k) for part in parts)
         refuse_split(k, train, test)
         splits.append((train, test))

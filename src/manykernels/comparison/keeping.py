@@ -50,19 +50,20 @@ class CellFolder:
     def find(self, key: str) -> Cell | None:
         """A finished cell, or None; a file that cannot be read is told of by a warning."""
         file = self._file(key)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if not file.exists():
             return None
-        except (OSError, UnicodeDecodeError) as error:
-            return self._unread(file, error)
         try:
-            content = json.loads(text)
+            content = json.loads(file.read_text(encoding="utf-8"))
             if content["key"] != key:
                 raise ValueError("it belongs to another cell")
             return _read(content["cell"])
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return self._unread(file, error)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            warn_caller(
+                f"{file} is damaged ({type(error).__name__}: {error}); the cell is computed "
+                "again.",
+                RuntimeWarning,
+            )
+            return None
 
     def keep(self, key: str, cell: Cell, **about: Any) -> None:
         """Write a finished cell; `about` is for people who look into the file."""
@@ -73,12 +74,6 @@ class CellFolder:
 
     def _file(self, key: str) -> Path:
         return self.path / f"{key}.json"
-
-    def _unread(self, file: Path, error: Exception) -> None:
-        warn_caller(
-            f"{file} is damaged ({type(error).__name__}: {error}); the cell is computed again.",
-            RuntimeWarning,
-        )
 
 
 def key_of(method: str, data: str, split: Any, scoring: str) -> str:
