@@ -61,8 +61,9 @@ print(comparison)
 # Other questions
 # ---------------
 # A method that happens to be best looks better than it is. A reference that is named before, such
-# as the plain sum, has no such luck. ``tests`` has the p-values of all pairs. With ``compare(..., path="cells")`` every finished cell is kept
-# in a folder, and the same call goes on after an interruption.
+# as the plain sum, has no such luck. ``tests`` has the p-values of all pairs. With
+# ``compare(..., path="cells")`` every finished cell is kept in a folder, and the same call goes on
+# after an interruption.
 
 print()
 print(comparison.versus("plain sum"))

@@ -320,7 +320,7 @@ def test_errors_are_raised_if_asked_for(table):
 
 
 def test_if_everything_fails_that_is_an_error(table):
-    with pytest.raises(ValueError, match="All 3 cells of compare failed: 'fails' .*is needed"):
+    with pytest.raises(ValueError, match=r"All 3 cells of compare failed: 'fails' .*is needed"):
         compare({"fails": Failing(without=-1)}, *table, cv=3)
 
 

@@ -114,26 +114,30 @@ def compare(
 
     Examples
     --------
+    Two views that complement each other, both of them or one alone:
+
     >>> import numpy as np
     >>> from sklearn.dummy import DummyClassifier
     >>> from manykernels import MKFDA, MKSVC, compare
-    >>> from manykernels.datasets import load_digit_views
-    >>> views, y = load_digit_views(noise=1)
+    >>> from manykernels.kernels import RBF
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 120)
+    >>> views = {name: y[:, None] + 0.8 * rng.standard_normal((120, 2)) for name in "ab"}
     >>> methods = {
-    ...     "learnt": MKFDA(p=1),
-    ...     "plain sum": MKFDA(p=np.inf),
-    ...     "machine": MKSVC(p=1),
+    ...     "both": MKFDA(RBF()),
+    ...     "machine": MKSVC(RBF()),
+    ...     "a alone": MKFDA([("a", RBF().of("a"))]),
     ...     "guess": DummyClassifier(),
     ... }
-    >>> comparison = compare(methods, views[:200], y[:200], cv="5x2")
-    >>> comparison.best
-    'learnt'
+    >>> comparison = compare(methods, views, y)
     >>> for row in comparison.rows():
-    ...     print(f"{row['method']:9s}  {row['accuracy']:.2f}  p = {row['p_value']:.3f}")
-    learnt     0.95  p = nan
-    plain sum  0.92  p = 0.095
-    machine    0.95  p = 0.634
-    guess      0.10  p = 0.000
+    ...     print(f"{row['method']:8s} {row['accuracy']:.2f}  p = {row['p_value']:.3f}")
+    both     0.84  p = 0.691
+    machine  0.86  p = nan
+    a alone  0.74  p = 0.074
+    guess    0.55  p = 0.000
+    >>> comparison.best
+    'machine'
     """
     _check_options(error_score)
     estimators = checked_methods(methods)

@@ -130,7 +130,7 @@ def _reduced(value: Any) -> list[Any]:
     """What pickle would make an object of: how it is made, its state and its items."""
     try:
         reduce = copyreg.dispatch_table.get(type(value))
-        parts = value.__reduce_ex__(2) if reduce is None else reduce(value)
+        parts: Any = value.__reduce_ex__(2) if reduce is None else reduce(value)
     except Exception as error:
         raise TypeError(
             f"A {type(value).__name__} cannot be written down, so that it would not be known "
