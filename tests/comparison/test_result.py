@@ -175,7 +175,7 @@ def test_methods_that_did_not_converge_are_told_of():
     result = comparison({"a": FIRST})
     cells = {key: Cell({"accuracy": 1.0}, converged=key[1] > 1) for key in result.cells}
     result = Comparison(["a"], ["accuracy"], result.splits, "resampled", cells)
-    assert "a did not converge on 2 of 5 splits." in str(result)
+    assert "a: no certificate of convergence on 2 of 5 splits." in str(result)
 
 
 def test_long_messages_are_cut_in_the_table_only():

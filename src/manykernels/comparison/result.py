@@ -243,7 +243,7 @@ class Comparison:
         if not self.finished:
             total = len(self.names) * len(self.splits)
             notes.append(f"Interrupted: {len(self.cells)} of {total} cells are finished.")
-        return notes + self._failures_in_words() + self._unconverged()
+        return notes + self._failures_in_words() + self._uncertified()
 
     def _described_splits(self) -> str:
         if self.design == FIVE_BY_TWO:
@@ -273,13 +273,15 @@ class Comparison:
             (name, list(found[name]), _cut(next(iter(found[name].values())))) for name in order
         ]
 
-    def _unconverged(self) -> list[str]:
+    def _uncertified(self) -> list[str]:
         lines = []
         for name in self.names:
             known = [cell for (method, _), cell in self.cells.items() if method == name]
             number = sum(cell.converged is False for cell in known)
             if number:
-                lines.append(f"{name} did not converge on {number} of {len(known)} splits.")
+                lines.append(
+                    f"{name}: no certificate of convergence on {number} of {len(known)} splits."
+                )
         return lines
 
     def __str__(self) -> str:
