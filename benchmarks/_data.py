@@ -70,6 +70,14 @@ _SOURCES = {
         "Olivetti faces, https://cs.nyu.edu/~roweis/data.html (olivettifaces.mat)",
         ["olivetti/olivettifaces.mat"],
     ),
+    "jaffe": (
+        "JAFFE faces, 12 kernels, https://github.com/rongwenli/NeurIPS24-FMKKM",
+        ["kernels/jaffe_expression_213n_676d_10c_7g_uni_12k_.mat"],
+    ),
+    "ar10p": (
+        "AR10P faces, 6 kernels, https://github.com/wangsiwei2010/graphlatefusion_MKC",
+        ["kernels/AR10P_Kmatrix.mat"],
+    ),
     "concrete": (
         f"{_UCI}: Concrete Compressive Strength\n  https://archive.ics.uci.edu/dataset/165",
         ["concrete/Concrete_Data.xls"],
@@ -202,6 +210,34 @@ def olivetti():
     (path,) = _files("olivetti")
     faces = io.loadmat(path)["faces"].astype(float)
     return faces.T.reshape(400, 64, 64).transpose(0, 2, 1), np.repeat(np.arange(40), 10)
+
+
+def jaffe():
+    """213 photographs of the faces of ten persons, as twelve ready-made kernels.
+
+    Returns
+    -------
+    kernels : ndarray of shape (213, 213, 12)
+    y : ndarray of shape (213,), int
+        The persons, 1 to 10.
+    """
+    (path,) = _files("jaffe")
+    content = io.loadmat(path)
+    return content["Ks"], content["y"].ravel().astype(int)
+
+
+def ar10p():
+    """130 photographs of the faces of ten persons, as six ready-made kernels.
+
+    Returns
+    -------
+    kernels : ndarray of shape (130, 130, 6)
+    y : ndarray of shape (130,), int
+        The persons, 1 to 10.
+    """
+    (path,) = _files("ar10p")
+    content = io.loadmat(path)
+    return content["KH"], content["Y"].ravel().astype(int)
 
 
 def concrete():

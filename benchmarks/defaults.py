@@ -26,12 +26,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from benchmarks._command import command_line, load, write_page
 from benchmarks._contenders import CLASSIFIERS, REGRESSORS, Contender, Score, measure
 from benchmarks._default_sets import SETS
 from benchmarks._tables import environment, markdown, verdict
+from manykernels.metrics import corrected_t_test
 
 ROWS, ROWS_QUICK = 1200, 200
 SPLITS, SPLITS_QUICK = 5, 2
@@ -91,13 +91,8 @@ def standard_error(values: np.ndarray) -> float:
 
 
 def corrected_pvalue(differences: np.ndarray) -> float:
-    """Of the resampled t-test, whose variance counts that training halves overlap."""
-    n = len(differences)
-    # Test part over training part is one.
-    spread = np.sqrt(np.var(differences, ddof=1) * (1.0 / n + 1.0))
-    if spread == 0.0:
-        return 1.0 if differences.mean() == 0.0 else 0.0
-    return float(2.0 * stats.t.sf(abs(differences.mean()) / spread, n - 1))
+    """Of the resampled t-test; training and test parts are halves."""
+    return corrected_t_test(differences, 1.0).pvalue
 
 
 # -- the page ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ ORDER = [
     "_warnings",
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
     *["gating", "estimators", "baselines", "model_selection", "report", "inspection"],
-    *["datasets", "__init__"],
+    *["comparison", "datasets", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
 PURE = {"_rounding", "_blas", "_compiled", "_folds", "domains", "smo", "losses", "solvers"}

@@ -16,6 +16,7 @@ EXPECTED = {
     "kernels_and_columns.py": "kernels__edge__gamma",
     "plot_denoising.py": "test accuracy",
     "kernels_by_columns.py": "by columns",
+    "plot_compare.py": "the reference, by the corrected resampled t test",
     "plot_choose_norm.py": "held-out accuracy",
     "plot_convex_regions.py": "by place",
     "plot_discriminant_directions.py": "held-out accuracy",

@@ -27,7 +27,9 @@ from manykernels import MKFDA, rbf_grid
 from manykernels.metrics import (
     SCORERS,
     combined_f_test,
+    corrected_t_test,
     five_by_two_cv_f_test,
+    holm,
     mean_average_precision,
     mean_average_precision_scorer,
     mean_class_accuracy,
@@ -425,3 +427,60 @@ def test_the_seed_fixes_the_result(flowers):
     models = LogisticRegression(C=1e-3), DummyClassifier()
     one, other = (five_by_two_cv_f_test(*models, *flowers, random_state=7) for _ in range(2))
     np.testing.assert_array_equal(one.differences, other.differences)
+
+
+# -- the corrected resampled t test, and Holm's correction -----------------------------------
+
+
+def test_corrected_t_test_by_hand():
+    differences = np.array([1.0, 2.0, 3.0, 2.0, 2.0])
+    # Mean 2, variance 0.5, t = 2 / sqrt(0.5 * 1.2) on four degrees of freedom.
+    result = corrected_t_test(differences, 1.0)
+    assert result.statistic == pytest.approx(2 / np.sqrt(0.6))
+    assert result.pvalue == pytest.approx(2 * stats.t.sf(2 / np.sqrt(0.6), 4))
+    assert corrected_t_test(-differences, 1.0).pvalue == result.pvalue
+    assert corrected_t_test(differences, 0.25).pvalue < result.pvalue
+
+
+def test_corrected_t_test_without_spread():
+    assert corrected_t_test(np.zeros(5), 0.5).pvalue == 1.0
+    assert corrected_t_test(np.full(7, 0.1), 0.5).pvalue == 0.0
+    assert corrected_t_test(np.full(7, -0.1), 0.5).statistic == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("differences", "ratio", "message"),
+    [
+        ([0.1], 0.5, "at least two"),
+        ([[0.1, 0.2]], 0.5, "at least two"),
+        ([0.1, np.nan], 0.5, "split 1 is nan"),
+        ([0.1, 0.2], 0.0, "test_per_train"),
+        ([0.1, 0.2], np.nan, "test_per_train"),
+    ],
+)
+def test_corrected_t_test_refuses(differences, ratio, message):
+    with pytest.raises(ValueError, match=message):
+        corrected_t_test(differences, ratio)
+
+
+@settings(deadline=None, max_examples=50)
+@given(p=st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_lies_between_nothing_and_bonferroni(p):
+    p = np.array(p)
+    corrected = holm(p)
+    assert (corrected >= p).all()
+    assert (corrected <= np.minimum(1, len(p) * p)).all()
+    order = np.argsort(p, kind="stable")
+    assert (np.diff(corrected[order]) >= 0).all()
+    # What is rejected at 0.05 is what stepping down by hand rejects.
+    rejected = 0
+    while rejected < len(p) and p[order[rejected]] * (len(p) - rejected) <= 0.05:
+        rejected += 1
+    assert np.count_nonzero(corrected <= 0.05) == rejected
+
+
+def test_holm_leaves_out_what_was_not_tested():
+    np.testing.assert_array_equal(holm([np.nan, 0.02, np.nan, 0.01]), [np.nan, 0.02, np.nan, 0.02])
+    assert holm([]).shape == (0,)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        holm([1.5])

@@ -8,6 +8,7 @@ True
 """
 
 from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
+from .comparison import Comparison, compare
 from .estimators import (
     MKFDA,
     MKFDACV,
@@ -51,6 +52,7 @@ __all__ = [
     "MKSVR",
     "MKSVRCV",
     "Bands",
+    "Comparison",
     "ConvexLocalizedFDA",
     "ConvexLocalizedSVC",
     "ConvexLocalizedSVCCV",
@@ -72,6 +74,7 @@ __all__ = [
     "Views",
     "__version__",
     "auto_kernels",
+    "compare",
     "kernels_for",
     "rbf_grid",
     "view_importance",

@@ -42,7 +42,14 @@ def matched_by_label(
     """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
     if estimator._is_precomputed or not are_views(X):
         return X, y, sample_weight
-    views = as_views(X, join="outer" if may_lack_views(estimator) else "exact")
+    return matched_views(X, y, sample_weight, may_lack=may_lack_views(estimator))
+
+
+def matched_views(
+    X: Any, y: Any, sample_weight: Any = None, *, may_lack: bool
+) -> tuple[Views, Any, Any]:
+    """The same for several tables, whatever estimator they are for."""
+    views = as_views(X, join="outer" if may_lack else "exact")
     found = {"y": y, "sample_weight": sample_weight}
     if not isinstance(X, Views) and not in_one_order(named_tables(X)):
         refuse_unlabelled(found)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..report.colors import BLUE, INK, ORANGE, PALE
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_INK, _BLUE, _ORANGE, _PALE = "#1b1b1b", "#2a6f97", "#c55a11", "#b8b8b8"
 
 
 def draw(result: Any, axes: Sequence[Axes] | None) -> Figure:
@@ -32,12 +32,12 @@ def draw(result: Any, axes: Sequence[Axes] | None) -> Figure:
         raise ValueError(f"plot needs three axes: falls, alone, weights; got {len(axes)}.")
     fall, alone, weight = axes
     low, high = result.score_interval
-    _draw_intervals(fall, result.fall, result.fall_interval, _BLUE)
-    fall.axvline(0.0, color=_INK, linewidth=1, zorder=0)
+    _draw_intervals(fall, result.fall, result.fall_interval, BLUE)
+    fall.axvline(0.0, color=INK, linewidth=1, zorder=0)
     fall.set_title(f"Fall of {result.scoring} without it", loc="left", fontsize=10)
-    _draw_intervals(alone, result.alone, result.alone_interval, _BLUE)
-    alone.axvspan(low, high, color=_PALE, alpha=0.4, linewidth=0, zorder=0)
-    alone.axvline(result.score, color=_INK, linewidth=1, zorder=0)
+    _draw_intervals(alone, result.alone, result.alone_interval, BLUE)
+    alone.axvspan(low, high, color=PALE, alpha=0.4, linewidth=0, zorder=0)
+    alone.axvline(result.score, color=INK, linewidth=1, zorder=0)
     alone.set_title(f"{result.scoring} alone (line: all)", loc="left", fontsize=10)
     _draw_weights(weight, result)
     for ax in axes:
@@ -45,7 +45,7 @@ def draw(result: Any, axes: Sequence[Axes] | None) -> Figure:
         ax.set_yticks(range(n_views), result.names)
         ax.tick_params(length=0)
         ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.grid(axis="y", color=_PALE, linewidth=0.4)
+        ax.grid(axis="y", color=PALE, linewidth=0.4)
         ax.set_axisbelow(True)
     return fall.figure  # type: ignore[return-value]
 
@@ -59,8 +59,8 @@ def _draw_intervals(ax: Axes, values: np.ndarray, intervals: np.ndarray, color: 
 def _draw_weights(ax: Axes, result: Any) -> None:
     """Every half-sample a faint stroke, and the weight of all samples a point."""
     for j, shares in enumerate(result.resampled_weights.T):
-        ax.plot(shares, np.full(len(shares), j), "|", color=_ORANGE, alpha=0.35, markersize=9)
-    ax.plot(result.weight, np.arange(len(result.names)), "o", color=_ORANGE, markersize=5)
+        ax.plot(shares, np.full(len(shares), j), "|", color=ORANGE, alpha=0.35, markersize=9)
+    ax.plot(result.weight, np.arange(len(result.names)), "o", color=ORANGE, markersize=5)
     for j, chosen in enumerate(result.chosen):
         if not np.isnan(chosen):
             # At the right edge of the panel, whatever its range.
@@ -71,7 +71,7 @@ def _draw_weights(ax: Axes, result: Any) -> None:
                 ha="right",
                 va="center",
                 fontsize=8,
-                color=_INK,
+                color=INK,
             )
     # Room for the numbers at the right.
     ax.margins(x=0.25)

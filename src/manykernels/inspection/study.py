@@ -147,7 +147,7 @@ def splits_of(
     for k, parts in enumerate(_divided(cv, fitted, y, random_state)):
         train, test = (rows_of_part(part, len(y), kept, k) for part in parts)
         tested[test] += 1
-        _refuse_split(k, train, test, y[kept] if is_classifier(fitted) else None)
+        refuse_split(k, train, test, y[kept] if is_classifier(fitted) else None)
         splits.append((train, test))
     if tested.max(initial=0) > 1:
         row = int(kept[tested.argmax()])
@@ -169,7 +169,10 @@ def _divided(cv: Any, fitted: Any, y: np.ndarray, random_state: Any) -> Iterator
     yield from splitter.split(np.zeros((len(y), 1)), y)
 
 
-def _refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any) -> None:
+def refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any = None) -> None:
+    """Raise if a part is empty, both share rows, or one of the `classes` of all rows is lost."""
+    if not len(train):
+        raise ValueError(f"Split {split} has no training samples.")
     if not len(test):
         raise ValueError(f"Split {split} has no test samples.")
     if len(np.intersect1d(train, test)):

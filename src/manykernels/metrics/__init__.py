@@ -1,4 +1,4 @@
-"""Measures that the papers report, and :func:`five_by_two_cv_f_test`: do two methods differ?
+"""Measures that the papers report, and tests of whether two methods differ.
 
 The measures are means over classes, so that a rare class counts as much as a frequent one. Each
 is a function of labels, or of labels and scores, and also a scorer for ``scoring=``:
@@ -19,13 +19,23 @@ from .classwise import (
     mean_class_accuracy,
     mean_class_mcc,
 )
-from .comparison import CombinedFTest, combined_f_test, five_by_two_cv_f_test
+from .comparison import (
+    CombinedFTest,
+    CorrectedTTest,
+    combined_f_test,
+    corrected_t_test,
+    five_by_two_cv_f_test,
+    holm,
+)
 
 __all__ = [
     "SCORERS",
     "CombinedFTest",
+    "CorrectedTTest",
     "combined_f_test",
+    "corrected_t_test",
     "five_by_two_cv_f_test",
+    "holm",
     "mean_average_precision",
     "mean_average_precision_scorer",
     "mean_class_accuracy",

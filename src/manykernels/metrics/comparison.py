@@ -1,4 +1,4 @@
-"""Do two methods differ? The combined 5×2 cv F test."""
+"""Do two methods differ? The combined 5×2 cv F test, the corrected resampled t test, Holm."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, cross_val_score
 from sklearn.utils.multiclass import type_of_target
 
-from .._sklearn import num_samples
-
 # As in the name of the test; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5
 _FOLDS = 2
+
+Split = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,163 @@ def five_by_two_cv_f_test(
     >>> five_by_two_cv_f_test(MKFDA(), MKFDA(), X, y, random_state=0).pvalue
     1.0
     """
-    stratified = is_classifier(estimator1) and type_of_target(y) in ("binary", "multiclass")
-    kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
-    folds = kind(n_splits=_FOLDS, n_repeats=_REPLICATIONS, random_state=random_state)
     # Drawn once: a RandomState instance would give the second method other splits.
-    splits = list(folds.split(np.zeros(num_samples(X)), y))
+    splits = repeated_folds(
+        _FOLDS, _REPLICATIONS, y, classes=is_classifier(estimator1), random_state=random_state
+    )
     scores = [
         cross_val_score(estimator, X, y, scoring=scoring, cv=splits, error_score="raise")
         for estimator in (estimator1, estimator2)
     ]
     return combined_f_test((scores[0] - scores[1]).reshape(_REPLICATIONS, _FOLDS))
+
+
+def five_by_two_folds(y: Any, *, classes: bool, random_state: Any) -> list[Split]:
+    """Training and test rows of five replications of two-fold cross-validation, in this order."""
+    return repeated_folds(_FOLDS, _REPLICATIONS, y, classes=classes, random_state=random_state)
+
+
+def repeated_folds(
+    n_folds: int, n_repeats: int, y: Any, *, classes: bool, random_state: Any
+) -> list[Split]:
+    """Training and test rows of repeated folds, stratified if `y` are classes, one per row."""
+    stratified = classes and type_of_target(y) in ("binary", "multiclass")
+    kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
+    folds = kind(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
+    return list(folds.split(np.zeros(len(y)), y))
+
+
+@dataclass(frozen=True)
+class CorrectedTTest:
+    """Result of the corrected resampled t test.
+
+    Attributes
+    ----------
+    statistic : float
+        Approximately t-distributed with ``n_splits − 1`` degrees of freedom for equally good
+        methods.
+    pvalue : float
+        Probability of a statistic at least as large in size, if the methods are equally good.
+    error : float
+        Estimated standard deviation of the mean difference.
+    differences : ndarray of shape (n_splits,)
+        Score of the first method minus that of the second.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import corrected_t_test
+    >>> corrected_t_test([0.0, 0.0, 0.0], 0.25).pvalue
+    1.0
+    """
+
+    statistic: float
+    pvalue: float
+    error: float
+    differences: np.ndarray
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Low and high end of the interval of the mean difference."""
+        quantile = stats.t.isf((1.0 - confidence) / 2.0, len(self.differences) - 1)
+        mean, half = float(self.differences.mean()), float(quantile * self.error)
+        return mean - half, mean + half
+
+
+def corrected_t_test(differences: Any, test_per_train: float) -> CorrectedTTest:
+    """The corrected resampled t test of Nadeau and Bengio (2003), from given differences.
+
+    Scores of different splits are not independent: their training sets overlap. With J
+    differences of mean d̄ and variance s², the variance of d̄ is estimated by
+
+        (1/J + n_test/n_train) s²
+
+    in place of s²/J, and d̄ over its root is compared with Student's distribution of J − 1
+    degrees of freedom.
+
+    Parameters
+    ----------
+    differences : array-like of shape (n_splits,)
+        Differences of scores, or of errors, at least two.
+    test_per_train : float
+        Number of test samples of a split over that of its training samples: 0.25 for five folds.
+
+    Returns
+    -------
+    result : CorrectedTTest
+        Differences that are all zero give statistic 0 and p-value 1. If they are equal but not
+        zero, the statistic is infinite and the p-value 0.
+
+    References
+    ----------
+    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import corrected_t_test
+    >>> result = corrected_t_test([0.01, 0.02, 0.03, 0.02, 0.02], 0.25)
+    >>> round(result.statistic, 3), round(result.pvalue, 4)
+    (4.216, 0.0135)
+    """
+    table = np.asarray(differences, dtype=np.float64)
+    if table.ndim != 1 or len(table) < 2:
+        raise ValueError(
+            "Differences must be a list of at least two numbers, one per split; got shape "
+            f"{table.shape}."
+        )
+    if not np.isfinite(table).all():
+        split = int(np.argmin(np.isfinite(table)))
+        raise ValueError(
+            f"The difference on split {split} is {table[split]}: the test needs finite scores."
+        )
+    if not 0.0 < test_per_train < np.inf:
+        raise ValueError(f"test_per_train must be positive and finite, got {test_per_train!r}.")
+    mean = float(table.mean())
+    # The mean of equal numbers may differ from them by rounding.
+    spread = 0.0 if np.ptp(table) == 0.0 else float(np.std(table, ddof=1))
+    error = spread * float(np.sqrt(1.0 / len(table) + test_per_train))
+    if error == 0.0:
+        statistic = 0.0 if mean == 0.0 else float(np.copysign(np.inf, mean))
+    else:
+        statistic = mean / error
+    pvalue = float(2.0 * stats.t.sf(abs(statistic), len(table) - 1))
+    return CorrectedTTest(statistic, pvalue, error, table)
+
+
+def holm(pvalues: Any) -> np.ndarray:
+    """p-values of several tests after the step-down correction of Holm (1979).
+
+    If those below α are called significant, the chance that any true hypothesis is rejected is at
+    most α, however the tests depend on each other. With m tests and ``p_(1) ≤ … ≤ p_(m)``, the
+    corrected i-th is the largest of ``min(1, (m − k + 1) p_(k))``, k ≤ i.
+
+    Parameters
+    ----------
+    pvalues : array-like
+        Of the tests of one family. NaN, where there was no test, stays NaN and does not count.
+
+    Returns
+    -------
+    corrected : ndarray of the same shape
+
+    References
+    ----------
+    S. Holm. A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+    Statistics 6, 1979.
+
+    Examples
+    --------
+    >>> from manykernels.metrics import holm
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    given = np.asarray(pvalues, dtype=np.float64)
+    known = ~np.isnan(given)
+    found = given[known]
+    if ((found < 0.0) | (found > 1.0)).any():
+        raise ValueError(f"p-values are between 0 and 1, got {found.tolist()}.")
+    order = np.argsort(found, kind="stable")
+    stepped = np.minimum(1.0, found[order] * np.arange(len(found), 0, -1))
+    corrected = np.full(given.shape, np.nan)
+    in_order = np.empty_like(found)
+    in_order[order] = np.maximum.accumulate(stepped) if len(found) else stepped
+    corrected[known] = in_order
+    return corrected

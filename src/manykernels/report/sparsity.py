@@ -94,7 +94,7 @@ class SparsityReport:
         columns = [
             [_name_of(p) for p in self.ps],
             [f"{number:.2f}" for number in self.effective_numbers],
-            [f"{number}" for number in np.count_nonzero(self.shares > _IN_USE, axis=1)],
+            [f"{number}" for number in np.count_nonzero(in_use(self.weights), axis=1)],
             [f"{share:.1%}" for share in self.shares.max(axis=1)],
             [f"{max(gap, 0.0):.0e}" for gap in self.rel_gaps],
         ]
@@ -287,6 +287,13 @@ def effective_number(weights: Any) -> Any:
         raise ValueError("Weights must be non-negative, and not all zero.")
     weights = weights / weights.max(axis=-1, keepdims=True)
     return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
+
+
+def in_use(weights: np.ndarray) -> np.ndarray:
+    """Which kernels have more than a negligible share of the weights, over the last axis."""
+    total = weights.sum(axis=-1, keepdims=True)
+    used: np.ndarray = weights > _IN_USE * total
+    return used
 
 
 def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -1,0 +1,231 @@
+"""All methods on all data sets of several views: the same kernels, the same folds.
+
+    python -m benchmarks.comparison [--quick] [--sets mfeat,bbc] [--write]
+
+At most 300 rows of each data set, drawn at random with classes in equal parts, are divided into
+five stratified folds. Kernels are computed once, those of `auto_kernels` for every view unless
+they come ready-made; their widths are taken from all rows, labels are not looked at. Every method
+is given these kernels as they are. Methods whose names end with CV choose their parameters by
+themselves, within the training rows; the others have the parameters of the table of methods below
+and are not tuned. Seconds are on the clock, with one thread, kernels given.
+
+*accuracy* ± its standard deviation over folds; *p* against the best method, by the corrected
+resampled t test (Nadeau and Bengio, 2003) after Holm's correction, with five folds: only large
+differences are found. *kernels* in use; *support vectors* as a share of the training rows; *gap*,
+the largest relative duality gap. Ranks over data sets follow Demšar (2006).
+
+Finished cells are kept in `out/comparison`, in a folder for the state of the sources, and are
+found again by the same command after an interruption.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from threadpoolctl import threadpool_limits
+
+import manykernels
+from benchmarks import _data
+from benchmarks._command import command_line, load, write_page
+from benchmarks._tables import environment, markdown
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    MKSVCCV,
+    Comparison,
+    ConvexLocalizedSVC,
+    KernelStack,
+    LocalizedSVC,
+    Views,
+    compare,
+    kernels_for,
+)
+from manykernels.baselines import KimFDA
+from manykernels.comparison import rank_methods
+
+ROWS, ROWS_QUICK = 300, 100
+FOLDS, FOLDS_QUICK = 5, 2
+FOLDER = Path("out", "comparison")
+# Species of the leaves that are taken: with all hundred, there are three leaves of each.
+SPECIES = 20
+
+GIVEN = "precomputed"
+# A method is one line here. Those that take two classes only are named below.
+METHODS = {
+    "MKFDA, p = 1": MKFDA(GIVEN, p=1),
+    "MKFDA, p = 2": MKFDA(GIVEN, p=2),
+    "MKFDACV": MKFDACV(GIVEN),
+    "plain sum, FDA": MKFDA(GIVEN, p=np.inf),
+    "plain sum, FDA CV": MKFDACV(GIVEN, ps=[np.inf]),
+    "MKSVC, p = 1": MKSVC(GIVEN, p=1),
+    "MKSVC, p = 2": MKSVC(GIVEN, p=2),
+    "MKSVCCV": MKSVCCV(GIVEN),
+    "plain sum, SVC": MKSVC(GIVEN, p=np.inf),
+    # The gap at which the paper stops.
+    "SimpleMKL": MKSVC(GIVEN, p=1, solver="reduced-gradient", tol=1e-2),
+    "LocalizedSVC": LocalizedSVC(GIVEN, random_state=0),
+    "ConvexLocalizedSVC": ConvexLocalizedSVC(GIVEN),
+    "KimFDA": KimFDA(GIVEN),
+}
+TWO_CLASSES = {"KimFDA"}
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set; its loader gives tables by name, or ready-made kernels, and classes."""
+
+    title: str
+    loader: Callable[[], tuple[Any, np.ndarray]]
+
+    def sample(self, n_rows: int) -> tuple[KernelStack, np.ndarray]:
+        """Kernels and classes of at most `n_rows` rows, the classes in equal parts."""
+        X, y = self.loader()
+        rows = np.arange(len(y))
+        if n_rows < len(y):
+            splitter = StratifiedShuffleSplit(1, train_size=n_rows, random_state=0)
+            rows = np.sort(next(splitter.split(rows, y))[0])
+        if isinstance(X, np.ndarray):
+            matrices = np.moveaxis(X, -1, 0)[:, rows[:, None], rows]
+            # Ready-made ones have been rounded: small negative eigenvalues are taken away.
+            return KernelStack.from_arrays(matrices, psd="clip"), y[rows]
+        views = Views(X)[rows]
+        return kernels_for(views).fit(views)(views), y[rows]
+
+
+def _small_digits() -> tuple[Any, np.ndarray]:
+    views, digits = _data.mfeat()
+    return views, np.where(digits < 5, "0 to 4", "5 to 9")
+
+
+def _leaves() -> tuple[Any, np.ndarray]:
+    views, species = _data.leaves()
+    rows = species <= SPECIES
+    return {name: table[rows] for name, table in views.items()}, species[rows]
+
+
+def _faces() -> tuple[Any, np.ndarray]:
+    """Every other pixel of the quarters of the first twenty faces; ten photographs of each."""
+    X, persons = _data.olivetti()
+    X, persons = X[persons < 20, ::2, ::2], persons[persons < 20]
+    corners = {"upper left": X[:, :16, :16], "upper right": X[:, :16, 16:]}
+    corners |= {"lower left": X[:, 16:, :16], "lower right": X[:, 16:, 16:]}
+    return {name: part.reshape(len(X), -1) for name, part in corners.items()}, persons
+
+
+SETS = {
+    "mfeat": DataSet("Multiple Features, ten digits", _data.mfeat),
+    "mfeat2": DataSet("Multiple Features, digits 0–4 against 5–9", _small_digits),
+    "pendigits": DataSet("Pen digits", _data.pendigits),
+    "bbc": DataSet("BBC news", _data.bbc),
+    "leaves": DataSet(f"Leaves of {SPECIES} species", _leaves),
+    "olivetti": DataSet("Olivetti, 20 faces in four quarters", _faces),
+    "jaffe": DataSet("JAFFE faces, ready-made kernels", _data.jaffe),
+    "ar10p": DataSet("AR10P faces, ready-made kernels", _data.ar10p),
+}
+
+
+# -- running -------------------------------------------------------------------------------
+
+
+def cells_folder() -> Path:
+    """Where finished cells are kept: a folder for each state of the sources of the package."""
+    digest = hashlib.sha256()
+    root = Path(manykernels.__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        digest.update(f"{file.relative_to(root)}\n".encode())
+        digest.update(file.read_bytes())
+    return FOLDER / digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What was found on one data set."""
+
+    name: str
+    n_rows: int
+    n_kernels: int
+    n_classes: int
+    comparison: Comparison
+
+    @property
+    def title(self) -> str:
+        return SETS[self.name].title
+
+
+def measured(name: str, n_rows: int, n_folds: int) -> Results | None:
+    """All methods on one data set; None if it is not there."""
+    loaded = load(name, lambda: SETS[name].sample(n_rows))
+    if loaded is None:
+        return None
+    stack, y = loaded
+    n_classes = len(np.unique(y))
+    methods = {
+        method: estimator
+        for method, estimator in METHODS.items()
+        if n_classes == 2 or method not in TWO_CLASSES
+    }
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=0)
+    print(SETS[name].title, file=sys.stderr)
+    with threadpool_limits(1):
+        comparison = compare(methods, stack, y, cv=folds, path=cells_folder(), verbose=True)
+    return Results(name, len(y), stack.n_kernels, n_classes, comparison)
+
+
+# -- the page ------------------------------------------------------------------------------
+
+
+def ranks(results: list[Results]) -> str:
+    """Ranks over data sets, or why there are none."""
+    if len(results) < 2:
+        return "Ranks need several data sets."
+    return rank_methods({one.name: one.comparison for one in results}).to_markdown()
+
+
+def methods_table() -> str:
+    """What every method is called with."""
+    rows = [[name, f"`{' '.join(repr(method).split())}`"] for name, method in METHODS.items()]
+    return markdown(["method", "estimator"], rows, n_left=2)
+
+
+def page(results: list[Results], command: str) -> str:
+    """The page of the documentation."""
+    _, _, *paragraphs = (__doc__ or "").strip().split("\n\n")
+    parts = [
+        "# All methods, the same kernels and folds",
+        f"Written by `{command}`. " + "\n\n".join(part.replace("\n", " ") for part in paragraphs),
+        environment(),
+        "## Ranks",
+        ranks(results),
+    ]
+    for one in results:
+        sizes = f"{one.n_rows} rows, {one.n_kernels} kernels, {one.n_classes} classes."
+        parts += [f"## {one.title}", sizes, one.comparison.to_markdown()]
+    return "\n\n".join([*parts, "## Methods", methods_table()]) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = command_line("comparison", "All methods on all sets of several views.", list(SETS))
+    options = parser.parse_args(arguments)
+    n_rows, n_folds = (ROWS_QUICK, FOLDS_QUICK) if options.quick else (ROWS, FOLDS)
+    chosen = [name for name in SETS if name in options.sets]
+    found = [measured(name, n_rows, n_folds) for name in chosen]
+    results = [one for one in found if one is not None]
+    if not results:
+        return 1
+    text = page(results, "python -m benchmarks.comparison --write")
+    print(text)
+    if options.write:
+        write_page("comparison", text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

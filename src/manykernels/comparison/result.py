@@ -1,0 +1,389 @@
+"""The table of :func:`~manykernels.compare`, to print, to draw and to compute with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..metrics import corrected_t_test, holm
+from ..metrics.comparison import Split
+from ..report.tables import aligned, html, markdown
+from .cells import Cell
+from .paired import FIVE_BY_TWO, PairedTests, name_of_test, paired_tests, shown_p
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: p-values below this are marked in the table.
+SIGNIFICANT = 0.05
+# Most characters of the message of a failure in a table; `failures` has all of it.
+_MESSAGE = 200
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Methods on the same splits; made by :func:`~manykernels.compare`.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the methods.
+    scorings : list of str
+        Names of the scores, of which larger is better. The first is the one that is tested and
+        drawn unless another one is asked for.
+    splits : list of (train, test)
+        Row numbers, as ``cv`` of scikit-learn takes them.
+    design : {"5x2", "resampled"}
+        How splits were made, and so which test is right.
+    cells : dict of (str, int) to Cell
+        What each method did on each split, by its name and the number of the split. After an
+        interruption some are not there.
+    reference : str or None
+        The method that the others are tested against; None for the best.
+    """
+
+    names: list[str]
+    scorings: list[str]
+    splits: list[Split] = field(repr=False)
+    design: str
+    cells: dict[tuple[str, int], Cell] = field(repr=False)
+    reference: str | None = None
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    def scores(self, scoring: str | None = None) -> np.ndarray:
+        """Scores of all methods on all splits, (n_methods, n_splits); NaN where there is none."""
+        name = self._checked_scoring(scoring)
+        return self._of_cells(lambda cell: cell.scores.get(name, np.nan))
+
+    def means(self, scoring: str | None = None) -> np.ndarray:
+        """Mean score of each method over the splits where it has one, (n_methods,)."""
+        return _over_splits(np.mean, self.scores(scoring))
+
+    def intervals(self, scoring: str | None = None, confidence: float = 0.95) -> np.ndarray:
+        """Intervals of the mean scores, (n_methods, 2); NaN with less than two scores.
+
+        Student's, with the variance of Nadeau and Bengio (2003), which counts that training
+        sets overlap.
+        """
+        known = [row[np.isfinite(row)] for row in self.scores(scoring)]
+        return np.array(
+            [
+                corrected_t_test(row, self.test_per_train).interval(confidence)
+                if len(row) > 1
+                else (np.nan, np.nan)
+                for row in known
+            ]
+        )
+
+    @property
+    def n_train(self) -> np.ndarray:
+        """Number of training samples of each split."""
+        return np.array([len(train) for train, _ in self.splits])
+
+    @property
+    def test_per_train(self) -> float:
+        """Number of test samples over that of training samples."""
+        return float(sum(len(test) for _, test in self.splits) / self.n_train.sum())
+
+    @property
+    def failures(self) -> dict[tuple[str, int], str]:
+        """What was raised, by method and split, and scores that could not be computed."""
+        troubles = {place: cell.trouble for place, cell in self.cells.items()}
+        return {place: trouble for place, trouble in troubles.items() if trouble is not None}
+
+    @property
+    def finished(self) -> bool:
+        """Whether no interruption has left out cells."""
+        return len(self.cells) == len(self.names) * len(self.splits)
+
+    @property
+    def best(self) -> str:
+        """The method of the best mean score; one that failed on a split only if all did."""
+        return self._best(None)
+
+    def _best(self, scoring: str | None) -> str:
+        scores = self.scores(scoring)
+        means = self.means(scoring)
+        complete = np.isfinite(scores).all(axis=1)
+        candidates = np.where(complete, means, np.nan) if complete.any() else means
+        if np.isnan(candidates).all():
+            return self.names[0]
+        return self.names[int(np.nanargmax(candidates))]
+
+    # -- tests -------------------------------------------------------------------------------
+
+    def tests(self, scoring: str | None = None, *, correction: str | None = None) -> PairedTests:
+        """Paired tests of every two methods, over the splits on which both have a score.
+
+        The combined 5×2 cv F test if the splits were made by ``cv="5x2"``, else the corrected
+        resampled t test.
+
+        Parameters
+        ----------
+        scoring : str, optional
+            The score to compare; the first by default.
+        correction : {"holm", None}, default=None
+            Whether p-values are corrected for the number of pairs.
+        """
+        if correction not in ("holm", None):
+            raise ValueError(f'correction must be "holm" or None, got {correction!r}.')
+        name = self._checked_scoring(scoring)
+        scores = self.scores(name)
+        return paired_tests(
+            self.names,
+            scores,
+            scoring=name,
+            design=self.design,
+            test_per_train=self.test_per_train,
+            correction=correction,
+        )
+
+    @property
+    def p_values(self) -> np.ndarray:
+        """p-values of :meth:`tests`, without a correction, (n_methods, n_methods)."""
+        return self.tests().p_values
+
+    def versus(self, reference: str | None) -> Comparison:
+        """The same comparison with other methods tested against `reference`; None for the best."""
+        if reference is not None and reference not in self.names:
+            raise ValueError(
+                f"There is no method {reference!r}; the methods are {', '.join(self.names)}."
+            )
+        return replace(self, reference=reference)
+
+    def _against(self, scoring: str | None = None) -> tuple[str, np.ndarray]:
+        """The reference, and the p-values of the others against it after Holm's correction."""
+        reference = self._best(scoring) if self.reference is None else self.reference
+        row = self.tests(scoring).p_values[self.names.index(reference)].copy()
+        row[self.names.index(reference)] = np.nan
+        return reference, holm(row)
+
+    # -- tables ------------------------------------------------------------------------------
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict per method; the keys are the columns of :meth:`to_frame`.
+
+        ``p_value`` is against the reference, or the best, after Holm's correction. Kernels,
+        support vectors and times are means over the splits, ``rel_gap`` is the largest.
+        """
+        columns: dict[str, np.ndarray] = {}
+        for scoring in self.scorings:
+            columns[scoring] = self.means(scoring)
+            columns[f"{scoring}_sd"] = _over_splits(_deviation, self.scores(scoring))
+        columns["p_value"] = self._against()[1]
+        support = self._of_cells(lambda cell: cell.n_support)
+        means = {
+            "n_used": self._of_cells(lambda cell: cell.n_used),
+            "n_kernels": self._of_cells(lambda cell: cell.n_kernels),
+            "n_support": support,
+            "support_share": support / self.n_train,
+            "fit_time": self._of_cells(lambda cell: cell.fit_time),
+            "predict_time": self._of_cells(lambda cell: cell.predict_time),
+        }
+        columns |= {name: _over_splits(np.mean, values) for name, values in means.items()}
+        columns["rel_gap"] = _over_splits(np.max, self._of_cells(lambda cell: cell.rel_gap))
+        failed = [method for method, _ in self.failures]
+        return [
+            {
+                "method": name,
+                **{key: float(column[i]) for key, column in columns.items()},
+                "n_failed": failed.count(name),
+                "n_splits": sum(method == name for method, _ in self.cells),
+            }
+            for i, name in enumerate(self.names)
+        ]
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame, one row per method. Needs pandas; else `rows`."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas; rows() gives the same without.") from error
+        return pd.DataFrame(self.rows()).set_index("method")
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and cells; columns about which no method has anything to say are left out."""
+        rows = self.rows()
+        columns = {"method": [row["method"] for row in rows]}
+        columns |= {name: [_score(row, name) for row in rows] for name in self.scorings}
+        reference, _ = self._against()
+        columns["p"] = [_marked(row["p_value"]) for row in rows]
+        if any(columns["p"]):
+            word = "best" if self.reference is None else "reference"
+            columns["p"][self.names.index(reference)] = word
+        columns["kernels"] = [_used(row) for row in rows]
+        columns["support vectors"] = [_share(row["support_share"]) for row in rows]
+        columns["fit, s"] = [_seconds(row["fit_time"]) for row in rows]
+        columns["predict, s"] = [_seconds(row["predict_time"]) for row in rows]
+        columns["gap"] = [_gap(row["rel_gap"]) for row in rows]
+        columns["failed"] = [f"{row['n_failed']}" if row["n_failed"] else "" for row in rows]
+        optional = ("p", "kernels", "support vectors", "gap", "failed")
+        shown = {
+            name: cells for name, cells in columns.items() if name not in optional or any(cells)
+        }
+        return list(shown), [list(cells) for cells in zip(*shown.values(), strict=True)]
+
+    def _notes(self) -> list[str]:
+        """Sentences below the table."""
+        notes = [f"± standard deviation over {self._described_splits()}."]
+        reference, p_values = self._against()
+        n_tests = int(np.count_nonzero(~np.isnan(p_values)))
+        if len(self.splits) == 1:
+            notes.append(f"{name_of_test(self.design, 1).capitalize()}.")
+        elif n_tests:
+            what = "the best" if self.reference is None else "the reference"
+            corrected = f", after Holm's correction for {n_tests} tests" if n_tests > 1 else ""
+            notes.append(
+                f"p: {self.scorings[0]} against {reference}, {what}, by the "
+                f"{name_of_test(self.design, len(self.splits))}{corrected}; * below {SIGNIFICANT}."
+            )
+        if not self.finished:
+            total = len(self.names) * len(self.splits)
+            notes.append(f"Interrupted: {len(self.cells)} of {total} cells are finished.")
+        return notes + self._failures_in_words() + self._uncertified()
+
+    def _described_splits(self) -> str:
+        if self.design == FIVE_BY_TWO:
+            return "five replications of two folds"
+        number = len(self.splits)
+        return "one split" if number == 1 else f"{number} splits"
+
+    def _failures_in_words(self) -> list[str]:
+        """A sentence for every method that failed."""
+        return [
+            f"{name} failed on {self._listed(splits)}: {message}"
+            for name, splits, message in self.failures_by_method()
+        ]
+
+    def _listed(self, splits: list[int]) -> str:
+        if len(splits) == len(self.splits):
+            return "all splits"
+        return f"split{'s'[: len(splits) > 1]} {', '.join(map(str, splits))}"
+
+    def failures_by_method(self) -> list[tuple[str, list[int], str]]:
+        """Methods that failed, on which splits, and the message of the first failure, cut."""
+        found: dict[str, dict[int, str]] = {}
+        for (name, split), message in sorted(self.failures.items(), key=lambda one: one[0][1]):
+            found.setdefault(name, {})[split] = message
+        order = [name for name in self.names if name in found]
+        return [
+            (name, list(found[name]), _cut(next(iter(found[name].values())))) for name in order
+        ]
+
+    def _uncertified(self) -> list[str]:
+        lines = []
+        for name in self.names:
+            known = [cell for (method, _), cell in self.cells.items() if method == name]
+            number = sum(cell.converged is False for cell in known)
+            if number:
+                lines.append(
+                    f"{name}: no certificate of convergence on {number} of {len(known)} splits."
+                )
+        return lines
+
+    def __str__(self) -> str:
+        """The table, and what has to be known about it."""
+        header, cells = self._table()
+        return "\n".join([aligned([header, *cells]), "", *self._notes()])
+
+    __repr__ = __str__
+
+    def to_markdown(self) -> str:
+        """The table and its notes in Markdown."""
+        header, cells = self._table()
+        # An asterisk would begin an emphasis.
+        notes = [note.replace("*", r"\*") for note in self._notes()]
+        cells = [[cell.replace("*", r"\*") for cell in row] for row in cells]
+        return "\n\n".join([markdown(header, cells), *notes])
+
+    def to_html(self) -> str:
+        """The table and its notes in HTML, all text escaped."""
+        return html(*self._table(), self._notes())
+
+    _repr_html_ = to_html
+
+    def plot(self, ax: Axes | None = None, scoring: str | None = None) -> Axes:
+        """Draw the scores of all splits, and means with their intervals at 95%.
+
+        Needs matplotlib, ``pip install manykernels[report]``.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default in a new figure.
+        scoring : str, optional
+            The score to draw; the first by default.
+        """
+        from .drawing import draw
+
+        return draw(self, ax, self._checked_scoring(scoring))
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def _checked_scoring(self, scoring: str | None) -> str:
+        if scoring is None:
+            return self.scorings[0]
+        if scoring not in self.scorings:
+            raise ValueError(
+                f"There is no scoring {scoring!r}; there is {', '.join(self.scorings)}."
+            )
+        return scoring
+
+    def _of_cells(self, number: Any) -> np.ndarray:
+        """A number of every cell, (n_methods, n_splits); NaN where it has none."""
+        table = np.full((len(self.names), len(self.splits)), np.nan)
+        for (name, split), cell in self.cells.items():
+            found = number(cell)
+            table[self.names.index(name), split] = np.nan if found is None else found
+        return table
+
+
+def _over_splits(summary: Any, table: np.ndarray) -> np.ndarray:
+    """`summary` of the finite numbers of each row; NaN if there are none."""
+    rows = [row[np.isfinite(row)] for row in table]
+    return np.array([float(summary(row)) if len(row) else np.nan for row in rows])
+
+
+def _deviation(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
+
+
+# -- numbers in words ------------------------------------------------------------------------
+
+
+def _score(row: dict[str, Any], name: str) -> str:
+    mean, deviation = row[name], row[f"{name}_sd"]
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:.3f}" if np.isnan(deviation) else f"{mean:.3f} ± {deviation:.3f}"
+
+
+def _marked(p: float) -> str:
+    return shown_p(p) + ("*" if p < SIGNIFICANT else "")
+
+
+def _used(row: dict[str, Any]) -> str:
+    if np.isnan(row["n_used"]):
+        return ""
+    return f"{round(row['n_used'], 1):g} of {round(row['n_kernels'], 1):g}"
+
+
+def _share(share: float) -> str:
+    return "" if np.isnan(share) else f"{share:.0%}"
+
+
+def _seconds(seconds: float) -> str:
+    return "–" if np.isnan(seconds) else f"{seconds:.2g}" if seconds < 100 else f"{seconds:.0f}"
+
+
+def _gap(gap: float) -> str:
+    # A gap is negative by rounding errors only.
+    return "" if np.isnan(gap) else f"{max(gap, 0.0):.0e}"
+
+
+def _cut(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _MESSAGE else f"{line[: _MESSAGE - 1]}…"
