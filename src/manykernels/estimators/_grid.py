@@ -24,9 +24,9 @@ DEFAULT_REGS = tuple(np.logspace(-4, 3, 8).tolist())
 #: Penalties on a gate: plain multiple kernel learning, and two gates, the second as free as in
 #: estimators with a given penalty.
 DEFAULT_GATE_PENALTIES = (np.inf, 0.03, 0.003)
-#: Norms of the plain weights at which gates start; the plain sum, ∞, leaves a sigmoid gate nothing
-#: to open, and is there for data where no weights are better.
-DEFAULT_GATE_NORMS = (2.0, np.inf)
+#: p by default of machines that choose C too. Those with gates or regions have the same, so that
+#: where neither helps the choice is the one without them.
+MACHINE_NORMS = (1.0, 1.5, np.inf)
 # The least positive number, for values that have to be above zero.
 _POSITIVE = np.nextafter(0.0, 1.0)
 

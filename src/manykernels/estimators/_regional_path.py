@@ -21,9 +21,6 @@ from ._regional import Regions
 # where kernels are rich, and worse with the simple kernels of GAUSS4.
 DEFAULT_REGIONS = (1, 4)
 DEFAULT_SHARPNESSES = (2.0, 8.0)
-# Norms of the weights of a region. As good there as the three of plain weights, in two thirds of
-# the time.
-DEFAULT_NORMS = (1.0, 2.0)
 
 
 @estimator

@@ -9,7 +9,7 @@ from .._sklearn import StrOptions
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
 from ._choice import ChoiceParameters, ChosenWeights
 from ._decisions import CalibratedDecisions
-from ._grid import Grid, checked_norms, checked_positive
+from ._grid import MACHINE_NORMS, Grid, checked_norms, checked_positive
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._machine_path import held_out_outputs
@@ -17,7 +17,6 @@ from ._machines import LearntMachine, MachineKernels, SupportAttributes
 from ._outputs import KernelClassifier
 from ._regional import RegionAttributes
 from ._regional_path import (
-    DEFAULT_NORMS,
     KernelsByRegion,
     RegionGridParameters,
     chosen_regions,
@@ -53,7 +52,7 @@ class ConvexLocalizedSVCCV(
     Parameters
     ----------
     ps : array-like of float in [1, inf], optional
-        Norms to try; by default 1 and 2.
+        Norms to try; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.01, 0.1, 1, 10 and 100, which suit normalised kernels.
     loss : {"hinge", "squared_hinge"}, default="hinge"
@@ -124,7 +123,7 @@ class ConvexLocalizedSVCCV(
         grid = Grid(
             {
                 **region_values(self),
-                "p": checked_norms(self.ps, DEFAULT_NORMS),
+                "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, DEFAULT_PENALTIES, "Cs"),
             }
         )

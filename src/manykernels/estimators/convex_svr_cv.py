@@ -9,7 +9,7 @@ import numpy as np
 
 from ._base import KernelEstimator, estimator, fits
 from ._choice import ChoiceParameters, ChosenWeights
-from ._grid import Grid, checked_non_negative, checked_norms, checked_positive
+from ._grid import MACHINE_NORMS, Grid, checked_non_negative, checked_norms, checked_positive
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._machine_path import held_out_outputs
@@ -17,7 +17,6 @@ from ._machines import LearntMachine, MachineKernels, SupportAttributes
 from ._outputs import KernelRegressor
 from ._regional import RegionAttributes
 from ._regional_path import (
-    DEFAULT_NORMS,
     KernelsByRegion,
     RegionGridParameters,
     chosen_regions,
@@ -47,7 +46,7 @@ class ConvexLocalizedSVRCV(
     Parameters
     ----------
     ps : array-like of float in [1, inf], optional
-        Norms to try; by default 1 and 2.
+        Norms to try; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.1, 1, 10 and 100 times the standard deviation of y.
     epsilons : array-like of float, optional
@@ -100,7 +99,7 @@ class ConvexLocalizedSVRCV(
         grid = Grid(
             {
                 **region_values(self),
-                "p": checked_norms(self.ps, DEFAULT_NORMS),
+                "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, spread * np.array(DEFAULT_PENALTIES), "Cs"),
                 "epsilon": checked_non_negative(
                     self.epsilons, spread * np.array(DEFAULT_WIDTHS), "epsilons"

@@ -13,7 +13,7 @@ from ._decisions import CalibratedDecisions
 from ._gated import GatedKernels, GateParameters
 from ._gated_path import GatedGrid
 from ._grid import (
-    DEFAULT_GATE_NORMS,
+    MACHINE_NORMS,
     Grid,
     checked_gate_penalties,
     checked_norms,
@@ -47,7 +47,7 @@ class LocalizedSVCCV(
     Parameters
     ----------
     ps : array-like of float in [1, inf], optional
-        Norms of the plain weights at which gates start; by default 2, and inf, the plain sum.
+        Norms of the plain weights at which gates start; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.01, 0.1, 1, 10 and 100.
     penalties : array-like of float, optional
@@ -105,7 +105,7 @@ class LocalizedSVCCV(
         learning = GateLearning.of_path(self)
         grid = Grid(
             {
-                "p": checked_norms(self.ps, DEFAULT_GATE_NORMS),
+                "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, DEFAULT_PENALTIES, "Cs"),
                 "penalty": checked_gate_penalties(self.penalties),
             }

@@ -14,7 +14,7 @@ from ._choice import ChoiceParameters
 from ._gated import GatedKernels, GateParameters
 from ._gated_path import GatedGrid
 from ._grid import (
-    DEFAULT_GATE_NORMS,
+    MACHINE_NORMS,
     Grid,
     checked_gate_penalties,
     checked_non_negative,
@@ -25,11 +25,7 @@ from ._machines import SupportAttributes
 from ._outputs import KernelRegressor
 from ._rows import TrainingRows, spread_of_targets, targeted_rows
 from ._search import ValueSearch
-
-# C and ε by default, in units of the standard deviation of y, as for plain weights; one ε, because
-# each more takes as long again.
-DEFAULT_PENALTIES = (0.1, 1.0, 10.0, 100.0)
-DEFAULT_WIDTHS = (0.1,)
+from .svr_cv import DEFAULT_PENALTIES, DEFAULT_WIDTHS
 
 
 @estimator
@@ -45,11 +41,11 @@ class LocalizedSVRCV(
     Parameters
     ----------
     ps : array-like of float in [1, inf], optional
-        Norms of the plain weights at which gates start; by default 2, and inf, the plain sum.
+        Norms of the plain weights at which gates start; by default 1, 1.5 and inf.
     Cs : array-like of float, optional
         C to try; by default 0.1, 1, 10 and 100 standard deviations of y.
     epsilons : array-like of float, optional
-        ε to try; by default a tenth of the standard deviation of y.
+        ε to try; by default 0.01 and 0.1 times the standard deviation of y.
     penalties : array-like of float, optional
         Penalties on the gate to try, by default inf, 0.03 and 0.003; inf is plain multiple kernel
         learning. See :class:`LocalizedSVR`.
@@ -97,7 +93,7 @@ class LocalizedSVRCV(
         spread = spread_of_targets(rows)
         grid = Grid(
             {
-                "p": checked_norms(self.ps, DEFAULT_GATE_NORMS),
+                "p": checked_norms(self.ps, MACHINE_NORMS),
                 "C": checked_positive(self.Cs, spread * np.array(DEFAULT_PENALTIES), "Cs"),
                 "epsilon": checked_non_negative(
                     self.epsilons, spread * np.array(DEFAULT_WIDTHS), "epsilons"
