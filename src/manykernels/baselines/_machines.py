@@ -84,6 +84,11 @@ class MixedMachinesParameters:
     }
 
 
+def checked_penalties(estimator: Any) -> np.ndarray:
+    """The C to try."""
+    return checked_positive(estimator.Cs, DEFAULT_PENALTIES, "Cs")
+
+
 @dataclass(frozen=True)
 class HeldOutMachines:
     """Machines of every kernel, at every split and every C; `judged` are the held-out samples."""
@@ -97,10 +102,15 @@ class HeldOutMachines:
 
     @classmethod
     def of(
-        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        rows: TrainingRows,
+        kernels: TrainingKernels,
+        penalties: np.ndarray,
     ) -> HeldOutMachines:
         """Learn them; begins the task of the fit, with one part more than there are splits."""
-        penalties = checked_positive(estimator.Cs, DEFAULT_PENALTIES, "Cs")
         counts = rows.counts
         samples = LabelledKernels(kernels.stack, rows.labels, rows.classes, counts, counts)
         splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
@@ -111,8 +121,21 @@ class HeldOutMachines:
         search = Search(estimator, samples, splits, task)
         machines = partial(_machines, INNER_SHARE * estimator.tol)
         parts = held_out_outputs(search, grid, machines, _each_kernel)
-        refuse_unsolved([part.record for part in parts], estimator.tol)
-        return cls(estimator, names, penalties, parts, [split.judged for split in splits], task)
+        judged = [split.judged for split in splits]
+        found = cls(estimator, names, penalties, parts, judged, task)
+        found._refuse_unsolved()
+        return found
+
+    def _refuse_unsolved(self) -> None:
+        """Raise if a kernel has no machine, and warn of those that some C lacks."""
+        records = [part.record for part in self.parts]
+        unsolved = ~solved_in_all(records).any(axis=(1, 2))
+        if unsolved.any():
+            reasons = [reason for record in records for reason in record.failures]
+            reason = reasons[0] if reasons else "A callback asked to stop."
+            name = self.names[int(unsolved.argmax())]
+            raise ValueError(f"No machine of kernel {name!r} could be learnt. {reason}")
+        refuse_unsolved(records, self.estimator.tol)
 
     def mixture(self, *, shared: bool) -> Mixture:
         """Weights of the machines, each with its best C; `shared` by all classes or not."""
@@ -137,11 +160,6 @@ class HeldOutMachines:
     def chosen(self) -> np.ndarray:
         """Position of the best C for each kernel, by accuracy; of equal ones, the smallest."""
         solved = solved_in_all([part.record for part in self.parts])[:, 0]
-        if not solved.any(axis=1).all():
-            j = int(solved.any(axis=1).argmin())
-            reasons = [reason for part in self.parts for reason in part.record.failures]
-            reason = reasons[0] if reasons else "A callback asked to stop."
-            raise ValueError(f"No machine of kernel {self.names[j]!r} could be solved. {reason}")
         order = np.argsort(self.penalties)
         accuracies = np.where(solved, self._accuracies(), -np.inf)[:, order]
         best: np.ndarray = order[np.argmax(accuracies > accuracies.max(1)[:, None] - ROUNDING, 1)]

@@ -62,9 +62,8 @@ class CGBoost(KernelClassifier, MixtureAttributes, SupportAttributes, KernelEsti
     This is the method with the 1-norm of the coefficients and the hinge loss, a linear program.
     Bi et al. also have one with the 2-norm. The bias is not penalised.
 
-    A column need not belong to a positive semi-definite matrix, and a kernel may occur with
-    negative coefficients. The norm is that of the coefficients, not of a function in the feature
-    space of a kernel: a kernel has the more influence the larger its values are.
+    The norm is that of the coefficients, not of a function in the feature space of a kernel: a
+    kernel has the more influence the larger its values are.
 
     References
     ----------

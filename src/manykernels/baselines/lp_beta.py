@@ -9,7 +9,7 @@ from ..estimators._kernels import TrainingKernels
 from ..estimators._machines import SupportAttributes
 from ..estimators._outputs import KernelClassifier
 from ..estimators._rows import labelled_rows
-from ._machines import HeldOutMachines, MixedMachinesParameters
+from ._machines import HeldOutMachines, MixedMachinesParameters, checked_penalties
 from ._mixture import MixtureAttributes
 
 
@@ -60,8 +60,9 @@ class LPBeta(
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the machines and their weights."""
+        penalties = checked_penalties(self)
         rows = labelled_rows(self, X, y, sample_weight, None)
         kernels = TrainingKernels.of(rows, rows.counts)
-        held_out = HeldOutMachines.of(self, X, y, rows, kernels)
+        held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=True)
         return self._keep(held_out.task, held_out.learnt_again(mixture, rows, kernels))
