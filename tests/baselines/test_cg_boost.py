@@ -82,6 +82,15 @@ def test_anyone_can_recompute_the_certificate(C):
     assert model.certificate_.primal == pytest.approx(objective, rel=1e-9)
 
 
+@pytest.mark.parametrize("C", [10.0, 1e3])
+def test_columns_may_come_back_with_the_other_sign(C):
+    """As they do if labels are random and many columns are needed."""
+    labels = np.random.default_rng(0).permutation(np.arange(N) % 2)
+    model = fit(labels, C=C)
+    assert model.certificate_.converged
+    assert model.certificate_.primal == pytest.approx(all_columns(labels, C, np.ones(N))[0])
+
+
 def test_outputs_are_sums_over_columns():
     model = fit(Y)
     assert model.weights_.shape == (3, 3)

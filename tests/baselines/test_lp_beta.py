@@ -121,6 +121,20 @@ def test_each_kernel_has_the_penalty_of_most_right_answers():
     assert model.n_inner_solves_ == 3 * 4 * 3 + np.count_nonzero(model.weights_)
 
 
+def test_right_answers_are_weighted():
+    X, y = DATA[3]
+    Cs = [0.01, 0.1, 1.0]
+    counts = np.random.default_rng(2).integers(1, 6, len(X))
+    model = LPBeta(KERNELS, Cs=Cs, cv=FOLDS[3], tol=1e-8).fit(X, y, sample_weight=counts)
+    scores = np.zeros((len(KERNELS), len(Cs)))
+    for j, kernel in enumerate(KERNELS):
+        for k, C in enumerate(Cs):
+            for train, test in FOLDS[3]:
+                alone = MKSVC([kernel], C=C).fit(X[train], y[train], sample_weight=counts[train])
+                scores[j, k] += alone.score(X[test], y[test], sample_weight=counts[test])
+    assert_array_equal(model.C_, np.array(Cs)[np.argmax(scores.round(9), axis=1)])
+
+
 def test_a_validation_set_is_one_split():
     X, y = DATA[3]
     train, test = FOLDS[3][0]
