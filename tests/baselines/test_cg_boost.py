@@ -91,6 +91,25 @@ def test_columns_may_come_back_with_the_other_sign(C):
     assert model.certificate_.primal == pytest.approx(all_columns(labels, C, np.ones(N))[0])
 
 
+@pytest.mark.parametrize("kernels", [KERNELS[1:], KERNELS[2:]], ids=["both", "flat"])
+def test_large_penalties_are_hard_margins(kernels):
+    """The classes can be told apart: what is left to be minimised are the coefficients."""
+    y = X @ [1.0, 2.0, 3.0] > 0
+    models = [CGBoost(kernels, C=C).fit(X, y) for C in (1e3, 1e5, 1e8)]
+    for model in models:
+        assert model.certificate_.converged
+        assert (np.where(y, 1, -1) * model.decision_function(X)).min() >= 1 - 1e-6
+        assert model.certificate_.primal == pytest.approx(models[0].weights_.sum(), rel=1e-6)
+
+
+def test_what_rounding_hides_is_told():
+    y = X @ [1.0, 2.0, 3.0] > 0
+    with pytest.warns(ConvergenceWarning, match=r"CGBoost is limited by rounding.* centre"):
+        model = CGBoost([KERNELS[2]], C=1e3).fit(X + 1e5, y)
+    assert model.certificate_.rel_rounding > model.tol
+    assert model.score(X + 1e5, y) > 0.9
+
+
 def test_outputs_are_sums_over_columns():
     model = fit(Y)
     assert model.weights_.shape == (3, 3)

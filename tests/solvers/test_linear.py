@@ -73,3 +73,32 @@ def test_how_it_ended_is_told():
     program = LinearProgram()
     program.add_columns([-1.0])
     assert program.solve().failure == "Unbounded"
+
+
+class Undecided:
+    """HiGHS that cannot decide a program at its smallest tolerance."""
+
+    def __init__(self, highs, undecided):
+        self.highs, self.undecided, self.tolerances = highs, undecided, []
+
+    def __getattr__(self, name):
+        return getattr(self.highs, name)
+
+    def run(self):
+        self.tolerances.append(self.highs.getOptionValue("dual_feasibility_tolerance")[1])
+        return self.highs.run()
+
+    def getModelStatus(self):  # noqa: N802
+        return self.undecided if len(self.tolerances) == 1 else self.highs.getModelStatus()
+
+
+def test_what_cannot_be_decided_is_tried_again_with_the_usual_tolerance():
+    program = LinearProgram()
+    program.add_columns(COSTS)
+    program.add_rows(NEEDS, MATRIX)
+    program._highs = Undecided(program._highs, program._undecided[0])
+    found = program.solve()
+    assert found.failure == ""
+    assert COSTS @ found.values == pytest.approx(oracle().fun)
+    program.solve()
+    assert_allclose(program._highs.tolerances, [1e-10, 1e-7, 1e-10])

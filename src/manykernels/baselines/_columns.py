@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class Columns:
     def of(cls, stack: KernelStack, sample_weight: Array) -> Columns:
         means = stack.apply(sample_weight[:, None] / sample_weight.sum())[:, :, 0]
         return cls(stack, means)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Largest entry of each kernel, before centring: it is on the diagonal."""
+        assert self.stack.row_diag is not None
+        return np.abs(self.stack.row_diag).max(axis=1)
 
     def products(self, v: Array) -> Array:
         """``Σ_i v_i (k_j(x_i, x_l) − o_jl)`` of every column, (n_kernels, m)."""
@@ -93,9 +100,11 @@ class ColumnGeneration:
         self.penalties = penalties
         m = len(signs)
         self._program = LinearProgram()
+        # The unit of costs: between those of coefficients, 1, and those of losses.
+        self._unit = float(np.sqrt(penalties.max()))
         # Its variables are b, ξ, and then a positive one for every column of the master.
         lower = np.append(-np.inf, np.zeros(m))
-        self._program.add_columns(np.append(0.0, penalties), lower)
+        self._program.add_columns(np.append(0.0, penalties) / self._unit, lower)
         self._program.add_rows(1.0, np.column_stack([signs, np.eye(m)]))
         # Kernel, sample and sign of the columns of the master, and their values.
         self._members: list[tuple[int, int, float]] = []
@@ -110,18 +119,21 @@ class ColumnGeneration:
         while True:
             found = self._program.solve()
             problem = hinge_problem(self.signs, self.penalties)
-            v = problem.feasible(self.signs * found.multipliers)
+            v = problem.feasible(self.signs * found.multipliers * self._unit)
             products = self.columns.products(v)
             largest = max(1.0, float(np.abs(products).max()))
             if np.abs(v).sum() / largest > bound:
                 bound, proof = float(np.abs(v).sum() / largest), v[:, None] / largest
             amounts = np.maximum(found.values[1 + len(v) :], 0.0)
             primal, bias, rounding = self._objective(amounts, v)
+            # Every product is known up to its rounding error, and so is the bound.
+            error = EPS * float(self.columns.sizes.max()) * float(np.abs(v).sum())
+            rounding += bound * error / largest
             certificate = Certificate(primal, bound, primal - bound, tol, rounding, proof)
             history.append(Progress(len(history), len(history) + 1, certificate))
             asked = observer(history[-1])
-            ended = certificate.exhausted or found.failure or len(history) > max_iter
-            if asked or ended or not self._add_violated(products):
+            ended = certificate.rel_gap <= tol or found.failure or len(history) > max_iter
+            if asked or ended or not self._add_violated(products, error):
                 alpha = self._coefficients(amounts)
                 return ColumnMachine(alpha, bias, certificate, history, found.failure)
 
@@ -131,28 +143,31 @@ class ColumnGeneration:
         positive = float(self.penalties[self.signs > 0].sum())
         bias = best_threshold(self.signs - f, self.penalties, positive)
         losses = np.maximum(0.0, 1.0 - self.signs * (f + bias))
-        terms = 1.0 + abs(bias) + np.abs(self._values) @ amounts
-        counting = np.where((losses > 0.0) | (v != 0.0), self.penalties, 0.0)
+        sizes = self.columns.sizes[np.array([j for j, _, _ in self._members], dtype=int)]
+        terms = 1.0 + abs(bias) + float(sizes @ amounts)
+        counting = self.penalties[(losses > 0.0) | (v != 0.0)]
         primal = float(amounts.sum()) + float(self.penalties @ losses)
-        return primal, bias, EPS * float(counting @ terms)
+        return primal, bias, EPS * terms * float(counting.sum())
 
-    def _add_violated(self, products: Array) -> bool:
+    def _add_violated(self, products: Array, error: float) -> bool:
         """Add the column of each kernel whose constraint is violated most; whether there are any.
 
-        Those of the master are violated only within the tolerance of its solution.
+        Those of the master are violated only within the tolerance of its solution, and a violation
+        within the rounding error is none.
         """
         left = np.abs(products)
         for j, sample, sign in self._members:
             if sign * products[j, sample] > 0.0:
                 left[j, sample] = 0.0
         samples = left.argmax(axis=1)
-        chosen = [(j, int(sample)) for j, sample in enumerate(samples) if left[j, sample] > 1.0]
+        violated = left.max(axis=1) > 1.0 + error
+        chosen = [(j, int(samples[j])) for j in np.flatnonzero(violated).tolist()]
         if not chosen:
             return False
         signs = np.array([np.sign(products[at]) for at in chosen])
         values = signs * np.column_stack([self.columns.column(*at) for at in chosen])
         matrix = self.signs[:, None] * values
-        self._program.add_columns(np.ones(len(chosen)), matrix=matrix)
+        self._program.add_columns(np.full(len(chosen), 1.0 / self._unit), matrix=matrix)
         self._members += [(*at, sign) for at, sign in zip(chosen, signs.tolist(), strict=True)]
         self._values = np.hstack([self._values, values])
         return True

@@ -123,16 +123,20 @@ class CGBoost(KernelClassifier, MixtureAttributes, SupportAttributes, KernelEsti
     def _warn(self, certificate: Any, machines: Sequence[ColumnMachine], task: FitTask) -> None:
         """Say how far from the best machine this may be, and what would help."""
         failures = {machine.status for machine in machines if machine.status}
+        way_out = ""
         if task.stopped:
-            way_out = "A callback asked to stop."
+            way_out = " A callback asked to stop."
         elif failures:
-            way_out = f"A linear program ended as {', '.join(sorted(failures))}: lower C."
+            way_out = f" A linear program ended as {', '.join(sorted(failures))}: lower C."
+        elif any(machine.n_iter > self.max_iter for machine in machines):
+            way_out = f" max_iter={self.max_iter} was reached: raise max_iter or tol."
         elif certificate.status == "stopped":
-            way_out = f"max_iter={self.max_iter} was reached: raise max_iter or tol."
-        else:
-            way_out = ""
-        message = f"{type(self).__name__} is {certificate.status}. {certificate.message} {way_out}"
-        warn_caller(message.rstrip(), ConvergenceWarning)
+            way_out = (
+                " No column would help, tol is less than can be had: raise tol, lower C, or "
+                "centre and scale the data behind the kernels."
+            )
+        message = f"{type(self).__name__} is {certificate.status}. {certificate.message}{way_out}"
+        warn_caller(message, ConvergenceWarning)
 
 
 def _mixture_of(machines: Sequence[ColumnMachine], columns: Columns) -> KernelMixture:

@@ -16,8 +16,9 @@ from scipy import sparse
 
 from ..domains import Array
 
-# Feasibility tolerance of HiGHS, the smallest that it accepts; its default is 1e-7.
-_FEASIBILITY = 1e-10
+# Feasibility tolerance of HiGHS, the smallest that it accepts, and its default, for programs whose
+# numbers are so different that the first is lost in rounding errors.
+_FEASIBILITY, _EASY_FEASIBILITY = 1e-10, 1e-7
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class LinearProgram:
     def __init__(self) -> None:
         import highspy  # slow to import, and most users never need it
 
-        self._optimal = highspy.HighsModelStatus.kOptimal
+        status = highspy.HighsModelStatus
+        self._optimal, self._undecided = status.kOptimal, (status.kSolveError, status.kUnknown)
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._highs.setOptionValue("output_flag", False)
-        self._highs.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
-        self._highs.setOptionValue("dual_feasibility_tolerance", _FEASIBILITY)
+        self._set_tolerance(_FEASIBILITY)
 
     def add_columns(self, costs: Any, lower: float | Array = 0.0, matrix: Any = None) -> None:
         """Variables that are at least `lower`; `matrix` (n_rows, n_new) has their entries of A."""
@@ -78,9 +79,18 @@ class LinearProgram:
         """Simplex iterations of the last solution."""
         return int(self._highs.getInfo().simplex_iteration_count)
 
+    def _set_tolerance(self, tolerance: float) -> None:
+        for side in ("primal", "dual"):
+            self._highs.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
+
     def solve(self) -> LinearSolution:
         """The solution, starting from that before the last additions."""
         self._highs.run()
+        if self._highs.getModelStatus() in self._undecided:
+            self._highs.clearSolver()
+            self._set_tolerance(_EASY_FEASIBILITY)
+            self._highs.run()
+            self._set_tolerance(_FEASIBILITY)
         status = self._highs.getModelStatus()
         solution = self._highs.getSolution()
         failure = "" if status == self._optimal else self._highs.modelStatusToString(status)
