@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.baselines import OBSCURE, EasyMKL, KimFDA
+from manykernels.baselines import LPB, OBSCURE, CGBoost, EasyMKL, KimFDA, LPBeta
 from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
@@ -183,6 +183,12 @@ ENTRIES = [
     Entry(mk.ConvexLocalizedSVCCV, "three", REGION_GRID),
     Entry(mk.ConvexLocalizedSVCCV, "two", {**REGION_GRID, "class_weight": "balanced"}, "folds"),
     Entry(mk.ConvexLocalizedSVRCV, "values", {**REGION_GRID, "epsilons": [0.1]}),
+    Entry(LPBeta, "three", {"Cs": [1.0]}),
+    Entry(LPBeta, "two", {"Cs": [0.1, 1.0], "cv": 3}, "chosen"),
+    Entry(LPB, "three", {"Cs": [1.0]}),
+    Entry(LPB, "two", {"Cs": [1.0]}, "binary"),
+    Entry(CGBoost, "three"),
+    Entry(CGBoost, "two", {}, "binary"),
 ]
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 

@@ -301,6 +301,10 @@ def test_sums_and_products_equal_the_naive_ones(problem):
     assert_allclose(
         stack.apply_combined(weights, columns), total @ columns, rtol=0, atol=1e-12 * size
     )
+    own = weights[:, None, None] * (columns + np.arange(len(weights))[:, None, None])
+    expected = np.einsum("jrc,jck->rk", kernels, own)
+    size *= np.abs(own).max() + 1.0
+    assert_allclose(stack.apply_each(own), expected, rtol=0, atol=1e-12 * size)
 
 
 def test_sum_into_a_given_array(any_stack):

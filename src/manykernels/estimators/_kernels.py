@@ -108,7 +108,8 @@ class KernelExpansion:
 
     `source` has the training samples x_i with coefficients. `transform` prepares its kernels at
     the positions `inputs`. The `weights` β of what results are (n_used,) for all outputs or
-    (n_outputs, n_used); the `coefficients` are (n_samples, n_outputs).
+    (n_outputs, n_used); the `coefficients` are (n_samples, n_outputs), or
+    (n_used, n_samples, n_outputs) if each kernel has its own.
     """
 
     source: Source
@@ -141,6 +142,7 @@ class KernelExpansion:
             # A completion compares new samples with all training samples.
             source = source if transform.needs_all_columns else source.keep(rows)
             transform = transform.for_columns(rows)
+        coefficients = coefficients[used] if coefficients.ndim == 3 else coefficients
         return cls(source, transform, inputs, weights[..., used], coefficients)
 
     def outputs(
@@ -155,9 +157,13 @@ class KernelExpansion:
     def outputs_of(self, data: Any, coefficients: np.ndarray | None = None) -> np.ndarray:
         """As :meth:`outputs`, of what the source has read."""
         coefficients = self.coefficients if coefficients is None else coefficients
-        outputs = np.empty((int(num_samples(data)), coefficients.shape[1]))
+        outputs = np.empty((int(num_samples(data)), coefficients.shape[-1]))
         for rows, block in self.blocks(data):
-            if self.weights.ndim == 1:
+            if coefficients.ndim == 3:
+                # (n_used, 1, 1), or (n_used, 1, n_outputs) if outputs have weights of their own.
+                weights = np.atleast_2d(self.weights).T[:, None]
+                outputs[rows] = block.apply_each(weights * coefficients)
+            elif self.weights.ndim == 1:
                 outputs[rows] = block.apply_combined(self.weights, coefficients)
             else:
                 products = block.apply(coefficients)

@@ -16,6 +16,7 @@ from ..domains import Domain, lp_domain, product_domain
 from ..losses import Certificate, Loss, Outline
 from ..solvers import SOLVERS, Problem, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
+from ..solvers.run import Progress
 from ._base import estimator
 from ._progress import FitTask
 
@@ -153,26 +154,13 @@ class Learnt:
     @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
-        # Inner solves are counted over all losses.
-        before = np.cumsum([0, *(one.n_inner_solves for one in self.solutions)]).tolist()
-        steps = [(k, step) for k, one in enumerate(self.solutions) for step in one.history]
-        certificates = [step.certificate for _, step in steps]
-        history: dict[str, list[Any]] = {
-            "objective": [certificate.primal for certificate in certificates],
-            "rel_gap": [certificate.rel_gap for certificate in certificates],
-            "n_inner_solves": [before[k] + step.n_inner_solves for k, step in steps],
-        }
-        if len(self.solutions) > 1:
-            history["machine"] = [k for k, _ in steps]
         weights = self.weights
         return {
             "kernel_names_": self.names,
             "weights_": weights if len(weights) > 1 else weights[0],
             "certificate_": self.certificate,
-            "n_iter_": sum(solution.n_iter for solution in self.solutions),
-            "n_inner_solves_": before[-1],
+            **run_attributes(self.solutions),
             "solver_": self.learning.solver.name,
-            "history_": history,
         }
 
     def warn_unless_converged(self) -> None:
@@ -221,7 +209,43 @@ def solve_each(
     return Learnt(learnings[0], names, list(losses), solutions, certificate, task.stopped)
 
 
-def joined_certificate(solutions: Sequence[Solution], tol: float) -> Certificate:
+class Run(Protocol):
+    """What is told of one of several independent problems, such as a :class:`Solution`."""
+
+    @property
+    def certificate(self) -> Certificate: ...
+
+    @property
+    def history(self) -> Sequence[Progress]: ...
+
+    @property
+    def n_iter(self) -> int: ...
+
+    @property
+    def n_inner_solves(self) -> int: ...
+
+
+def run_attributes(runs: Sequence[Run]) -> dict[str, Any]:
+    """How independent problems were solved one after the other: fitted attributes for users."""
+    # Inner solves are counted over all of them.
+    before = np.cumsum([0, *(run.n_inner_solves for run in runs)]).tolist()
+    steps = [(k, step) for k, run in enumerate(runs) for step in run.history]
+    certificates = [step.certificate for _, step in steps]
+    history: dict[str, list[Any]] = {
+        "objective": [certificate.primal for certificate in certificates],
+        "rel_gap": [certificate.rel_gap for certificate in certificates],
+        "n_inner_solves": [before[k] + step.n_inner_solves for k, step in steps],
+    }
+    if len(runs) > 1:
+        history["machine"] = [k for k, _ in steps]
+    return {
+        "n_iter_": sum(run.n_iter for run in runs),
+        "n_inner_solves_": before[-1],
+        "history_": history,
+    }
+
+
+def joined_certificate(solutions: Sequence[Run], tol: float) -> Certificate:
     """Certificate of the sum of independent problems: the sums of their bounds."""
     parts = [solution.certificate for solution in solutions]
     if len(parts) == 1:

@@ -114,10 +114,14 @@ class Splits(ABC):
         centered = center.fit_transform(self.samples.stack, sample_weight=weights)
         folds = folds_to_judge_by(labels, centered, n_folds)
         if len(folds) < 2:
+            name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
+            if name.endswith("CV"):
+                way_out = (
+                    "Choose its parameters yourself, with the estimator without CV in its name."
+                )
             raise ValueError(
-                f"{type(self.estimator).__name__} cannot be judged by folds: {self._too_few} "
-                f"(n_samples = {len(self.rows)}). Choose its parameters yourself, with the "
-                "estimator without CV in its name."
+                f"{name} cannot be judged by folds: {self._too_few} "
+                f"(n_samples = {len(self.rows)}). {way_out}"
             )
         return folds
 

@@ -215,6 +215,21 @@ class StoredKernels(TransformedKernels):
             total -= (weights @ self._cols.offset) @ columns
         return total
 
+    def apply_each(self, columns: np.ndarray) -> np.ndarray:
+        """``Σ_j K_j @ columns[j]``: every kernel with columns of its own, (rows, n_columns).
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_kernels, cols, n_columns)
+        """
+        total = np.zeros((len(self), columns.shape[2]))
+        for j in np.flatnonzero(columns.any(axis=(1, 2))).tolist():
+            total += self._scale[j] * self._factored_product(j, columns[j])
+        if self._rows.offset is not None and self._cols.offset is not None:
+            total -= matmul(self._rows.offset.T, columns.sum(axis=1))
+            total -= np.einsum("jc,jck->k", self._cols.offset, columns)
+        return total
+
     def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
         """``f_j · (data[j] @ (f_j · columns))``, Fortran-ordered."""
         if self._rows.factor is None or self._cols.factor is None:

@@ -11,6 +11,7 @@
 | ``model`` | the quadratic model that a Newton step minimises |
 | ``quadratic`` | that subproblem, a small quadratic program over a domain |
 | ``cuts`` | linear lower bounds on F, for kinks |
+| ``linear`` | linear programs that grow by rows and columns |
 | ``updates`` | the analytic update of weights |
 | ``active_set`` | many kernels, few of which can have a weight |
 | ``path`` | many norms and regularisations, each solved from its neighbours |

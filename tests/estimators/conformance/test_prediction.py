@@ -159,9 +159,11 @@ def test_scores_are_those_of_all_columns_by_hand(entry, normalize):
         blocks = blocks * (N_TRAIN if normalize == "multiplicative" else 1)
     for form in (TABLE, STACKED):
         model = entry.fit(form, normalize=normalize)
-        weights = np.broadcast_to(model.weights_, (len(model.dual_coef_), 3))
+        # Of some estimators each kernel has coefficients of its own.
+        coefficients = np.broadcast_to(model.dual_coef_, (3, *model.dual_coef_.shape[-2:]))
+        weights = np.broadcast_to(model.weights_, (coefficients.shape[1], 3))
         expected = model.intercept_ + np.einsum(
-            "kj,jri,ki->rk", weights, blocks[:, :, model.support_], model.dual_coef_
+            "kj,jri,jki->rk", weights, blocks[:, :, model.support_], coefficients
         )
         found = entry.scores(model, form.new).reshape(N_TEST, -1)
         assert_allclose(found, expected, rtol=1e-8, atol=1e-10)

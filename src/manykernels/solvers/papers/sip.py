@@ -29,7 +29,7 @@ convex combination of them that proves more, and the certificate uses the better
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import clarabel
 import numpy as np
@@ -41,11 +41,10 @@ from .._needs import on_a_simplex
 from ..base import Need, Problem, Solver, start_or_uniform
 from ..certificate import NO_BOUND
 from ..cuts import Cuts
+from ..linear import LinearProgram
 from ..quadratic import USABLE, clarabel_settings
 from ..run import Run
 
-# Feasibility tolerance of HiGHS, the smallest that it accepts; its default is 1e-7.
-_FEASIBILITY = 1e-10
 # Least relative gap that can be reached: the master cannot tell closer cuts apart.
 _LEAST_TOL = 1e-7
 # Least weight at which the boundary is expanded: at zero its curvature is infinite for p < 2, and
@@ -131,48 +130,32 @@ def _master(domain: Domain, size: float, n_kernels: int) -> _LinearMaster | _Qua
 
 
 class _LinearMaster:
-    """min ζ over cuts and ``conic_form`` of a polyhedral domain, by HiGHS; `size` is that of F."""
+    """min ζ over cuts and ``conic_form`` of a polyhedral domain; `size` is that of F."""
 
     def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
-        import highspy  # slow to import, and most users never need it
-
         self._size = abs(size) or 1.0
-        self._optimal = highspy.HighsModelStatus.kOptimal
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        self._highs.setOptionValue("output_flag", False)
-        self._highs.setOptionValue("primal_feasibility_tolerance", _FEASIBILITY)
-        self._highs.setOptionValue("dual_feasibility_tolerance", _FEASIBILITY)
-        infinity = highspy.kHighsInf
+        self.program = LinearProgram()
         # Columns: ζ/size, then the weights.
-        self._highs.addVar(-infinity, infinity)
-        self._highs.changeColCost(0, 1.0)
-        for _ in range(n_kernels):
-            self._highs.addVar(0.0, infinity)
+        self.program.add_columns(np.eye(n_kernels + 1)[0], np.append(-np.inf, np.zeros(n_kernels)))
         form = domain.conic_form(n_kernels)
-        self._n_fixed_rows = len(form.bound)
-        for row, bound in zip(form.matrix.toarray(), form.bound, strict=True):
-            self._add_row(-infinity, bound, np.append(0.0, row))
-
-    def _add_row(self, lower: float, upper: float, row: Array) -> None:
-        columns = np.flatnonzero(row).astype(np.int32)
-        self._highs.addRow(lower, upper, len(columns), columns, row[columns])
+        rows = np.column_stack([np.zeros(len(form.bound)), form.matrix.toarray()])
+        self.program.add_rows(-np.inf, rows, form.bound)
+        self._n_fixed_rows = self.program.n_rows
 
     def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
         """Weights, ζ, multipliers of the cuts, and what went wrong if anything did.
 
         `cuts` are those of the last call and more, `current` are the weights of the last one.
         """
-        n_known = self._highs.getNumRow() - self._n_fixed_rows
-        for constant, slope in zip(cuts.constants[n_known:], cuts.slopes[n_known:], strict=True):
-            row = np.append(1.0, slope / self._size)
-            self._add_row(constant / self._size, np.inf, row)
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        solution = self._highs.getSolution()
-        values = np.array(solution.col_value)
-        multipliers = np.array(solution.row_dual)[self._n_fixed_rows :]
-        failure = "" if status == self._optimal else self._highs.modelStatusToString(status)
-        return np.maximum(values[1:], 0.0), values[0] * self._size, multipliers, failure
+        n_known = self.program.n_rows - self._n_fixed_rows
+        if n_known < len(cuts):
+            slopes = cuts.slopes[n_known:] / self._size
+            rows = np.column_stack([np.ones(len(slopes)), slopes])
+            self.program.add_rows(cuts.constants[n_known:] / self._size, rows)
+        found = self.program.solve()
+        multipliers = found.multipliers[self._n_fixed_rows :]
+        weights, least = np.maximum(found.values[1:], 0.0), found.values[0] * self._size
+        return weights, least, multipliers, found.failure
 
 
 class _QuadraticMaster:

@@ -1,0 +1,23 @@
+"""The best threshold of sums of hinges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._rounding import ACCUMULATED
+
+
+def best_threshold(points: np.ndarray, weights: np.ndarray, total: float) -> float:
+    """The minimiser b of ``Σ_i w_i max(0, b − t_i) − total · b``, a quantile of the points t.
+
+    The slope at b is the weight of the points below it minus `total`, which is positive and at
+    most the sum of the weights. Where the minimum is an interval between two points, its middle
+    is taken; where it has no upper end, the lower one.
+    """
+    order = np.argsort(points)
+    below = np.cumsum(weights[order])
+    allowed = ACCUMULATED * below[-1]
+    first, last = np.searchsorted(below, [total - allowed, total + allowed])
+    first = min(int(first), len(points) - 1)
+    last = int(last) if last < len(points) else first
+    return 0.5 * float(points[order[first]] + points[order[last]])
