@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.metrics import make_scorer, mean_absolute_error
+from sklearn.metrics import make_scorer, mean_absolute_error, mean_squared_error
 
 from manykernels import MKFDACV, rbf_grid
 from manykernels.estimators._choice import Choice
@@ -15,6 +15,8 @@ from manykernels.estimators._grid import Grid, cv_results
 from manykernels.estimators._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from manykernels.estimators._rows import targeted_rows
 from manykernels.estimators._splits import ValueSplits
+from manykernels.gating.judging import Judged
+from manykernels.kernels import KernelStack
 from manykernels.losses import Certificate
 from manykernels.solvers import GridRecord
 
@@ -222,19 +224,53 @@ def test_any_scorer_judges_values(targets):
 # -- plain weights among the candidates ------------------------------------------------------
 
 
-def chosen_penalty(scores):
-    """The penalty on a gate that is chosen by the scores of splits, (n_splits, 2)."""
-    grid = Grid({"C": np.array([1.0]), "penalty": np.array([np.inf, 0.1])})
+def chosen_penalty(scores, losses):
+    """The penalty that is chosen by scores of splits, (n_splits, 3), and losses of samples."""
+    grid = Grid({"C": np.array([1.0]), "penalty": np.array([np.inf, 0.1, 0.01])})
     table = np.array(scores, dtype=float)[:, None, :]
-    record = GridRecord(np.zeros((1, 2)), np.ones((1, 2), int), np.ones((1, 2), bool), [])
+    record = GridRecord(np.zeros((1, 3)), np.ones((1, 3), int), np.ones((1, 3), bool), [])
     estimator = SimpleNamespace(tol=1e-3, scoring=None, one_standard_error=False)
-    return Choice.of(estimator, grid, table, [record] * len(table)).params["penalty"]
+    judged = [Judged(np.array(own, dtype=float), np.zeros(len(own))) for own in losses]
+    choice = Choice.of(
+        estimator, grid, table, [record] * len(table), judged=lambda at: judged[at[-1]]
+    )
+    return choice.params["penalty"]
 
 
-def test_a_gate_is_chosen_if_it_is_clearly_better_than_plain_weights():
-    assert chosen_penalty([[0.8, 0.9], [0.7, 0.8], [0.9, 0.95]]) == 0.1
-    # Better by 0.03 in the mean, with a standard error of 0.04.
-    assert chosen_penalty([[0.8, 0.9], [0.8, 0.85], [0.8, 0.74]]) == np.inf
-    assert chosen_penalty([[0.8, 0.8], [0.7, 0.7]]) == np.inf
-    # Of a single split there is no standard error.
-    assert chosen_penalty([[0.8, 0.81]]) == 0.1
+PLAIN_LOSSES = np.linspace(0.5, 1.5, 16)
+# Differences of mean 0.1 and standard deviation 0.4: the mean is one standard error.
+NOISY_GAINS = 0.1 + 0.4 * np.resize([-1, 1], 16)
+
+
+def test_a_gate_is_chosen_if_its_loss_is_clearly_less_than_that_of_plain_weights():
+    clear, noisy = PLAIN_LOSSES - 0.2, PLAIN_LOSSES - NOISY_GAINS
+    assert chosen_penalty([[0.8, 0.8, 0.7]], [PLAIN_LOSSES, clear, clear]) == 0.1
+    assert chosen_penalty([[0.8, 0.9, 0.7]], [PLAIN_LOSSES, noisy, clear]) == np.inf
+    # 2.1 standard errors are enough.
+    gains = NOISY_GAINS + 0.11
+    assert chosen_penalty([[0.8, 0.9, 0.7]], [PLAIN_LOSSES, PLAIN_LOSSES - gains, clear]) == 0.1
+
+
+def test_of_gates_with_no_lower_score_the_one_with_the_least_loss_is_chosen():
+    losses = [PLAIN_LOSSES, PLAIN_LOSSES - 0.2, PLAIN_LOSSES - 0.3]
+    assert chosen_penalty([[0.8, 0.9, 0.8]], losses) == 0.01
+    assert chosen_penalty([[0.8, 0.9, 0.79]], losses) == 0.1
+    assert chosen_penalty([[0.8, 0.7, 0.79]], losses) == np.inf
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_held_out_samples(weighted):
+    rng = np.random.default_rng(0)
+    stack = KernelStack.from_arrays(np.zeros((1, 9, 3)))
+    counts = [rng.uniform(1, 2, 9) if weighted else None for _ in range(2)]
+    tests = [TargetedKernels(stack, rng.normal(size=9), own) for own in counts]
+    parts = [SplitOutputs.unsolved((1,), (9,)) for _ in tests]
+    for part in parts:
+        part.outputs[0] = rng.normal(size=9)
+    judged = HeldOutValues(parts, tests).judged_at((0,))
+    expected = mean_squared_error(
+        np.concatenate([test.targets for test in tests]),
+        np.concatenate([part.outputs[0] for part in parts]),
+        sample_weight=np.concatenate(counts) if weighted else None,
+    )
+    assert judged.loss == pytest.approx(expected)

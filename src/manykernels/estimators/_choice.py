@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..gating.judging import CLEAR
+from ..gating.judging import Judged
 from ..solvers import GridRecord, solved_in_all
 from ._base import estimator
 from ._grid import Grid, cv_results, refuse_undefined, refuse_unsolved, standard_errors
@@ -123,25 +123,26 @@ class Choice:
         scores: np.ndarray,
         records: Sequence[GridRecord],
         second: Callable[[tuple[int, ...]], float] | None = None,
+        judged: Callable[[tuple[int, ...]], Judged] | None = None,
     ) -> Choice:
         """By scores (n_splits, …) of all points; of equals, that with the smallest `second`.
 
         The estimator has the :class:`ChoiceParameters`. Without `second`, the simplest of equals
-        is chosen. Fewer regions count more than `second`. A gate, or regions, are chosen if their
-        score is clearly higher than that of plain weights: by two standard errors of the
-        difference.
+        is chosen. Of points with gates or regions and no lower score, the one with the least loss
+        of held-out samples, which `judged` tells, is chosen if it is clearly less than without.
         """
         refuse_unsolved(records, estimator.tol)
         mean, errors = scores.mean(axis=0), standard_errors(scores)
         refuse_undefined(estimator.scoring, mean, solved_in_all(records))
-        chosen = _best(grid, mean, second)
-        plain = np.where(_plain(grid), mean, np.nan)
-        if np.isfinite(plain).any() and not np.isfinite(plain[chosen]):
-            other = _best(grid, plain, second)
-            gains = np.array([table[chosen] - table[other] for table in scores])
-            # Of a single split there is no standard error.
-            if gains.mean() <= CLEAR * np.nan_to_num(standard_errors(gains)):
-                chosen = other
+        plain = _plain(grid)
+        if judged is not None and np.isfinite(mean[plain]).any():
+            chosen = _best(grid, np.where(plain, mean, np.nan), second)
+            rivals = _positions(~plain & (mean >= mean[chosen]))
+            if rivals:
+                best = min(rivals, key=lambda at: judged(at).loss)
+                chosen = best if judged(best).clearly_better(judged(chosen)) else chosen
+        else:
+            chosen = _best(grid, mean, second)
         if estimator.one_standard_error:
             chosen = _simplest(grid, _positions(mean >= mean[chosen] - errors[chosen]))
         params = grid.at(chosen)

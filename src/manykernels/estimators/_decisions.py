@@ -14,8 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from .._scoring import Answers, KnownClassifier, score_table
 from ..discriminant import LabelledKernels
 from ..discriminant.calibration import calibrated_decisions, class_scores, log_losses
+from ..gating.judging import Judged
 from ..solvers import GridRecord, solved_in_all
-from ._held_out import SplitOutputs
+from ._held_out import SplitOutputs, joined_counts
 from ._outputs import chosen_classes, gives_probabilities
 
 
@@ -102,12 +103,11 @@ class HeldOutDecisions:
     def calibration(self, at: tuple[int, ...]) -> DecisionCalibration:
         """Two numbers, fitted to the samples of all splits, which the machines have not seen."""
         if at not in self._calibrations:
-            counts = [test.counts for test in self.tests if test.counts is not None]
             found = calibrated_decisions(
                 np.vstack([part.outputs[at] for part in self.parts]),
                 self.frequencies,
                 np.concatenate([test.labels for test in self.tests]),
-                np.concatenate(counts) if counts else None,
+                joined_counts(self.tests),
                 sum(test.n_samples for test in self.tests),
             ).calibration
             constants = found.exponent * np.log(self.frequencies)
@@ -117,15 +117,17 @@ class HeldOutDecisions:
     def _logs(self, at: tuple[int, ...], outputs: np.ndarray) -> np.ndarray:
         return self.calibration(at).log_probabilities(outputs)
 
+    def judged_at(self, at: tuple[int, ...]) -> Judged:
+        """``−log P`` of the true class of every sample, and whether another one is chosen."""
+        outputs = np.vstack([part.outputs[at] for part in self.parts])
+        labels = np.concatenate([test.labels for test in self.tests])
+        wrong = chosen_classes(outputs[:, 0] if outputs.shape[1] == 1 else outputs) != labels
+        losses = log_losses(self._logs(at, outputs), labels)
+        return Judged(losses, wrong.astype(np.float64), joined_counts(self.tests))
+
     def mean_log_loss(self, at: tuple[int, ...]) -> float:
         """The mean of ``−log P`` of the true class, at one point of the grid."""
-        total, size = 0.0, 0.0
-        for part, test in zip(self.parts, self.tests, strict=True):
-            logs = self._logs(at, part.outputs[at])
-            counts = np.ones(len(logs)) if test.counts is None else test.counts
-            total += float(counts @ log_losses(logs, test.labels))
-            size += float(counts.sum())
-        return total / size
+        return self.judged_at(at).loss
 
     def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
         """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""

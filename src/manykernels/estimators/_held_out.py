@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .._scoring import Answers, JudgedValues, score_table
+from ..gating.judging import Judged
 from ..kernels import KernelStack
 from ..solvers import GridProgress, GridRecord, SolvedPoint, solved_in_all
 
@@ -77,6 +79,12 @@ class SplitOutputs:
         return self.record.note(at, params, certificate, n_inner_solves)
 
 
+def joined_counts(tests: Sequence[Any]) -> np.ndarray | None:
+    """How many samples each row of several test parts stands for; None for one."""
+    counts = [test.counts for test in tests if test.counts is not None]
+    return np.concatenate(counts) if counts else None
+
+
 @dataclass(frozen=True)
 class HeldOutValues:
     """Predicted numbers of all splits: those of ``parts[k]`` belong to ``tests[k]``."""
@@ -88,6 +96,13 @@ class HeldOutValues:
     def records(self) -> list[GridRecord]:
         """How the models of every split were solved."""
         return [part.record for part in self.parts]
+
+    def judged_at(self, at: tuple[int, ...]) -> Judged:
+        """Square errors of all samples, at one point of the grid."""
+        outputs = np.concatenate([part.outputs[at] for part in self.parts])
+        targets = np.concatenate([test.targets for test in self.tests])
+        squares = (outputs - targets) ** 2
+        return Judged(squares, squares, joined_counts(self.tests))
 
     def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
         """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""

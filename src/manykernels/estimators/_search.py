@@ -64,7 +64,9 @@ class ClassSearch(Search):
         held_out = HeldOutDecisions(outputs, self._judged, self.samples.frequencies)
         scores = held_out.judged_by(self._scorer)
         second = held_out.mean_log_loss
-        choice = Choice.of(self.estimator, grid, scores, held_out.records, second)
+        choice = Choice.of(
+            self.estimator, grid, scores, held_out.records, second, held_out.judged_at
+        )
         calibration = held_out.calibration(choice.position)
         return choice, {**choice.attributes, "calibration_": calibration}
 
@@ -85,5 +87,6 @@ class ValueSearch(Search):
         values = [replace(part, outputs=part.outputs[..., 0]) for part in outputs]
         held_out = HeldOutValues(values, self._judged)
         scores = held_out.judged_by(self._scorer)
-        choice = Choice.of(self.estimator, grid, scores, held_out.records)
+        judged = held_out.judged_at
+        choice = Choice.of(self.estimator, grid, scores, held_out.records, judged=judged)
         return choice, choice.attributes

@@ -74,7 +74,8 @@ class ConvexLocalizedSVCCV(
     p_, C_ : float
         The point of the grid with the best score; of equal ones, with the fewest regions, and of
         these with the smallest log loss. See `one_standard_error`.
-        Regions are chosen if they are better than none by two standard errors of the difference.
+        Of points with regions and no lower score than the best without, that with the least log
+        loss of held-out samples is taken, if it is less by two standard errors.
 
     Notes
     -----

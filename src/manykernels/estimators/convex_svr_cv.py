@@ -58,8 +58,9 @@ class ConvexLocalizedSVRCV(
     ----------
     p_, C_, epsilon_ : float
         The point of the grid with the best score, of equal ones the simplest; see
-        `one_standard_error`. Regions are chosen if they are better than none by two standard
-        errors of the difference.
+        `one_standard_error`. Of points with regions and no lower score than the best without,
+        that with the least square error of held-out samples is taken, if it is less by two
+        standard errors.
 
     Notes
     -----

@@ -58,8 +58,9 @@ class LocalizedSVRCV(
     ----------
     p_, C_, epsilon_, penalty_ : float
         The point of the grid with the best score; of equal ones, the simplest. See
-        `one_standard_error`. A gate is chosen if it is better than plain weights by two
-        standard errors of the difference.
+        `one_standard_error`. Of points with a gate and no lower score than the best without, that
+        with the least loss of held-out samples (log loss, or square error) is taken, if its loss
+        is less by two standard errors.
 
     Examples
     --------
