@@ -18,7 +18,7 @@ the difference; that is the same with kernels K_j/2, whose factor is called `uni
 where ``g_j = ½‖θ_j‖² = ½ tr(dᵀK_jd)`` and σ = ‖·‖_q is the support function of the ball
 ``‖β‖_p ≤ 1``, and β = ∇σ(g) is where it is attained. So the machine is ℓp-norm multiple kernel
 learning, and β, with ‖β‖_p = 1, are the weights of the library. In terms of w, as
-``‖w_j‖ = β_j ‖θ_j‖``, these are ``β_j ∝ ‖w_j‖^{2/(p+1)}`` (Kloft 2011, eq. 21).
+``‖w_j‖ = β_j ‖θ_j‖``, these are ``β_j ∝ ‖w_j‖^{2/(p+1)}`` (Kloft et al. 2011).
 
 **Certificate.** Every d gives a w, and so a P. Every feasible d gives a D, and P − D bounds how
 far both are from the optimum.

@@ -3,7 +3,7 @@ r"""EasyMKL: kernel weights from the distance between two distributions of sampl
 A distribution on each of two classes, ``γ ∈ Γ = {γ ≥ 0, Σ_{y=1} γ_i = Σ_{y=−1} γ_i = 1}``, has a
 mean in the feature space of every kernel. With Y = diag(y), ``γᵀYK_jYγ`` is the squared distance
 of the two means in kernel j, and the weights are these distances at the hardest distributions
-(Aiolli and Donini 2015, eqs. 6 to 8):
+(Aiolli and Donini 2015):
 
     γ* = argmin_{γ ∈ Γ} (1 − λ) γᵀY(Σ_j K_j)Yγ + λ‖γ‖²
     β_j ∝ γ*ᵀYK_jYγ*
