@@ -1,5 +1,6 @@
 """Methods that the papers compare with, under the same interface."""
 
+from .average import Average
 from .kim import KimFDA
 
-__all__ = ["KimFDA"]
+__all__ = ["Average", "KimFDA"]
