@@ -1,6 +1,9 @@
 """Methods that the papers compare with, under the same interface."""
 
+from .alignment import Alignment
 from .average import Average
+from .best_kernel import BestKernel
 from .kim import KimFDA
+from .product import Product
 
-__all__ = ["Average", "KimFDA"]
+__all__ = ["Alignment", "Average", "BestKernel", "KimFDA", "Product"]

@@ -67,6 +67,7 @@ class OneKernelMachine:
 
     estimator: Any = None
     tol: float | None = None
+    verbose: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [KernelEstimator, None],
@@ -76,8 +77,6 @@ class OneKernelMachine:
     #: The machine that is taken by default.
     _default: ClassVar[type] = MKSVC
 
-    kernels: ClassVar[Any]
-    verbose: ClassVar[bool]
     estimator_: ClassVar[Any]
     _expansion: ClassVar[MergedKernel]
 

@@ -25,7 +25,7 @@ from ..estimators._kernels import (
 )
 from ..estimators._progress import FitTask
 from ..estimators._rows import TrainingRows
-from ..estimators._splits import are_splits
+from ..estimators._splits import is_validation_set
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
 
@@ -119,7 +119,7 @@ class SourceKernels:
             guarantees = one.guarantees
             one = KernelStack(matrix[None], one.names, gram=True)._changed(guarantees=guarantees)
         given = getattr(machine, "cv", None)
-        if isinstance(given, tuple) and len(given) == 2 and not are_splits(given):
+        if is_validation_set(given) and len(given) == 2:
             machine.set_params(cv=self._validation_set(merge, given, width))
         part = task.subtask(merge.name)
         with warnings.catch_warnings(), part.passed_on_to(machine):

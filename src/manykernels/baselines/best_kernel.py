@@ -12,7 +12,7 @@ from ..estimators._base import KernelEstimator, estimator, fits
 from ..estimators._choice import ChoiceParameters
 from ..estimators._held_out import TargetedKernels
 from ..estimators._progress import FitTask
-from ..estimators._splits import LabelSplits, Splits, ValueSplits
+from ..estimators._splits import LabelSplits, Splits, ValueSplits, is_validation_set
 from ._machine import OneKernelMachine
 from ._merged import PowerOfSum, SourceKernels
 
@@ -114,6 +114,8 @@ def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
             f"cv={machine.cv!r} deals folds by the kernel that is looked at, but BestKernel compares "
             "kernels on the same folds: use cv=None, a number of folds or a splitter."
         )
+    if is_validation_set(machine.cv):
+        return machine.cv
     rows, source = kernels.rows, kernels.kernels.source
     splits: Splits
     if is_classifier(machine):
@@ -121,6 +123,4 @@ def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
     else:
         samples = TargetedKernels(kernels.kernels.stack, rows.targets, rows.counts)
         splits = ValueSplits(machine, rows, source, samples)
-    if isinstance(machine.cv, tuple) and len(machine.cv) == 2 and splits.is_validation_set:
-        return machine.cv
     return [(rows.numbers[one.train], rows.numbers[one.test]) for one in splits.of(y)]
