@@ -15,7 +15,14 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.baselines import KimFDA
+from manykernels.baselines import (
+    Alignment,
+    Average,
+    BestKernel,
+    KimFDA,
+    PolynomialCombination,
+    Product,
+)
 from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
@@ -105,8 +112,26 @@ class Entry:
     chooses = property(lambda self: "scoring" in self.parameters)
     has_p = property(lambda self: "p" in self.parameters)
     has_solver = property(lambda self: "solver" in self.parameters)
+    # Whether it makes one kernel of several, from which another estimator, its machine, learns.
+    merges = property(lambda self: "estimator" in self.parameters)
+    # Whether it takes kernels with negative values, as most in these tests are.
+    signed = property(lambda self: self.kind is not Product)
+    # Whether something is learnt from centred kernels, beside which heavy samples are lost.
+    centres = property(
+        lambda self: self.square or self.kind in (Alignment, PolynomialCombination)
+    )
+    # Whether it matters what is the origin of the feature space.
+    has_origin = property(
+        lambda self: (
+            self.target == "none" or self.local or self.kind in (PolynomialCombination, Product)
+        )
+    )
+    # Whether weights or a gate are learnt by a descent to a stationary point.
+    descends = property(lambda self: self.localized or self.kind is PolynomialCombination)
     # Whether it keeps support vectors.
-    has_support = property(lambda self: self.localized or not self.square)
+    has_support = property(
+        lambda self: self.localized or not (self.square or self.merges)
+    )
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
@@ -175,6 +200,18 @@ ENTRIES = [
     Entry(mk.ConvexLocalizedSVCCV, "three", REGION_GRID),
     Entry(mk.ConvexLocalizedSVCCV, "two", {**REGION_GRID, "class_weight": "balanced"}, "folds"),
     Entry(mk.ConvexLocalizedSVRCV, "values", {**REGION_GRID, "epsilons": [0.1]}),
+    Entry(Average, "three"),
+    Entry(Average, "three", {"estimator": mk.MKFDA()}, "discriminant"),
+    Entry(Average, "two", {"estimator": mk.MKSVCCV(Cs=[1.0])}, "folds"),
+    Entry(Average, "several", {"estimator": mk.MKRidgeCV(regs=[1.0], cv=2)}, "several"),
+    Entry(Product, "three"),
+    Entry(BestKernel, "three", {"estimator": mk.MKSVCCV(Cs=[0.1, 1.0])}),
+    Entry(BestKernel, "two", {"estimator": mk.MKFDACV(regs=[1.0], cv=2)}, "discriminant"),
+    Entry(BestKernel, "values", {"estimator": mk.MKRidgeCV(regs=[1.0])}, "values"),
+    Entry(Alignment, "three"),
+    Entry(Alignment, "values", {"estimator": mk.MKSVR(), "method": "independent"}, "values"),
+    Entry(PolynomialCombination, "values"),
+    Entry(PolynomialCombination, "three", {"estimator": mk.MKFDA(), "norm": 1}, "classes"),
 ]
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
@@ -182,13 +219,20 @@ ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
     """Parametrize a test over the entries for which something holds.
 
-    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`.
+    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`. Those that
+    refuse negative values of kernels have tests of their own.
     """
-    return _parametrized([entry for entry in among if condition(entry)], not all_now and waits)
+    found = [entry for entry in among if entry.signed and condition(entry)]
+    return _parametrized(found, not all_now and waits)
 
 
 def waits(entry):
-    """Of estimators that choose from a grid, variants wait; of local ones, all but two."""
+    """Of estimators that choose from a grid, variants wait; of local ones, all but two.
+
+    Of the papers' comparators, all but one.
+    """
+    if entry.kind.__module__.startswith("manykernels.baselines"):
+        return entry.kind is not KimFDA
     if entry.local:
         return bool(entry.variant) or entry.kind not in (mk.LocalizedSVC, mk.ConvexLocalizedSVC)
     return bool(entry.chooses and entry.variant)
@@ -209,7 +253,9 @@ every_variant = those()
 every_variant_now = those(all_now=True)
 every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
-every_quick_estimator = _parametrized(ONE_OF_EACH, lambda entry: entry.chooses or entry.local)
+every_quick_estimator = _parametrized(
+    ONE_OF_EACH, lambda entry: entry.chooses or entry.local or waits(entry)
+)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
 every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)

@@ -85,8 +85,11 @@ class OneKernelMachine:
         """The machine as it was given, not to be changed."""
         return self._default() if self.estimator is None else self.estimator
 
-    def _new_machine(self, normalize: str | None = None) -> Any:
-        """A copy of the machine, to be fitted to one kernel that it is to normalise like this."""
+    def _new_machine(self, normalize: str | None = None, **others: Any) -> Any:
+        """A copy of the machine, to be fitted to one kernel that it is to normalise like this.
+
+        `others` are further parameters that it is to have.
+        """
         given, own, its = self._given, type(self).__name__, type(self._given).__name__
         if not (is_classifier(given) or is_regressor(given)):
             raise ValueError(
@@ -106,7 +109,7 @@ class OneKernelMachine:
         if getattr(given, "ps", "none") is None:
             # With one kernel all norms are one.
             params["ps"] = [np.inf]
-        return clone(given).set_params(**params)
+        return clone(given).set_params(**{**params, **others})
 
     def _target_rows(
         self, machine: Any, X: Any, y: Any, sample_weight: Any, *, centred: bool
