@@ -205,7 +205,7 @@ ENTRIES = [
     Entry(Average, "two", {"estimator": mk.MKSVCCV(Cs=[1.0])}, "folds"),
     Entry(Average, "several", {"estimator": mk.MKRidgeCV(regs=[1.0], cv=2)}, "several"),
     Entry(Product, "three"),
-    Entry(BestKernel, "three", {"estimator": mk.MKSVCCV(Cs=[0.1, 1.0])}),
+    Entry(BestKernel, "three", {"estimator": mk.MKSVCCV(Cs=[1.0, 10.0])}),
     Entry(BestKernel, "two", {"estimator": mk.MKFDACV(regs=[1.0], cv=2)}, "discriminant"),
     Entry(BestKernel, "values", {"estimator": mk.MKRidgeCV(regs=[1.0])}, "values"),
     Entry(Alignment, "three"),

@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators import MKSVC
 from ..estimators._base import POSITIVE, KernelEstimator, estimator
 from ..estimators._inputs import matched_by_label
+from ..estimators._multilabel import is_multilabel
 from ..estimators._outputs import gives_probabilities
 from ..estimators._rows import (
     TrainingRows,
     centred_rows,
     labelled_rows,
     ridge_rows,
+    rows_of_any_targets,
     targeted_rows,
 )
 from ._merged import MergedKernel, SourceKernels
@@ -110,6 +112,13 @@ class OneKernelMachine:
             # With one kernel all norms are one.
             params["ps"] = [np.inf]
         return clone(given).set_params(**{**params, **others})
+
+    def _rows(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """Rows with whatever the machine is to predict, several labels per sample included."""
+        tags = machine.__sklearn_tags__().classifier_tags
+        if tags is not None and tags.multi_label and is_multilabel(y):
+            return rows_of_any_targets(self, X, y, sample_weight)
+        return self._target_rows(machine, X, y, sample_weight, centred=False)
 
     def _target_rows(
         self, machine: Any, X: Any, y: Any, sample_weight: Any, *, centred: bool

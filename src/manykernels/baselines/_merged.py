@@ -110,7 +110,7 @@ class SourceKernels:
 
         Returns the kernel of new samples.
         """
-        width = len(self.rows) if sample_weight is None else np.size(sample_weight)
+        width = len(self.rows) if sample_weight is None else len(np.asarray(sample_weight))
         numbers = self.rows.numbers
         one = check(self.merged(merge))
         if width > len(numbers):

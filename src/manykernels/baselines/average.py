@@ -8,7 +8,6 @@ import numpy as np
 
 from ..estimators._base import KernelEstimator, estimator, fits
 from ..estimators._progress import FitTask
-from ..estimators._rows import rows_of_any_targets
 from ._machine import OneKernelMachine
 from ._merged import PowerOfSum, SourceKernels
 
@@ -59,7 +58,7 @@ class Average(OneKernelMachine, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Average the kernels, and fit the machine."""
         machine = self._new_machine()
-        rows = rows_of_any_targets(self, X, y, sample_weight)
+        rows = self._rows(machine, X, y, sample_weight)
         task = FitTask.begin(self, X, y, 1)
         kernels = SourceKernels.of(self, rows, self.normalize)
         n_kernels = kernels.stack.n_kernels

@@ -65,7 +65,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
         weights may have a lower one. That of the machine on the combination is
         ``estimator_.certificate_``, with the same objective.
     n_iter_ : int
-        Steps of the descent.
+        Steps of the descent; one if it ended where it started.
     n_inner_solves_ : int
         Factorisations, those of the machine included.
     history_ : dict of list
@@ -160,10 +160,18 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
             self._attributes(kernels, machine, expansion),
             weights_=weights,
             certificate_=descent.certificate,
-            n_iter_=descent.history[-1].iteration,
+            n_iter_=max(1, descent.history[-1].iteration),
             n_inner_solves_=objective.n_inner_solves + machine.n_inner_solves_,
             history_=history,
         )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if tags.regressor_tags is not None:
+            # Ready-made kernels may be such that their powers cannot follow what they themselves
+            # can: the square of a linear kernel has no linear terms.
+            tags.regressor_tags.poor_score = self._is_precomputed
+        return tags
 
     def _warn_unless_converged(self, descent: PolynomialDescent) -> None:
         certificate = descent.certificate

@@ -13,7 +13,7 @@ from .._sklearn import StrOptions
 from ..estimators._base import KernelEstimator, estimator, fits
 from ..estimators._inputs import Table
 from ..estimators._progress import FitTask
-from ..estimators._rows import TrainingRows, rows_of_any_targets
+from ..estimators._rows import TrainingRows
 from ..kernels import KernelStack, KernelUnion, check_stack, kernels_for
 from ..kernels.checks import TILE_ROWS, IndefiniteKernelError
 from ._machine import OneKernelMachine
@@ -76,7 +76,7 @@ class Product(OneKernelMachine, KernelEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Multiply the kernels, and fit the machine."""
         machine = self._new_machine(self.normalize)
-        rows = _with_positive_defaults(rows_of_any_targets(self, X, y, sample_weight))
+        rows = _with_positive_defaults(self._rows(machine, X, y, sample_weight))
         task = FitTask.begin(self, X, y, 1)
         kernels = SourceKernels.of(self, rows, None, shift_invariant=False)
         mean = GeometricMean.of(kernels.stack.n_kernels)
