@@ -29,7 +29,9 @@ def centred(matrix, weights):
 
 def cosine(one, two, weights):
     measure = np.outer(weights, weights)
-    inner, first, second = (np.sum(measure * a * b) for a, b in ((one, two), (one, one), (two, two)))
+    inner, first, second = (
+        np.sum(measure * a * b) for a, b in ((one, two), (one, one), (two, two))
+    )
     return inner / np.sqrt(first * second)
 
 
@@ -156,7 +158,9 @@ def test_constant_equal_and_orthogonal_kernels():
 
 @pytest.mark.parametrize("normalize", ["multiplicative", "spherical", None])
 @pytest.mark.parametrize(
-    ("estimator", "y"), [(MKSVC(), Y), (MKFDA(), Y), (MKSVR(), T), (MKRidge(), T)], ids=str
+    ("estimator", "y"),
+    [(MKSVC(), Y), (MKFDA(), Y), (MKSVR(), T), (MKRidge(), T)],
+    ids=["MKSVC", "MKFDA", "MKSVR", "MKRidge"],
 )
 def test_targets_of_classes_and_values(estimator, y, normalize):
     goal = np.equal.outer(y, y).astype(float) if y is Y else np.outer(y - y.mean(), y - y.mean())

@@ -14,10 +14,10 @@ from manykernels import (
     MKSVC,
     MKSVCCV,
     MKSVR,
+    MKSVRCV,
     MKOneClassSVM,
     MKRidge,
     MKRidgeCV,
-    MKSVRCV,
 )
 from manykernels.baselines import Alignment, Average, BestKernel, PolynomialCombination, Product
 from manykernels.kernels import RBF

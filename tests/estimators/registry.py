@@ -117,9 +117,7 @@ class Entry:
     # Whether it takes kernels with negative values, as most in these tests are.
     signed = property(lambda self: self.kind is not Product)
     # Whether something is learnt from centred kernels, beside which heavy samples are lost.
-    centres = property(
-        lambda self: self.square or self.kind in (Alignment, PolynomialCombination)
-    )
+    centres = property(lambda self: self.square or self.kind in (Alignment, PolynomialCombination))
     # Whether it matters what is the origin of the feature space.
     has_origin = property(
         lambda self: (
@@ -129,9 +127,7 @@ class Entry:
     # Whether weights or a gate are learnt by a descent to a stationary point.
     descends = property(lambda self: self.localized or self.kind is PolynomialCombination)
     # Whether it keeps support vectors.
-    has_support = property(
-        lambda self: self.localized or not (self.square or self.merges)
-    )
+    has_support = property(lambda self: self.localized or not (self.square or self.merges))
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}

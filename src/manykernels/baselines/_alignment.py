@@ -1,16 +1,15 @@
 """Centred alignment of kernels with what is to be predicted (Cortes, Mohri, Rostamizadeh 2012).
 
 With K^c the centred kernel and ``⟨·, ·⟩`` the inner product of Frobenius, the alignment of two
-kernels is the cosine ``ρ(K, K') = ⟨K^c, K'^c⟩ / (‖K^c‖ ‖K'^c‖)`` (definition 4 there). The kernel
-of the targets is ``K_Y = YYᵀ`` for centred columns Y. The non-negative weighted sum of kernels with
-the largest alignment with it is found by a quadratic program (proposition 9): with
-``M_ij = ⟨K_i^c, K_j^c⟩`` and ``a_j = ⟨K_j^c, K_Y⟩``,
+kernels is the cosine ``ρ(K, K') = ⟨K^c, K'^c⟩ / (‖K^c‖ ‖K'^c‖)``. The kernel of the targets is
+``K_Y = YYᵀ`` for centred columns Y. The non-negative weighted sum of kernels that is aligned best
+with it is found by a quadratic program: with ``M_ij = ⟨K_i^c, K_j^c⟩``, ``a_j = ⟨K_j^c, K_Y⟩``,
 
     v* = argmin_{v ≥ 0}  vᵀMv − 2vᵀa ,        μ* = v*/‖v*‖ .                               (*)
 
 In the unknowns ``u_j = ‖K_j^c‖ v_j / ‖K_Y‖`` it is the same with cosines for M and alignments for
-a, and since both are inner products of points, ``‖Σ_j u_j k_j − y‖²`` is minimised for unit vectors
-k_j and y: a least-squares problem with non-negative unknowns.
+a. Both are inner products of unit vectors, k_j in the direction of K_j^c and y in that of K_Y, so
+that (*) minimises ``‖Σ_j u_j k_j − y‖²``: least squares with non-negative unknowns.
 """
 
 from __future__ import annotations
@@ -60,9 +59,11 @@ class Alignments:
         # ‖YYᵀ‖ is the length of the small matrix YᵀY.
         length = float(np.linalg.norm(targets.T @ columns))
         aligned = forms / units / (length if length > 0.0 else 1.0)
-        norms = np.divide(lengths, trace.scale_, np.full_like(lengths, np.inf), where=lengths > 0.0)
-        # PSD kernels have no negative alignment but by rounding.
-        return cls(inner / np.outer(units, units), np.maximum(aligned, 0.0), norms)
+        norms = np.divide(
+            lengths, trace.scale_, np.full_like(lengths, np.inf), where=lengths > 0.0
+        )
+        # PSD kernels have no negative alignment, and none has more than one, but by rounding.
+        return cls(inner / np.outer(units, units), np.clip(aligned, 0.0, 1.0), norms)
 
     def independent(self) -> np.ndarray:
         """Weights proportional to the alignment of each kernel; they sum to one."""
@@ -87,7 +88,7 @@ class Alignments:
         """Alignment of ``Σ_j weights[j] K_j`` with the targets."""
         units = np.where(np.isfinite(self.norms), weights * self.norms, 0.0)
         length = float(np.sqrt(units @ self.cosines @ units))
-        return float(units @ self.with_targets) / length if length > 0.0 else 0.0
+        return min(1.0, float(units @ self.with_targets) / length) if length > 0.0 else 0.0
 
 
 def _normalized(weights: np.ndarray) -> np.ndarray:

@@ -68,7 +68,7 @@ class OneKernelMachine:
     """
 
     estimator: Any = None
-    tol: float | None = None
+    tol: Any = None
     verbose: bool = False
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -104,8 +104,8 @@ class OneKernelMachine:
                 f"the one kernel that {own} makes: pass them to {own} itself, and leave those of "
                 "the estimator None."
             )
-        params = {"kernels": "precomputed", "normalize": normalize, "missing": "error"}
-        params["verbose"] = bool(self.verbose or given.verbose)
+        params: dict[str, Any] = {"kernels": "precomputed", "missing": "error"}
+        params |= {"normalize": normalize, "verbose": bool(self.verbose or given.verbose)}
         if self.tol is not None:
             params["tol"] = self.tol
         if getattr(given, "ps", "none") is None:

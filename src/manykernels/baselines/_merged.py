@@ -94,8 +94,10 @@ class SourceKernels:
     def merged(self, merge: Merge) -> KernelStack:
         """The one kernel of the training rows."""
         numbers = self.rows.numbers
-        one = KernelStack(merge.matrix(self.stack, (numbers, numbers))[None], [merge.name], gram=True)
-        return one._changed(guarantees=replace(self.stack.guarantees, checked=True))
+        matrix = merge.matrix(self.stack, (numbers, numbers))
+        # It is PSD, or so once centred, where all kernels are; a power of centred ones is not.
+        guarantees = replace(self.stack.guarantees, checked=True, centered=False)
+        return KernelStack(matrix[None], [merge.name], gram=True)._changed(guarantees=guarantees)
 
     def learn(
         self,
@@ -118,7 +120,7 @@ class SourceKernels:
             matrix[np.ix_(numbers, numbers)] = one.kernel(0)
             guarantees = one.guarantees
             one = KernelStack(matrix[None], one.names, gram=True)._changed(guarantees=guarantees)
-        given = getattr(machine, "cv", None)
+        given: Any = getattr(machine, "cv", None)
         if is_validation_set(given) and len(given) == 2:
             machine.set_params(cv=self._validation_set(merge, given, width))
         part = task.subtask(merge.name)

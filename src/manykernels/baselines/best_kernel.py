@@ -87,7 +87,9 @@ class BestKernel(OneKernelMachine, KernelEstimator):
         kernels = SourceKernels.of(self, rows, None)
         machine.set_params(cv=_same_folds(machine, kernels, y))
         scores, best = [], None
-        for name, weights in zip(kernels.stack.names, np.eye(kernels.stack.n_kernels), strict=True):
+        for name, weights in zip(
+            kernels.stack.names, np.eye(kernels.stack.n_kernels), strict=True
+        ):
             single = clone(machine)
             expansion = kernels.learn(single, PowerOfSum(name, weights), y, sample_weight, task)
             scores.append(single.best_score_)
@@ -111,8 +113,8 @@ def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
     """The parameter ``cv`` with which the machine has the same splits for every kernel."""
     if isinstance(machine.cv, str):
         raise ValueError(
-            f"cv={machine.cv!r} deals folds by the kernel that is looked at, but BestKernel compares "
-            "kernels on the same folds: use cv=None, a number of folds or a splitter."
+            f"cv={machine.cv!r} deals folds by the kernel that is looked at, but BestKernel "
+            "compares kernels on the same folds: use cv=None, a number of folds or a splitter."
         )
     if is_validation_set(machine.cv):
         return machine.cv

@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
@@ -88,8 +87,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     --------
     A product of two columns, which no sum of kernels of one column each can follow:
 
-    >>> import numpy as np
-    >>> from manykernels import MKRidge
+    >>>     >>> from manykernels import MKRidge
     >>> from manykernels.baselines import PolynomialCombination
     >>> from manykernels.kernels import Linear
     >>> rng = np.random.default_rng(0)
@@ -179,15 +177,17 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
             return
         reason = " A callback asked for it." if descent.stopped else ""
         name = type(self).__name__
-        warn_caller(f"{name} {certificate.status}. {certificate.message}{reason}", ConvergenceWarning)
+        warn_caller(
+            f"{name} {certificate.status}. {certificate.message}{reason}", ConvergenceWarning
+        )
 
 
 def _refuse_other_objectives(machine: Any) -> None:
     """Refuse a machine whose objective is not that of ridge regression on the one kernel."""
     if not isinstance(machine.reg, Real):
         raise ValueError(
-            f"estimator.reg={machine.reg!r}: the weights of a polynomial combination are learnt at "
-            "a given λ, a number."
+            f"estimator.reg={machine.reg!r}: the weights of a polynomial combination are learnt "
+            "at a given λ, a number."
         )
     if getattr(machine, "denoise", None) is not None:
         raise ValueError(

@@ -161,7 +161,7 @@ def _with_positive_defaults(rows: TrainingRows) -> TrainingRows:
         return rows
     pairs = [
         (name, kernel)
-        for name, kernel in kernels_for(data.X).kernels
+        for name, kernel in kernels_for(data.X)._pairs
         if name.rpartition(":")[2] not in _NEGATIVE
     ]
     return replace(rows, data=replace(data, kernels=KernelUnion(pairs)))

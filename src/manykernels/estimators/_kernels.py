@@ -168,9 +168,7 @@ class KernelExpansion:
         return transformed_blocks(self.source, self.transform, self.inputs, data, n_kernels)
 
 
-def for_columns(
-    source: Source, transform: Chain, columns: np.ndarray
-) -> tuple[Source, Chain]:
+def for_columns(source: Source, transform: Chain, columns: np.ndarray) -> tuple[Source, Chain]:
     """The source and the transform of blocks against some of the training samples."""
     # A completion compares new samples with all training samples.
     kept = source if transform.needs_all_columns else source.keep(columns)

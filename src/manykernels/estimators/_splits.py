@@ -259,4 +259,6 @@ def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.nda
 
 def is_validation_set(cv: Any) -> bool:
     """Whether ``cv`` is a pair (X_val, y_val), and not a tuple of (train, test) pairs."""
-    return isinstance(cv, tuple) and not all(isinstance(one, tuple) and len(one) == 2 for one in cv)
+    return isinstance(cv, tuple) and not all(
+        isinstance(one, tuple) and len(one) == 2 for one in cv
+    )
