@@ -73,9 +73,8 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     Notes
     -----
     The descent starts from equal weights and uses no random numbers. Armijo's rule makes it
-    monotone: the algorithm of the paper has steps of given lengths. Targets are those of the
-    machine, Fisher's for a discriminant. With one kernel and the default set of weights it is the
-    machine on ``K ∘ K``.
+    monotone. Targets are those of the machine, Fisher's for a discriminant. With one kernel and
+    the default set of weights it is the machine on ``K ∘ K``.
 
     References
     ----------
