@@ -86,7 +86,8 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     --------
     A product of two columns, which no sum of kernels of one column each can follow:
 
-    >>>     >>> from manykernels import MKRidge
+    >>> import numpy as np
+    >>> from manykernels import MKRidge
     >>> from manykernels.baselines import PolynomialCombination
     >>> from manykernels.kernels import Linear
     >>> rng = np.random.default_rng(0)
