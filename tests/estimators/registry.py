@@ -15,7 +15,19 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.baselines import LPB, OBSCURE, CGBoost, EasyMKL, KimFDA, LPBeta
+from manykernels.baselines import (
+    LPB,
+    OBSCURE,
+    Alignment,
+    Average,
+    BestKernel,
+    CGBoost,
+    EasyMKL,
+    KimFDA,
+    LPBeta,
+    PolynomialCombination,
+    Product,
+)
 from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
@@ -106,11 +118,25 @@ class Entry:
     has_p = property(lambda self: "p" in self.parameters)
     # Whether it takes p = 1, where kernels can have no weight at all.
     sparse = property(lambda self: self.has_p and self.kind is not OBSCURE)
-    # Whether adding a constant to a kernel changes it, as it has no bias.
-    without_bias = property(lambda self: self.target == "none" or self.kind is OBSCURE)
     has_solver = property(lambda self: "solver" in self.parameters)
+    # Whether it makes one kernel of several, from which another estimator, its machine, learns.
+    merges = property(lambda self: "estimator" in self.parameters)
+    # Whether it takes kernels with negative values, as most in these tests are.
+    signed = property(lambda self: self.kind is not Product)
+    # Whether something is learnt from centred kernels, beside which heavy samples are lost.
+    centres = property(lambda self: self.square or self.kind in (Alignment, PolynomialCombination))
+    # Whether it matters what is the origin of the feature space.
+    has_origin = property(
+        lambda self: (
+            self.target == "none"
+            or self.local
+            or self.kind in (OBSCURE, PolynomialCombination, Product)
+        )
+    )
+    # Whether weights or a gate are learnt by a descent to a stationary point.
+    descends = property(lambda self: self.localized or self.kind is PolynomialCombination)
     # Whether it keeps support vectors.
-    has_support = property(lambda self: self.localized or not self.square)
+    has_support = property(lambda self: self.localized or not (self.square or self.merges))
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
@@ -189,6 +215,18 @@ ENTRIES = [
     Entry(LPB, "two", {"Cs": [1.0]}, "binary"),
     Entry(CGBoost, "three"),
     Entry(CGBoost, "two", {}, "binary"),
+    Entry(Average, "three"),
+    Entry(Average, "three", {"estimator": mk.MKFDA()}, "discriminant"),
+    Entry(Average, "two", {"estimator": mk.MKSVCCV(Cs=[1.0])}, "folds"),
+    Entry(Average, "several", {"estimator": mk.MKRidgeCV(regs=[1.0])}, "several"),
+    Entry(Product, "three"),
+    Entry(BestKernel, "three", {"estimator": mk.MKSVCCV(Cs=[10.0, 100.0])}),
+    Entry(BestKernel, "two", {"estimator": mk.MKFDACV(regs=[1.0])}, "discriminant"),
+    Entry(BestKernel, "values", {"estimator": mk.MKRidgeCV(regs=[1.0])}, "values"),
+    Entry(Alignment, "three"),
+    Entry(Alignment, "values", {"estimator": mk.MKSVR(), "method": "independent"}, "values"),
+    Entry(PolynomialCombination, "values"),
+    Entry(PolynomialCombination, "three", {"estimator": mk.MKFDA(), "norm": 1}, "classes"),
 ]
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
@@ -196,9 +234,11 @@ ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
     """Parametrize a test over the entries for which something holds.
 
-    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`.
+    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`. Those that
+    refuse negative values of kernels have tests of their own.
     """
-    return _parametrized([entry for entry in among if condition(entry)], not all_now and waits)
+    found = [entry for entry in among if entry.signed and condition(entry)]
+    return _parametrized(found, not all_now and waits)
 
 
 def waits(entry):
