@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import _localized_defaults as defaults
 from benchmarks import _localized_motorcycle as motorcycle
 from benchmarks import _localized_speed as speed
-from benchmarks._command import command_line, load, write_page
+from benchmarks._command import command_line, load, write_sections
 from benchmarks._localized_paper import ROWS, WEIGHTS, Printed
 from benchmarks._localized_problems import PROBLEMS, Problem, bayes_rate, mfeat
 from benchmarks._localized_protocol import Result, run
@@ -221,7 +221,8 @@ def timing(quick: bool) -> tuple[str, list[str]]:
 # -- the page -----------------------------------------------------------------------------------
 
 INTRODUCTION = (
-    "Written by `python -m benchmarks.localized --write`. The paper's protocol: a random third "
+    "Written by `python -m benchmarks.localized --write`, which may write sections one by one "
+    "(`--sets`). The paper's protocol: a random third "
     "of the samples to test on, ten training parts of a third each by 5 × 2 cross-validation, C "
     "of 0.01 … 100 (ε of 1 … 16) by the mean over their validation parts. (OLIVETTI: two pictures "
     "of each person to test on, eight folds.) Means over {draws} such divisions; ± is the "
@@ -251,18 +252,10 @@ def gauss4_note() -> str:
     )
 
 
-def report(sections: list[tuple[str, str]], lines: list[str], n_draws: int) -> str:
-    """The page for the documentation."""
-    parts = [
-        "# Beside Gönen and Alpaydın (2013): localized kernels",
-        INTRODUCTION.format(draws=n_draws),
-        environment(),
-        "## Summary",
-        "\n".join(f"- {line}" for line in lines),
-    ]
-    for title, text in sections:
-        parts += [f"## {title}", text]
-    return "\n\n".join(parts) + "\n"
+def head(n_draws: int) -> str:
+    """What stands above the sections."""
+    title = "# Beside Gönen and Alpaydın (2013): localized kernels"
+    return "\n\n".join([title, INTRODUCTION.format(draws=n_draws), environment()])
 
 
 def section(result: Result, quick: bool) -> str:
@@ -279,14 +272,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = command_line("localized", "The experiments of Gönen and Alpaydın (2013).", SETS)
     parser.add_argument("--draws", type=int, help=f"random divisions (default: {DRAWS})")
     options = parser.parse_args(arguments)
-    sections: list[tuple[str, str]] = []
-    lines: list[str] = []
+    sections: dict[str, str] = {}
     missing = False
 
     def show(title: str, text: str, verdicts: list[str]) -> None:
-        print(f"{title}\n\n{text}\n", flush=True)
-        sections.append((title, text))
-        lines.extend(verdicts)
+        lines = "\n".join(f"- {line}" for line in verdicts)
+        sections[title] = "\n\n".join(part for part in (lines, text) if part)
+        print(f"{title}\n\n{sections[title]}\n", flush=True)
 
     for name in options.sets:
         if name == "defaults":
@@ -318,11 +310,9 @@ def main(arguments: list[str] | None = None) -> int:
                 break
             result = run(problem, options.draws or (1 if options.quick else DRAWS))
             show(problem.title, section(result, options.quick), summary(result))
-    for line in lines:
-        print(line)
     if options.write and sections:
         n_draws = options.draws or (1 if options.quick else DRAWS)
-        write_page("localized", report(sections, lines, n_draws))
+        write_sections("localized", head(n_draws), sections)
     return int(missing)
 
 
