@@ -15,7 +15,16 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
 
 import manykernels as mk
-from manykernels.baselines import OBSCURE, EasyMKL, KimFDA
+from manykernels.baselines import (
+    OBSCURE,
+    Alignment,
+    Average,
+    BestKernel,
+    EasyMKL,
+    KimFDA,
+    PolynomialCombination,
+    Product,
+)
 from manykernels.gating import KernelComponents
 from manykernels.kernels import RBF, Kernel, Linear, Precomputed
 
@@ -109,8 +118,22 @@ class Entry:
     # Whether adding a constant to a kernel changes it, as it has no bias.
     without_bias = property(lambda self: self.target == "none" or self.kind is OBSCURE)
     has_solver = property(lambda self: "solver" in self.parameters)
+    # Whether it makes one kernel of several, from which another estimator, its machine, learns.
+    merges = property(lambda self: "estimator" in self.parameters)
+    # Whether it takes kernels with negative values, as most in these tests are.
+    signed = property(lambda self: self.kind is not Product)
+    # Whether something is learnt from centred kernels, beside which heavy samples are lost.
+    centres = property(lambda self: self.square or self.kind in (Alignment, PolynomialCombination))
+    # Whether it matters what is the origin of the feature space.
+    has_origin = property(
+        lambda self: (
+            self.target == "none" or self.local or self.kind in (PolynomialCombination, Product)
+        )
+    )
+    # Whether weights or a gate are learnt by a descent to a stationary point.
+    descends = property(lambda self: self.localized or self.kind is PolynomialCombination)
     # Whether it keeps support vectors.
-    has_support = property(lambda self: self.localized or not self.square)
+    has_support = property(lambda self: self.localized or not (self.square or self.merges))
 
 
 GRID = {"ps": [1, 2], "regs": [1.0]}
@@ -183,6 +206,18 @@ ENTRIES = [
     Entry(mk.ConvexLocalizedSVCCV, "three", REGION_GRID),
     Entry(mk.ConvexLocalizedSVCCV, "two", {**REGION_GRID, "class_weight": "balanced"}, "folds"),
     Entry(mk.ConvexLocalizedSVRCV, "values", {**REGION_GRID, "epsilons": [0.1]}),
+    Entry(Average, "three"),
+    Entry(Average, "three", {"estimator": mk.MKFDA()}, "discriminant"),
+    Entry(Average, "two", {"estimator": mk.MKSVCCV(Cs=[1.0])}, "folds"),
+    Entry(Average, "several", {"estimator": mk.MKRidgeCV(regs=[1.0])}, "several"),
+    Entry(Product, "three"),
+    Entry(BestKernel, "three", {"estimator": mk.MKSVCCV(Cs=[10.0, 100.0])}),
+    Entry(BestKernel, "two", {"estimator": mk.MKFDACV(regs=[1.0])}, "discriminant"),
+    Entry(BestKernel, "values", {"estimator": mk.MKRidgeCV(regs=[1.0])}, "values"),
+    Entry(Alignment, "three"),
+    Entry(Alignment, "values", {"estimator": mk.MKSVR(), "method": "independent"}, "values"),
+    Entry(PolynomialCombination, "values"),
+    Entry(PolynomialCombination, "three", {"estimator": mk.MKFDA(), "norm": 1}, "classes"),
 ]
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
@@ -190,9 +225,11 @@ ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
     """Parametrize a test over the entries for which something holds.
 
-    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`.
+    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`. Those that
+    refuse negative values of kernels have tests of their own.
     """
-    return _parametrized([entry for entry in among if condition(entry)], not all_now and waits)
+    found = [entry for entry in among if entry.signed and condition(entry)]
+    return _parametrized(found, not all_now and waits)
 
 
 def waits(entry):

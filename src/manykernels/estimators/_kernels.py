@@ -138,9 +138,7 @@ class KernelExpansion:
         inputs = transform.sources(used)
         transform = transform.select(used)
         if rows is not None:
-            # A completion compares new samples with all training samples.
-            source = source if transform.needs_all_columns else source.keep(rows)
-            transform = transform.for_columns(rows)
+            source, transform = for_columns(source, transform, rows)
         return cls(source, transform, inputs, weights[..., used], coefficients)
 
     def outputs(
@@ -167,6 +165,23 @@ class KernelExpansion:
     def blocks(self, data: Any) -> Iterator[tuple[slice, Any]]:
         """Kernels between rows that the source has read and its samples, in blocks of rows."""
         n_kernels = max(self.weights.shape[-1], len(self.inputs))
-        height = max(1, BLOCK_ENTRIES // (n_kernels * self.source.n_samples))
-        for rows in gen_batches(int(num_samples(data)), height):
-            yield rows, self.transform.transform(self.source.block(data, rows, self.inputs))
+        return transformed_blocks(self.source, self.transform, self.inputs, data, n_kernels)
+
+
+def for_columns(source: Source, transform: Chain, columns: np.ndarray) -> tuple[Source, Chain]:
+    """The source and the transform of blocks against some of the training samples."""
+    # A completion compares new samples with all training samples.
+    kept = source if transform.needs_all_columns else source.keep(columns)
+    return kept, transform.for_columns(columns)
+
+
+def transformed_blocks(
+    source: Source, transform: Chain, inputs: np.ndarray, data: Any, n_kernels: int
+) -> Iterator[tuple[slice, Any]]:
+    """Kernels between rows that a source has read and its samples, in blocks of rows.
+
+    `transform` makes `n_kernels` or fewer of the kernels at the positions `inputs`.
+    """
+    height = max(1, BLOCK_ENTRIES // (n_kernels * source.n_samples))
+    for rows in gen_batches(int(num_samples(data)), height):
+        yield rows, transform.transform(source.block(data, rows, inputs))

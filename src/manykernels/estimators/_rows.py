@@ -109,6 +109,14 @@ def spread_of_targets(rows: TrainingRows) -> float:
     return deviation if deviation > 0.0 else 1.0
 
 
+def rows_of_any_targets(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    """Rows whose targets are read by another estimator, which is given all of them."""
+    data = _read_with_targets(estimator, X, y)
+    check_consistent_length(data.X, y)
+    data, numbers, counts = _weighted(estimator, data, sample_weight, _HEAVIEST)
+    return TrainingRows(data, numbers, counts, counts)
+
+
 def ridge_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
     """Rows with one or several numbers to be predicted, on kernels that are centred."""
     heaviest = _HEAVIEST_IF_CENTRED
@@ -140,6 +148,13 @@ def labelled_rows(
     return TrainingRows(data, numbers, counts, weights, y, labels, classes)
 
 
+def centred_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None
+) -> TrainingRows:
+    """Rows with class labels, on kernels that are centred."""
+    return labelled_rows(estimator, X, y, sample_weight, class_weight, _HEAVIEST_IF_CENTRED)
+
+
 def class_weighted(
     class_weight: Any, labels: np.ndarray, classes: np.ndarray, counts: np.ndarray | None
 ) -> np.ndarray | None:
@@ -167,7 +182,7 @@ def discriminant_rows(
     estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
 ) -> TrainingRows:
     """Rows with class labels for Fisher's discriminant, which needs variance within classes."""
-    rows = labelled_rows(estimator, X, y, sample_weight, class_weight, _HEAVIEST_IF_CENTRED)
+    rows = centred_rows(estimator, X, y, sample_weight, class_weight)
     n_classes = len(rows.classes)
     if rows.n_samples <= n_classes == len(rows):
         raise ValueError(

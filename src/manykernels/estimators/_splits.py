@@ -85,7 +85,7 @@ class Splits(ABC):
         elif cv is None:
             for k, test in enumerate(self._folds(_DEFAULT_FOLDS)):
                 yield self._checked(np.delete(np.arange(len(self.rows)), test), test, k)
-        elif isinstance(cv, tuple) and not _are_splits(cv):
+        elif is_validation_set(cv):
             yield Split(samples, None, self._validation_part(cv))
         else:
             splitter = check_cv(cv, y, classifier=self.stratified)
@@ -257,6 +257,8 @@ def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.nda
     return np.searchsorted(kept, chosen[np.isin(chosen, kept)])
 
 
-def _are_splits(cv: tuple[Any, ...]) -> bool:
-    """Whether a tuple holds (train, test) pairs of indices, and is not a validation set."""
-    return all(isinstance(one, tuple) and len(one) == 2 for one in cv)
+def is_validation_set(cv: Any) -> bool:
+    """Whether ``cv`` is a pair (X_val, y_val), and not a tuple of (train, test) pairs."""
+    return isinstance(cv, tuple) and not all(
+        isinstance(one, tuple) and len(one) == 2 for one in cv
+    )

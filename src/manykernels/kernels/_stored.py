@@ -252,10 +252,31 @@ class StoredKernels(TransformedKernels):
 
             # Scaling changes no cosine; "trace" makes a constant kernel exactly zero.
             return preparation("trace").fit_transform(cast(Any, self)).alignment()
-        inner = np.zeros((self.n_kernels, self.n_kernels))
-        for rows in self._row_blocks():
-            flat = np.stack([self._values(j, rows).ravel() for j in range(self.n_kernels)])
-            inner += flat @ flat.T
+        inner = self.inner_products()
         norms = np.sqrt(np.diag(inner))
         norms[norms == 0] = 1.0
         return inner / np.outer(norms, norms)
+
+    def inner_products(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
+        """``⟨K_i, K_j⟩`` of every pair, (n_kernels, n_kernels).
+
+        With weights w of the samples of a Gram stack, ``Σ_rc w_r w_c K_i(r, c) K_j(r, c)``, as if
+        a sample of weight two were there twice.
+        """
+        inner = np.zeros((self.n_kernels, self.n_kernels))
+        roots = None if sample_weight is None else np.sqrt(sample_weight)
+        for rows in self._row_blocks():
+            values = [self._values(j, rows) for j in range(self.n_kernels)]
+            if roots is not None:
+                values = [roots[rows, None] * part * roots for part in values]
+            flat = np.stack([part.ravel() for part in values])
+            inner += flat @ flat.T
+        return inner
+
+    def inner_products_with(self, matrix: np.ndarray) -> np.ndarray:
+        """``⟨K_j, matrix⟩`` of every kernel, (n_kernels,)."""
+        inner = np.zeros(self.n_kernels)
+        for rows in self._row_blocks():
+            for j in range(self.n_kernels):
+                inner[j] += np.vdot(self._values(j, rows), matrix[rows])
+        return inner

@@ -306,7 +306,7 @@ def test_fewer_columns_at_prediction(entry):
 @every_estimator
 def test_methods_before_fit_and_after_one_that_failed(entry):
     model = entry.make()
-    methods = [method for method in METHODS if hasattr(type(model), method)]
+    methods = [method for method in METHODS if hasattr(model, method)]
     for method in methods:
         with refused(f"{entry.name} instance is not fitted yet", NotFittedError):
             getattr(model, method)(X)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
 
 from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion, MKRidge
 from manykernels.baselines import KimFDA
@@ -25,6 +26,12 @@ Y = np.arange(N_ROWS) % 2
 
 # What no estimator takes for a parameter of this name.
 REFUSED = {
+    "estimator": [3, "svc", MKSVC, LinearSVC()],
+    "method": ["align", None],
+    "degree": [0, 1.5, None],
+    "norm": [0, 3, np.inf, None],
+    "center": [-0.1, np.nan, None],
+    "radius": [0.0, np.nan, None],
     "p": [0.99, -1.0, np.nan, "two", None],
     "reg": [0.0, -1.0, np.nan, np.inf, "auto", "Joint", None],
     "C": [0.0, -1.0, np.nan, np.inf, "auto", None],

@@ -112,7 +112,7 @@ def test_weights_all_too_small_or_large(entry, value):
 @every_estimator
 @pytest.mark.parametrize("value", [1e30, 1e300])
 def test_a_weight_beside_which_the_others_are_lost(entry, value):
-    limit = r"1e\+06" if entry.square else r"1e\+12"
+    limit = r"1e\+06" if entry.centres else r"1e\+12"
     shown = re.escape(f"{value:g}")
     message = rf"sample_weight is {shown} at row 7, more than {limit} times the median .*, 0\.5:"
     with refused(message):

@@ -112,8 +112,8 @@ def test_scikit_learn_checks_of_variants(estimator):
 def test_scikit_learn_checks_on_kernels(entry):
     """Without those that scikit-learn's own machine does not pass, and a matrix that is no kernel.
 
-    One check subtracts a constant from a kernel, which matters without a bias, with a gate or
-    with regions.
+    One check subtracts a constant from a kernel, which matters without a bias, with a gate, with
+    regions or in products.
     """
     broken, n_passed = scikit_learn_checks(candidate(entry, "precomputed"))
     expected = set()
@@ -121,7 +121,7 @@ def test_scikit_learn_checks_on_kernels(entry):
         theirs, _ = scikit_learn_checks(OneClassSVM(kernel="precomputed"))
         expected |= {line.split(":")[0] for line in theirs}
         assert expected == {"check_outliers_fit_predict", "check_outliers_train"}
-    if entry.without_bias or entry.localized or entry.regional:
+    if entry.without_bias or entry.has_origin:
         expected.add("check_positive_only_tag_during_fit")
     assert {line.split(":")[0] for line in broken} == expected
     for line in broken:
@@ -330,12 +330,12 @@ def test_clone_has_the_parameters_and_is_not_fitted(entry):
         params |= {"gating": Gaussian(0.1), "gating_features": [0, 1], "gate_tol": 0.01}
     model = entry.fit(**params)
     twin = clone(model)
-    objects = ("kernels", "regions")
+    objects = ("kernels", "regions", "estimator")
     names = [name for name in model.get_params(deep=False) if name not in objects]
     assert [getattr(twin, name) for name in names] == [getattr(model, name) for name in names]
-    assert repr(getattr(twin, "regions", None)) == repr(getattr(model, "regions", None))
+    for name in objects:
+        assert repr(getattr(twin, name, None)) == repr(getattr(model, name, None))
     assert params.items() <= twin.get_params(deep=False).items()
-    assert repr(twin.kernels) == repr(model.kernels)
     assert [pair[1] for pair in twin.kernels] != [pair[1] for pair in model.kernels]
     assert not [name for name in vars(twin) if name.endswith("_")]
     with pytest.raises(NotFittedError):
@@ -365,7 +365,7 @@ def test_predictions_are_classes(entry):
     assert model.score(X, entry.y) > 0.8
 
 
-@those(lambda entry: hasattr(entry.kind, "transform") and entry.target != "labels")
+@those(lambda entry: hasattr(entry.kind, "set_output") and entry.target != "labels")
 def test_transform_as_a_dataframe(entry):
     """At most one direction less than there are classes."""
     model = entry.make(PAIRS).set_output(transform="pandas").fit(X, entry.y)

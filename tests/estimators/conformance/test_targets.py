@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from manykernels import MKFDACV, MKRidge, MKRidgeCV
-from manykernels.baselines import KimFDA
+from manykernels.baselines import KimFDA, PolynomialCombination
 from tests.estimators.few_samples import N_ROWS, X, Y, in_form
 from tests.estimators.registry import (
     ONE_OF_EACH,
@@ -35,7 +35,7 @@ def test_targets_that_are_none(entry, form, target, message):
         in_form(entry, form, target)
 
 
-OF_SEVERAL = (MKFDACV, MKRidge, MKRidgeCV)
+OF_SEVERAL = (MKFDACV, MKRidge, MKRidgeCV, PolynomialCombination)
 
 
 @those(lambda entry: entry.target != "none" and entry.kind not in OF_SEVERAL, ONE_OF_EACH)
