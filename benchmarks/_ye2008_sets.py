@@ -25,6 +25,7 @@ from manykernels import KernelStack, rbf_grid
 ROWS_PER_CLASS = 100
 # Of satimage, the part that its providers call the training set.
 _SATIMAGE_ROWS = 4435
+_NOISE_COLUMNS = 19
 
 Table = tuple[np.ndarray, np.ndarray]
 
@@ -40,17 +41,17 @@ class MulticlassSet:
     n_qcqp: int
 
 
-def gaussian_kernels(X: np.ndarray) -> KernelStack:
-    """The ten kernels exp(−d²/σ) of the paper, σ from 0.1 to 100, between all rows."""
-    return rbf_grid(np.logspace(-1, 2, 10) ** 0.5, gamma=1.0).fit(X)(X)
+def gaussian_kernels(X: np.ndarray, n_kernels: int = 10) -> KernelStack:
+    """The kernels exp(−d²/σ) of the paper, σ from 0.1 to 100, between all rows."""
+    return rbf_grid(np.logspace(-1, 2, n_kernels) ** 0.5, gamma=1.0).fit(X)(X)
 
 
-def waveform(seed: int, n_noise: int = 19) -> Table:
-    """The generator of Breiman et al. (1984), section 2.6.2, a hundred rows of each class.
+def waveform(seed: int, n_per_class: int = ROWS_PER_CLASS) -> Table:
+    """The generator of Breiman et al. (1984), section 2.6.2, equally many rows of each class.
 
     Each class mixes two of three triangles h, in a random proportion u, and adds unit noise:
     ``x_i = u h_a(i) + (1 − u) h_b(i) + ε_i`` for i = 1..21. In the version of the UCI repository
-    that is called waveform-noise there are 19 further columns of noise.
+    that is called waveform-noise, and here, there are 19 further columns of noise.
 
     Examples
     --------
@@ -62,10 +63,10 @@ def waveform(seed: int, n_noise: int = 19) -> Table:
     position = np.arange(1, 22)
     triangles = np.array([np.maximum(6 - np.abs(position - peak), 0) for peak in (11, 15, 7)])
     first, second = np.array([0, 0, 1]), np.array([1, 2, 2])
-    y = np.repeat(np.arange(3), ROWS_PER_CLASS)
+    y = np.repeat(np.arange(3), n_per_class)
     u = rng.random((len(y), 1))
     signal = u * triangles[first[y]] + (1 - u) * triangles[second[y]]
-    X = np.hstack([signal, np.zeros((len(y), n_noise))])
+    X = np.hstack([signal, np.zeros((len(y), _NOISE_COLUMNS))])
     return X + rng.standard_normal(X.shape), y
 
 

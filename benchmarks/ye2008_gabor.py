@@ -1,6 +1,6 @@
 """Kernels of Gabor pictures, after section 5.3 of Ye, Ji and Chen (2008).
 
-    python -m benchmarks.ye2008_gabor [--quick] [--splits 5] [--write]
+    python -m benchmarks.ye2008_gabor [--quick] [--splits 6] [--write]
 
 The paper tells stages of fruit fly embryos from pictures of their gene expression (FlyExpress,
 which is not to be had): log-Gabor filters of four scales and six orientations make 24 pictures of
@@ -9,9 +9,9 @@ SILP with learnt weights has an accuracy of 88.28 %, uniform weights 72.65 %, si
 54.37 to 72.03 %.
 
 Here the same is done with the Olivetti faces, whose 40 persons are to be told apart: three
-photographs of each for training, seven for testing. What can be compared is the order, which were
-the bounds set beforehand: learnt weights above the best single kernel, and above uniform ones. (The
-best single kernel is the one with the best test accuracy, as in the paper, which favours it.)
+photographs of each for training, seven for testing. What can be compared is the order. Bounds set
+beforehand: learnt weights are above the best single kernel, and above uniform ones. (The best
+single kernel is the one with the best test accuracy, as in the paper, which favours it.)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ANGULAR_WIDTH = np.pi / N_ORIENTATIONS / 1.5
 PRINTED = {"SILP θ": 88.28, "uniform": 72.65, "best kernel": 72.03, "worst kernel": 54.37}
 PRINTED_MEAN = 61.88
 
-_SPLITS = 5
+_SPLITS = 6
 _QUICK_SPLITS = 1
 
 

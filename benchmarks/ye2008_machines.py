@@ -47,7 +47,7 @@ SETS = {"sonar": _data.sonar, "ionosphere": _data.ionosphere}
 _SPLITS = 30
 _QUICK_SPLITS = 2
 # Splits of the methods that cross-validate, which take seconds each.
-_CHOOSING_SPLITS = 10
+_CHOOSING_SPLITS = 6
 
 
 def _svm(C: float | str, loss: str) -> MKSVC:

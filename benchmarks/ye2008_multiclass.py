@@ -245,9 +245,9 @@ def report(results: list[Result]) -> str:
         "# Several classes, beside Ye, Ji and Chen (2008)",
         "Written by `python -m benchmarks.ye2008_multiclass --write`. Tables 9 to 12, 15 and 16. "
         f"{n_splits} random splits 60:40 (the paper has 30; seeds from 0), ten Gaussian kernels "
-        f"exp(−d²/σ) of unit trace, p = 1, λ = {REG:g} or learnt. The paper's SDP for several classes, its (32) and "
-        '(45), is an approximation: `solver="sdp-approx"`, whose gap is that to the exact '
-        'optimum. The exact one, (29), is `solver="sdp"`. SILP stops as in the paper at '
+        f"exp(−d²/σ) of unit trace, p = 1, λ = {REG:g} or learnt. The paper's SDP for several "
+        'classes, its (32) and (45), is an approximation: `solver="sdp-approx"`, whose gap is '
+        'that to the exact optimum. The exact one, (29), is `solver="sdp"`. SILP stops as in the paper at '
         f"|1 − S/θ| ≤ {EPS:g}, the others at a relative gap of 1e-6. RKDA K,λ and SVM K,C are "
         f"`BestKernel` of `MKFDACV` and `MKSVCCV`: {FOLDS} folds, {len(REGS)} λ from "
         f"{REGS[0]:g} to {REGS[-1]:g}, C of {', '.join(f'{C:g}' for C in CS)} (the paper does "

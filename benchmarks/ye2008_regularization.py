@@ -3,8 +3,8 @@
     python -m benchmarks.ye2008_regularization [--quick] [--sets sonar] [--write]
 
 30 values of λ from 1e-10 to 1e2. The paper's accuracies "oscillate in all cases", those of SDP
-more than those of QCQP, which it puts down to numerical problems of SeDuMi. All exact programs have
-the same solution. So two bounds were set beforehand:
+more than those of QCQP, which it puts down to numerical problems of SeDuMi. All exact programs
+have the same solution. So two bounds were set beforehand:
 
 - at every λ, and on every split, SDP, QCQP and SILP differ from Newton's method by at most one
   test row. (On several classes the paper's SDP is an approximation, to which this does not apply.)
@@ -46,7 +46,7 @@ SOLVERS: dict[str, Any] = {
 }
 APPROXIMATE = "approximate SDP"
 
-_SPLITS = 3
+_SPLITS = 2
 _QUICK_REGS = REGS[::10]
 
 
