@@ -178,3 +178,26 @@ def test_constant_kernels_are_named_once():
     with pytest.warns(UserWarning, match="Nothing can be learnt from .*'same'") as caught:
         Average(kernels).fit(X, Y)
     assert len(caught) == 1
+
+
+# -- samples that lack views -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["mean", "conditional"])
+def test_samples_that_lack_views(missing):
+    """The mean of completed kernels is their plain sum; their powers have the right machine."""
+    rng = np.random.default_rng(0)
+    views = {"a": X[:, :2].copy(), "b": X[:, 2:].copy()}
+    new = {"a": X_TEST[:, :2].copy(), "b": X_TEST[:, 2:]}
+    lacking = rng.random(N_TRAIN) < 0.2
+    views["a"][lacking], views["b"][~lacking & (rng.random(N_TRAIN) < 0.2)] = np.nan, np.nan
+    new["a"][:5] = np.nan
+    given = {"kernels": RBF(), "missing": missing}
+    mean = Average(estimator=MKSVC(C=2.0, tol=1e-8), **given).fit(views, Y)
+    plain = MKSVC(p=np.inf, C=1.0, tol=1e-8, **given).fit(views, Y)
+    assert_allclose(mean.decision_function(new), plain.decision_function(new), atol=1e-7)
+    power = PolynomialCombination(estimator=MKFDA(), **given).fit(views, Y)
+    machine = power.estimator_.certificate_
+    assert_allclose(power.certificate_.objective, machine.primal, rtol=1e-9)
+    for rule in (Alignment(**given), BestKernel(estimator=MKFDACV(regs=[1.0]), **given)):
+        assert len(rule.fit(views, Y).predict(new)) == N_TEST

@@ -166,9 +166,10 @@ class PolynomialDescent:
     ) -> Self:
         """Projected gradients with Armijo's rule, from equal weights.
 
-        The paper's algorithm with a line search, which makes it monotone. A first trial has the
-        length of Barzilai and Borwein (1988), from the last change of the gradient. It ends when
-        F has changed by at most `tol` of itself twice in a row, or after `max_iter` steps.
+        The projection-based descent of the paper, which the rule makes monotone. A first trial
+        has the length of Barzilai and Borwein (1988), from the last change of the gradient. It
+        ends when F has changed by at most `tol` of itself twice in a row, or after `max_iter`
+        steps.
         """
         point = objective.evaluate(ball.project(ball.start(objective.stack.n_kernels)))
         history: list[DescentProgress] = []

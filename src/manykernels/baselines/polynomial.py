@@ -73,9 +73,8 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     Notes
     -----
     The descent starts from equal weights and uses no random numbers. Armijo's rule makes it
-    monotone: the algorithm of the paper has steps of given lengths. Targets are those of the
-    machine, Fisher's for a discriminant. With one kernel and the default set of weights it is the
-    machine on ``K ∘ K``.
+    monotone. Targets are those of the machine, Fisher's for a discriminant. With one kernel and
+    the default set of weights it is the machine on ``K ∘ K``.
 
     References
     ----------
@@ -87,7 +86,8 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     --------
     A product of two columns, which no sum of kernels of one column each can follow:
 
-    >>>     >>> from manykernels import MKRidge
+    >>> import numpy as np
+    >>> from manykernels import MKRidge
     >>> from manykernels.baselines import PolynomialCombination
     >>> from manykernels.kernels import Linear
     >>> rng = np.random.default_rng(0)
