@@ -133,8 +133,9 @@ def report(results: list[Growth]) -> str:
         "Written by `python -m benchmarks.ye2008_times --write`. Table 1; the seconds of table 16 "
         "are on [the page of several classes](ye2008_multiclass.md). Waveform data (seed 0, 40 "
         "columns), three classes, kernels exp(−d²/σ) of unit trace with σ from 0.1 to 100, p = 1, "
-        f"λ = {REG:g}. Seconds of one fit, of the processor, one thread; exponents are slopes "
-        "between the last two sizes.",
+        f"λ = {REG:g}. Seconds of one fit with all that belongs to it, of the processor, one "
+        "thread; exponents are slopes between the last two sizes, at which costs that grow more "
+        "slowly still count.",
         "Where we differ: the paper gave its SDP to SeDuMi, a general solver, whose time is that "
         "of its table. Here an interior-point method made for this program factorises one matrix "
         "of n rows per step, so the slowest program of the paper is among the fast ones, and "
