@@ -25,31 +25,26 @@ machine is doing.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 from benchmarks import _data
 from benchmarks._command import command_line, load, write_page
 from benchmarks._tables import environment, markdown, verdict
 from benchmarks._ye2008 import ROWS, SINGLE_KERNELS, WIDTHS, Printed
-from manykernels import MKFDA, KernelStack, rbf_grid
+from benchmarks._ye2008_protocol import EPS, REG, Fit, accuracy, fda, fitted, share, shown, size
+from manykernels import KernelStack, rbf_grid
 from manykernels.baselines import KimFDA
 from manykernels.solvers import SILP
 
-REG = 5e-4
 KIM_REG = 1e-8
-EPS = 5e-4
 SVM_C = [1.0, 10.0, 100.0, 1000.0]
 SVM_KERNELS = [5, 6]  # σ = 4.64 and 10, the best in the paper
 MOST_POINTS_BELOW = 2.0
@@ -77,37 +72,20 @@ _SPLITS = 30
 _QUICK_SPLITS = 2
 
 
-def _fda(reg: float | str, solver: Any) -> MKFDA:
-    return MKFDA("precomputed", p=1, normalize="trace", reg=reg, solver=solver)
-
-
 #: What is fitted, by the name of the row, which is the paper's where it has one.
 METHODS: dict[str, Callable[[], Any]] = {
-    "SDP θ": lambda: _fda(REG, "sdp"),
-    "SDP θ,λ": lambda: _fda("joint", "sdp"),
-    "QCQP θ": lambda: _fda(REG, "qcqp"),
-    "QCQP θ,λ": lambda: _fda("joint", "qcqp"),
-    "SILP θ": lambda: _fda(REG, SILP(eps=EPS)),
-    "SILP θ,λ": lambda: _fda("joint", SILP(eps=EPS)),
+    "SDP θ": lambda: fda(REG, "sdp"),
+    "SDP θ,λ": lambda: fda("joint", "sdp"),
+    "QCQP θ": lambda: fda(REG, "qcqp"),
+    "QCQP θ,λ": lambda: fda("joint", "qcqp"),
+    "SILP θ": lambda: fda(REG, SILP(eps=EPS)),
+    "SILP θ,λ": lambda: fda("joint", SILP(eps=EPS)),
     "SDP Kim": lambda: KimFDA("precomputed", reg=KIM_REG),
-    "Newton θ": lambda: _fda(REG, "newton"),
-    "Newton θ,λ": lambda: _fda("joint", "newton"),
+    "Newton θ": lambda: fda(REG, "newton"),
+    "Newton θ,λ": lambda: fda("joint", "newton"),
 }
 #: Rows without one in the paper are compared with the program they solve.
 COMPARED_WITH = {"Newton θ": "SDP θ", "Newton θ,λ": "SDP θ,λ"}
-
-
-@dataclass(frozen=True)
-class Fit:
-    """One method on one split."""
-
-    accuracy: float
-    weights: np.ndarray
-    reg: float
-    seconds: float
-    rel_gap: float
-    converged: bool
-    n_train: int
 
 
 @dataclass(frozen=True)
@@ -143,7 +121,7 @@ def run(
     methods = list(METHODS) if methods is None else methods
     work = (joblib.delayed(fit_split)(stack, y, *split, methods) for split in splits)
     running = joblib.Parallel(n_jobs, return_as="generator")(work)
-    parts = list(_shown(running, f"{name}, {reading}", n_splits))
+    parts = list(shown(running, f"{name}, {reading}", n_splits))
     fits = {method: [part[0][method] for part in parts] for method in methods}
     return Result(name, reading, fits, np.array([part[1] for part in parts]))
 
@@ -158,37 +136,12 @@ def methods_of(reading: str) -> list[str]:
     return [method for method in METHODS if not method.startswith("QCQP")]
 
 
-def _shown(parts: Iterator[Any], title: str, n_parts: int) -> Iterator[Any]:
-    """The same, with a line of progress for each."""
-    begin = time.perf_counter()
-    for i, part in enumerate(parts, 1):
-        seconds = time.perf_counter() - begin
-        print(f"{title}: split {i} of {n_parts}, {seconds:.0f} s", file=sys.stderr, flush=True)
-        yield part
-
-
 def fit_split(
     stack: KernelStack, y: np.ndarray, train: np.ndarray, test: np.ndarray, methods: list[str]
 ) -> tuple[dict[str, Fit], np.ndarray]:
     """Fits of the methods on one split, and accuracies of SVMs, (n_kernels, n_C)."""
+    fits = {method: fitted(METHODS[method](), stack, y, train, test) for method in methods}
     kernels, test_kernels = stack[np.ix_(train, train)], stack[np.ix_(test, train)]
-    fits = {}
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # counted in the tables
-        for method in methods:
-            model = METHODS[method]()
-            begin = time.process_time()
-            model.fit(kernels, y[train])
-            seconds = time.process_time() - begin
-            fits[method] = Fit(
-                accuracy=model.score(test_kernels, y[test]),
-                weights=model.weights_ / model.weights_.sum(),
-                reg=model.reg_,
-                seconds=seconds,
-                rel_gap=model.certificate_.rel_gap,
-                converged=model.certificate_.converged,
-                n_train=len(train),
-            )
     svm = [
         [
             SVC(C=C, kernel="precomputed")
@@ -207,12 +160,6 @@ def fit_split(
 def printed(result: Result, method: str) -> Printed:
     """The paper's row for a method."""
     return ROWS[result.name][COMPARED_WITH.get(method, method)]
-
-
-def accuracy(fits: list[Fit]) -> tuple[float, float]:
-    """Mean and standard deviation over splits, in per cent."""
-    values = [100 * fit.accuracy for fit in fits]
-    return float(np.mean(values)), float(np.std(values))
 
 
 def within(result: Result, method: str) -> bool:
@@ -237,16 +184,12 @@ def _cells(result: Result, method: str) -> list[str]:
         f"{paper.accuracy:.2f} ± {paper.deviation:.2f}",
         f"{mean - paper.accuracy:+.2f}",
         verdict(within(result, method)),
-        _size(np.median([fit.reg for fit in fits])),
-        _size(paper.reg),
+        size(np.median([fit.reg for fit in fits])),
+        size(paper.reg),
         f"{np.median([fit.seconds for fit in fits]):.2g}",
-        _size(max(0.0, *(fit.rel_gap for fit in fits))),
+        size(max(0.0, *(fit.rel_gap for fit in fits))),
         f"{sum(not fit.converged for fit in fits)} of {len(fits)}",
     ]
-
-
-def _size(value: float) -> str:
-    return f"{value:.1e}" if value else "0"
 
 
 def weights(result: Result) -> str:
@@ -255,14 +198,10 @@ def weights(result: Result) -> str:
     for method, fits in result.fits.items():
         if method not in COMPARED_WITH:
             row = printed(result, method).weights
-            rows.append([f"{method}, paper", *map(_weight, row)])
+            rows.append([f"{method}, paper", *map(share, row)])
         mean = np.mean([fit.weights for fit in fits], axis=0)
-        rows.append([f"{method}, mean here", *map(_weight, mean)])
+        rows.append([f"{method}, mean here", *map(share, mean)])
     return markdown(["σ", *map("{:g}".format, WIDTHS)], rows)
-
-
-def _weight(value: float) -> str:
-    return f"{value:.3f}" if value >= 5e-4 else "0"
 
 
 def svm_accuracies(result: Result) -> np.ndarray:
@@ -308,9 +247,9 @@ def learnt_regularization(result: Result) -> str:
         regs = [fit.reg for fit in fits]
         n_lost = sum(fit.reg * fit.n_train < ROUNDING for fit in fits)
         line = (
-            f"- {method}: median {_size(np.median(regs))}, from {_size(min(regs))} to "
-            f"{_size(max(regs))}, lost in {n_lost} of {len(fits)} fits; "
-            f"paper {_size(printed(result, method).reg)}"
+            f"- {method}: median {size(np.median(regs))}, from {size(min(regs))} to "
+            f"{size(max(regs))}, lost in {n_lost} of {len(fits)} fits; "
+            f"paper {size(printed(result, method).reg)}"
         )
         if fixed := result.fits.get(method.removesuffix(",λ")):
             points = accuracy(fits)[0] - accuracy(fixed)[0]
