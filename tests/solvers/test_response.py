@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from manykernels import MKFDA, rbf_grid
 from manykernels.domains import Product, lp_domain
 from manykernels.solvers.response import weight_response
 
@@ -59,3 +60,38 @@ def test_every_block_of_weights_stays_on_its_own_boundary():
 def test_one_weight_in_each_block_cannot_change():
     single = evaluation([[2.0, 1.0], [1.0, 2.0]])
     assert weight_response(single, Product(lp_domain(2.0), 2)) is None
+
+
+def test_a_small_weight_with_a_small_gain_hardly_responds():
+    """It should be zero, as in the exact solution, where it does not respond at all."""
+    slopes = np.random.default_rng(0).standard_normal((5, 3))
+
+    def at(weights, gains):
+        return SimpleNamespace(
+            weights=np.array(weights),
+            gains=np.array(gains),
+            factorized=True,
+            sensitivity=lambda positive: (
+                slopes[:, positive],
+                np.array([[3e-3, 1e-3, 0.0], [1e-3, 2e-3, 0.0], [0.0, 0.0, 1e-3]])[
+                    np.ix_(positive, positive)
+                ],
+            ),
+        )
+
+    exact = weight_response(at([0.6, 0.4, 0.0], [1.0, 1.0, 0.9]), lp_domain(1.0))
+    near = weight_response(at([0.6, 0.3999, 1e-4], [1.0, 1.0, 0.9]), lp_domain(1.0))
+    assert near @ near.T == pytest.approx(exact @ exact.T, rel=1e-3)
+
+
+@pytest.mark.parametrize(("solver", "reg"), [("newton", 1000.0), ("sdp", 40.0), ("sdp", 100.0)])
+def test_left_out_samples_at_weights_that_are_not_quite_the_best(solver, reg):
+    """Where λ is large, weights within the tolerance of the gap may differ in the second digit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 6))
+    y = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=90) > 0
+    widths = [0.01, 0.03, 0.1, 0.3, 1, 3, 10]
+    model = MKFDA(rbf_grid(widths), p=1, reg=reg, normalize="trace")
+    exact = model.set_params(tol=1e-12).fit(X, y).left_out_log_proba_
+    near = model.set_params(tol=1e-6, solver=solver).fit(X, y).left_out_log_proba_
+    assert np.exp(near) == pytest.approx(np.exp(exact), abs=0.01)

@@ -24,7 +24,11 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
         (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
 
     and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
-    zero.
+    zero. At a point that is only nearly the minimiser, weights that should be zero may be small
+    instead, with gains below μ∇c. Such weights of β_j and slack ``s_j = μ∇c_j − g_j > 0`` follow
+    ``β_j s_j = constant``, the path of interior-point methods: ``s_j/β_j`` joins the diagonal, so
+    that they hardly move. Taken for positive ones they would move by far more than their size,
+    where the curvature is small (large λ).
 
     None where the minimiser does not depend on the targets, as for p = ∞ or where each block has
     one positive weight; where there are too many
@@ -41,7 +45,9 @@ def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | Non
     worth = domain.block_sums(evaluation.gains * evaluation.weights)
     size = domain.block_sums(boundary[1] * evaluation.weights)
     multiplier = worth / np.where(size > 0.0, size, 1.0)
-    hessian[np.diag_indices(len(positive))] += multiplier[block] * curvature
+    slack = np.maximum(multiplier[block] * gradient - evaluation.gains[positive], 0.0)
+    stiffness = multiplier[block] * curvature + slack / evaluation.weights[positive]
+    hessian[np.diag_indices(len(positive))] += stiffness
     # Units in which the curvature of every weight is one. Curvatures are squares of numbers with
     # relative errors of EPS: below EPS² they are rounding, and these weights do not change.
     sizes = np.diagonal(hessian)
