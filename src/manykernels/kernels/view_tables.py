@@ -54,6 +54,22 @@ def _as_array(table: Any) -> np.ndarray:
     return array if array.dtype.kind not in "US" else np.asarray(items, dtype=object)
 
 
+def entries_of_one_column(table: Any, why: str) -> np.ndarray:
+    """Single objects as they are, or the entries of a table of one column.
+
+    `why`, such as "the transformer takes one text per row", begins the message about others.
+    """
+    rows = as_view(table)
+    if len(rows.shape) == 2:
+        if rows.shape[1] != 1:
+            raise ValueError(
+                f"{why}, but there are {rows.shape[1]} columns: choose one, as by "
+                "kernel.on('text')."
+            )
+        rows = np.asarray(rows).ravel()
+    return rows
+
+
 def _objects(items: list[Any]) -> np.ndarray:
     array = np.empty(len(items), dtype=object)
     array[:] = items
