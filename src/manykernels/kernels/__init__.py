@@ -10,6 +10,7 @@
 `inexact_strings`  `Mismatch` and `Gapped`: words that are nearly common
 `sequences`        strings as one array of letters
 `_words`           words counted, and products of counts
+`_word_loops`      the loop of these products, compiled
 `after`            kernels with preprocessing of their own
 `of_view`          kernels of one view
 `precomputed`      kernels looked up in a matrix

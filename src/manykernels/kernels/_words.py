@@ -20,7 +20,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from .._compiled import compiled
 from .evaluation import in_threads
 from .sequences import Sequences
 
@@ -266,10 +265,12 @@ def _without(matrix: sparse.csr_array, columns: np.ndarray) -> sparse.csr_array:
 
 
 def _add_sparse(K: np.ndarray, weight: float, left: Any, right: Any, gram: bool) -> None:
+    from ._word_loops import add_pairs  # numba, which takes a while to import
+
     lists = right.tocsc()
 
     def add(rows: slice) -> None:
-        _add_pairs(
+        add_pairs(
             K,
             weight,
             rows.start,
@@ -280,22 +281,3 @@ def _add_sparse(K: np.ndarray, weight: float, left: Any, right: Any, gram: bool)
         )
 
     in_threads(add, list(gen_batches(len(K), _BLOCK_ROWS)), fewest=2)
-
-
-@compiled(nogil=True)
-def _add_pairs(  # type: ignore[no-untyped-def]
-    K, weight, start, stop, bounds, words, counts, list_bounds, strings, list_counts, gram
-):
-    """Add products of counts, row by row: for each word, the strings that have it.
-
-    These are in order, so that those on and above the diagonal are the last.
-    """
-    for i in range(start, stop):
-        for entry in range(bounds[i], bounds[i + 1]):
-            word = words[entry]
-            count = weight * counts[entry]
-            for place in range(list_bounds[word + 1] - 1, list_bounds[word] - 1, -1):
-                j = strings[place]
-                if gram and j < i:
-                    break
-                K[i, j] += count * list_counts[place]

@@ -188,8 +188,8 @@ class _Subsequences:
 class Gapped(StringKernel):
     """Number of common words of k letters with gaps, within windows of g letters.
 
-    ``K(x, y) = Σ_w n_w(x) n_w(y)``, where n_w(x) is the number of windows, g letters in a row of x,
-    in which the k letters of w occur in this order, with others between them or not. A window
+    ``K(x, y) = Σ_w n_w(x) n_w(y)``, where n_w(x) is the number of windows, g letters of x in a
+    row, in which the k letters of w occur in this order, with others between them or not. A window
     counts once for w, at however many places it has it. With `decay`, it counts
     ``decay ** (number of letters between)`` for each of these places. With g = k it is
     :class:`Spectrum`.

@@ -38,6 +38,8 @@ class Sequences:
         """The strings of a list, Series, array or data frame of one column."""
         refuse_masked(X, "X")
         texts = entries_of_one_column(X, "the kernel compares one string per row")
+        if len(texts) == 0:
+            raise ValueError("Found array with 0 sample(s): there are no strings.")
         for row, text in enumerate(texts):
             if not isinstance(text, str):
                 _refuse_entry(text, row)
@@ -167,8 +169,8 @@ def _refuse_entry(entry: Any, row: int) -> None:
     """Refuse what is not a string."""
     if is_missing(entry):
         raise ValueError(
-            f"X has a missing value (None, NaN or NA) at row {row}: leave the row out, or pass the "
-            'strings as a view of their own, with missing="mean" for the estimator.'
+            f"X has a missing value (None, NaN or NA) at row {row}: leave the row out, or pass "
+            'strings as one of several views, with missing="mean" for the estimator.'
         )
     way_out = ": pass entry.decode()" if isinstance(entry, bytes) else ""
     raise TypeError(f"the kernel compares strings, but row {row} is {entry!r}{way_out}.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .tables import is_frame, is_missing, refuse_masked
+from .tables import is_frame, is_missing, refuse_masked, stands_for_number
 
 
 def as_view(table: Any) -> Any:
@@ -68,6 +68,26 @@ def entries_of_one_column(table: Any, why: str) -> np.ndarray:
             )
         rows = np.asarray(rows).ravel()
     return rows
+
+
+def column_of_strings(table: Any) -> np.ndarray | None:
+    """A list, Series or array of strings as a new table of one column; None for anything else.
+
+    Some may be missing. An array of one column of texts that all stand for numbers holds numbers.
+    """
+    if isinstance(table, np.ndarray):
+        if table.dtype.kind not in "OUT" or table.shape[1:] not in ((), (1,)):
+            return None
+    elif not isinstance(table, list | tuple) and len(getattr(table, "shape", ())) != 1:
+        return None
+    in_column = isinstance(table, np.ndarray) and table.ndim == 2
+    entries = list(table[:, 0] if in_column else table)
+    if not all(isinstance(entry, str) or is_missing(entry) for entry in entries):
+        return None
+    known = [entry for entry in entries if isinstance(entry, str)]
+    if not known or (in_column and all(map(stands_for_number, known))):
+        return None
+    return _objects(entries)[:, None]
 
 
 def _objects(items: list[Any]) -> np.ndarray:
