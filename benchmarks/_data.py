@@ -11,6 +11,7 @@ import numpy as np
 from scipy import io, sparse
 
 from benchmarks._xls import read_numbers
+from manykernels.datasets import read_fasta
 
 VARIABLE = "MANYKERNELS_DATA"
 _UCI = "UCI Machine Learning Repository"
@@ -69,6 +70,17 @@ _SOURCES = {
     "olivetti": (
         "Olivetti faces, https://cs.nyu.edu/~roweis/data.html (olivettifaces.mat)",
         ["olivetti/olivettifaces.mat"],
+    ),
+    "multiloc": (
+        "Proteins of MultiLoc, reduced by homology (A. Höglund et al., Bioinformatics 22, 2006),\n"
+        "  https://github.com/KohlbacherLab/MultiLoc2",
+        [
+            f"protein_subloc_multiloc/{place}.fasta"
+            for place in (
+                *("ER", "Golgi", "chloroplast", "cytoplasmic", "extracellular", "lysosomal"),
+                *("mitochondrial", "nuclear", "peroxisomal", "plasma_membrane", "vacuolar"),
+            )
+        ],
     ),
     "concrete": (
         f"{_UCI}: Concrete Compressive Strength\n  https://archive.ics.uci.edu/dataset/165",
@@ -202,6 +214,22 @@ def olivetti():
     (path,) = _files("olivetti")
     faces = io.loadmat(path)["faces"].astype(float)
     return faces.T.reshape(400, 64, 64).transpose(0, 2, 1), np.repeat(np.arange(40), 10)
+
+
+def multiloc():
+    """5959 proteins, and in which of eleven parts of a cell each is.
+
+    Returns
+    -------
+    sequences : ndarray of shape (5959,), str objects
+        In the order of the places, as in the files; 13 to 5430 letters.
+    y : ndarray of shape (5959,), str
+        The places, in alphabetical order (capitals first).
+    """
+    paths = _files("multiloc")
+    records = [read_fasta(path) for path in paths]
+    places = np.repeat([path.stem for path in paths], [len(one) for one in records])
+    return np.concatenate([one.sequences for one in records]), places
 
 
 def concrete():
