@@ -19,7 +19,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.model_selection import train_test_split
 
 from manykernels import MKFDACV
 from manykernels.datasets import read_fasta
@@ -48,14 +48,13 @@ def sequence(kind, length=80):
     return rest[:before] + part + rest[before:]
 
 
-folder = tempfile.TemporaryDirectory()
-path = Path(folder.name) / "promoters.fasta"
-with path.open("w") as file:
-    for number in range(600):
-        kind = ("box", "spaced", "neither")[number % 3]
-        file.write(f">P{number:03d} {kind}\n{sequence(kind)}\n")
-
-records = read_fasta(path)
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "promoters.fasta"
+    with path.open("w") as file:
+        for number in range(600):
+            kind = ("box", "spaced", "neither")[number % 3]
+            file.write(f">P{number:03d} {kind}\n{sequence(kind)}\n")
+    records = read_fasta(path)
 print(records)
 print(records.names[1], records.descriptions[1], records[1][:40] + "…")
 y = records.descriptions
@@ -113,7 +112,7 @@ left.set(xlabel="weight", yticks=places, yticklabels=list(kernels), title="learn
 right.barh(places, list(alone.values()), color="#9db8d1")
 right.axvline(accuracy, color="#2a5d8f", label="all kernels")
 right.axvline(1 / 3, color="#888888", linestyle=":", label="guessing")
-right.set(xlabel="accuracy", xlim=(0.2, 1.0), title="each kernel alone")
+right.set(xlabel="accuracy", xlim=(0.0, 1.0), title="each kernel alone")
 right.legend(loc="lower right", fontsize="small")
 left.invert_yaxis()
 for ax in (left, right):
