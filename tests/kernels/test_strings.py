@@ -92,8 +92,8 @@ def way(request, monkeypatch):
     settings = {
         "all frequent": {"_FREQUENT": 0.0, "_DENSE_ENTRIES": 8, "_BLOCK_ROWS": 2},
         "all rare": {"_FREQUENT": 2.0, "_BLOCK_ROWS": 2},
-        "entered": {"_ALL_WORDS": 0},
-        "in stages": {"_ALL_WORDS": 0, "_LARGEST_WORD": 300},
+        "entered": {"_FEW_WORDS": 0, "_WORDS_PER_OCCURRENCE": 0},
+        "in stages": {"_FEW_WORDS": 0, "_WORDS_PER_OCCURRENCE": 0, "_LARGEST_WORD": 300},
     }
     for name, value in settings[request.param].items():
         monkeypatch.setattr(_words, name, value)
@@ -463,9 +463,23 @@ def test_some_of_the_strings(rows):
     assert_array_equal(Sequences.of(list(chosen)).codes, part.codes)
 
 
-def test_words_are_counted_once_for_all_kernels_of_a_union():
-    X = Sequences.of(PROTEINS)
+def test_training_strings_are_counted_once():
+    """For all blocks of new strings; counts of these, and of Gram matrices, are not kept."""
+    train, new = Sequences.of(PROTEINS), Sequences.of(PROTEINS[:2])
     kernel = Spectrum(2)
-    first = kernel._squares(X)
-    assert kernel._squares(X) is first
-    assert Spectrum(2, normalize=False)._squares(X) is first
+    ((_, term),) = kernel._terms()
+    kernel._evaluate(train, None)
+    assert not train.has(term)
+    kernel._evaluate(new, train)
+    assert train.has(term)
+    assert not new.has(term)
+    assert _words.Counts.of(term, train) is _words.Counts.of(term, train)
+    assert kernel._squares(train) is kernel._squares(train)
+
+
+def test_kernels_by_columns():
+    texts, y = motifs(40)
+    kernels = [Spectrum(2), Spectrum(3)]
+    by_columns = MKSVC(kernels, solver="interleaved").fit(texts, y)
+    whole = MKSVC(kernels).fit(texts, y)
+    assert_allclose(by_columns.weights_, whole.weights_, atol=0.02)

@@ -23,9 +23,10 @@ from sklearn.utils import gen_batches
 from .evaluation import in_threads
 from .sequences import Sequences
 
-# Words with fewer possible numbers than this are columns of their own, whether they occur or not;
-# others have to be entered in a vocabulary. All words of five amino acids are fewer.
-_ALL_WORDS = 2**22
+# If no more words are possible than this, or than this many for each that occurs, all of them have
+# a column, whether they occur or not. Otherwise words have to be entered in a vocabulary.
+_FEW_WORDS = 2**16
+_WORDS_PER_OCCURRENCE = 4
 # Words are numbered again before they reach this.
 _LARGEST_WORD = 2**62
 # A word that a larger share of pairs of strings have in common is a column for BLAS.
@@ -131,17 +132,19 @@ class Counts:
     matrix: sparse.csr_array
 
     @classmethod
-    def of(cls, term: Term, strings: Sequences) -> Counts:
-        """Counts of all words that occur in `strings`; made once for these strings."""
-        counts: Counts = strings.once(term, lambda: cls._counted(term, strings))
-        return counts
+    def of(cls, term: Term, strings: Sequences, *, keep: bool = False) -> Counts:
+        """Counts of all words that occur in `strings`; those that are kept are made once."""
+        if keep or strings.has(term):
+            counts: Counts = strings.once(term, lambda: cls._counted(term, strings))
+            return counts
+        return cls._counted(term, strings)
 
     @classmethod
     def _counted(cls, term: Term, strings: Sequences) -> Counts:
         letters = strings.letters
         parts = iter(term.occurrences(strings, letters))
         first = next(parts)
-        if first.n_words <= _ALL_WORDS:
+        if first.n_words <= max(_FEW_WORDS, _WORDS_PER_OCCURRENCE * len(first.rows)):
             return cls(letters, None, _sum_of_parts(first, parts, len(strings)))
         words, weights = _joined([first, *parts])
         vocabulary = Vocabulary()
@@ -218,6 +221,8 @@ def add_products(
     K: np.ndarray, weight: float, left: sparse.csr_array, right: sparse.csr_array, *, gram: bool
 ) -> None:
     """Add ``weight · left rightᵀ`` to `K`; of a Gram matrix, only on and above the diagonal."""
+    if left.nnz == 0 or right.nnz == 0:
+        return
     width = left.shape[1]
     occur = [np.bincount(matrix.indices, minlength=width) for matrix in (left, right)]
     pairs = occur[0].astype(float) * occur[1]

@@ -79,6 +79,10 @@ class Sequences:
             self._made.setdefault(key, make())
         return self._made[key]
 
+    def has(self, key: Any) -> bool:
+        """Whether something was made for this key."""
+        return key in self._made
+
     @property
     def letters(self) -> str:
         """All letters that occur, in order."""

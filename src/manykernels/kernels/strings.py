@@ -57,8 +57,8 @@ class StringKernel(Kernel):
 
     def _learn_scale(self, X: Sequences, weights: np.ndarray) -> None:
         with naming(self._title):
-            self.letters_ = self._letters() or X.letters
             self._check(X)
+        self.letters_ = self._letters() or X.letters
 
     def _prepared(self, X: Any, Y: Any = None) -> tuple[Sequences, Sequences | None]:
         X, Y = super()._prepared(X, Y)
@@ -83,12 +83,14 @@ class StringKernel(Kernel):
         Y = X if Y is None else Y
         K = np.zeros((len(X), len(Y)))
         for weight, term in self._terms():
-            counts = Counts.of(term, Y)
+            # Training strings are compared with blocks of new ones, one after the other.
+            counts = Counts.of(term, Y, keep=not gram)
             left = counts.matrix if gram else counts.like(term, X)
             add_products(K, weight, left, counts.matrix, gram=gram)
         if self.normalize:
-            K /= np.sqrt(self._squares(X))[:, None]
-            K /= np.sqrt(self._squares(Y))
+            rows = np.diagonal(K).copy() if gram else self._squares(X)
+            K /= np.sqrt(rows)[:, None]
+            K /= np.sqrt(rows if gram else self._squares(Y))
         return K
 
     def _diagonal(self, X: Sequences) -> np.ndarray:
