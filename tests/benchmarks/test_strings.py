@@ -25,5 +25,5 @@ def test_every_kernel_is_measured(name):
 
 
 def test_command(capsys):
-    assert main(["--quick", "--sets", "Spectrum(2)"]) == 0
+    assert main(["--quick", "--sets", "WeightedDegree"]) == 0
     assert "200 × 200" in capsys.readouterr().out
