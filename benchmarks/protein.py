@@ -34,7 +34,7 @@ from sklearn.preprocessing import Normalizer
 from benchmarks import _data
 from benchmarks._command import command_line, load, write_page
 from benchmarks._tables import environment, markdown
-from benchmarks._yan2012 import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
+from benchmarks._yan2012_protein import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
 from manykernels import MKFDA, MKFDACV, MKSVC, MKSVCCV, KernelStack, Views, kernels_for
 from manykernels.kernels import RBF, Gapped, Kernel, Mismatch, Spectrum
 from manykernels.metrics import SCORERS, mean_class_mcc

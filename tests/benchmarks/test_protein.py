@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import protein
-from benchmarks._yan2012 import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
+from benchmarks._yan2012_protein import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
 
 
 @pytest.fixture(scope="module")
