@@ -11,6 +11,7 @@ import numpy as np
 from scipy import io, sparse
 
 from benchmarks._xls import read_numbers
+from manykernels.datasets import read_fasta
 
 VARIABLE = "MANYKERNELS_DATA"
 _UCI = "UCI Machine Learning Repository"
@@ -77,6 +78,17 @@ _SOURCES = {
     "ar10p": (
         "AR10P faces, 6 kernels, https://github.com/wangsiwei2010/graphlatefusion_MKC",
         ["kernels/AR10P_Kmatrix.mat"],
+    ),
+    "multiloc": (
+        "Proteins of MultiLoc, reduced by homology (A. Höglund et al., Bioinformatics 22, 2006),\n"
+        "  https://github.com/KohlbacherLab/MultiLoc2",
+        [
+            f"protein_subloc_multiloc/{place}.fasta"
+            for place in (
+                *("ER", "Golgi", "chloroplast", "cytoplasmic", "extracellular", "lysosomal"),
+                *("mitochondrial", "nuclear", "peroxisomal", "plasma_membrane", "vacuolar"),
+            )
+        ],
     ),
     "concrete": (
         f"{_UCI}: Concrete Compressive Strength\n  https://archive.ics.uci.edu/dataset/165",
@@ -238,6 +250,22 @@ def ar10p():
     (path,) = _files("ar10p")
     content = io.loadmat(path)
     return content["KH"], content["Y"].ravel().astype(int)
+
+
+def multiloc():
+    """5959 proteins, and in which of eleven parts of a cell each is.
+
+    Returns
+    -------
+    sequences : ndarray of shape (5959,), str objects
+        In the order of the places, as in the files; 13 to 5430 letters.
+    y : ndarray of shape (5959,), str
+        The places, in alphabetical order (capitals first).
+    """
+    paths = _files("multiloc")
+    records = [read_fasta(path) for path in paths]
+    places = np.repeat([path.stem for path in paths], [len(one) for one in records])
+    return np.concatenate([one.sequences for one in records]), places
 
 
 def concrete():

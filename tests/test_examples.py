@@ -24,6 +24,7 @@ EXPECTED = {
     "fingerprints.py": "balanced accuracy",
     "plot_learnt_regularization.py": "λ learnt",
     "plot_lp_norms.py": "share of noise",
+    "plot_sequences.py": "probability of a box",
     "plot_simulation.py": "effective, ℓ1",
     "plot_solvers.py": "takes this problem",
     "localized_fda.py": "saved by the gate",

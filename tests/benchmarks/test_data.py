@@ -111,3 +111,16 @@ def test_only_the_missing_file_is_named(folder):
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+def test_multiloc(tmp_path, monkeypatch):
+    monkeypatch.setenv("MANYKERNELS_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match="MultiLoc"):
+        _data.multiloc()
+    _, files = _data._SOURCES["multiloc"]
+    (tmp_path / "protein_subloc_multiloc").mkdir()
+    for number, file in enumerate(files):
+        (tmp_path / file).write_text(f">P{number} SP 14\nMK\nVL\n>Q{number}\nMKK\n")
+    sequences, y = _data.multiloc()
+    assert sequences.tolist() == ["MKVL", "MKK"] * 11
+    assert y[[0, 1, 2, -1]].tolist() == ["ER", "ER", "Golgi", "vacuolar"]

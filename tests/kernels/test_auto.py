@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
-from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, auto_kernels
+from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, auto_kernels, kernels_for
 from manykernels.kernels import Categorical, Jaccard, Linear
 
 RNG = np.random.default_rng(0)
@@ -220,6 +220,83 @@ def test_estimators_learn(estimator):
 )
 def test_constant_columns_and_tiny_tables(table):
     assert all(np.isfinite(matrix).all() for matrix in matrices(table).values())
+
+
+# -- sequences -------------------------------------------------------------------------------
+
+
+def proteins(n=8, length=40, letters="ACDEFGHIKLMNPQRSTVWY"):
+    rows = np.random.default_rng(0).choice(list(letters), (n, length))
+    return ["".join(row) for row in rows]
+
+
+SPECTRA = ["spectrum(1)", "spectrum(2)", "spectrum(3)"]
+
+
+@pytest.mark.parametrize(
+    "sequences",
+    [
+        proteins(),
+        np.array(proteins(), dtype=object),
+        np.array(proteins())[:, None],
+        pd.Series(proteins()),
+        [*proteins(), None, float("nan")],
+        [text.lower() for text in proteins()],
+        proteins(letters="ACGTN-"),
+        [*proteins(), "MKV*"],
+    ],
+)
+def test_sequences_have_kernels_of_short_words(sequences):
+    kernels = dict(auto_kernels(sequences).kernels)
+    assert list(kernels) == SPECTRA
+    assert repr(kernels["spectrum(2)"]) == "Spectrum(k=2)"
+
+
+def test_words_are_not_longer_than_the_shortest_sequence():
+    assert [name for name, _ in auto_kernels([*proteins(), "MK"]).kernels] == SPECTRA[:2]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["a text of some words and blanks"] * 3,
+        [text[:19] for text in proteins()],
+        [f"{text} " for text in proteins()],
+        [f"{text}7" for text in proteins()],
+        [text.capitalize() for text in proteins()],
+        proteins(2) * 4,
+        [*proteins(), ""],
+        proteins(letters="".join(map(chr, range(0x391, 0x3A1))) + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    ],
+    ids=["words", "short", "blanks", "digits", "names", "repeated", "empty", "many letters"],
+)
+def test_other_strings_have_no_default(texts):
+    with pytest.raises(ValueError, match="strings that are no sequences: name one"):
+        auto_kernels(texts)
+    frame = pd.DataFrame({"text": texts})
+    assert list(dict(auto_kernels(frame).kernels)) == ["categories"]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_columns_of_sequences(frame):
+    columns = {"gene": proteins(), "size": np.arange(8.0)}
+    kernels = dict(auto_kernels(frame(columns)).kernels)
+    numbers = [name for name, _ in auto_kernels(np.arange(8.0)[:, None]).kernels]
+    assert list(kernels) == numbers + SPECTRA
+    assert kernels["spectrum(3)"].columns == "gene"
+    assert kernels["linear"].columns == ["size"]
+    kernels = dict(auto_kernels(frame({**columns, "kind": list("abcdabcd")})).kernels)
+    assert list(kernels) == [*numbers, "categories", "numbers*categories", *SPECTRA]
+    kernels = dict(auto_kernels(frame({"a": proteins(), "b": proteins()})).kernels)
+    assert list(kernels) == [f"{column}:{name}" for column in "ab" for name in SPECTRA]
+
+
+def test_a_view_of_sequences():
+    views = {"gene": proteins(), "size": np.arange(8.0)[:, None]}
+    names = [name for name, _ in kernels_for(views).kernels]
+    assert names[:3] == [f"gene:{name}" for name in SPECTRA]
+    model = MKFDA().fit(views, np.arange(8) % 2)
+    assert model.predict(views).shape == (8,)
 
 
 # -- what is refused -------------------------------------------------------------------------

@@ -19,17 +19,22 @@ from manykernels.kernels import (
     Constant,
     Cosine,
     FromDistances,
+    Gapped,
     GaussianProcessKernel,
     Intersection,
     Jaccard,
     Laplacian,
     Linear,
+    Mismatch,
     PairwiseKernel,
     Polynomial,
     Precomputed,
     Presence,
+    Spectrum,
+    WeightedDegree,
 )
 from manykernels.kernels.presence import WhereKnown
+from manykernels.kernels.strings import StringKernel
 
 N_ROWS = 12
 HISTOGRAMS = np.random.default_rng(0).gamma(1.0, size=(N_ROWS, 4))
@@ -38,6 +43,10 @@ GRAM = HISTOGRAMS @ HISTOGRAMS.T
 DISTANCES = euclidean_distances(HISTOGRAMS)
 CATEGORIES = np.random.default_rng(1).integers(3, size=(N_ROWS, 4))
 FINGERPRINTS = CATEGORIES // 2
+STRINGS = np.array(
+    [["".join(row)] for row in np.random.default_rng(2).choice(list("ABC"), (N_ROWS, 9))],
+    dtype=object,
+)
 
 
 def inner_products(X, Y):
@@ -60,6 +69,13 @@ KERNELS = {
     "intersection": Intersection(),
     "categorical": Categorical(),
     "jaccard": Jaccard(),
+    "spectrum": Spectrum(k=2),
+    "spectrum-counts": Spectrum(k=3, normalize=False),
+    "mismatch": Mismatch(k=3, m=1),
+    "mismatch-alphabet": Mismatch(k=4, m=2, alphabet="ABCD", normalize=False),
+    "gapped": Gapped(k=2, g=4),
+    "gapped-decay": Gapped(k=2, g=4, decay=0.5, normalize=False),
+    "weighted-degree": WeightedDegree(d=4),
     "presence": Presence(),
     "where-known": WhereKnown(RBF(gamma="median")),
     "after": RBF().after(StandardScaler()),
@@ -92,7 +108,9 @@ TABLES = {
     **dict.fromkeys(BY_ROW_NUMBER, ROW_NUMBERS),
     Categorical: CATEGORIES,
     Jaccard: FINGERPRINTS,
+    **dict.fromkeys((Spectrum, Mismatch, Gapped, WeightedDegree), STRINGS),
 }
+OF_STRINGS = [name for name, kernel in KERNELS.items() if isinstance(kernel, StringKernel)]
 
 
 @pytest.fixture(params=KERNELS)
@@ -180,6 +198,7 @@ def test_on_leaves_the_kernel_alone(kernel, X):
     assert kernel.columns is None
 
 
+@pytest.mark.parametrize("kernel", [n for n in KERNELS if n not in OF_STRINGS], indirect=True)
 def test_single_precision_input(kernel, X):
     single = kernel.fit(X)(X.astype(np.float32))
     assert single.dtype == np.float64
@@ -217,13 +236,14 @@ LOOK_AT_VALUES = [name for name in KERNELS if name not in TAKE_MISSING]
 LOOK_AT_ALL_COLUMNS = [
     name
     for name, kernel in KERNELS.items()
-    if not isinstance(kernel, (Constant, *BY_ROW_NUMBER)) and "columns" not in repr(kernel)
+    if not isinstance(kernel, (Constant, StringKernel, *BY_ROW_NUMBER))
+    and "columns" not in repr(kernel)
 ]
 
 
 @pytest.mark.parametrize("kernel", LOOK_AT_VALUES, indirect=True)
 def test_missing_values_are_refused_by_name(kernel, X):
-    broken = X.astype(float)
+    broken = X.astype(object if X.dtype == object else float)
     broken[1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         kernel.fit(broken)
@@ -236,3 +256,9 @@ def test_different_widths_are_refused(kernel, X):
         kernel(X[:, :3])
     with pytest.raises(ValueError, match="X has 4 columns to compare, but Y has 3"):
         kernel(X, X[:, :3])
+
+
+@pytest.mark.parametrize("kernel", OF_STRINGS, indirect=True)
+def test_strings_are_those_of_one_column(kernel, X):
+    with pytest.raises(ValueError, match="one string per row, but there are 2 columns"):
+        kernel.fit(np.hstack([X, X]))

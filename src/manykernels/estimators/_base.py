@@ -60,7 +60,7 @@ def fits(fit: Fit) -> Fit:
     ----------
     X : array-like, dataframe, sparse matrix, dict of these or Views, or KernelStack if precomputed
         Training samples. A dict has a table for each view of the samples, see
-        :class:`~manykernels.Views`.
+        :class:`~manykernels.Views`. A list or Series of strings is a table of one column.
     y : array-like of shape (n_samples,)
         Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
         predicted. If rows of views have labels, a pandas Series is matched with them by its index.

@@ -18,6 +18,7 @@ from ..kernels.matrices import read_matrices
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.samples import column_names, row_names
 from ..kernels.tables import check_numbers, copied, is_frame
+from ..kernels.view_tables import column_of_strings
 from ..kernels.views import as_views
 
 
@@ -39,7 +40,7 @@ def read_views(estimator: Any, X: Any, training: Views | None = None) -> Views:
 
 
 def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """A table for kernels: numbers, a sparse matrix or a data frame, checked.
+    """A table for kernels: numbers, a sparse matrix, a data frame or strings, checked.
 
     With `reset` its features are recorded on the estimator, else compared with those recorded.
     """
@@ -54,6 +55,9 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if X.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
         return copied(X) if reset else X
+    if (strings := column_of_strings(X)) is not None:
+        validate_data(estimator, strings, skip_check_array=True, reset=reset)
+        return strings
     check_numbers(X, "X", "Tables with text are passed as data frames.")
     may_lack = may_lack_views(estimator)
     # Default kernels have all columns; nothing more can be said of a row without any.

@@ -6,6 +6,11 @@
 `algebra`          sums and products of kernels
 `standard`         linear, polynomial, Gaussian, χ², … kernels
 `categories`       kernels of categories and of 0/1 fingerprints
+`strings`          `Spectrum` and `WeightedDegree`: common words of strings
+`inexact_strings`  `Mismatch` and `Gapped`: words that are nearly common
+`sequences`        strings as one array of letters
+`_words`           words counted, and products of counts
+`_word_loops`      the loop of these products, compiled
 `after`            kernels with preprocessing of their own
 `of_view`          kernels of one view
 `precomputed`      kernels looked up in a matrix
@@ -52,6 +57,7 @@ from .auto import auto_kernels
 from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
 from .given import kernels_for
+from .inexact_strings import Gapped, Mismatch
 from .normal_scores import NormalScores
 from .of_view import OfView
 from .precomputed import FromDistances, Precomputed
@@ -59,6 +65,7 @@ from .presence import Presence
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
+from .strings import Spectrum, WeightedDegree
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
 from .union import KernelUnion, rbf_grid
 from .views import Views
@@ -75,6 +82,7 @@ __all__ = [
     "Cosine",
     "Denoise",
     "FromDistances",
+    "Gapped",
     "GaussianProcessKernel",
     "Intersection",
     "Jaccard",
@@ -83,6 +91,7 @@ __all__ = [
     "KernelUnion",
     "Laplacian",
     "Linear",
+    "Mismatch",
     "Multiplicative",
     "NormalScores",
     "OfView",
@@ -91,11 +100,13 @@ __all__ = [
     "Precomputed",
     "Presence",
     "Product",
+    "Spectrum",
     "Spherical",
     "Sum",
     "Tanimoto",
     "UnitTrace",
     "Views",
+    "WeightedDegree",
     "as_kernel",
     "auto_kernels",
     "check_stack",

@@ -27,7 +27,7 @@ from .tables import (
     naming,
     refuse_masked,
 )
-from .view_tables import as_view
+from .view_tables import entries_of_one_column
 
 
 class After(Kernel):
@@ -101,14 +101,7 @@ class After(Kernel):
 
     def _texts(self, X: Any) -> np.ndarray:
         """The entries of one column, or single objects as they are."""
-        rows = as_view(X)
-        if len(rows.shape) == 2:
-            if rows.shape[1] != 1:
-                raise ValueError(
-                    f"the transformer takes one text per row, but there are {rows.shape[1]} "
-                    "columns: choose one, as by kernel.on('text')."
-                )
-            rows = np.asarray(rows).ravel()
+        rows = entries_of_one_column(X, "the transformer takes one text per row")
         for place, text in enumerate(rows):
             if not isinstance(text, str | bytes):
                 raise ValueError(f"the transformer takes texts, but row {place} is {text!r}.")

@@ -15,6 +15,7 @@ from .categories import Categorical, Jaccard
 from .normal_scores import NormalScores
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
+from .strings import Spectrum
 from .tables import (
     as_numbers,
     as_table,
@@ -25,8 +26,10 @@ from .tables import (
     is_numeric,
     refuse_missing,
     select_columns,
+    stands_for_number,
 )
 from .union import KernelUnion
+from .view_tables import column_of_strings
 
 # A table with a larger share of zeros is sparse, even if all of them are stored. Words in texts
 # have far more zeros than that, pictures of digits about a half.
@@ -38,9 +41,20 @@ _FEWEST_BITS = 16
 # A column of text with a larger share of numbers is one of numbers with a mistake in it.
 _MOSTLY_NUMBERS = 0.5
 
+# What sequences look like: proteins have up to 26 letters, with those for unknown ones, and marks
+# for gaps and stops.
+_GAPS = set("-*.")
+_MOST_LETTERS = 30
+_SEQUENCE_LENGTH = 20
+
 # What can be done about columns that are neither numbers nor categories, and about text in arrays.
 _ENCODE = "Choose the columns to compare, as in RBF().on(['a', 'b']), or encode it first."
 _AS_FRAME = "Pass a table with text as a data frame."
+_NO_DEFAULT = (
+    "There are no default kernels of single objects, such as strings that are no sequences: name "
+    "one, for texts of words Cosine().after(TfidfVectorizer()), for words Spectrum(2), for others "
+    "a function k(X, Y)."
+)
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
 Named = dict[str, Kernel]
@@ -58,15 +72,20 @@ def auto_kernels(view: Any) -> KernelUnion:
     sparse             of ``log(1 + x)`` if nothing is negative: cosine, a Gaussian of rows of
                        length one, and a cosine of scaled columns
     categories         :class:`Categorical`
+    sequences          :class:`Spectrum` of one, two and three letters
     =================  =======================================================================
 
     Sparse is what is stored so, or has more than nine zeros in ten entries. Widths are relative
     to the median distance of training rows. In a data frame, columns of text and other categories
     have one kernel, columns of numbers and truth values theirs, and one is the product of both.
 
+    Sequences, as of proteins or DNA, are strings of letters of one case, of 20 letters or more in
+    the median, no more than 30 different letters in all, and mostly different from one another.
+    There are no default kernels of a list of other strings; in a data frame they are categories.
+
     Parameters
     ----------
-    view : {array-like, dataframe, sparse matrix} of shape (rows, columns)
+    view : {array-like, dataframe, sparse matrix} of shape (rows, columns), or list of sequences
         Training rows. They only say what kind of table it is: scales and widths are learnt when
         the kernels are fitted.
 
@@ -87,8 +106,11 @@ def auto_kernels(view: Any) -> KernelUnion:
     >>> dict(union.kernels)["categories"]
     Categorical(columns=['colour'])
     """
-    table = _checked(view)
-    kernels = _of_frame(table) if is_frame(table) else _of_numbers(table)
+    if (strings := column_of_strings(view)) is not None:
+        kernels = _of_strings(strings.ravel())
+    else:
+        table = _checked(view)
+        kernels = _of_frame(table) if is_frame(table) else _of_numbers(table)
     return KernelUnion(list(kernels.items()))
 
 
@@ -99,10 +121,7 @@ def _checked(view: Any) -> Any:
     if isinstance(view, Mapping) and not sparse.issparse(view):
         raise TypeError("This is a dict of tables, pass one of them; all: kernels_for(tables).")
     if not sparse.issparse(view) and np.ndim(view) == 1:
-        raise ValueError(
-            "There are no default kernels of single objects, such as strings: name one, for texts "
-            "of words Cosine().after(TfidfVectorizer()), for others a function k(X, Y)."
-        )
+        raise ValueError(_NO_DEFAULT)
     return as_table(view)
 
 
@@ -110,20 +129,67 @@ def _checked(view: Any) -> Any:
 
 
 def _of_frame(frame: Any) -> Named:
-    """Kernels of the columns of numbers, one of the columns of categories, and one of both."""
+    """Kernels of columns of numbers and sequences, one of the categories, and one of both."""
     odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
-    categories = [position for position in odd if _holds_categories(frame, position)]
-    if not categories:
+    texts = [position for position in odd if _holds_categories(frame, position)]
+    sequences = [position for position in texts if _are_sequences(_entries(frame, position))]
+    numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
+    categories = np.setdiff1d(texts, sequences).tolist()
+    of_others = _of_numbers_and_categories(frame, numbers, categories)
+    return of_others | _of_sequence_columns(frame, sequences)
+
+
+def _of_numbers_and_categories(frame: Any, numbers: list[int], categories: list[int]) -> Named:
+    if len(numbers) == frame.shape[1]:
         return _of_numbers(frame)
-    numbers = np.setdiff1d(np.arange(frame.shape[1]), categories).tolist()
+    kernels = _of_numbers(select_columns(frame, numbers)) if numbers else {}
+    kernels = {name: kernel.on(_labels(frame, numbers)) for name, kernel in kernels.items()}
+    if not categories:
+        return kernels
     equal = Categorical().on(_labels(frame, categories))
     if not numbers:
         return {"categories": equal}
-    kernels = _of_numbers(select_columns(frame, numbers))
-    kernels = {name: kernel.on(_labels(frame, numbers)) for name, kernel in kernels.items()}
     # A number may mean one thing in one category and another in the next.
     middle = kernels.get("rbf(1)", kernels.get("rbf(0.7)"))
     return {**kernels, "categories": equal, "numbers*categories": middle * equal}
+
+
+def _of_sequence_columns(frame: Any, positions: list[int]) -> Named:
+    """Kernels of columns of sequences, with the names of the columns if there are several."""
+    kernels: Named = {}
+    for position in positions:
+        (column,) = _labels(frame, [position])
+        front = f"{column}:" if len(positions) > 1 else ""
+        for name, kernel in _of_sequences(_entries(frame, position)).items():
+            kernels[front + name] = kernel.on(column)
+    return kernels
+
+
+def _of_strings(entries: np.ndarray) -> Named:
+    if not _are_sequences(entries):
+        raise ValueError(_NO_DEFAULT)
+    return _of_sequences(entries)
+
+
+def _of_sequences(entries: np.ndarray) -> Named:
+    shortest = min(len(entry) for entry in entries if not is_missing(entry))
+    return {f"spectrum({k})": Spectrum(k) for k in (1, 2, 3) if k <= shortest}
+
+
+def _are_sequences(entries: np.ndarray) -> bool:
+    """Whether strings are sequences of letters, not names, words, texts or categories."""
+    known = [entry for entry in entries if not is_missing(entry)]
+    if not known or not all(isinstance(entry, str) for entry in known):
+        return False
+    letters = set("".join(known))
+    of_one_case = all(map(str.isupper, letters - _GAPS)) or all(map(str.islower, letters - _GAPS))
+    return (
+        of_one_case
+        and len(letters) <= _MOST_LETTERS
+        and min(map(len, known)) > 0
+        and float(np.median([len(entry) for entry in known])) >= _SEQUENCE_LENGTH
+        and len(set(known)) > len(known) / 2
+    )
 
 
 def _of_numbers(table: Any) -> Named:
@@ -200,7 +266,7 @@ def _scaled_cosine() -> Kernel:
 
 def _holds_categories(frame: Any, position: int) -> bool:
     """Whether a column holds text or other categories, not numbers or truth values."""
-    column = frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
+    column = _column(frame, position)
     if str(column.dtype) == "category":  # of pandas, whose entries may be numbers
         return True
     if getattr(column.dtype, "kind", "O") in "Mm":  # dates with a time zone are objects in NumPy
@@ -215,10 +281,19 @@ def _holds_categories(frame: Any, position: int) -> bool:
     return True
 
 
+def _column(frame: Any, position: int) -> Any:
+    return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
+
+
+def _entries(frame: Any, position: int) -> np.ndarray:
+    entries: np.ndarray = _column(frame, position).to_numpy()
+    return entries
+
+
 def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
     """Refuse a column of numbers, or of text that stands for numbers, in which a few do not."""
     known = [(row, entry) for row, entry in enumerate(entries) if not is_missing(entry)]
-    others = [(row, entry) for row, entry in known if not _stands_for_number(entry)]
+    others = [(row, entry) for row, entry in known if not stands_for_number(entry)]
     if others and len(others) < (1.0 - _MOSTLY_NUMBERS) * len(known):
         row, entry = others[0]
         raise ValueError(
@@ -228,19 +303,11 @@ def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
         )
 
 
-def _stands_for_number(entry: Any) -> bool:
-    try:
-        float(entry)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def _is_number(entry: Any) -> bool:
     """Whether an object stands for a number, or for one that is missing; text does not."""
     if isinstance(entry, str | bytes):
         return False
-    return is_missing(entry) or _stands_for_number(entry)
+    return is_missing(entry) or stands_for_number(entry)
 
 
 def _labels(frame: Any, positions: list[int]) -> list[Any]:

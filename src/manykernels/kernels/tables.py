@@ -55,6 +55,15 @@ def is_missing(value: Any) -> bool:
     return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
 
 
+def stands_for_number(entry: Any) -> bool:
+    """Whether a value, such as a text, can be converted to a number."""
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 class SharedTable:
     """A table `X`, and what several kernels need of it, each made once.
 

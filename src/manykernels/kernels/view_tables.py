@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .tables import is_frame, is_missing, refuse_masked
+from .tables import is_frame, is_missing, refuse_masked, stands_for_number
 
 
 def as_view(table: Any) -> Any:
@@ -52,6 +52,42 @@ def _as_array(table: Any) -> np.ndarray:
         # Objects of differing lengths, such as sequences of words.
         return _objects(items)
     return array if array.dtype.kind not in "US" else np.asarray(items, dtype=object)
+
+
+def entries_of_one_column(table: Any, why: str) -> np.ndarray:
+    """Single objects as they are, or the entries of a table of one column.
+
+    `why`, such as "the transformer takes one text per row", begins the message about others.
+    """
+    rows = as_view(table)
+    if len(rows.shape) == 2:
+        if rows.shape[1] != 1:
+            raise ValueError(
+                f"{why}, but there are {rows.shape[1]} columns: choose one, as by "
+                "kernel.on('text')."
+            )
+        rows = np.asarray(rows).ravel()
+    return rows
+
+
+def column_of_strings(table: Any) -> np.ndarray | None:
+    """A list, Series or array of strings as a new table of one column; None for anything else.
+
+    Some may be missing. An array of one column of texts that all stand for numbers holds numbers.
+    """
+    if isinstance(table, np.ndarray):
+        if table.dtype.kind not in "OUT" or table.shape[1:] not in ((), (1,)):
+            return None
+    elif not isinstance(table, list | tuple) and len(getattr(table, "shape", ())) != 1:
+        return None
+    in_column = isinstance(table, np.ndarray) and table.ndim == 2
+    entries = list(table[:, 0] if in_column else table)
+    if not all(isinstance(entry, str) or is_missing(entry) for entry in entries):
+        return None
+    known = [entry for entry in entries if isinstance(entry, str)]
+    if not known or (in_column and all(map(stands_for_number, known))):
+        return None
+    return _objects(entries)[:, None]
 
 
 def _objects(items: list[Any]) -> np.ndarray:

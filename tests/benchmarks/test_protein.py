@@ -1,0 +1,66 @@
+"""Norms on proteins: splits, choices and tables, on random sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import protein
+from benchmarks._yan2012_protein import NORM_NAMES, NORMS, PENALTIES, PROTEIN_ERRORS, REGS
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    places = np.repeat(["a", "b", "c"], [30, 20, 12])
+    letters = {"a": "ACDEFGAC", "b": "ACDEFGFG", "c": "ACDEFGKL"}
+    texts = ["".join(rng.choice(list(letters[place]), rng.integers(20, 40))) for place in places]
+    return np.array(["MK", *texts], dtype=object), np.array(["a", *places])
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    return protein.run(*data, n_splits=2, most=20, norms=NORMS)
+
+
+def test_figures_of_the_paper_are_complete():
+    assert len(NORMS) == len(NORM_NAMES) == 10
+    assert len(REGS) == len(PENALTIES) == 9
+    for errors in PROTEIN_ERRORS.values():
+        assert {method: len(row) for method, row in errors.items()} == dict.fromkeys(
+            protein.METHODS, 10
+        )
+
+
+def test_splits_are_small_and_have_no_protein_twice(data):
+    split = protein.draw(*data, 0, 20)
+    assert len(split.y_train) + len(split.y_test) == 52
+    assert split.n_judged == round(0.2 * len(split.y_train))
+    assert split.train.names[0] == "whole:1 letters"
+    assert split.test.shape[:2] == (len(split.y_test), len(split.y_train))
+    # Another protein is never the same: a similarity of one is that of a protein with itself.
+    assert split.test.kernel(4).max() < 1.0 - 1e-9
+    again = protein.draw(*data, 0, 20)
+    np.testing.assert_array_equal(again.test.data, split.test.data)
+    assert not np.array_equal(protein.draw(*data, 1, 20).y_train, split.y_train)
+
+
+def test_runs_and_page(result):
+    for method, spec in protein.METHODS.items():
+        assert result.errors(method).shape == (2, 10)
+        assert (result.errors(method) < 100).all()
+        for run in result.runs[method]:
+            assert set(run.chosen) <= set(spec.values)
+            np.testing.assert_allclose(run.weights.sum(axis=1), 1.0)
+            # At p = ∞ all weights are equal.
+            np.testing.assert_allclose(run.weights[-1], 1.0 / len(result.names), rtol=1e-6)
+    page = protein.report(result, 20)
+    assert page.count("MK-FDA is best at p = ") == 1
+    assert "| plant (paper)" in page
+    assert "| whole:3 of 5 letters " in page
+
+
+def test_regularisation_becomes_less():
+    assert protein.METHODS["MK-FDA"].values[0] == 1.0
+    assert min(protein.METHODS["MK-FDA"].values) == pytest.approx(protein.SMALLEST_REG)
+    assert list(protein.METHODS["MK-SVM"].values) == sorted(PENALTIES)
