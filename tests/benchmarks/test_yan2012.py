@@ -75,7 +75,7 @@ def test_verdicts_of_mixtures():
     assert all("held" in line for line in lines)
     lines = noise.mixture_verdicts(found_mixture((40.0, 95.0), (50.0, 90.0)))
     assert all("MISSED" in line for line in lines)
-    assert "ℓ1 − ℓ2 = -10.0" in lines[0]
+    assert "ℓ1 − ℓ2 = -10.00" in lines[0]
 
 
 def test_verdicts_of_added_kernels():
