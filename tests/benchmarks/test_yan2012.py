@@ -101,7 +101,7 @@ def test_all_contenders_reach_the_gap(views, n_classes):
     )
     assert len(found) == (8 if n_classes > 2 else 10)
     assert all(timings[1].reached for timings in found.values())
-    assert len(speed.curve_verdicts({"Fig. 0: small": found})) == 1
+    assert len(speed.curve_verdicts({"Fig. 0: small": found})) == 3
     assert speed.curve_table(found).count("newton") == 4
 
 
@@ -112,6 +112,24 @@ def test_one_that_is_too_slow_is_not_asked_again(views, monkeypatch):
     found = speed.curve((1, 2), lambda _: (stack, y), multiclass=True)
     assert all(list(timings) == [1] for timings in found.values())
     assert "> 9.0" in speed.curve_table(found)
+    lines = speed.curve_verdicts({"Fig. 0: slow": found})
+    assert sum("undecided" in line for line in lines) == 2
+
+
+def test_the_wrapper_is_judged_where_both_were_asked():
+    seconds = {"sip": {1: 0.1, 2: 9.0}, "newton": {1: 0.1, 2: 0.2}, "interleaved": {1: 0.3}}
+    found = {
+        one: {k: speed.Timing(v, v < 4) for k, v in seconds[one.solver.name].items()}
+        for norm in (1.0, 2.0)
+        for one in speed.contenders(norm, True)
+        if one.label != "MK-SVM, newton"
+    }
+    _, *lines = speed.curve_verdicts({"Fig. 0: both": found})
+    for line in lines:
+        assert "wrapper 0.100 s, interleaved MK-SVM 0.300 s" in line
+        assert "(held)" in line
+        assert line.endswith("0.200 s")
+    assert "—" in speed.curve_table(found)
 
 
 def test_verdicts_of_the_race():
