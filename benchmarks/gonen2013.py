@@ -198,8 +198,8 @@ def small_gates(quick: bool) -> Section:
     best = max(row.value for row in small)
     lines = [
         f"Section 4.1: the quickest gate of components takes {ratio:.2f} of the time "
-        f"({verdict(ratio < 1)}), the best of them is {best - whole.value:+.2f} points against the gate of all 649 columns; the paper "
-        "suggests components and has no figures"
+        f"({verdict(ratio < 1)}), the best of them is {best - whole.value:+.2f} points against "
+        "the gate of all 649 columns; the paper suggests components and has no figures"
     ]
     note = "MULTIFEAT, sigmoid gate of principal components of all columns."
     return Section("Section 4.1: gates of few features", note, table(problem, rows), lines)
