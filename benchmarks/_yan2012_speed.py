@@ -10,8 +10,9 @@ needs p > 1, and has 1 + 2⁻⁵ in the place of 1, as in the paper.
 
 Fig. 9: accuracy by training time, where OBSCURE has more and more passes, T1 = T2 = T, and the
 wrapper a smaller and smaller ε. Here: LEAVES, ten kernels, eight samples of each species to train
-on, four to choose λ and C on, four to test; T up to 2⁶ (the paper's: 2¹⁰). The widths of
-its kernels are medians over all samples. Seconds: of the processor, one thread.
+on, four to choose λ and C on, four to test; T up to 2⁶ (the paper's: 2¹⁰), one split; one
+test sample is 0.25 points. The widths of its kernels are medians over all samples. Seconds: of the
+processor, one thread.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def curve_table(found: Curve) -> str:
         [f"{one.p:g}", one.label, *(str(timings.get(size, "—")) for size in sizes)]
         for one, timings in found.items()
     ]
-    return markdown(["p", "seconds", *map(str, sizes)], rows)
+    return markdown(["p", "seconds", *map(str, sizes)], rows, n_left=2)
 
 
 def _timings(found: Curve, machine: str, solver: str, sparse: bool) -> dict[int, Timing]:
@@ -298,7 +299,7 @@ def race_table(found: Race) -> str:
         for method, points in by.items()
         for point in points
     ]
-    return markdown(["norm", "method", "setting", "seconds", "accuracy %"], rows)
+    return markdown(["norm", "method", "setting", "seconds", "accuracy %"], rows, n_left=3)
 
 
 def race_verdicts(found: Race) -> list[str]:

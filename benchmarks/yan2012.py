@@ -110,7 +110,7 @@ def report(sections: dict[str, Section]) -> str:
         "## Summary",
         "\n".join(f"- {line}" for section in sections.values() for line in section.lines),
         "## All figures and tables of the paper",
-        markdown(["there", "what", "where"], INDEX),
+        markdown(["there", "what", "where"], INDEX, n_left=3),
     ]
     for name, section in sections.items():
         parts.append(f"## {section.title}")
