@@ -6,9 +6,9 @@ views of MULTIFEAT, each divided into five sets of columns; ten digits against t
 samples to train on, 400 to choose λ on for each digit, 1000 to test, two splits. (Tried first: 200
 samples to train on. There ℓ1 was ahead by 10.8 points with one informative kernel, and level with
 ℓ2, 99.3 and 99.4 %, with 30.) Fig. 6: informative kernels of Caltech101, and up to as many random
-ones beside them. Here: the faces of OLIVETTI in 4 × 4 patches, a kernel each; of every person three
-pictures to train on, two to choose λ or C on, five to test, two splits. (The paper chooses on the
-test set there.) OBSCURE has 20 passes in each stage, without the exact one.
+ones beside them. Here: the faces of OLIVETTI in 4 × 4 patches, a kernel each; of every person
+three pictures to train on, two to choose λ or C on, five to test, two splits. (The paper chooses
+on the test set there.) OBSCURE has 20 passes in each stage, without the exact one.
 """
 
 from __future__ import annotations

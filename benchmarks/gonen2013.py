@@ -333,9 +333,9 @@ def polynomial(quick: bool) -> Section:
     ]
     note = (
         "CONCRETE, a kernel `1 + x x'` for each of eight columns: "
-        "`PolynomialCombination(estimator=MKRidge(reg=…))`, λ of 0.01, 0.1 and 1. (Tried first, on "
-        "150 samples: kernels `x x'` of columns that are not centred, which lack a constant; there "
-        "the polynomial was far worse than the sum, 376 against 147.)"
+        "`PolynomialCombination(estimator=MKRidge(reg=…))`, λ of 0.01, 0.1 and 1. (Tried first, "
+        "on 150 samples: kernels `x x'` of columns that are not centred, which lack a constant; "
+        "there the polynomial was far worse than the sum, 376 against 147.)"
     )
     text = markdown(["method", "MSE", "seconds"], rows)
     return Section("Section 4.5: a polynomial of kernels", note, text, lines)
