@@ -71,6 +71,12 @@ _SOURCES = {
         "Olivetti faces, https://cs.nyu.edu/~roweis/data.html (olivettifaces.mat)",
         ["olivetti/olivettifaces.mat"],
     ),
+    "flower17": (
+        "17 Category Flower Dataset, https://www.robots.ox.ac.uk/~vgg/data/flowers/17/\n"
+        "  (the folder jpg, here 17flowers, and a CSV file with a line for each photograph: its\n"
+        "  name and the number of its class, under a header line)",
+        ["flower17_images/labels.csv"],
+    ),
     "jaffe": (
         "JAFFE faces, 12 kernels, https://github.com/rongwenli/NeurIPS24-FMKKM",
         ["kernels/jaffe_expression_213n_676d_10c_7g_uni_12k_.mat"],
@@ -222,6 +228,21 @@ def olivetti():
     (path,) = _files("olivetti")
     faces = io.loadmat(path)["faces"].astype(float)
     return faces.T.reshape(400, 64, 64).transpose(0, 2, 1), np.repeat(np.arange(40), 10)
+
+
+def flower17():
+    """1360 photographs of flowers, 80 of each of 17 kinds.
+
+    Returns
+    -------
+    paths : list of Path
+        JPEG files.
+    y : ndarray of shape (1360,), int
+        Kinds, 1 to 17.
+    """
+    (path,) = _files("flower17")
+    table = np.loadtxt(path, delimiter=",", dtype=str, skiprows=1, usecols=(0, 1))
+    return [path.parent / "17flowers" / name for name in table[:, 0]], table[:, 1].astype(int)
 
 
 def jaffe():

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy import io, sparse
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _data, denoising
-from manykernels import Bands
+from manykernels import Bands, Denoise
 from manykernels.kernels import Linear
 
 
@@ -165,6 +166,40 @@ def test_correlations(problem):
     equal = outcomes(0.8, 0.8, variance=(0.5, 0.5))
     same = judged(problem, original=equal, **{'Denoise("cv")': equal})
     assert "the same variance for all kernels" in denoising.correlation(same)
+
+
+def test_the_sum_is_cut_as_one_kernel(problem):
+    train, test = np.arange(60), np.arange(60, 90)
+    stack, block = problem.split(train, test)
+    cut = denoising.SumThenDenoise().fit(stack, problem.y[train])
+    assert cut.variance_.shape == (1,)
+    cut.denoise_ = Denoise(1.0).fit(cut._sum(stack))
+    # With all axes kept it is the plain sum of centred kernels of unit variance.
+    views = problem.views.values()
+    scaled = [StandardScaler().fit(view[train]).transform(view) for view in views]
+    parts = [view / np.sqrt((view[train] ** 2).sum(axis=1).mean()) for view in scaled]
+    for kernels, some in ((stack, train), (block, test)):
+        expected = sum(part[some] @ part[train].T for part in parts)
+        np.testing.assert_allclose(cut.transform(kernels).kernel("sum"), expected, atol=1e-12)
+
+
+def test_order_of_steps(problem):
+    def at_infinity(*accuracies):
+        return [
+            denoising.Outcome({"p = ∞": a}, 1, 2.0, np.ones(1), np.ones(1)) for a in accuracies
+        ]
+
+    found = judged(
+        problem,
+        original=at_infinity(0.8, 0.81, 0.82),
+        **{
+            denoising.SUMMED: at_infinity(0.79, 0.8, 0.81),
+            'Denoise("cv")': at_infinity(0.85, 0.86, 0.88),
+        },
+    )
+    line = denoising.order_of_steps(found)
+    assert line.startswith("small: 81.00 / 80.00 / 86.33. Denoising the sum is worse")
+    assert line.count("held") == 2
 
 
 def test_missing_data_skip_the_set(monkeypatch, capsys):
