@@ -98,11 +98,11 @@ def test_first_order_is_close_to_refits_and_held_weights_are_not(p, n_classes, w
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
+@pytest.mark.parametrize(("n_classes", "reg"), [(2, 0.3), (4, 0.3), (4, 1e-6), (4, 1e-10)])
+def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted, reg):
     """At p = ∞ all weights are one, and the closed form is exact."""
     stack, _, weight, (loss, solution) = problem(
-        1, n_classes, np.inf, 0.3, m=40, n=4, weighted=weighted
+        1, n_classes, np.inf, reg, m=40, n=4, weighted=weighted
     )
     assert weight_response(loss.evaluate(solution.weights), lp_domain(np.inf)) is None
     folds = [np.arange(40)[k::4] for k in range(3)]
@@ -113,7 +113,7 @@ def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
         center = preparation(None)
         inside = center.fit_transform(stack[np.ix_(part.others, part.others)], sample_weight=w)
         mean = np.average(loss.targets[part.others], axis=0, weights=w)
-        point = SquareLoss(inside, loss.targets[part.others] - mean, 0.3, w).evaluate(np.ones(4))
+        point = SquareLoss(inside, loss.targets[part.others] - mean, reg, w).evaluate(np.ones(4))
         block = center.transform(stack[np.ix_(part.fold, part.others)])
         outputs = block.apply_combined(np.ones(4), point.coefficients)
         np.testing.assert_allclose(part.outputs, outputs, rtol=1e-6, atol=1e-9)
@@ -121,6 +121,17 @@ def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted):
         np.testing.assert_allclose(
             part.outputs_of_others, point.leave_one_out(from_mean=True), rtol=1e-6, atol=1e-9
         )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_left_out_as_the_regularisation_vanishes(weighted):
+    """The interpolant does not change any more, however small λ is."""
+    stack, _, weight, (loss, solution) = problem(0, 3, np.inf, 1e-5, weighted=weighted)
+    expected = loss.evaluate(solution.weights).leave_one_out()
+    for reg in (1e-7, 1e-9, 1e-11):
+        smaller = SquareLoss(loss.kernels, loss.targets, reg, weight)
+        found = smaller.evaluate(solution.weights).leave_one_out()
+        np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 def test_weights_answer_as_finite_differences_say():

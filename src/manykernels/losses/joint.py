@@ -13,9 +13,6 @@ changes nothing else.
 
 from __future__ import annotations
 
-import numpy as np
-
-from .._blas import add_scaled
 from .base import Array, KernelOperator
 from .square import SquareLoss
 from .with_identity import WithIdentity
@@ -56,8 +53,6 @@ class JointSquareLoss(SquareLoss):
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """As for a fixed λ, but λ has a lower bound, raised tenfold until A can be factorised."""
         least, unit = _LEAST_SHARE, self.kernels.unit
-        ones = np.ones((len(self.targets), 1)) if self.roots is None else self.roots
-        ones = ones / np.linalg.norm(ones)
         while True:
             self.kernels.combine(weights, out=self.workspace.matrix)
             self._weight_samples()
@@ -68,7 +63,7 @@ class JointSquareLoss(SquareLoss):
                 )
             missing = max(least * size / unit - weights[0], 0.0)
             self.workspace.diagonal[:] += missing * unit
-            add_scaled(self.workspace.matrix, ones @ ones.T, size)
+            self._lift_constants(size)
             if self.workspace.cholesky():
                 raised = weights.copy()
                 raised[0] += missing

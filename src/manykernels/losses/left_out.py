@@ -115,8 +115,9 @@ def remove(
     rows = np.delete(np.arange(len(solution)), removed)
     # Q_SS⁻¹ = root rootᵀ. Q_SS is positive definite in exact arithmetic; eigenvalues below the
     # rounding error of the factorisation are raised to it.
+    least = ACCUMULATED * float(np.diagonal(inverse).max())
     values, basis = np.linalg.eigh(inverse[np.ix_(removed, removed)])
-    root = basis / np.sqrt(np.maximum(values, ACCUMULATED * max(values[-1], 1.0)))
+    root = basis / np.sqrt(np.maximum(values, least))
     across = root.T @ inverse[np.ix_(removed, rows)]
     half = root.T @ solution[removed]
     left = solution[rows] - across.T @ half
@@ -126,7 +127,7 @@ def remove(
         moves = (root.T @ response[removed].reshape(size, -1)).reshape(-1, n_weights)
         change = _amplified((moves.T @ moves)[None], (moves.T @ half.reshape(-1))[None])[0]
         half = half + (moves @ change).reshape(half.shape)
-    return root @ half, rows, left, np.maximum(kappa, ACCUMULATED)
+    return root @ half, rows, left, np.maximum(kappa, least)
 
 
 def _amplified(shares: Array, vectors: Array) -> Array:

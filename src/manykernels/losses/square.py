@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._blas import matmul
+from .._blas import add_scaled, matmul
 from .._rounding import ACCUMULATED
 from .base import Array, Indices, KernelOperator, Outline
 from .program import DualProgram, HasDualProgram
@@ -40,6 +40,10 @@ from .workspace import Lease, Workspace, WorkspaceLoss
 _COARSE_MIN_ROWS = 600
 # The coarse problem has at most every fourth row, so that its factorisations are 64 times cheaper.
 _COARSE_STEP = 4
+# Mean diagonal t of K_β/λ from which on A is lifted at the constant vector. Entries of A⁻¹ are of
+# the size 1/t, but for that vector, where it is 1, and rounding errors of the inverse are EPS m t.
+# Below, they are a share EPS m t² of the entries, 1e-7 at m = 1000; at t = 1e7 none is left.
+_LARGE_DIAGONAL = 1e3
 
 
 class NotPositiveDefiniteError(ValueError):
@@ -152,11 +156,10 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         """Put the Cholesky factor of A into the workspace.
 
         Returns the weights of A, which a subclass may have changed, and the eigenvalue of A at
-        the constant vector, which centred kernels map to zero.
+        the constant vector, which centred kernels map to zero; it may have been lifted.
         """
         self.kernels.combine(weights / self.reg, out=self.workspace.matrix)
-        self._factorize_combined()
-        return weights, 1.0
+        return weights, self._factorize_combined()
 
     def _weight_samples(self) -> None:
         """Multiply the matrix in the workspace by S from both sides."""
@@ -165,9 +168,26 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
             matrix *= self.roots
             matrix *= self.roots.T
 
-    def _factorize_combined(self) -> None:
-        """Replace ``K_β/λ`` in the workspace by the Cholesky factor of A."""
+    def _lift_constants(self, size: float) -> None:
+        """Add `size` to the eigenvalue at the vector 1 (√w) of the matrix in the workspace.
+
+        It changes nothing that is computed of targets and centred kernels, which are orthogonal
+        to that vector.
+        """
+        ones = np.ones((len(self.targets), 1)) if self.roots is None else self.roots
+        ones = ones / np.linalg.norm(ones)
+        add_scaled(self.workspace.matrix, ones @ ones.T, size)
+
+    def _factorize_combined(self) -> float:
+        """Replace ``K_β/λ`` in the workspace by the Cholesky factor of A.
+
+        Returns the eigenvalue of A at the constant vector, which is lifted if λ is small.
+        """
         self._weight_samples()
+        size = float(self.workspace.diagonal.mean())
+        lift = size if size > _LARGE_DIAGONAL else 0.0
+        if lift:
+            self._lift_constants(lift)
         self.workspace.diagonal[:] += 1.0
         if not self.workspace.cholesky():
             raise NotPositiveDefiniteError(
@@ -175,6 +195,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
                 "has eigenvalues below -reg. Raise reg, or build the stack with "
                 'KernelStack.from_arrays(..., psd="clip").'
             )
+        return 1.0 + lift
 
     def dual_program(self) -> DualProgram:
         """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""
@@ -228,9 +249,9 @@ def evaluate_all(losses: list[SquareLoss], weights: list[Array]) -> list[SquareE
     scaled = np.array([row / loss.reg for loss, row in zip(losses, weights, strict=True)])
     leases = [loss.workspace.lend() for loss in losses]
     first.kernels.combine_all(scaled, [loss.workspace.matrix for loss in losses])
-    solutions = []
+    solutions, constants = [], []
     for loss in losses:
-        loss._factorize_combined()
+        constants.append(loss._factorize_combined())
         solutions.append(loss.workspace.solve(loss.rotated_targets))
     products = first.kernels.apply(first._weighted(np.hstack(solutions)))
     width = first.rotated_targets.shape[1]
@@ -239,5 +260,5 @@ def evaluate_all(losses: list[SquareLoss], weights: list[Array]) -> list[SquareE
         # Each output is contiguous in memory, as LAPACK needs it.
         part = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
         loss.workspace.products = loss._weighted(part)
-        evaluations.append(loss._evaluation(weights[r], solutions[r], 1.0, leases[r]))
+        evaluations.append(loss._evaluation(weights[r], solutions[r], constants[r], leases[r]))
     return evaluations
