@@ -7,8 +7,9 @@ question for other data, the proteins of MultiLoc, with kernels that are compute
 sequences: words of one to five letters, with gaps and with mismatches, and composition, of
 the whole protein, of its first 60 letters, where many signals are, and of its last 15.
 
-As in the paper: ten norms, nine λ for MK-FDA and nine C for MK-SVM, kernels multiplicatively normalised, machines one
-against the rest with weights of their own, 1 − mean MCC over classes. Otherwise:
+As in the paper: ten norms, nine λ for MK-FDA and nine C for MK-SVM, kernels multiplicatively
+normalised, machines one against the rest with weights of their own, 1 − mean MCC over classes.
+Otherwise:
 
 - each split draws at most 100 proteins of a class, so that rare places count as much as others
   and a split takes about two minutes; a fifth of them is for testing;

@@ -126,7 +126,7 @@ def test_folds_are_refits_where_weights_cannot_answer(n_classes, weighted, reg):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_samples_left_out_as_the_regularisation_vanishes(weighted):
     """The interpolant does not change any more, however small λ is."""
-    stack, _, weight, (loss, solution) = problem(0, 3, np.inf, 1e-5, weighted=weighted)
+    _, _, weight, (loss, solution) = problem(0, 3, np.inf, 1e-5, weighted=weighted)
     expected = loss.evaluate(solution.weights).leave_one_out()
     for reg in (1e-7, 1e-9, 1e-11):
         smaller = SquareLoss(loss.kernels, loss.targets, reg, weight)
