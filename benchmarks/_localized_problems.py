@@ -108,7 +108,8 @@ def _localized(kind: Any, names: dict[str, dict[str, Any]], table: str = "all") 
     """Localized machines by all ways to learn the gate; `names` are as in the paper."""
     methods = {}
     for name, options in names.items():
-        own = {"kernels": "precomputed", "gating": "softmax", "random_state": 0, **options}
+        own = {"kernels": "precomputed", "normalize": "spherical", "gating": "softmax"}
+        own |= {"random_state": 0, **options}
         place = {"table": own.pop("table", table), "kernels": own.pop("columns", None)}
         for setting, how in SETTINGS.items():
             label = f"{name}, {setting}" if setting else name
