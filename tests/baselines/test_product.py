@@ -28,7 +28,7 @@ from tests.baselines.rule_problems import (
     Y,
 )
 
-CHOICES = {"multiplicative", "spherical", "trace", None}
+CHOICES = ["multiplicative", "spherical", "trace", None]
 
 
 def mean_of(stack):
