@@ -10,8 +10,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 
-from manykernels import MKSVC, MKSVCCV, MKSVR, MKSVRCV, KernelStack, rbf_grid
+from manykernels import (
+    MKSVC,
+    MKSVCCV,
+    MKSVR,
+    MKSVRCV,
+    ConvexLocalizedSVCCV,
+    KernelStack,
+    rbf_grid,
+)
 from manykernels.kernels import RBF
+from manykernels.solvers import Newton
 
 X, Y = load_iris(return_X_y=True)
 STACK = rbf_grid([0.1, 1.0, 10.0]).fit(X)(X)
@@ -211,6 +220,20 @@ def test_probabilities_rank_as_decision_values_do():
 def with_rare_class(rng, n_common, n_rare):
     labels = np.repeat([0, 1], [n_common, n_rare])
     return rng.normal(size=(len(labels), 6)) + 1.3 * labels[:, None] * (np.arange(6) < 3), labels
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [(MKSVCCV, {}), (ConvexLocalizedSVCCV, {"regions": [1]})]
+)
+def test_many_classes_with_weights_of_their_own(kind, options):
+    """More steps in all than one vector of weights may take."""
+    rng = np.random.default_rng(0)
+    y = np.arange(72) % 24
+    X = rng.standard_normal((72, 4)) + rng.standard_normal((24, 4))[y]
+    grid = {"ps": [1], "Cs": [10.0], "cv": 3, **options}
+    model = kind(rbf_grid([0.1, 1, 10]), multi_class="separate", **grid).fit(X, y)
+    assert len(model.history_["objective"]) > Newton.default_max_iter + 1
+    assert model.certificate_.converged
 
 
 def test_rare_classes():
