@@ -14,6 +14,9 @@ resampled t test (Nadeau and Bengio, 2003) after Holm's correction, with five fo
 differences are found. *kernels* in use; *support vectors* as a share of the training rows; *gap*,
 the largest relative duality gap. Ranks over data sets follow Demšar (2006).
 
+`Product` is not among the methods: it takes no negative similarities, which linear kernels have. It
+is on the page of the photographs (`benchmarks.flower`).
+
 Finished cells are kept in `out/comparison`, in a folder for the state of the sources, and are
 found again by the same command after an interruption.
 """
@@ -48,7 +51,18 @@ from manykernels import (
     compare,
     kernels_for,
 )
-from manykernels.baselines import KimFDA
+from manykernels.baselines import (
+    LPB,
+    OBSCURE,
+    Alignment,
+    Average,
+    BestKernel,
+    CGBoost,
+    EasyMKL,
+    KimFDA,
+    LPBeta,
+    PolynomialCombination,
+)
 from manykernels.comparison import rank_methods
 
 ROWS, ROWS_QUICK = 300, 100
@@ -74,6 +88,16 @@ METHODS = {
     "LocalizedSVC": LocalizedSVC(GIVEN, random_state=0),
     "ConvexLocalizedSVC": ConvexLocalizedSVC(GIVEN),
     "KimFDA": KimFDA(GIVEN),
+    "Average, SVC CV": Average(GIVEN, estimator=MKSVCCV()),
+    "BestKernel, FDA CV": BestKernel(GIVEN, estimator=MKFDACV()),
+    "BestKernel, SVC CV": BestKernel(GIVEN, estimator=MKSVCCV()),
+    "Alignment, SVC CV": Alignment(GIVEN, estimator=MKSVCCV()),
+    "PolynomialCombination": PolynomialCombination(GIVEN, estimator=MKFDA()),
+    "LP-β": LPBeta(GIVEN, Cs=[1.0]),
+    "LP-B": LPB(GIVEN, Cs=[1.0]),
+    "CG-Boost": CGBoost(GIVEN),
+    "OBSCURE, p = 2": OBSCURE(GIVEN, random_state=0),
+    "EasyMKL": EasyMKL(GIVEN),
 }
 TWO_CLASSES = {"KimFDA"}
 
