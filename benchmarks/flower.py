@@ -242,8 +242,8 @@ def page(results: Results) -> str:
         "## Summary",
         "\n".join(f"- {line}" for line in verdicts(results)),
         f"{results.n_photographs} photographs, {n_test} judged in each of {n_splits} splits. One "
-        f"standard error of an accuracy is about {error:.1f} points. Of two methods one is better by "
-        "more than chance if the photographs that only one of them knew, n and m, differ by more "
+        f"standard error of an accuracy is about {error:.1f} points. Of two methods one is better "
+        "by more than chance if the photographs that only one of them knew, n and m, differ by more "
         "than about 2√(n + m).",
         "## Methods",
         "Mean and standard deviation over splits, in per cent. Seconds: of the processor, one "
