@@ -35,6 +35,7 @@ EXPECTED = {
     "plot_localized_saliency.py": "sigmoid gates",
     "plot_multi_omics.py": "predicted, without proteins",
     "plot_one_class.py": "outliers found",
+    "plot_photographs.py": "new photographs named correctly",
     "plot_ridge_targets.py": "largest change of a weight",
     "plot_svm_choose.py": "accuracy in folds",
     "plot_svm_which_kernels.py": "weights separate",
