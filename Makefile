@@ -71,6 +71,7 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.ye2008_gabor
 	$(BIN)/python -m benchmarks.ye2008_times
 	$(BIN)/python -m benchmarks.yan2012
+	$(BIN)/python -m benchmarks.flower
 	$(BIN)/python -m benchmarks.gonen2013
 	$(BIN)/python -m benchmarks.strings
 	$(BIN)/python -m benchmarks.protein

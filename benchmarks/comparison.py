@@ -14,7 +14,7 @@ resampled t test (Nadeau and Bengio, 2003) after Holm's correction, with five fo
 differences are found. *kernels* in use; *support vectors* as a share of the training rows; *gap*,
 the largest relative duality gap. Ranks over data sets follow Demšar (2006).
 
-`Product` is not among the methods: it takes no negative similarities, which linear kernels have. It
+`Product` is not among the methods: it takes no negative similarities, as linear kernels have. It
 is on the page of the photographs (`benchmarks.flower`).
 
 Finished cells are kept in `out/comparison`, in a folder for the state of the sources, and are
