@@ -231,20 +231,20 @@ ENTRIES = [
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
 
-def those(condition=lambda entry: True, among=ENTRIES, all_now=False):
+def those(condition=lambda entry: True, among=ENTRIES):
     """Parametrize a test over the entries for which something holds.
 
-    Fits of some take long: tests of these wait for `make test-slow` if not `all_now`. Those that
-    refuse negative values of kernels have tests of their own.
+    Fits of some take long: tests of these wait for `make test-slow`. Those that refuse negative
+    values of kernels have tests of their own.
     """
     found = [entry for entry in among if entry.signed and condition(entry)]
-    return _parametrized(found, not all_now and waits)
+    return _parametrized(found, waits)
 
 
 def waits(entry):
-    """Baselines wait, all but one; of those that choose, variants; of local ones, all but two."""
+    """Baselines wait; of those that choose, variants; of local ones, all but two."""
     if entry.kind.__module__.startswith("manykernels.baselines"):
-        return entry.kind is not KimFDA
+        return True
     if entry.local:
         return bool(entry.variant) or entry.kind not in (mk.LocalizedSVC, mk.ConvexLocalizedSVC)
     return bool(entry.chooses and entry.variant)
@@ -262,7 +262,8 @@ def _parametrized(entries, waiting):
 
 
 every_variant = those()
-every_variant_now = those(all_now=True)
+# For tests whose kernels have no negative values.
+every_variant_on_positive_kernels = _parametrized(ENTRIES, waits)
 every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
 every_quick_estimator = _parametrized(

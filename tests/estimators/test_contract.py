@@ -19,7 +19,7 @@ from tests.estimators.registry import (
     Y,
     answers,
     every_estimator,
-    every_variant_now,
+    every_variant,
     those,
 )
 
@@ -50,7 +50,7 @@ def test_every_estimator_is_in_the_registry():
 # -- certificate, history, counters ----------------------------------------------------------
 
 
-@every_variant_now
+@every_variant
 def test_a_certificate_says_what_is_known(entry):
     for model in models_of(entry):
         certificate = model.certificate_
@@ -76,7 +76,7 @@ def test_a_certificate_of_a_fit_that_ends_early(entry):
     assert model.certificate_.claim == finished.claim
 
 
-@every_variant_now
+@every_variant
 def test_a_history_has_one_entry_per_iteration(entry):
     for model in models_of(entry):
         history = model.history_
@@ -89,7 +89,7 @@ def test_a_history_has_one_entry_per_iteration(entry):
         assert np.all(np.diff(history["n_inner_solves"]) >= 1)
 
 
-@every_variant_now
+@every_variant
 def test_iterations_and_inner_solves_are_counted(entry):
     for model in models_of(entry):
         for count in (model.n_iter_, model.n_inner_solves_):
@@ -102,7 +102,7 @@ def test_iterations_and_inner_solves_are_counted(entry):
 # -- callbacks -------------------------------------------------------------------------------
 
 
-@every_variant_now
+@every_variant
 def test_callbacks_are_told_of_every_task(entry):
     recorder = Recorder()
     model = entry.make(PAIRS).set_callbacks(recorder).fit(X, entry.y)
@@ -159,7 +159,7 @@ def test_a_callback_can_stop_the_fit_of_a_gate(entry):
 OF_SCIKIT_LEARN = {"_skl_callbacks", "_parent_callback_ctx", "_sklearn_output_config"}
 
 
-@every_variant_now
+@every_variant
 def test_a_fitted_estimator_has_one_private_attribute(entry):
     model = entry.make(PAIRS).set_callbacks(Recorder()).fit(X, entry.y)
     others = {name for name in vars(model) if not name.endswith("_")} - entry.parameters

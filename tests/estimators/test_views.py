@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from manykernels import MKFDA, MKFDACV, MKSVC, KernelUnion, LocalizedFDA, Views
 from manykernels.kernels import RBF, Cosine, Linear
-from tests.estimators.registry import ENTRIES
+from tests.estimators.registry import every_variant_on_positive_kernels
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def arrays(frames):
     return {name: frame.to_numpy() for name, frame in frames.items()}
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+@every_variant_on_positive_kernels
 def test_a_dict_is_what_the_kernels_of_its_tables_are(entry):
     """One kernel per view is the same as one kernel per group of columns of the joined table."""
     rng = np.random.default_rng(1)

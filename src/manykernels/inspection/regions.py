@@ -37,7 +37,7 @@ class RegionWeightsDisplay:
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import ConvexLocalizedSVC
     >>> from manykernels.inspection import RegionWeightsDisplay
-    >>> model = ConvexLocalizedSVC().fit(*load_iris(return_X_y=True))
+    >>> model = ConvexLocalizedSVC(sharpness=2).fit(*load_iris(return_X_y=True))
     >>> display = RegionWeightsDisplay.from_estimator(model)
     >>> len(display.ax_.get_yticks())
     3

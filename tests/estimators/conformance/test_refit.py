@@ -17,7 +17,7 @@ import manykernels
 from manykernels import KernelUnion
 from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
-from tests.estimators.registry import answers, changed, every_estimator, every_variant_now, those
+from tests.estimators.registry import answers, changed, every_estimator, every_variant, those
 
 M = 24
 rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def model_of(entry, fitted, **params):
     return model.set_params(**params)
 
 
-@every_variant_now
+@every_variant
 @also_first
 def test_bad_targets_or_weights(entry, fitted):
     model, y = model_of(entry, fitted), entry.y_of(OTHER)
@@ -94,7 +94,7 @@ def test_bad_targets_or_weights(entry, fitted):
             model.fit(OTHER, np.full(len(OTHER), np.nan))
 
 
-@every_variant_now
+@every_variant
 @also_first
 def test_bad_tables(entry, fitted):
     model = model_of(entry, fitted)
@@ -102,7 +102,7 @@ def test_bad_tables(entry, fitted):
         model.fit(changed(OTHER, (3, 1), np.nan), entry.y_of(OTHER))
 
 
-@every_variant_now
+@every_variant
 @also_first
 @pytest.mark.parametrize("k", [1, 2])
 def test_a_kernel_that_is_interrupted(entry, fitted, k, monkeypatch):
@@ -213,7 +213,7 @@ class CallsOfThePackage:
         sys.setprofile(self._outer)
 
 
-@every_variant_now
+@every_variant
 @pytest.mark.parametrize(
     "fitted", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["refit", "first fit"]
 )
@@ -233,7 +233,7 @@ def test_an_interruption_anywhere(entry, fitted):
 
 
 @pytest.mark.slow
-@every_variant_now
+@every_variant
 def test_a_fit_after_one_that_failed(entry):
     model = model_of(entry, fitted=True)
     expected = clone(model).fit(X, entry.y_of(X))
