@@ -233,16 +233,23 @@ def error_table(result: Result) -> str:
     return markdown(["set", "method", *NORM_NAMES], rows, n_left=2)
 
 
+def _correlation(one: Any, other: Any) -> str:
+    """Rank correlation; none if all of one are equal."""
+    if np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+        return "–"
+    return f"{spearmanr(one, other).statistic:.2f}"
+
+
 def order_table(result: Result) -> str:
     """Do errors grow with the norm as in the paper? Rank correlations over the ten norms."""
     rows = []
     for method in METHODS:
         ours = result.errors(method).mean(axis=0)
-        own = [f"{spearmanr(np.arange(len(NORMS)), ours).statistic:.2f}"]
+        own = [_correlation(np.arange(len(NORMS)), ours)]
         for name in PROTEIN_ERRORS:
             paper = PROTEIN_ERRORS[name][method]
-            order = spearmanr(np.arange(len(NORMS)), paper).statistic
-            own.append(f"{spearmanr(ours, paper).statistic:.2f} ({order:.2f})")
+            order = _correlation(np.arange(len(NORMS)), paper)
+            own.append(f"{_correlation(ours, paper)} ({order})")
         best = NORM_NAMES[int(ours.argmin())]
         papers = [
             NORM_NAMES[int(np.argmin(PROTEIN_ERRORS[name][method]))] for name in PROTEIN_ERRORS

@@ -45,7 +45,7 @@ def test_a_walk_that_ends_in_time_keeps_what_its_solver_says(fresh_loss):
     ended = solvers.solve(SIP(eps=0.5), fresh_loss(), lp_domain(1.0), 1.0, budget=60.0)
     assert not ended.reached
     assert ended.gap_of_weights >= ended.rel_gap
-    assert "|1 − S/θ| is" in solvers.table([ended])
+    assert r"\|1 − S/θ\| is" in solvers.table([ended])
 
 
 def test_solvers_take_turns_and_slow_ones_only_one(fresh_loss, monkeypatch):
