@@ -189,6 +189,7 @@ print(repr(result.scores().tolist()))
 
 
 # Strings are hashed otherwise in every process: sets are in another order.
+@pytest.mark.slow
 def test_a_killed_process_loses_only_the_cell_it_was_at(tmp_path):
     root, cells = os.getcwd(), tmp_path / "cells"
 

@@ -242,12 +242,10 @@ def those(condition=lambda entry: True, among=ENTRIES):
 
 
 def waits(entry):
-    """Baselines wait; of those that choose, variants; of local ones, all but two."""
+    """Baselines and local ones, which have tests of their own; variants of those that choose."""
     if entry.kind.__module__.startswith("manykernels.baselines"):
         return True
-    if entry.local:
-        return bool(entry.variant) or entry.kind not in (mk.LocalizedSVC, mk.ConvexLocalizedSVC)
-    return bool(entry.chooses and entry.variant)
+    return bool(entry.local or (entry.chooses and entry.variant))
 
 
 def _parametrized(entries, waiting):

@@ -42,6 +42,7 @@ def score_on_noise(reg, cv):
     return np.mean(scores)
 
 
+@pytest.mark.slow
 def test_nothing_is_learnt_from_noise():
     assert abs(score_on_noise(10.0, None) - 0.5) <= 0.05
 

@@ -69,7 +69,8 @@ class LocalizedSVRCV(
     >>> from manykernels.kernels import Linear
     >>> x = np.linspace(-1, 1, 80)[:, None]
     >>> lines = [("falling", Linear()), ("rising", Linear())]
-    >>> model = LocalizedSVRCV(lines, ps=[2], Cs=[10], random_state=0).fit(x, np.abs(x[:, 0]))
+    >>> model = LocalizedSVRCV(lines, ps=[2], Cs=[10], epsilons=[0.03], random_state=0)
+    >>> model = model.fit(x, np.abs(x[:, 0]))
     >>> bool(model.score(x, np.abs(x[:, 0])) > 0.95), bool(model.penalty_ < np.inf)
     (True, True)
     """
