@@ -242,10 +242,9 @@ def those(condition=lambda entry: True, among=ENTRIES):
 
 
 def waits(entry):
-    """Baselines and local ones, which have tests of their own; variants of those that choose."""
-    if entry.kind.__module__.startswith("manykernels.baselines"):
-        return True
-    return bool(entry.local or (entry.chooses and entry.variant))
+    """Variants, baselines, and local ones, which have tests of their own."""
+    is_baseline = entry.kind.__module__.startswith("manykernels.baselines")
+    return bool(entry.variant or entry.local or is_baseline)
 
 
 def _parametrized(entries, waiting):
