@@ -11,7 +11,7 @@ from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.regional import RegionalKernels
 from manykernels.kernels.transforms import Center, preparation
-from manykernels.losses import Outline, SquareLoss
+from manykernels.losses import FeatureLoss, FeatureSums, Outline, SquareLoss
 from manykernels.solvers import SOLVERS, Problem
 from manykernels.solvers.base import complaint
 
@@ -85,6 +85,19 @@ def dense_kernels(loss):
         return kernels, loss.targets
     roots = np.sqrt(loss.sample_weight)
     return kernels * np.outer(roots, roots), loss.targets * roots[:, None]
+
+
+def feature_loss(loss):
+    """The same loss on explicit features: m of each kernel, from its eigenvectors."""
+    kernels, targets = dense_kernels(loss)
+    values, vectors = np.linalg.eigh(kernels)
+    parts = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    Z = np.hstack(list(parts))
+    kernel_of = np.repeat(np.arange(len(kernels)), kernels.shape[1])
+    sums = FeatureSums(
+        Z.T @ Z, Z.T @ targets, targets.T @ targets, kernel_of, len(kernels), len(targets)
+    )
+    return FeatureLoss(sums, loss.reg)
 
 
 def slow(*cases):

@@ -15,6 +15,7 @@ from manykernels.domains import lp_domain
 from manykernels.losses import (
     BoxLoss,
     EpsilonInsensitiveLoss,
+    FeatureLoss,
     HingeLoss,
     JointSquaredHingeLoss,
     JointSquareLoss,
@@ -25,7 +26,7 @@ from manykernels.losses import (
 )
 from manykernels.solvers import certify
 from tests.differences import assert_derivatives, derivative
-from tests.problems import labels_for, square_loss
+from tests.problems import feature_loss, labels_for, square_loss
 
 M = 24
 few = settings(max_examples=12, deadline=None)
@@ -45,6 +46,10 @@ def stack_of(matrices):
 
 def centred(matrices, n_classes, weight, seed):
     return square_loss(matrices, n_classes, 0.3, seed, weight, normalize=None)
+
+
+def on_features(matrices, n_classes, weight, seed):
+    return feature_loss(centred(matrices, n_classes, weight, seed))
 
 
 def joint_square(matrices, weight, seed):
@@ -108,6 +113,8 @@ def kim(matrices, weight, seed):
 LOSSES = {
     "square": Case(SquareLoss, lambda K, w, s: centred(K, 2, w, s)),
     "square of three classes": Case(SquareLoss, lambda K, w, s: centred(K, 3, w, s), 2),
+    "features": Case(FeatureLoss, lambda K, w, s: on_features(K, 2, w, s)),
+    "features of three classes": Case(FeatureLoss, lambda K, w, s: on_features(K, 3, w, s), 2),
     "joint square": Case(JointSquareLoss, joint_square, 2, learns_reg=True),
     "kim": Case(KimLoss, kim),
     "hinge": svm(HingeLoss),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from manykernels.domains import lp_domain
 from manykernels.losses import SquareLoss
-from manykernels.losses.square import evaluate_all
 from manykernels.solvers import PAPER_NORMS, Newton, walk_grid
 from tests.problems import random_gram_matrices, square_loss
 
 REGS = np.logspace(-3, 2, 7)
+
+
+def at_reg(loss):
+    """The same loss at any λ."""
+    return partial(SquareLoss, loss.kernels, loss.targets, sample_weight=loss.sample_weight)
 
 
 def collect(loss, ps, regs, **options):
@@ -20,7 +26,7 @@ def collect(loss, ps, regs, **options):
     def visit(point):
         found[point.norm_index, point.reg_index] = point
 
-    walk_grid(loss.kernels, loss.targets, ps, regs, visit, **options)
+    walk_grid(at_reg(loss), ps, regs, visit, **options)
     return found
 
 
@@ -29,7 +35,7 @@ def collect(loss, ps, regs, **options):
 def test_every_point_is_the_solution_found_alone(n_classes, weighted):
     weight = np.random.default_rng(1).uniform(0.5, 2, 40) if weighted else None
     loss = square_loss(random_gram_matrices(5, 40), n_classes, sample_weight=weight)
-    found = collect(loss, PAPER_NORMS, REGS, sample_weight=weight, tol=1e-7)
+    found = collect(loss, PAPER_NORMS, REGS, tol=1e-7)
     assert len(found) == len(PAPER_NORMS) * len(REGS)
     for (i, j), point in found.items():
         assert point.certificate.converged
@@ -74,7 +80,7 @@ def test_a_visitor_can_stop_the_walk():
         seen.append(point)
         return len(seen) == 3
 
-    walk_grid(loss.kernels, loss.targets, [1.0, 2.0], [0.1, 1.0], third)
+    walk_grid(at_reg(loss), [1.0, 2.0], [0.1, 1.0], third)
     assert len(seen) == 3
 
 
@@ -98,7 +104,8 @@ def test_evaluations_together_are_those_alone(normalize, weighted, n_classes):
     regs = [0.01, 0.1, 1.0]
     losses = [SquareLoss(base.kernels, base.targets, reg, weight) for reg in regs]
     weights = [np.random.default_rng(seed).random(5) for seed in range(3)]
-    for reg, row, point in zip(regs, weights, evaluate_all(losses, weights), strict=True):
+    together = SquareLoss.evaluate_together(losses, weights)
+    for reg, row, point in zip(regs, weights, together, strict=True):
         alone = SquareLoss(base.kernels, base.targets, reg, weight).evaluate(row)
         assert point.value == pytest.approx(alone.value, rel=1e-10)
         np.testing.assert_allclose(point.gains, alone.gains, rtol=1e-8)

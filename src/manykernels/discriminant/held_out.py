@@ -78,9 +78,7 @@ def held_out_scores(
         progress = found.record.note(here, params, point.certificate, point.n_inner_solves)
         return observer is not None and bool(observer(progress))
 
-    failures = walk_grid(
-        problem.stack, problem.targets, ps, regs, visit, sample_weight=train.weights, tol=tol
-    )
+    failures = walk_grid(problem.loss, ps, regs, visit, tol=tol)
     found.record.failures.extend(failures)
     return found
 

@@ -72,16 +72,17 @@ class RidgeProblem:
         targets = samples.targets.reshape(len(samples), -1)
         return cls(stack, ScaledTargets.of(targets, samples.counts), samples.counts)
 
+    def loss(self, reg: float, group: Any) -> SquareLoss:
+        """The regression of a group of targets at λ = `reg`."""
+        return SquareLoss(self.stack, self.targets.columns[:, group], reg, self.counts)
+
     def losses(self, regs: Sequence[float], groups: Sequence[Any]) -> list[SquareLoss]:
         """A loss for every group of targets, as a function of its kernel weights.
 
         Groups of equal size share one m × m matrix: an evaluation whose factor has been
         overwritten by that of another loss computes it again.
         """
-        found = [
-            SquareLoss(self.stack, self.targets.columns[:, group], reg, self.counts)
-            for reg, group in zip(regs, groups, strict=True)
-        ]
+        found = [self.loss(reg, group) for reg, group in zip(regs, groups, strict=True)]
         for loss in found[1:]:
             loss.workspace = found[0].workspace
         return found

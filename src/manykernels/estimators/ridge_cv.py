@@ -241,9 +241,7 @@ def _walk(
         params = {**which, **grid.at(at)}
         return task(found.note(at, params, values, point.certificate, point.n_inner_solves))
 
-    columns, (ps, regs) = problem.targets.columns[:, group], grid.values.values()
-    failures = walk_grid(
-        problem.stack, columns, ps, regs, visit, sample_weight=problem.counts, tol=tol
-    )
+    ps, regs = grid.values.values()
+    failures = walk_grid(partial(problem.loss, group=group), ps, regs, visit, tol=tol)
     found.record.failures.extend(failures)
     return found

@@ -15,6 +15,7 @@ Examples
 from .base import DualPoint, Evaluation, KernelOperator, Loss, Outline
 from .box import BoxLoss
 from .certificate import Certificate, Guarantee
+from .features import FeatureLoss, FeatureSums
 from .hinge import (
     EpsilonInsensitiveLoss,
     HingeLoss,
@@ -32,6 +33,8 @@ __all__ = [
     "DualPoint",
     "EpsilonInsensitiveLoss",
     "Evaluation",
+    "FeatureLoss",
+    "FeatureSums",
     "Guarantee",
     "HingeLoss",
     "JointSquareLoss",

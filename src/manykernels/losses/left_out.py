@@ -26,6 +26,7 @@ With sample weights, the rows of H, U and M are multiplied by √w (:mod:`.squar
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -138,3 +139,201 @@ def _amplified(shares: Array, vectors: Array) -> Array:
         "mij,mj->mi", basis, np.einsum("mij,mi->mj", basis, vectors) / left
     )
     return amplified
+
+
+class LeavesOut(ABC):
+    """A fitted square loss from which some of its samples, the known rows, can be left out.
+
+    Known may be all samples or some of them: the formulas need Q and U among the rows that are left
+    out, and of the other samples only what they have left in U, Q and the means.
+
+    Attributes
+    ----------
+    weights, gains : ndarray of shape (n_kernels,)
+    constant : float
+        a, the eigenvalue of A at the constant vector.
+    """
+
+    weights: Array
+    gains: Array
+    constant: float
+    #: U of the known rows, in rotated columns, times √w, (m, k).
+    _solution: Array
+
+    @property
+    @abstractmethod
+    def _targets(self) -> Array:
+        """Rows of H, (m, c)."""
+
+    @property
+    @abstractmethod
+    def _rotation(self) -> Array:
+        """From columns of H to those of U, (c, k)."""
+
+    @property
+    @abstractmethod
+    def _sample_weight(self) -> Array:
+        """w of the known rows, (m,)."""
+
+    @property
+    @abstractmethod
+    def _total_weight(self) -> float:
+        """Sum of w over all samples."""
+
+    @property
+    @abstractmethod
+    def _ridge(self) -> float:
+        """r, the coefficient of I in A."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """``diag(A⁻¹)`` of the known rows; may overwrite the factor."""
+
+    @abstractmethod
+    def inverse(self) -> Array:
+        """``A⁻¹`` among the known rows; may overwrite the factor."""
+
+    @property
+    def factorized(self) -> bool:
+        """Whether A can be factorised: False where it would be too large."""
+        return True
+
+    @abstractmethod
+    def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
+        """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
+
+    def leave_one_out(
+        self,
+        multiplicity: Array | None = None,
+        *,
+        from_mean: bool = False,
+        response: Array | None = None,
+    ) -> Array:
+        """Outputs ``f(x_i)`` of the discriminant trained without sample i, (m, c).
+
+        Overwrites the factor.
+
+        Parameters
+        ----------
+        multiplicity : ndarray of shape (m,), optional
+            How many equal samples a row stands for; one of them is left out. Fractions below
+            one count as one.
+        from_mean : bool, default=False
+            Subtract the mean target of the samples left in, which lies further from the target of
+            the sample left out than the mean of all. Where there is little to learn, outputs would
+            show that mean alone, and rank the samples of each class on the wrong side.
+        response : ndarray of shape (m, k, n), optional
+            Response of the kernel weights, M of :mod:`.left_out`; without it they are held.
+        """
+        every, kappa = np.arange(len(self._solution)), self._kappa(self.inverse_diagonal())
+        count = self._counts(multiplicity)
+        return self._each_left_out(every, self._solution, kappa, count, response, from_mean)
+
+    def leave_out(
+        self, folds: list[Indices], multiplicity: Array | None, response: Array | None
+    ) -> LeftOut:
+        """Outputs of samples left out singly and fold by fold, less the mean target left in.
+
+        Overwrites the factor. `folds` are disjoint sets of rows, with equal samples in the same
+        one; `multiplicity` and `response` are as for :meth:`leave_one_out`.
+        """
+        if not folds:
+            singly = self.leave_one_out(multiplicity, from_mean=True, response=response)
+            return LeftOut(singly, [])
+        inverse = self.inverse()
+        every, count = np.arange(len(inverse)), self._counts(multiplicity)
+        kappa = self._kappa(np.diagonal(inverse))
+        singly = self._each_left_out(every, self._solution, kappa, count, response)
+        self._take_away_intercept(inverse)
+        parts = []
+        for fold in folds:
+            residuals, others, solution, kappa = remove(inverse, self._solution, response, fold)
+            outputs = self._outputs_left_out(residuals, fold) - self._mean_without_all(fold)
+            of_others = self._each_left_out(others, solution, kappa, count)
+            parts.append(FoldOutputs(fold, outputs, others, of_others))
+        return LeftOut(singly, parts)
+
+    def leave_folds_out(self, folds: list[Indices], response: Array | None) -> list[Array]:
+        """Outputs of every fold by the model of the other samples; overwrites the factor.
+
+        `folds` and `response` are as for :meth:`leave_out`.
+        """
+        inverse = self.inverse()
+        self._take_away_intercept(inverse)
+        return [
+            self._outputs_left_out(remove(inverse, self._solution, response, fold)[0], fold)
+            for fold in folds
+        ]
+
+    def _each_left_out(
+        self,
+        rows: Indices,
+        solution: Array,
+        kappa: Array,
+        count: Array,
+        response: Array | None = None,
+        from_mean: bool = True,
+    ) -> Array:
+        """Outputs of `rows`, each left out in turn from the model learnt from all of them.
+
+        `solution` and `kappa` are U and κ of that model. If a row stands for k equal samples, one
+        of which is left out, κ is replaced by ``κ + (k − 1)/r``, with r the coefficient of I in A,
+        and the residual is multiplied by k.
+        """
+        kappa = kappa + (count[rows] - 1.0) / self._ridge
+        residuals = left_out_singly(solution, kappa, response)
+        outputs = self._outputs_left_out(residuals, rows, count[rows])
+        return outputs - self._mean_without_each(rows, count) if from_mean else outputs
+
+    def _counts(self, multiplicity: Array | None) -> Array:
+        """How many samples every row stands for."""
+        one_each = np.ones(len(self._solution))
+        return one_each if multiplicity is None else np.maximum(multiplicity, one_each)
+
+    def _kappa(self, inverse_diagonal: Array) -> Array:
+        """``κ_i = A⁻¹_ii − 1/(ma)``, positive in spite of rounding."""
+        return np.maximum(inverse_diagonal - self._intercept_share(), ACCUMULATED / self.constant)
+
+    def _intercept_share(self) -> Array:
+        """Diagonal of ``11ᵀ/(ma)``: the part of A⁻¹ that the intercept takes away."""
+        share: Array = self._sample_weight / (self._total_weight * self.constant)
+        return share
+
+    def _take_away_intercept(self, inverse: Array) -> None:
+        """Q of :mod:`.left_out` from A⁻¹, in its place."""
+        intercept = np.sqrt(self._intercept_share())
+        inverse -= intercept[:, None] * intercept
+
+    def _outputs_left_out(
+        self, residuals: Array, rows: Indices, count: Array | float = 1.0
+    ) -> Array:
+        """Outputs in the columns of H, from residuals of rotated columns times √w."""
+        scale = count / np.sqrt(self._sample_weight[rows])
+        residuals = (residuals @ self._rotation.T) * scale[:, None]
+        return self._targets[rows] - residuals
+
+    def _mean_without_each(self, rows: Indices, count: Array) -> Array:
+        """Mean target of all samples that are left in with `rows`, but one of a row, for each row.
+
+        Samples that are not among the rows of `_solution` are left in.
+        """
+        weight, targets = self._sample_weight[rows], self._targets[rows]
+        removed = np.delete(np.arange(len(self._solution)), rows)
+        unit = (weight / count[rows])[:, None]
+        total, mass = self._left_without(removed)
+        means: Array = (total - unit * targets) / (mass - unit)
+        return means
+
+    def _mean_without_all(self, rows: Indices) -> Array:
+        """Mean target of all samples but `rows`."""
+        total, mass = self._left_without(rows)
+        return total / mass
+
+    def _left_without(self, rows: Indices) -> tuple[Array, float]:
+        """Weighted sum of the targets of all samples but `rows`, and their total weight.
+
+        The sum over all samples is zero.
+        """
+        weight = self._sample_weight[rows]
+        total: Array = -(weight @ self._targets[rows])
+        return total, self._total_weight - float(weight.sum())

@@ -239,26 +239,28 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         rows = np.sort(np.lexsort(self.targets.T)[::step])
         return self.on_rows(rows, self.reg / step)
 
+    @staticmethod
+    def evaluate_together(
+        losses: list[SquareLoss], weights: list[Array]
+    ) -> list[SquareEvaluation]:
+        """Evaluate losses of the same kernels and targets, each at its own weights.
 
-def evaluate_all(losses: list[SquareLoss], weights: list[Array]) -> list[SquareEvaluation]:
-    """Evaluate losses of the same kernels and targets, each at its own weights.
-
-    They share every pass over the kernels, which halves the cost of an evaluation.
-    """
-    first = losses[0]
-    scaled = np.array([row / loss.reg for loss, row in zip(losses, weights, strict=True)])
-    leases = [loss.workspace.lend() for loss in losses]
-    first.kernels.combine_all(scaled, [loss.workspace.matrix for loss in losses])
-    solutions, constants = [], []
-    for loss in losses:
-        constants.append(loss._factorize_combined())
-        solutions.append(loss.workspace.solve(loss.rotated_targets))
-    products = first.kernels.apply(first._weighted(np.hstack(solutions)))
-    width = first.rotated_targets.shape[1]
-    evaluations = []
-    for r, loss in enumerate(losses):
-        # Each output is contiguous in memory, as LAPACK needs it.
-        part = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
-        loss.workspace.products = loss._weighted(part)
-        evaluations.append(loss._evaluation(weights[r], solutions[r], constants[r], leases[r]))
-    return evaluations
+        They share every pass over the kernels, which halves the cost of an evaluation.
+        """
+        first = losses[0]
+        scaled = np.array([row / loss.reg for loss, row in zip(losses, weights, strict=True)])
+        leases = [loss.workspace.lend() for loss in losses]
+        first.kernels.combine_all(scaled, [loss.workspace.matrix for loss in losses])
+        solutions, constants = [], []
+        for loss in losses:
+            constants.append(loss._factorize_combined())
+            solutions.append(loss.workspace.solve(loss.rotated_targets))
+        products = first.kernels.apply(first._weighted(np.hstack(solutions)))
+        width = first.rotated_targets.shape[1]
+        evaluations = []
+        for r, loss in enumerate(losses):
+            # Each output is contiguous in memory, as LAPACK needs it.
+            part = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
+            loss.workspace.products = loss._weighted(part)
+            evaluations.append(loss._evaluation(weights[r], solutions[r], constants[r], leases[r]))
+        return evaluations

@@ -70,7 +70,8 @@ class Workspace:
         the same matrix in the order of LAPACK, so nothing is copied.
         """
         _, failed = linalg.lapack.dpotrf(self.matrix.T, lower=0, clean=0, overwrite_a=1)
-        return not failed
+        # Some versions of LAPACK go on with NaN.
+        return not failed and bool(np.isfinite(self.diagonal).all())
 
     def solve(self, right: Array) -> Array:
         """``A⁻¹ @ right``, with R in place."""

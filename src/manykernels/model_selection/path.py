@@ -111,9 +111,7 @@ def path_of(
         path.rel_gaps[here] = point.certificate.rel_gap
         path.n_inner_solves[here] = point.n_inner_solves
 
-    failures = walk_grid(
-        problem.stack, problem.targets, ps, regs, visit, sample_weight=samples.weights, tol=tol
-    )
+    failures = walk_grid(problem.loss, ps, regs, visit, tol=tol)
     if failures:
         warn_caller(
             f"{len(failures)} of {path.rel_gaps.size} points of the path could not be solved "

@@ -6,7 +6,7 @@ last few solutions predicts the gains at the next p, and so weights to start fro
 the tolerance. (At p = 1 the gains do not determine the weights: log β is extrapolated itself.)
 
 Several regularisations are solved side by side: for each p, one pass over the kernels computes
-their weighted sums, and another the products (:func:`~manykernels.losses.square.evaluate_all`).
+their weighted sums, and another the products (:meth:`~manykernels.losses.SquareLoss.evaluate_together`).
 Each point takes Newton steps until its own gap is closed. Where the loss rejects a step,
 :class:`~manykernels.solvers.Newton` with all its safeguards solves that point.
 """
@@ -17,14 +17,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from .._rounding import ACCUMULATED, TINY
 from ..domains import Array, Domain, LpBall, lp_domain
-from ..losses.base import Certificate, KernelOperator
-from ..losses.square import NotPositiveDefiniteError, SquareLoss, evaluate_all
-from ..losses.square_evaluation import SquareEvaluation
+from ..losses.base import Certificate, Evaluation, Loss
+from ..losses.square import NotPositiveDefiniteError
 from .certificate import Bound
 from .model import Model
 from .newton import Newton
@@ -50,20 +50,18 @@ class GridPoint:
 
     norm_index: int
     reg_index: int
-    loss: SquareLoss = field(repr=False)
-    evaluation: SquareEvaluation = field(repr=False)
+    loss: Any = field(repr=False)
+    evaluation: Any = field(repr=False)
     certificate: Certificate
     n_inner_solves: int
 
 
 def walk_grid(
-    kernels: KernelOperator,
-    targets: Array,
+    loss_at: Callable[[float], Any],
     ps: Sequence[float] | Array,
     regs: Sequence[float] | Array,
     visit: Callable[[GridPoint], bool | None],
     *,
-    sample_weight: Array | None = None,
     tol: float = 1e-5,
     max_iter: int = 50,
 ) -> list[str]:
@@ -74,14 +72,12 @@ def walk_grid(
 
     Parameters
     ----------
-    kernels : KernelOperator
-        Centred training kernels.
-    targets : ndarray of shape (m, c)
+    loss_at : callable
+        The square loss at λ, on kernels or on features: ``evaluate_together`` is its static method.
     ps, regs : sequences of float
         In any order.
     visit : callable
         Takes each :class:`GridPoint` when it is solved; a true answer skips the rest of the grid.
-    sample_weight : ndarray of shape (m,), optional
     tol : float, default=1e-5
         Relative gap of every point.
     max_iter : int, default=50
@@ -92,7 +88,7 @@ def walk_grid(
     failures: list[str] = []
     for start in range(0, len(reg_order), _SIDE_BY_SIDE):
         some = reg_order[start : start + _SIDE_BY_SIDE]
-        losses = {j: SquareLoss(kernels, targets, float(regs[j]), sample_weight) for j in some}
+        losses = {j: loss_at(float(regs[j])) for j in some}
         predictors = {j: _Predictor() for j in some}
         for i in np.argsort(ps)[::-1].tolist():
             p = float(ps[i])
@@ -110,15 +106,15 @@ def walk_grid(
 
 
 def _solve_together(
-    losses: dict[int, SquareLoss],
+    losses: dict[int, Any],
     domain: Domain,
     runs: dict[int, Run],
     starts: dict[int, Array],
     failures: list[str],
-) -> dict[int, SquareEvaluation]:
+) -> dict[int, Any]:
     """Newton steps of all problems in turn; the solutions of those that have one."""
-    points: dict[int, SquareEvaluation] = {}
-    solved: dict[int, SquareEvaluation] = {}
+    points: dict[int, Any] = {}
+    solved: dict[int, Any] = {}
     trials = starts
     while trials:
         found = _evaluate_together(losses, trials, failures)
@@ -136,12 +132,14 @@ def _solve_together(
 
 
 def _evaluate_together(
-    losses: dict[int, SquareLoss], trials: dict[int, Array], failures: list[str]
-) -> dict[int, SquareEvaluation]:
+    losses: dict[int, Any], trials: dict[int, Array], failures: list[str]
+) -> dict[int, Any]:
     """Evaluations at the trial weights; where the matrix is indefinite, a failure instead."""
     chosen = list(trials)
     try:
-        together = evaluate_all([losses[j] for j in chosen], [trials[j] for j in chosen])
+        chosen_losses = [losses[j] for j in chosen]
+        evaluate = chosen_losses[0].evaluate_together
+        together = evaluate(chosen_losses, [trials[j] for j in chosen])
         return dict(zip(chosen, together, strict=True))
     except NotPositiveDefiniteError:
         found = {}
@@ -153,14 +151,11 @@ def _evaluate_together(
         return found
 
 
-def _solve_alone(
-    loss: SquareLoss, domain: Domain, run: Run, point: SquareEvaluation
-) -> SquareEvaluation:
+def _solve_alone(loss: Loss, domain: Domain, run: Run, point: Evaluation) -> Evaluation:
     """The solution by :class:`Newton` from a point whose step was rejected."""
     left = max(run.max_iter - len(run.history), 1)
     alone = Newton().solve(loss, domain, tol=run.tol, max_iter=left, start=point.weights)
     final = alone.evaluation
-    assert isinstance(final, SquareEvaluation)
     proved = Bound(alone.certificate.dual, alone.certificate.dual_point)
     run.record(final, 1 + alone.n_inner_solves, bound=proved)
     return final
@@ -173,7 +168,7 @@ class _Predictor:
         # 1/p, log g and log β of each.
         self._solutions: deque[tuple[float, Array, Array]] = deque(maxlen=_DEGREE + 1)
 
-    def add(self, p: float, point: SquareEvaluation) -> None:
+    def add(self, p: float, point: Evaluation) -> None:
         """Add a solution, in the place of the oldest one."""
         if self._solutions and self._solutions[0][0] == 1.0 / p:
             return  # an equal p of the grid

@@ -7,14 +7,14 @@ from scipy import linalg
 
 from .._rounding import EPS
 from ..domains import Array, Domain
-from ..losses.square_evaluation import SquareEvaluation
+from ..losses.left_out import LeavesOut
 
 # Ridge relative to the curvature, which is singular where kernels are equal: how they share a
 # weight has no effect. It changes the response by far less than the terms of second order do.
 _RIDGE = 1e-10
 
 
-def weight_response(evaluation: SquareEvaluation, domain: Domain) -> Array | None:
+def weight_response(evaluation: LeavesOut, domain: Domain) -> Array | None:
     """M of :mod:`manykernels.losses.left_out` at the minimiser of the loss over `domain`.
 
     At the minimiser ``g(β) = μ∇c(β)`` for the positive weights, where ``c(β) = 1`` is the

@@ -1,0 +1,295 @@
+"""Square loss on explicit features: everything about the samples is in two sums over them.
+
+If ``K_j = Z_jZ_jᵀ`` with explicit features ``Z = [Z_1 … Z_n]`` (m × D, centred, with sample
+weights applied), the square loss of :mod:`.square` depends on the m samples only through
+
+    G = ZᵀZ (D×D),   R = ZᵀH (D×c),   T = HᵀH (c×c)
+
+(maths.md, section 7). With β repeated for the features of each kernel, ``B = diag(β)`` and
+``S = diag(√β)``, and ``V = S(λI + SGS)⁻¹SR``, the outputs at the samples are ZV, and
+
+    U = A⁻¹H = H − ZV,    E = ZᵀU = R − GV
+    F(β)   = tr(HᵀU) = tr(T − RᵀV)
+    g_j    = ‖E_j‖²/λ
+    ∇²F_ij = (2/λ²) tr(E_iᵀ [G − GS(λI + SGS)⁻¹SG]_ij E_j)
+
+by ``A⁻¹ = I − ZS(λI + SGS)⁻¹SZᵀ``. One factorisation of a D × D matrix costs the same however many
+samples there are.
+
+Any V proves a bound, not only the exact one: with ``U = H − ZV`` and the residual
+``H − AU = ZQ``, ``Q = V − BE/λ``,
+
+    D(U, β) = tr(T − RᵀV) + tr(EᵀQ) ≤ F(β) ≤ D + tr(QᵀGQ)
+
+which is what :mod:`.square` says of every U, in these letters. So dual variables are told by V, and
+the certificate of this problem needs no sample either.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from .._blas import matmul
+from .._rounding import ACCUMULATED, EPS
+from .base import Array, DualPoint, Indices, Loss, Outline
+from .square import NotPositiveDefiniteError
+from .square_evaluation import reciprocal_curvature
+from .workspace import Lease, Workspace, WorkspaceEvaluation
+
+
+@dataclass(frozen=True)
+class FeatureSums:
+    """G, R and T of centred features and targets, summed over `n_samples` samples.
+
+    `kernel_of` (D,) is the number of the kernel that each feature belongs to; features of a kernel
+    stand together, and kernels are numbered from 0 to ``n_kernels − 1``.
+    """
+
+    gram: Array
+    cross: Array
+    total: Array
+    kernel_of: NDArray[np.intp]
+    n_kernels: int
+    n_samples: int
+
+    def blocks(self) -> list[slice]:
+        """The features of every kernel, which may have none."""
+        ends = np.searchsorted(self.kernel_of, np.arange(self.n_kernels + 1))
+        return [slice(ends[j], ends[j + 1]) for j in range(self.n_kernels)]
+
+    def by_kernel(self, rows: Array) -> Array:
+        """Sums over the features of each kernel, (n_kernels, …), of numbers for every feature."""
+        sums: Array = np.array([rows[block].sum(axis=0) for block in self.blocks()])
+        return sums
+
+    def select(self, kernels: Indices) -> FeatureSums:
+        """The sums of some of the kernels."""
+        blocks = self.blocks()
+        every = np.arange(len(self.kernel_of))
+        features = np.concatenate([every[blocks[j]] for j in kernels])
+        kernel_of = np.repeat(np.arange(len(kernels)), [len(every[blocks[j]]) for j in kernels])
+        gram = np.ascontiguousarray(self.gram[np.ix_(features, features)])
+        cross = self.cross[features]
+        return FeatureSums(gram, cross, self.total, kernel_of, len(kernels), self.n_samples)
+
+
+class FeatureLoss(Loss):
+    """F(β) of the square loss on explicit features.
+
+    Parameters
+    ----------
+    sums : FeatureSums
+    reg : float
+        λ > 0.
+
+    Attributes
+    ----------
+    rotation : ndarray of shape (c, rank T)
+        Orthonormal columns, as for :class:`~manykernels.losses.SquareLoss`.
+    """
+
+    def __init__(self, sums: FeatureSums, reg: float) -> None:
+        self.sums = sums
+        self.reg = reg
+        spectrum, basis = np.linalg.eigh(sums.total)
+        kept = spectrum > ACCUMULATED * spectrum[-1]
+        kept[-1] = True  # LAPACK takes no empty matrices, even if all targets are zero
+        self.rotation = basis[:, kept]
+        self.cross = np.asfortranarray(sums.cross @ self.rotation)
+        self.total = float(np.maximum(spectrum[kept], 0.0).sum())
+        self.workspace = Workspace(len(sums.gram))
+
+    @property
+    def outline(self) -> Outline:
+        sums = self.sums
+        return Outline(FeatureLoss, sums.n_samples, sums.n_kernels, self.cross.shape[1])
+
+    @cached_property
+    def roots(self) -> Array:
+        """Lengths of the features, ``√G_aa``."""
+        return np.sqrt(np.maximum(np.diagonal(self.sums.gram), 0.0))
+
+    def spread(self, weights: Array) -> Array:
+        """A number for each kernel as a column with one for each feature, (D, 1)."""
+        return weights[self.sums.kernel_of][:, None]
+
+    def evaluate(self, weights: Array) -> FeatureEvaluation:
+        """Factorise ``λI + SGS`` at `weights`; derivatives follow on demand."""
+        weights = np.asarray(weights, dtype=np.float64)
+        lease = self._factorize(weights)
+        half = np.sqrt(self.spread(weights))
+        solution = half * self.workspace.solve(np.asfortranarray(half * self.cross))
+        return FeatureEvaluation(weights, self, solution, lease)
+
+    @staticmethod
+    def evaluate_together(
+        losses: list[FeatureLoss], weights: list[Array]
+    ) -> list[FeatureEvaluation]:
+        """Losses at several λ, each at its own weights."""
+        return [loss.evaluate(own) for loss, own in zip(losses, weights, strict=True)]
+
+    def _factorize(self, weights: Array) -> Lease:
+        """Put the Cholesky factor of ``λI + SGS`` into the workspace."""
+        lease = self.workspace.lend()
+        half = np.sqrt(self.spread(weights))
+        matrix = self.workspace.matrix
+        np.multiply(self.sums.gram, half, out=matrix)
+        matrix *= half.T
+        self.workspace.diagonal[:] += self.reg
+        if not self.workspace.cholesky():
+            raise NotPositiveDefiniteError(
+                f"reg={self.reg:g} is lost in the rounding errors of {self.sums.n_samples} "
+                "samples, so that the features have no regression: raise reg."
+            )
+        return lease
+
+    def dual_point(self, dual: Array) -> DualPoint:
+        """D of U = H − ZV for any V, laid out as :attr:`FeatureEvaluation.dual`."""
+        solution = np.asfortranarray(dual @ self.rotation)
+        left = self.cross - matmul(self.sums.gram, solution)
+        explained = float(np.vdot(self.cross, solution))
+        fitted = explained - float(np.vdot(solution, left))
+        return DualPoint(
+            linear=2.0 * (self.total - explained),
+            quadratic=self.total - 2.0 * explained + fitted,
+            gains=self.gains(left),
+            longest=np.inf,
+        )
+
+    def gains(self, left: Array) -> Array:
+        """``‖E_j‖²/λ`` of every kernel."""
+        return self.sums.by_kernel(np.einsum("ak,ak->a", left, left)) / self.reg
+
+    def restricted(self, kernels: Indices) -> Self:
+        part = copy(self)
+        part.sums = self.sums.select(kernels)
+        part.cross = np.asfortranarray(part.sums.cross @ self.rotation)
+        part.workspace = Workspace(len(part.sums.gram))
+        vars(part).pop("roots", None)
+        return part
+
+    def kernel(self, which: int) -> Array:
+        """``G_jj/λ``, which has the eigenvalues of the matrix that a weight multiplies."""
+        block = self.sums.blocks()[which]
+        return self.sums.gram[block, block] / self.reg
+
+    def regularization(self, weights: Array) -> float:
+        return self.reg
+
+
+@dataclass
+class FeatureEvaluation(WorkspaceEvaluation):
+    """F of the square loss on features at one point; `solution` is V in rotated columns."""
+
+    weights: Array
+    loss: FeatureLoss = field(repr=False)
+    solution: Array = field(repr=False)
+    _lease: Lease | None = field(default=None, repr=False, compare=False)
+
+    hyperbolic = True
+
+    @cached_property
+    def left(self) -> Array:
+        """E = R − GV, (D, k)."""
+        left: Array = self.loss.cross - matmul(self.loss.sums.gram, self.solution)
+        return left
+
+    @cached_property
+    def gains(self) -> Array:
+        return self.loss.gains(self.left)
+
+    @cached_property
+    def _error(self) -> Array:
+        """Q = V − BE/λ, zero but for rounding errors."""
+        error: Array = self.solution - self.loss.spread(self.weights) * self.left / self.loss.reg
+        return error
+
+    @cached_property
+    def slack(self) -> float:
+        error = np.asfortranarray(self._error)
+        return max(float(np.vdot(error, matmul(self.loss.sums.gram, error))), 0.0)
+
+    @cached_property
+    def value(self) -> float:
+        bound = self.loss.total - float(np.vdot(self.loss.cross, self.solution))
+        return bound + float(np.vdot(self.left, self._error)) + self.slack
+
+    @property
+    def rounding(self) -> float:
+        """Errors of T, of the inner products of R with V, and of what the gains contribute."""
+        own = self.loss.total + float(np.abs(self.loss.cross * self.solution).sum())
+        return float(EPS * own + self.weights @ self.gain_errors)
+
+    @cached_property
+    def gain_errors(self) -> Array:
+        """Of ``‖E_j‖²/λ``, by the errors of the sums ``R − GV``.
+
+        ``|G_ab| ≤ √G_aa √G_bb``, so entry a of GV is a sum of terms of at most the size
+        ``√G_aa Σ_b √G_bb|V_b|`` in total, of which a rounding error is a part.
+        """
+        roots = self.loss.roots
+        terms = np.abs(self.loss.cross) + roots[:, None] * (roots @ np.abs(self.solution))
+        blocks = self.loss.sums.by_kernel(np.sum((EPS * terms) ** 2, axis=1))
+        lengths = np.sqrt(self.loss.sums.by_kernel(np.sum(self.left**2, axis=1)))
+        errors: Array = (2.0 * lengths * np.sqrt(blocks) + blocks) / self.loss.reg
+        return errors
+
+    @property
+    def coefficients(self) -> Array:
+        """V: the outputs are the features times these, (D, c)."""
+        return self.solution @ self.loss.rotation.T
+
+    @property
+    def dual(self) -> Array:
+        """V, which tells the dual variables ``α = 2(H − ZV)``, (D, c)."""
+        return self.coefficients
+
+    @property
+    def factorized(self) -> bool:
+        return True
+
+    def _refill(self) -> Lease:
+        return self.loss._factorize(self.weights)
+
+    def hessian(self) -> Array:
+        """``∇²F``, by one triangular solve."""
+        self.restore()
+        loss, gram, left = self.loss, self.loss.sums.gram, self.left
+        blocks, width = loss.sums.blocks(), left.shape[1]
+        # Columns G[:, j] E_j of all kernels and outputs.
+        images = np.empty((len(gram), len(blocks) * width), order="F")
+        direct = np.empty((len(blocks), len(blocks)))
+        for j, block in enumerate(blocks):
+            image = gram[:, block] @ left[block]
+            images[:, j * width : (j + 1) * width] = image
+            direct[:, j] = loss.sums.by_kernel(np.einsum("ak,ak->a", left, image))
+        images *= np.sqrt(loss.spread(self.weights))
+        half = loss.workspace.half_solve(images).T.reshape(len(blocks), -1)
+        hessian: Array = (direct - half @ half.T) * (2.0 / loss.reg**2)
+        return 0.5 * (hessian + hessian.T)
+
+    def model_hessian(self, gap: float) -> Array:
+        """``∇²F``, for one output changed as that of :class:`.SquareEvaluation`."""
+        hessian = self.hessian()
+        if self.solution.shape[1] > 1:
+            return hessian
+        return reciprocal_curvature(hessian, self.value, self.gains)
+
+    @property
+    def mean_leverage(self) -> float:
+        """Mean influence of a sample on its own output, ``1 − tr A⁻¹/m``, without the intercept.
+
+        ``tr(I − A⁻¹) = tr SGS(λI + SGS)⁻¹ = D − λ tr (λI + SGS)⁻¹``.
+        """
+        self.restore()
+        root, _ = linalg.lapack.dtrtri(self.loss.workspace.matrix.T, lower=0)
+        root = np.triu(root)
+        explained = len(root) - self.loss.reg * float(np.vdot(root, root))
+        return explained / self.loss.sums.n_samples
