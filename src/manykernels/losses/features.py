@@ -21,7 +21,7 @@ Any V proves a bound, not only the exact one: with ``U = H − ZV`` and the resi
 
     D(U, β) = tr(T − RᵀV) + tr(EᵀQ) ≤ F(β) ≤ D + tr(QᵀGQ)
 
-which is what :mod:`.square` says of every U, in these letters. So dual variables are told by V, and
+which is what :mod:`.square` says of every U, in these letters. So V tells the dual variables, and
 the certificate of this problem needs no sample either.
 """
 
@@ -244,7 +244,8 @@ class FeatureEvaluation(WorkspaceEvaluation):
     @property
     def coefficients(self) -> Array:
         """V: the outputs are the features times these, (D, c)."""
-        return self.solution @ self.loss.rotation.T
+        coefficients: Array = self.solution @ self.loss.rotation.T
+        return coefficients
 
     @property
     def dual(self) -> Array:
@@ -273,7 +274,8 @@ class FeatureEvaluation(WorkspaceEvaluation):
         images *= np.sqrt(loss.spread(self.weights))
         half = loss.workspace.half_solve(images).T.reshape(len(blocks), -1)
         hessian: Array = (direct - half @ half.T) * (2.0 / loss.reg**2)
-        return 0.5 * (hessian + hessian.T)
+        hessian = 0.5 * (hessian + hessian.T)
+        return hessian
 
     def model_hessian(self, gap: float) -> Array:
         """``∇²F``, for one output changed as that of :class:`.SquareEvaluation`."""

@@ -144,8 +144,8 @@ def _amplified(shares: Array, vectors: Array) -> Array:
 class LeavesOut(ABC):
     """A fitted square loss from which some of its samples, the known rows, can be left out.
 
-    Known may be all samples or some of them: the formulas need Q and U among the rows that are left
-    out, and of the other samples only what they have left in U, Q and the means.
+    Known may be all samples or some of them: the formulas need Q and U among the rows that are
+    left out, and of the other samples only what is in these and in the means.
 
     Attributes
     ----------

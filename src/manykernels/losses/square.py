@@ -43,7 +43,7 @@ _COARSE_STEP = 4
 # Mean diagonal t of K_β/λ from which on A is lifted at the constant vector. Entries of A⁻¹ are of
 # the size 1/t, but for that vector, where it is 1, and rounding errors of the inverse are EPS m t.
 # Below, they are a share EPS m t² of the entries, 1e-7 at m = 1000; at t = 1e7 none is left.
-_LARGE_DIAGONAL = 1e3
+LARGE_DIAGONAL = 1e3
 
 
 class NotPositiveDefiniteError(ValueError):
@@ -185,7 +185,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         """
         self._weight_samples()
         size = float(self.workspace.diagonal.mean())
-        lift = size if size > _LARGE_DIAGONAL else 0.0
+        lift = size if size > LARGE_DIAGONAL else 0.0
         if lift:
             self._lift_constants(lift)
         self.workspace.diagonal[:] += 1.0

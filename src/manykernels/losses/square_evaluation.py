@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
 
 from .._blas import matmul
 from .._rounding import EPS
@@ -19,9 +18,6 @@ from .workspace import Lease, WorkspaceEvaluation
 
 if TYPE_CHECKING:
     from .square import SquareLoss
-
-# Rows of an m × m matrix that are processed at once: 2 MB at m = 1000, about a second-level cache.
-_BLOCK_ROWS = 256
 
 
 @dataclass
@@ -118,36 +114,17 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
         self.restore()
         return self._loss.workspace.half_solve(columns, transposed=False)
 
-    def _factor_to_overwrite(self) -> Array:
+    def inverse_diagonal(self) -> Array:
+        """``diag(A⁻¹)``; overwrites the factor."""
         self.restore()
         self.release()
-        return self._loss.workspace.matrix
-
-    def inverse_diagonal(self) -> Array:
-        """``diag(A⁻¹)``, the row sums of squares of R⁻¹; overwrites the factor."""
-        factor = self._factor_to_overwrite()
-        linalg.lapack.dtrtri(factor.T, lower=0, overwrite_c=1)
-        diagonal = np.zeros(len(factor))
-        for start in range(0, len(factor), _BLOCK_ROWS):
-            # Row k of `factor` holds R⁻¹[i, k] for i ≤ k; entries beyond belong to A.
-            rows = factor[start : start + _BLOCK_ROWS]
-            stop = start + len(rows)
-            diagonal[:start] += np.einsum("ki,ki->i", rows[:, :start], rows[:, :start])
-            corner = np.tril(rows[:, start:stop])
-            diagonal[start:stop] += np.einsum("ki,ki->i", corner, corner)
-        return diagonal
+        return self._loss.workspace.inverse_diagonal()
 
     def inverse(self) -> Array:
         """``A⁻¹``, overwriting the factor: valid until the loss is evaluated again."""
-        factor = self._factor_to_overwrite()
-        linalg.lapack.dpotri(factor.T, lower=0, overwrite_c=1)
-        # LAPACK fills one triangle: the lower one of the C-ordered `factor`.
-        for start in range(0, len(factor), _BLOCK_ROWS):
-            stop = min(start + _BLOCK_ROWS, len(factor))
-            factor[:start, start:stop] = factor[start:stop, :start].T
-            corner = np.tril(factor[start:stop, start:stop])
-            factor[start:stop, start:stop] = corner + np.tril(corner, -1).T
-        return factor
+        self.restore()
+        self.release()
+        return self._loss.workspace.inverse()
 
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""

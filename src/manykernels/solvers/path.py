@@ -6,8 +6,8 @@ last few solutions predicts the gains at the next p, and so weights to start fro
 the tolerance. (At p = 1 the gains do not determine the weights: log β is extrapolated itself.)
 
 Several regularisations are solved side by side: for each p, one pass over the kernels computes
-their weighted sums, and another the products (:meth:`~manykernels.losses.SquareLoss.evaluate_together`).
-Each point takes Newton steps until its own gap is closed. Where the loss rejects a step,
+their weighted sums, and another the products (``SquareLoss.evaluate_together``). Each point takes
+Newton steps until its own gap is closed. Where the loss rejects a step,
 :class:`~manykernels.solvers.Newton` with all its safeguards solves that point.
 """
 
@@ -73,7 +73,7 @@ def walk_grid(
     Parameters
     ----------
     loss_at : callable
-        The square loss at λ, on kernels or on features: ``evaluate_together`` is its static method.
+        The square loss at λ, on kernels or on features.
     ps, regs : sequences of float
         In any order.
     visit : callable
