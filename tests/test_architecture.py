@@ -18,7 +18,7 @@ ORDER = [
     *["_rounding", "_blas", "_compiled", "_files", "_folds", "_memory", "_scoring", "_sklearn"],
     "_warnings",
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
-    *["gating", "estimators", "baselines", "model_selection", "report", "inspection"],
+    *["gating", "scale", "estimators", "baselines", "model_selection", "report", "inspection"],
     *["comparison", "datasets", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
