@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -107,6 +107,18 @@ class Views:
         views.labels, views._tables, views._places = labels, tables, places
         return views
 
+    @classmethod
+    def stacked(cls, parts: Sequence[Views], stack: Callable[[list[Any]], Any]) -> Self:
+        """The rows of several `Views` of the same names; `stack` joins tables of one view."""
+        labels = [one.labels for one in parts if one.labels is not None]
+        joined = np.concatenate(labels) if len(labels) == len(parts) else None
+        views = cls._of(joined, {}, {})
+        for name in parts[0].names:
+            has = np.concatenate([one.has(name) for one in parts])
+            views._tables[name] = stack([one[name] for one in parts])
+            views._places[name] = np.where(has, np.cumsum(has) - 1, -1)
+        return views
+
     # -- a mapping of names to tables ------------------------------------------------------
 
     @property
@@ -183,6 +195,10 @@ class Views:
         """The same views, with tables of their own."""
         tables = {name: copied(table) for name, table in self._tables.items()}
         return self._of(self.labels, tables, dict(self._places))
+
+    def with_tables(self, tables: dict[str, Any]) -> Self:
+        """The same rows with other tables, each of the rows that have its view."""
+        return self._of(self.labels, tables, {name: self._places[name] for name in tables})
 
     # What scikit-learn asks of a pandas frame, so that permutation_importance shuffles whole
     # views: X.iloc[rows, j] is a column, and X[name] = column puts it back.
@@ -284,7 +300,7 @@ class Views:
                 places[name] = np.full(len(self), -1)
                 continue
             with naming(f"view {name!r}"):
-                tables[name] = _columns_like(self._tables[name], model)
+                tables[name] = columns_like(self._tables[name], model)
             places[name] = self._places[name]
         return self._of(self.labels, tables, places)
 
@@ -314,18 +330,18 @@ class _Places:
         return views[np.atleast_1d(np.arange(len(views))[rows])]
 
 
-def _columns_like(table: Any, training: Any) -> Any:
-    """`table` with its columns in the order of the table in training."""
-    dimensions, expected_dimensions = len(table.shape), len(training.shape)
+def columns_like(table: Any, model: Any, then: str = "training") -> Any:
+    """`table` with its columns in the order of `model`, the table in training or `then`."""
+    dimensions, expected_dimensions = len(table.shape), len(model.shape)
     if dimensions != expected_dimensions:
         kinds = {1: "single objects", 2: "a table"}
         raise ValueError(
-            f"it is {kinds[dimensions]}, but was {kinds[expected_dimensions]} in training."
+            f"it is {kinds[dimensions]}, but was {kinds[expected_dimensions]} in {then}."
         )
     if dimensions == 1:
         return table
-    if is_frame(training) and is_frame(table):
-        expected, found = list(training.columns), list(table.columns)
+    if is_frame(model) and is_frame(table):
+        expected, found = list(model.columns), list(table.columns)
         if expected == found:
             return table
         surplus, lost = set(found) - set(expected), set(expected) - set(found)
@@ -333,14 +349,12 @@ def _columns_like(table: Any, training: Any) -> Any:
             which = (
                 f"no column {_first(expected, lost)!r}"
                 if lost
-                else f"a column {_first(found, surplus)!r} that it had not in training"
+                else f"a column {_first(found, surplus)!r} that it had not in {then}"
             )
-            raise ValueError(f"it has {which} (training had {len(expected)} columns).")
+            raise ValueError(f"it has {which} ({then} had {len(expected)} columns).")
         return safe_indexing(table, column_positions(table, expected), axis=1)
-    if table.shape[1] != training.shape[1]:
-        raise ValueError(
-            f"it has {table.shape[1]} columns, but had {training.shape[1]} in training."
-        )
+    if table.shape[1] != model.shape[1]:
+        raise ValueError(f"it has {table.shape[1]} columns, but had {model.shape[1]} in {then}.")
     return table
 
 

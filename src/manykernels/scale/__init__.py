@@ -1,1 +1,40 @@
-"""Past kernel matrices: the same mathematics on explicit features, in passes over blocks of rows."""
+"""Millions of rows: explicit features of kernels, and their moments in one pass over the rows.
+
+- ``blocks.py``: :func:`row_blocks`, which finds the kind of a container; ``base.py``: what kinds
+  share. Kinds: ``tables.py``, ``joined.py``, ``streams.py``, ``files.py``, ``dask_rows.py``.
+- ``checks.py``: what is asked of rows as they come in.
+- ``keys.py``, ``reservoir.py``, ``census.py``: the first pass, a sample of rows and their number.
+- ``features.py``: maps of features; ``nystrom.py``, ``landmarks.py``: by landmarks.
+- ``moments.py``, ``accumulation.py``: the second pass, sums of products of features and targets.
+- ``checkpoint.py``: a pass that goes on after an interruption.
+"""
+
+from .base import Block, RowBlocks
+from .blocks import map_blocks, row_blocks
+from .census import Census
+from .checkpoint import Checkpoint
+from .features import Approximation, FeatureMap
+from .keys import fold_of
+from .landmarks import Fixed, KMeansPlusPlus, LandmarkSelector, LeverageScores, Uniform
+from .nystrom import Nystrom
+from .reservoir import Reservoir, Sample
+
+__all__ = [
+    "Approximation",
+    "Block",
+    "Census",
+    "Checkpoint",
+    "FeatureMap",
+    "Fixed",
+    "KMeansPlusPlus",
+    "LandmarkSelector",
+    "LeverageScores",
+    "Nystrom",
+    "Reservoir",
+    "RowBlocks",
+    "Sample",
+    "Uniform",
+    "fold_of",
+    "map_blocks",
+    "row_blocks",
+]

@@ -1,0 +1,207 @@
+"""Graphs of dask for one pass: a task per chunk, a tree of merges, and what is said on failure."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from .._sklearn import num_samples
+from ..kernels.tables import naming
+from ..kernels.views import are_views
+from .base import Block, Reading
+from .checks import PieceCheck, Template, readable
+from .joined import unlabelled
+
+# States that one task merges: the tree has few levels, and no worker holds many states at once.
+_FAN_IN = 8
+
+_LOST = (
+    "The sums of the pass that was running are lost; the data are not, and nothing was fitted. "
+    "Start a cluster and a Client, make the dask collections again if they were persisted on the "
+    "old one, and call fit again."
+)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of one chunk, as delayed tables: one, or a dict of them."""
+
+    X: Any
+    y: Any
+    weight: Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every task of a pass needs. It is sent once, not with each task.
+
+    Attributes
+    ----------
+    reading : Reading
+    template : Template or None
+        Columns that the chunks of a data frame have to have.
+    y, weight : str, list of str or None
+        Columns of a data frame with targets and weights.
+    accumulate, merge : callable
+    """
+
+    reading: Reading
+    template: Template | None = None
+    y: Any = None
+    weight: Any = None
+    accumulate: Any = None
+    merge: Any = None
+
+    def blocks(self, chunk: Chunk, start: int, number: int) -> Iterator[Block]:
+        """Checked blocks of a chunk whose first row, and block, have these numbers."""
+        piece = self.piece(chunk, start, number)
+        if len(piece) == 0:
+            return
+        check = PieceCheck(self.reading.needs_y, self.reading.allow_nan, self.template)
+        size = self.reading.block_size
+        for first in range(0, len(piece), size):
+            part = piece.cut(first, first + size)
+            at = number + first // size
+            yield Block(*check(part.X, part.y, part.weight, part.start, at), part.start, at)
+
+    def piece(self, chunk: Chunk, start: int, number: int) -> Block:
+        """A chunk as one piece, targets and weights divided from the table."""
+        X, y, weight = chunk.X, chunk.y, chunk.weight
+        if are_views(X):
+            X = {name: unlabelled(table) for name, table in X.items()}
+            # Without rows there are no views.
+            X = readable(X) if all(map(num_samples, X.values())) else np.empty((0, 1))
+        taken = [name for name in (self.y, self.weight) if name is not None]
+        if self.y is not None:
+            y = X[self.y]
+        if self.weight is not None:
+            weight = X[self.weight]
+        if taken:
+            X = X.drop(columns=list(np.hstack(taken)))
+        n_rows = int(num_samples(X))
+        for name, values in (("y", y), ("sample_weight", weight)):
+            if values is not None and num_samples(values) != n_rows:
+                raise ValueError(
+                    f"Found input variables with inconsistent numbers of samples: the chunk of X "
+                    f"that begins at row {start} has {n_rows} rows, that of {name} has "
+                    f"{num_samples(values)}."
+                )
+        y, weight = (None if one is None else np.asarray(one) for one in (y, weight))
+        return Block(X, y, weight, start, number)
+
+
+# -- tasks; a dashboard shows them by these names --------------------------------------------
+
+
+def count_rows(X: Any) -> int:
+    return int(num_samples(next(iter(X.values())) if isinstance(X, dict) else X))
+
+
+def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: int) -> Any:
+    """The state of all blocks of one chunk; None if it is empty."""
+    state = None
+    with one_blas_thread():
+        for block in job.blocks(Chunk(X, y, weight), start, number):
+            state = job.accumulate(state, block)
+    return state
+
+
+def merge_states(job: Job, states: Sequence[Any]) -> Any:
+    merged = None
+    with one_blas_thread():
+        for state in states:
+            if state is not None:
+                merged = state if merged is None else job.merge(merged, state)
+    return merged
+
+
+def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
+    """``job.accumulate(X)`` of all blocks of one chunk."""
+    with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread():
+        parts = [
+            np.asarray(job.accumulate(block.X), dtype=empty.dtype)
+            for block in job.blocks(Chunk(X, None, None), 0, 0)
+        ]
+    return np.concatenate([empty, *parts])
+
+
+# -- graphs ----------------------------------------------------------------------------------
+
+
+def reduced(job: Job, chunks: Sequence[Chunk], lengths: Sequence[int]) -> Any:
+    """The state of all rows, computed."""
+    import dask
+
+    shared = dask.delayed(job, pure=False, traverse=False)
+    add, merge = dask.delayed(accumulate_rows, pure=False), dask.delayed(merge_states, pure=False)
+    states, start, number = [], 0, 0
+    for chunk, length in zip(chunks, lengths, strict=True):
+        states.append(add(shared, chunk.X, chunk.y, chunk.weight, start, number))
+        start, number = start + length, number + -(-length // job.reading.block_size)
+    while len(states) > 1:
+        groups = [states[k : k + _FAN_IN] for k in range(0, len(states), _FAN_IN)]
+        states = [merge(shared, group) for group in groups]
+    return computed(states[0])
+
+
+def computed(delayed: Any) -> Any:
+    """What a graph gives, on the current cluster or in threads."""
+    import dask
+
+    with explaining_a_lost_cluster():
+        return dask.compute(delayed)[0]
+
+
+@contextmanager
+def explaining_a_lost_cluster() -> Iterator[None]:
+    """Say what was lost, and what to do, if the cluster is gone or its workers died."""
+    try:
+        yield
+    except Exception as error:
+        name = type(error).__name__
+        if not type(error).__module__.startswith(("distributed", "concurrent", "asyncio")):
+            raise
+        if name == "KilledWorker":
+            raise RuntimeError(
+                f"Several workers died while they worked on the same rows ({error}). Often their "
+                "memory was full: use smaller chunks, X.rechunk(...) or "
+                "X.repartition(...), or workers with more memory, and call fit again."
+            ) from error
+        raise RuntimeError(f"The cluster of dask is gone ({name}: {error}). {_LOST}") from error
+
+
+class _Limit:
+    """One BLAS thread for each task that runs.
+
+    Workers have as many threads as there are cores to use, and each task one of them. The number
+    of BLAS threads belongs to the whole process, so that the first task that comes sets it and the
+    last that goes puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limits: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._limits.restore_original_limits()
+
+
+one_blas_thread: Callable[[], Any] = _Limit().__call__
