@@ -62,7 +62,7 @@ class ApproximationParameters:
         kernels, one kernel after the other, centred and normalised.
     left_out_rows_ : ndarray of int
         With an approximation: numbers of the training rows that left-out results are told for,
-        a sample if there are more than 5000.
+        a sample if there are more than 4000.
     """
 
     approximation: Any = None

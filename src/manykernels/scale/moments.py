@@ -77,6 +77,10 @@ class Moments:
         whole[np.ix_(kept, kept)] = np.triu(self.matrix)
         return Moments(whole, D, self.n_rows, self.count)
 
+    def target_sums(self) -> np.ndarray:
+        """Weighted sums of the targets: the masses of classes, if these are indicators."""
+        return self.matrix[self.n_features, self.n_features + 1 :].copy()
+
     def centred(self) -> CentredMoments:
         """Centred by the means of these samples."""
         D = self.n_features
