@@ -2,9 +2,9 @@
 
     python -m benchmarks.importing [--quick] [--write]
 
-Each statement runs in a new interpreter, all of them in turn. Measured are seconds of the processor
-of the whole process, user and system, so that other programs on the machine matter little; files
-are in the memory of the system after the first round, which is not counted.
+Each statement runs in a new interpreter, all of them in turn. Measured are seconds of the
+processor of the whole process, user and system, so that other programs on the machine matter
+little; files are in the memory of the system after the first round, which is not counted.
 """
 
 from __future__ import annotations

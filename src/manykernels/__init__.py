@@ -25,7 +25,8 @@ from .kernels import (
 )
 
 if TYPE_CHECKING:
-    from .comparison import Comparison, compare
+    from .comparison.compare import compare
+    from .comparison.result import Comparison
     from .estimators import (
         MKFDA,
         MKFDACV,
