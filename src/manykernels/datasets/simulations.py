@@ -68,7 +68,7 @@ def make_gauss4(
     References
     ----------
     M. Gönen, E. Alpaydın. Localized algorithms for multiple kernel learning. Pattern Recognition
-    46(3), 2013, section 3.1.1.
+    46, 2013, section 3.1.1.
 
     Examples
     --------
