@@ -17,7 +17,6 @@ from .census import Census
 from .checkpoint import Checkpoint
 from .exact_features import ExactFeatures
 from .features import Approximation, FeatureMap
-from .kernel_maps import KernelMap, map_of
 from .keys import fold_of
 from .landmarks import Fixed, KMeansPlusPlus, LandmarkSelector, LeverageScores, Uniform
 from .nystrom import Nystrom
@@ -33,7 +32,6 @@ __all__ = [
     "FeatureMap",
     "Fixed",
     "KMeansPlusPlus",
-    "KernelMap",
     "LandmarkSelector",
     "LeverageScores",
     "Nystrom",
@@ -44,6 +42,5 @@ __all__ = [
     "Uniform",
     "fold_of",
     "map_blocks",
-    "map_of",
     "row_blocks",
 ]

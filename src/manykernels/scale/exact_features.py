@@ -36,8 +36,7 @@ from .kernel_maps import (
     refuse_indefinite,
 )
 
-# Features of one kernel unless more are allowed: the matrix of products of as many takes 128 MB,
-# and solving with it a few seconds.
+# Features of one kernel unless more are allowed: the matrix of products of as many takes 128 MB.
 _MOST_FEATURES = 4000
 
 
@@ -102,7 +101,7 @@ class MonomialsMap(RowMap):
 
 @map_of.register
 def _of_polynomial(kernel: Polynomial, request: Request) -> KernelMap:
-    refuse_indefinite(kernel, request)
+    refuse_indefinite(kernel)
     request = request.of_rows(kernel)
     p, n_variables = int(kernel.degree), kernel.n_features_in_ + (kernel.coef0 > 0)
     request.require(comb(n_variables + p - 1, p), kernel)

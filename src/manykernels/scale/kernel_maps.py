@@ -118,15 +118,16 @@ class Request:
     def require(self, n_features: int, kernel: Kernel) -> None:
         """Refuse a kernel with more features than may be."""
         if n_features > self.most:
-            self.refuse(
+            refuse(
                 kernel,
                 f"has {n_features} features, more than {self.parameter}={self.most}: raise it, or "
                 f"{_ANY_KERNEL}.",
             )
 
-    def refuse(self, kernel: Kernel, why: str) -> NoReturn:
-        """Raise an error about a kernel without a map."""
-        raise ValueError(f"{kernel._title} {why}")
+
+def refuse(kernel: Kernel, why: str) -> NoReturn:
+    """Raise an error about a kernel without a map."""
+    raise ValueError(f"{kernel._title} {why}")
 
 
 def validated_rows(kernel: Kernel, X: Any) -> Any:
@@ -151,15 +152,28 @@ def map_of(kernel: Kernel, request: Request) -> KernelMap:
     -------
     map : KernelMap
         It has `n_features`, and ``map(X)`` are the features of rows, (n_rows, n_features).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Linear
+    >>> from manykernels.scale.kernel_maps import Request, map_of
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> kernel = (4 * Linear().on([1]) + 1).fit(X)
+    >>> map_of(kernel, Request(X, 100, "max_features"))(X)
+    array([[4., 1.],
+           [8., 1.]])
     """
-    request.refuse(kernel, f"has no explicit features that are known: {_ANY_KERNEL}.")
+    refuse(kernel, f"has no explicit features that are known: {_ANY_KERNEL}.")
 
 
-def refuse_indefinite(kernel: Kernel, request: Request) -> None:
+def refuse_indefinite(kernel: Kernel) -> None:
     """Refuse a kernel whose parameters do not make it positive semi-definite."""
     if not kernel.is_psd:
-        request.refuse(
-            kernel, f"is not positive semi-definite, so it has no features: {kernel!r}."
+        refuse(
+            kernel,
+            "is not positive semi-definite with these parameters, so it has no features: choose "
+            f"others than {kernel!r}.",
         )
 
 
@@ -182,7 +196,7 @@ class ConstantMap(RowMap):
 
 @map_of.register
 def _of_constant(kernel: Constant, request: Request) -> KernelMap:
-    refuse_indefinite(kernel, request)
+    refuse_indefinite(kernel)
     return ConstantMap(request.steps, float(np.sqrt(kernel.value)))
 
 

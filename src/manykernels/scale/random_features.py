@@ -36,7 +36,7 @@ from ..kernels import RBF, ChiSquare, Kernel, KernelUnion, Laplacian
 from ..kernels.tables import SharedTable
 from . import exact_features  # noqa: F401  (which registers maps of its own)
 from .features import Approximation
-from .kernel_maps import KernelMap, MapsOfKernels, Request, Step, map_of, through
+from .kernel_maps import KernelMap, MapsOfKernels, Request, Step, map_of, refuse, through
 
 # Features of each kernel unless given, and what those of all kernels may add up to: with many
 # kernels there are fewer of each, but not fewer than the last number.
@@ -85,7 +85,12 @@ class FourierMap(KernelMap):
         phases = self.parts[0](X)
         for part in self.parts[1:]:
             phases += part(X)
-        return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(phases.shape[1])
+        n_rows, n_pairs = phases.shape
+        found = np.empty((n_rows, 2 * n_pairs))
+        np.cos(phases, out=found[:, :n_pairs])
+        np.sin(phases, out=found[:, n_pairs:])
+        found /= np.sqrt(n_pairs)
+        return found
 
     def merged(self, other: KernelMap) -> KernelMap | None:
         return FourierMap(self.parts + other.parts) if isinstance(other, FourierMap) else None
@@ -94,7 +99,7 @@ class FourierMap(KernelMap):
 def _fourier(kernel: Kernel, request: Request, draw: Draw, scale: float) -> KernelMap:
     """The map of a kernel of differences between rows, with frequencies ``scale · draw(...)``."""
     if request.n_pairs is None or request.rng is None:
-        request.refuse(
+        refuse(
             kernel,
             "has no finite number of features: approximate it by RandomFeatures(), or by "
             "Nystrom(), which takes any kernel.",
