@@ -42,6 +42,7 @@ from .kernels import (
     kernels_for,
     rbf_grid,
 )
+from .scale import Nystrom
 
 __version__ = "0.1.0"
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",
+    "Nystrom",
     "ViewImportance",
     "Views",
     "__version__",

@@ -43,8 +43,13 @@ def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int) -> list[np.n
     Within each class, samples are dealt out in the order of their squared distance from the mean,
     summed over kernels of equal scale.
     """
-    longest = stack.row_diag.max(axis=1, keepdims=True)
-    distance = np.sum(stack.row_diag / np.where(longest > 0.0, longest, 1.0), axis=0)
+    return folds_by_distance(labels, stack.row_diag, n_folds)
+
+
+def folds_by_distance(labels: np.ndarray, squares: np.ndarray, n_folds: int) -> list[np.ndarray]:
+    """The same, given the squared distances from the mean in every kernel, (n_kernels, m)."""
+    longest = squares.max(axis=1, keepdims=True)
+    distance = np.sum(squares / np.where(longest > 0.0, longest, 1.0), axis=0)
     return stratified_folds(labels, distance, n_folds)
 
 

@@ -107,8 +107,14 @@ class Discriminant:
             spread = np.average((outputs - means[labels]) ** 2, weights=weight, axis=0)
             means = _oriented(means, np.sqrt(spread[0]))
         within = (outputs - means[labels]) * np.sqrt(weight)[:, None]
-        covariance = _shrunk(within.T @ within / masses.sum(), masses.sum())
-        return cls(means, covariance, masses)
+        return cls.of_moments(means, within.T @ within / masses.sum(), masses)
+
+    @classmethod
+    def of_moments(
+        cls, means: np.ndarray, covariance: np.ndarray, masses: np.ndarray
+    ) -> Discriminant:
+        """From class means, and the covariance within classes before it is shrunk."""
+        return cls(means, _shrunk(covariance, masses.sum()), masses)
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:

@@ -135,7 +135,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     tol: float = 1e-4
     verbose: bool = False
 
-    #: Computes the outputs of new samples; the only private attribute that a fit sets.
+    #: Computes the outputs of new samples; the only private attribute that a fit sets, but for
+    #: the `_stream` of ``partial_fit``, what it has gathered so far.
     _expansion: ClassVar[Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -154,7 +155,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         state = {
             name: value
             for name, value in vars(self).items()
-            if not name.endswith("_") and name != "_expansion"
+            if not name.endswith("_") and name not in ("_expansion", "_stream")
         }
         for found in (*attributes, more):
             state.update(found)

@@ -7,10 +7,11 @@ the training samples.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, partial, wraps
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,7 +31,10 @@ from ..kernels.samples import TrainingSamples
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import SharedTable
 from ..kernels.views import are_views, as_views
+from ..scale.blocks import comes_in_blocks, map_blocks
 from ._reading import may_lack_views, read_stack, read_table, read_views
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # The attributes in which scikit-learn records the features of X.
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -40,7 +44,7 @@ def matched_by_label(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None
 ) -> tuple[Any, Any, Any]:
     """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
-    if estimator._is_precomputed or not are_views(X):
+    if estimator._is_precomputed or comes_in_blocks(X) or not are_views(X):
         return X, y, sample_weight
     return matched_views(X, y, sample_weight, may_lack=may_lack_views(estimator))
 
@@ -66,6 +70,13 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
     scikit-learn records the features of X on the estimator that it validates X for. It is given a
     copy, because estimators change only when a fit has succeeded.
     """
+    if comes_in_blocks(X):
+        name, kind = type(estimator).__name__, type(X).__name__
+        able = "approximation=Nystrom()" if hasattr(estimator, "approximation") else "loading it"
+        raise TypeError(
+            f"X ({kind}) is not in memory, where {name} computes its kernel matrices: try "
+            f"{able}. MKFDA, MKRidge, their CV twins and MKSVC take such X with an approximation."
+        )
     recorder = _copy_with_features(estimator, {})
     if not estimator._is_precomputed:
         if are_views(X):
@@ -305,3 +316,15 @@ def block_while_fitting(source: Source, estimator: Any, data: Table | Matrices, 
     """
     new = source.read(_copy_with_features(estimator, data.features), X)
     return source.block(new, slice(0, int(num_samples(new))), np.arange(len(source.names)))
+
+
+def by_blocks(method: Method) -> Method:
+    """Decorator of predictions: those of X that is not in memory are made block by block."""
+
+    @wraps(method)
+    def answer(estimator: Any, X: Any) -> Any:
+        if comes_in_blocks(X):
+            return map_blocks(X, partial(answer, estimator))
+        return method(estimator, X)
+
+    return answer  # type: ignore[return-value]

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._rounding import EPS
 from .._sklearn import Interval, StrOptions
 from ._base import NON_NEGATIVE, POSITIVE, estimator
-from ._inputs import matched_by_label
+from ._inputs import by_blocks, matched_by_label
 
 
 class KernelClassifier(ClassifierMixin):
@@ -40,6 +40,7 @@ class KernelClassifier(ClassifierMixin):
     intercept_: np.ndarray
     _outputs: ClassVar[Callable[..., np.ndarray]]
 
+    @by_blocks
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, (n_rows, n_classes).
 
@@ -48,6 +49,7 @@ class KernelClassifier(ClassifierMixin):
         scores = self._outputs(X) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row."""
         chosen = chosen_classes(self.decision_function(X))
@@ -76,6 +78,7 @@ class Probabilities:
     decision_function: Any
 
     @available_if(gives_probabilities)
+    @by_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n_rows, n_classes)."""
         scores = self.decision_function(X)
@@ -84,6 +87,7 @@ class Probabilities:
         return softmax(scores, axis=1)
 
     @available_if(gives_probabilities)
+    @by_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, (n_rows, n_classes)."""
         scores = self.decision_function(X)
@@ -125,6 +129,7 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
     scalings_: ClassVar[np.ndarray]
     _outputs: ClassVar[Callable[..., np.ndarray]]
 
+    @by_blocks
     def transform(self, X: Any) -> np.ndarray:
         """Project on the discriminant directions, at most n_classes − 1, best first.
 
@@ -145,6 +150,7 @@ class KernelRegressor(RegressorMixin):
     intercept_: ClassVar[np.ndarray]
     _outputs: ClassVar[Callable[..., np.ndarray]]
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Value of each row."""
         return self._outputs(X)[:, 0] + self.intercept_[0]
@@ -202,10 +208,12 @@ class TargetRegressor(RegressorMixin):
     intercept_: ClassVar[np.ndarray]
     _outputs: ClassVar[Callable[..., np.ndarray]]
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
         values = self._outputs(X) + self.intercept_
-        return values[:, 0] if self.dual_coef_.ndim == 1 else values
+        coefficients = vars(self).get("dual_coef_", vars(self).get("coef_"))
+        return values[:, 0] if coefficients.ndim == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² on new samples; rows of views and y are matched by label, as in ``fit``."""

@@ -16,9 +16,20 @@ from ..domains import Domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain
 from ..losses import JointSquareLoss, Outline, SquareLoss
+from ..scale import Approximation
+from ._approximated import (
+    DISCRIMINANT_ON_FEATURES,
+    ApproximationParameters,
+    ClassifierOfStreams,
+    feature_learning,
+    refuse_joint,
+    refuse_with_features,
+)
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
+from ._gathering import FeatureRows, Gathering
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning, WeightParameters
+from ._on_features import learn_discriminant_on_features
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
 from ._rows import discriminant_rows
@@ -26,7 +37,13 @@ from ._rows import discriminant_rows
 
 @estimator
 class MKFDA(
-    DiscriminantTransformer, Probabilities, KernelClassifier, WeightParameters, KernelEstimator
+    ClassifierOfStreams,
+    ApproximationParameters,
+    DiscriminantTransformer,
+    Probabilities,
+    KernelClassifier,
+    WeightParameters,
+    KernelEstimator,
 ):
     """ℓp-norm multiple kernel Fisher discriminant analysis.
 
@@ -137,6 +154,8 @@ class MKFDA(
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
+        if (approximation := self._approximation_for(X)) is not None:
+            return self._fit_on_features(approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, len(rows.classes)))
@@ -150,6 +169,20 @@ class MKFDA(
             kernels, samples, transform, priors, learning, task, self._make_loss
         )
         return self._keep(task, rows.attributes, fitted, denoise_=denoise)
+
+    def _gathering(self, approximation: Approximation) -> Gathering:
+        refuse_with_features(self, **DISCRIMINANT_ON_FEATURES)
+        refuse_joint(self)
+        feature_learning(WeightLearning.of(self))
+        return Gathering(self, approximation, True, self.class_weight)
+
+    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
+        learning = WeightLearning.of(self)
+        task = FitTask.begin(self, X, y, learning.max_iter + 1)
+        fitted = learn_discriminant_on_features(
+            rows, self.normalize, float(self.reg), self.priors, learning, task
+        )
+        return task, {**fitted, "denoise_": None}
 
     def _outline(self, n_samples: int, n_kernels: int, n_classes: int) -> Outline:
         """Kind and sizes of the loss, before kernels are computed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,12 +14,22 @@ from ..discriminant import LabelledKernels
 from ..discriminant.decision import checked_priors
 from ..discriminant.held_out import HeldOut, HeldOutScores, Test, held_out_scores
 from ..kernels import Bands, Denoise
+from ..scale import Approximation
+from ._approximated import (
+    DISCRIMINANT_ON_FEATURES,
+    ApproximationParameters,
+    ClassifierOfStreams,
+    refuse_with_features,
+)
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
 from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
+from ._features_cv import held_out_on_features, number_of_folds
+from ._gathering import FeatureRows, Gathering
 from ._grid import Grid, checked_norms, checked_regs
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._multilabel import LabelwiseAnswers, fit_labels, is_multilabel
+from ._on_features import learn_discriminant_on_features
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
 from ._rows import discriminant_rows
@@ -28,6 +39,8 @@ from .fda import fisher_preparation, learn_discriminant
 
 @estimator
 class MKFDACV(
+    ClassifierOfStreams,
+    ApproximationParameters,
     LabelwiseAnswers,
     DiscriminantTransformer,
     Probabilities,
@@ -122,6 +135,8 @@ class MKFDACV(
             With several labels per sample every label is a problem of its own, with its own
             p, λ and weights, on the same kernels.
         """
+        if (approximation := self._approximation_for(X)) is not None:
+            return self._fit_on_features(approximation, X, y, sample_weight)
         if is_multilabel(y):
             return fit_labels(self, X, y, sample_weight)
         ps, regs = checked_norms(self.ps), checked_regs(self.regs)
@@ -143,10 +158,7 @@ class MKFDACV(
             rules = (judged.better_rule(),)
         held_out = self._held_out(kernels, samples, splits, ps, regs, rules, task)
         (rule,) = rules
-        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
-        choice = Choice.of(
-            self, grid, scores, held_out.records, lambda at: held_out.mean_log_loss(rule, *at)
-        )
+        choice = self._chosen(grid, held_out, rule)
         p, reg = choice.params["p"], choice.params["reg"]
         learning = WeightLearning.at(self, p)
         transform, denoise = fisher_preparation(kernels, self.normalize, self.denoise)
@@ -192,6 +204,46 @@ class MKFDACV(
         ]
         given = None if self.priors is None else np.asarray(self.priors, dtype=float)
         return HeldOut(scores, tests, samples.frequencies, given)
+
+    def _gathering(self, approximation: Approximation) -> Gathering:
+        refuse_with_features(self, **DISCRIMINANT_ON_FEATURES)
+        return Gathering(self, approximation, True, self.class_weight, number_of_folds(self))
+
+    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
+        ps, regs = checked_norms(self.ps), checked_regs(self.regs)
+        n_classes, n_folds = rows.targets.width, len(rows.moments.parts)
+        rules = ("indicator", "discriminant") if n_classes > 2 else ("indicator",)
+        task = FitTask.begin(self, X, y, n_folds * len(rules) + 1)
+        held_out = partial(
+            held_out_on_features,
+            rows,
+            self.normalize,
+            regs=regs,
+            priors=self.priors,
+            tol=self.tol,
+            task=task,
+        )
+        if len(rules) > 1:
+            judged = held_out(ps.max(keepdims=True), rules=rules, purpose="rules, ")
+            rules = (judged.better_rule(),)
+        found = held_out(ps, rules=rules)
+        choice = self._chosen(Grid({"p": ps, "reg": regs}), found, rules[0])
+        p, reg = choice.params["p"], choice.params["reg"]
+        learning = WeightLearning.at(self, p)
+        final = task.subtask("final fit", learning.max_iter + 1)
+        fitted = learn_discriminant_on_features(
+            rows, self.normalize, reg, self.priors, learning, final
+        )
+        final.end()
+        chosen = {**choice.attributes, "cv_rule_": rules[0], "denoise_": None}
+        return task, {**fitted, **chosen}
+
+    def _chosen(self, grid: Grid, held_out: HeldOut, rule: str) -> Choice:
+        """The point with the best score of held-out samples."""
+        scores = held_out.judged_by(check_scoring(self, scoring=self.scoring), rule)
+        return Choice.of(
+            self, grid, scores, held_out.records, lambda at: held_out.mean_log_loss(rule, *at)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

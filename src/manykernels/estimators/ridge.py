@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from ..losses import Outline, SquareLoss
+from ..scale import Approximation
+from ._approximated import (
+    ApproximationParameters,
+    RegressorOfStreams,
+    feature_learning,
+    refuse_with_features,
+)
 from ._base import POSITIVE, KernelEstimator, estimator, fits
+from ._gathering import FeatureRows, Gathering
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning, WeightParameters
+from ._on_features import learn_ridge_on_features
 from ._outputs import TargetRegressor
 from ._progress import FitTask
 from ._ridge import groups_of, learn_ridge
@@ -15,7 +26,13 @@ from ._rows import ridge_rows
 
 
 @estimator
-class MKRidge(TargetRegressor, WeightParameters, KernelEstimator):
+class MKRidge(
+    RegressorOfStreams,
+    ApproximationParameters,
+    TargetRegressor,
+    WeightParameters,
+    KernelEstimator,
+):
     """ℓp-norm multiple kernel ridge regression.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a ridge regression on the
@@ -100,6 +117,8 @@ class MKRidge(TargetRegressor, WeightParameters, KernelEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
+        if (approximation := self._approximation_for(X)) is not None:
+            return self._fit_on_features(approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
@@ -110,3 +129,15 @@ class MKRidge(TargetRegressor, WeightParameters, KernelEstimator):
         learnings, regs = [learning] * len(groups), [float(self.reg)] * len(groups)
         fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, task)
         return self._keep(task, fitted)
+
+    def _gathering(self, approximation: Approximation) -> Gathering:
+        refuse_with_features(self)
+        feature_learning(WeightLearning.of(self))
+        return Gathering(self, approximation, False)
+
+    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
+        learning = WeightLearning.of(self)
+        groups = groups_of(np.asarray(rows.sample.y), self.multi_target)
+        task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
+        learnings, regs = [learning] * len(groups), [float(self.reg)] * len(groups)
+        return task, learn_ridge_on_features(rows, self.normalize, groups, learnings, regs, task)

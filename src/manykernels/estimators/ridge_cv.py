@@ -17,14 +17,19 @@ from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.transforms import Chain
+from ..scale import Approximation
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
+from ._approximated import ApproximationParameters, RegressorOfStreams, refuse_with_features
 from ._base import KernelEstimator, estimator, fits
 from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
+from ._features_cv import held_out_values_on_features, number_of_folds
+from ._gathering import FeatureRows, Gathering
 from ._grid import Grid, checked_norms, checked_regs
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
+from ._on_features import learn_ridge_on_features
 from ._outputs import TargetRegressor
 from ._progress import FitTask
 from ._ridge import RidgeProblem, groups_of, learn_ridge
@@ -33,7 +38,14 @@ from ._splits import Split, ValueSplits
 
 
 @estimator
-class MKRidgeCV(ChoiceParameters, ChosenWeights, TargetRegressor, KernelEstimator):
+class MKRidgeCV(
+    RegressorOfStreams,
+    ApproximationParameters,
+    ChoiceParameters,
+    ChosenWeights,
+    TargetRegressor,
+    KernelEstimator,
+):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -107,6 +119,8 @@ class MKRidgeCV(ChoiceParameters, ChosenWeights, TargetRegressor, KernelEstimato
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
+        if (approximation := self._approximation_for(X)) is not None:
+            return self._fit_on_features(approximation, X, y, sample_weight)
         grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
@@ -126,6 +140,26 @@ class MKRidgeCV(ChoiceParameters, ChosenWeights, TargetRegressor, KernelEstimato
         fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, final)
         final.end()
         return self._keep(task, fitted, _of_all([choice.attributes for choice in choices]))
+
+    def _gathering(self, approximation: Approximation) -> Gathering:
+        refuse_with_features(self)
+        return Gathering(self, approximation, False, n_folds=number_of_folds(self))
+
+    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
+        grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
+        groups = groups_of(np.asarray(rows.sample.y), self.multi_target)
+        task = FitTask.begin(self, X, y, len(rows.moments.parts) + 1)
+        held_out = held_out_values_on_features(rows, self.normalize, grid, groups, self.tol, task)
+        scorer = check_scoring(self, scoring=self.scoring)
+        choices = [
+            Choice.of(self, grid, values.judged_by(scorer), values.records) for values in held_out
+        ]
+        learnings = [WeightLearning.at(self, choice.params["p"]) for choice in choices]
+        regs = [choice.params["reg"] for choice in choices]
+        final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
+        fitted = learn_ridge_on_features(rows, self.normalize, groups, learnings, regs, final)
+        final.end()
+        return task, {**fitted, **_of_all([choice.attributes for choice in choices])}
 
     def _held_out(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -150,7 +150,7 @@ class Accumulator:
     origin: np.ndarray
     targets: TargetCoding
     n_folds: int = 1
-    seed: int = field(default=0)
+    seed: int = 0
 
     def __call__(self, state: FoldMoments | None, block: Block) -> FoldMoments:
         """The moments with those of one more block, `state` being changed."""
@@ -164,14 +164,18 @@ class Accumulator:
         if self.n_folds == 1 and counting.all():
             state.parts[0].add(columns, float(counts.sum()))
             return state
-        fold = np.zeros(len(block), dtype=np.intp)
-        if self.n_folds > 1:
-            fold = fold_of(block.rows, self.n_folds, self.seed)
+        fold = self.folds(block.rows)
         for k, part in enumerate(state.parts):
             own = np.flatnonzero(counting & (fold == k))
             if len(own):
                 part.add(np.take(columns, own, axis=1), float(counts[own].sum()))
         return state
+
+    def folds(self, rows: np.ndarray) -> np.ndarray:
+        """The fold of every row, by its number among all rows."""
+        if self.n_folds == 1:
+            return np.zeros(len(rows), dtype=np.intp)
+        return fold_of(rows, self.n_folds, self.seed)
 
     def merge(self, first: FoldMoments, second: FoldMoments) -> FoldMoments:
         """The moments of the rows of both."""

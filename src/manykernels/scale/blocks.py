@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 # Each module registers the kinds of containers that it reads.
 from . import dask_rows, files, joined, streams, tables  # noqa: F401
 from .base import BLOCK_SIZE, Block, Reading, RowBlocks, rows_in
+from .checks import is_list_of_blocks
+from .tables import is_read_in_parts
 
-__all__ = ["BLOCK_SIZE", "Block", "RowBlocks", "map_blocks", "row_blocks"]
+__all__ = ["BLOCK_SIZE", "Block", "RowBlocks", "comes_in_blocks", "map_blocks", "row_blocks"]
 
 
 def row_blocks(
@@ -96,6 +98,16 @@ def map_blocks(
     array([3., 7.])
     """
     return row_blocks(X, block_size=block_size, allow_nan=allow_nan).map(function, meta)
+
+
+def comes_in_blocks(X: Any) -> bool:
+    """Whether X, or one of several tables, is not in memory: of dask, a path, an iterator, …"""
+    if isinstance(X, Mapping):
+        return any(map(is_read_in_parts, X.values()))
+    if isinstance(X, list | tuple):
+        # Lists of tables alone may be meant as views of the same samples.
+        return len(X) > 0 and isinstance(X[0], tuple) and is_list_of_blocks(X)
+    return is_read_in_parts(X)
 
 
 def _checked_size(block_size: int | None) -> int:

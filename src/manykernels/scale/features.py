@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,6 +65,11 @@ class FeatureMap(ABC):
         """The features of every kernel."""
         ends = np.concatenate([[0], np.cumsum(self.sizes)])
         return [slice(ends[j], ends[j + 1]) for j in range(len(self.sizes))]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Fitted attributes for users."""
+        return {}
 
     def write(self, X: Any, out: np.ndarray) -> None:
         """Features of the rows of X into the C-ordered `out`, (D, n_rows)."""
@@ -120,9 +127,9 @@ class Approximation(BaseEstimator, ABC):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "block_size": [Interval(int, 1, None, closed="left"), None],
-        "checkpoint": [str, "path", None],
-        "random_state": [Interval(int, 0, None, closed="left")],
+        "block_size": [Interval(Integral, 1, None, closed="left"), None],
+        "checkpoint": [str, PathLike, None],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
     block_size: int | None

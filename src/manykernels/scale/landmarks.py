@@ -8,6 +8,7 @@ they take any kernel.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,7 +77,7 @@ class LeverageScores(LandmarkSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "reg": [Interval(float, 0, None, closed="neither")]
+        "reg": [Interval(Real, 0, None, closed="neither")]
     }
 
     def __init__(self, reg: float = 1.0) -> None:

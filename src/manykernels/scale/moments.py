@@ -66,13 +66,20 @@ class Moments:
         self.count += rows.shape[1] if count is None else count
 
     def __add__(self, other: Moments) -> Moments:
-        mine, its = _padded(self, other.n_targets), _padded(other, self.n_targets)
-        matrix, n_rows, count = mine + its, self.n_rows + other.n_rows, self.count + other.count
-        return Moments(matrix, self.n_features, n_rows, count)
+        matrix, n_rows = self.matrix + other.matrix, self.n_rows + other.n_rows
+        return Moments(matrix, self.n_features, n_rows, self.count + other.count)
 
-    def with_targets(self, n_targets: int) -> Moments:
-        """The same with more targets, which were zero for all samples so far: new classes."""
-        return Moments(_padded(self, n_targets), self.n_features, self.n_rows, self.count)
+    def with_targets_at(self, places: np.ndarray, n_targets: int) -> Moments:
+        """With more targets, zero for all samples so far; the old ones are at `places`."""
+        D = self.n_features
+        kept = np.concatenate([np.arange(D + 1), D + 1 + places])
+        whole = np.zeros((D + 1 + n_targets, D + 1 + n_targets), order="F")
+        whole[np.ix_(kept, kept)] = np.triu(self.matrix)
+        return Moments(whole, D, self.n_rows, self.count)
+
+    def target_sums(self) -> np.ndarray:
+        """Weighted sums of the targets: the masses of classes, if these are indicators."""
+        return self.matrix[self.n_features, self.n_features + 1 :].copy()
 
     def centred(self) -> CentredMoments:
         """Centred by the means of these samples."""
@@ -104,14 +111,6 @@ class Moments:
         n_features, n_rows, count = arrays["counts"]
         matrix = np.asfortranarray(arrays["matrix"])
         return cls(matrix, int(n_features), int(n_rows), float(count))
-
-
-def _padded(moments: Moments, n_targets: int) -> np.ndarray:
-    """The matrix with as many targets, if it has fewer."""
-    more = n_targets - moments.n_targets
-    if more <= 0:
-        return moments.matrix
-    return np.asfortranarray(np.pad(moments.matrix, (0, more)))
 
 
 @dataclass(frozen=True)

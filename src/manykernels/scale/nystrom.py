@@ -55,6 +55,10 @@ class NystromMap(FeatureMap):
     def sizes(self) -> list[int]:
         return [projection.shape[1] for projection in self.projections]
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        return {"landmarks_": self.landmarks}
+
     def _write(self, X: Any, out: np.ndarray) -> None:
         n_rows = int(num_samples(X.X if isinstance(X, SharedTable) else X))
         similarities = np.empty((len(self.projections), n_rows, len(self.projections[0])))

@@ -1,0 +1,211 @@
+"""Choosing p and λ on explicit features: folds of moments, judged by the rows of a sample.
+
+The moments of all samples but a fold are a sum, so no fold takes another pass. In every fold the
+scales of kernels, their weights and the regression are learnt from the moments of the others. What
+is scored are the rows of the sample that belong to the fold, with the kernels (widths, landmarks)
+of all rows, as in the folds of kernel matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..discriminant import fisher_targets
+from ..discriminant.held_out import HeldOut, HeldOutScores
+from ..discriminant.rules import Discriminant, indicator_rule
+from ..losses import FeatureLoss
+from ..solvers import GridPoint, GridRecord, walk_grid
+from ._gathering import FeatureRows
+from ._grid import Grid
+from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
+from ._on_features import FeatureProblem, FeatureTargets, judged_samples
+from ._progress import FitTask
+
+# Folds with cv=None, as in scikit-learn.
+_DEFAULT_FOLDS = 5
+
+
+def number_of_folds(estimator: Any) -> int:
+    """Folds of an estimator with an approximation, by its parameter ``cv``."""
+    cv = estimator.cv
+    if cv is None:
+        return _DEFAULT_FOLDS
+    if isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= 2:
+        return int(cv)
+    raise ValueError(
+        f"cv={cv!r} does not go with approximation={estimator.approximation}: moments are summed "
+        "by folds that are drawn before rows are read. Pass their number, at least 2, such as "
+        "cv=5, or approximation=None."
+    )
+
+
+# -- discriminants ---------------------------------------------------------------------------
+
+
+def held_out_on_features(
+    rows: FeatureRows,
+    normalize: str | None,
+    ps: np.ndarray,
+    regs: np.ndarray,
+    rules: Sequence[str],
+    priors: Any,
+    tol: float,
+    task: FitTask,
+    purpose: str = "",
+) -> HeldOut:
+    """Class scores of the sample by models without its fold, by each rule at each p and λ."""
+    n_folds, size = len(rows.moments.parts), len(ps) * len(regs)
+    every = judged_samples(rows, rows.moments.total.target_sums())
+    fold = rows.folds
+    parts, tests = [], []
+    for k in range(n_folds):
+        own = np.flatnonzero(fold == k)
+        _refuse_fold(rows, own, k)
+        tests.append(every.of(own))
+        part = task.part(f"{purpose}split {k + 1}/{n_folds}", size)
+        parts.append(_scores_of_fold(rows, own, k, normalize, ps, regs, rules, tol, part))
+        part.end()
+    given = None if priors is None else np.asarray(priors, dtype=float)
+    return HeldOut(parts, tests, every.frequencies, given)
+
+
+def _refuse_fold(rows: FeatureRows, own: np.ndarray, k: int) -> None:
+    """Raise if no model can be learnt without a fold, or nothing is in it."""
+    masses = rows.moments.without(k).target_sums()
+    if len(own) == 0:
+        raise ValueError(f"Fold {k} has no samples to judge by: use fewer folds.")
+    if (masses <= 0.0).any():
+        classes = rows.targets.classes[masses <= 0.0].tolist()  # type: ignore[attr-defined]
+        raise ValueError(
+            f"Without fold {k} there are no training samples of {classes}: use fewer folds, leave "
+            "the class out, or approximation=None, whose folds have all classes."
+        )
+
+
+def _scores_of_fold(
+    rows: FeatureRows,
+    own: np.ndarray,
+    k: int,
+    normalize: str | None,
+    ps: np.ndarray,
+    regs: np.ndarray,
+    rules: Sequence[str],
+    tol: float,
+    task: FitTask,
+) -> HeldOutScores:
+    problem = FeatureProblem.of(rows.moments.without(k), rows.features, normalize)
+    sums = problem.sums(problem.fisher_turn())
+    features = problem.scaling(rows.sampled[own])
+    frequencies = problem.masses / problem.masses.sum()
+    shape = len(ps), len(regs)
+    found = HeldOutScores(
+        {rule: np.full((*shape, len(own), len(frequencies)), np.nan) for rule in rules},
+        GridRecord.unsolved(shape),
+    )
+
+    def visit(point: GridPoint) -> bool:
+        at = point.norm_index, point.reg_index
+        evaluation, rotation = point.evaluation, point.loss.rotation
+        outputs = features @ evaluation.solution
+        for name in rules:
+            if name == "indicator":
+                rule = indicator_rule(frequencies, rotation)
+            else:
+                rule = discriminant_of_moments(problem, evaluation).rule
+            found.scores[name][at] = rule.scores(outputs)
+        params = {"p": float(ps[at[0]]), "reg": float(regs[at[1]])}
+        return task(found.record.note(at, params, point.certificate, point.n_inner_solves))
+
+    failures = walk_grid(lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol)
+    found.record.failures.extend(failures)
+    return found
+
+
+def discriminant_of_moments(problem: FeatureProblem, evaluation: Any) -> Discriminant:
+    """Class means and covariance of left-out outputs, over all samples of the moments.
+
+    An output with the influence ``h = 1 − κ`` on itself is ``t − (t − f)/κ`` if its sample is left
+    out, t being its target. The mean influence stands for that of every sample (as in generalised
+    cross-validation, Golub, Heath and Wahba 1979), so that means and covariance of these are those
+    of f, up to a factor and a shift of every class.
+    """
+    moments, masses = problem.moments, problem.masses
+    coefficients = problem.scaling.factors[:, None] * evaluation.solution
+    means = (coefficients.T @ moments.cross / masses).T
+    total = coefficients.T @ moments.gram @ coefficients
+    within = (total - (means.T * masses) @ means) / moments.weight
+    kappa = max(1.0 - evaluation.mean_leverage - 1.0 / moments.n_rows, 1.0 / moments.n_rows)
+    targets = fisher_targets(np.arange(len(masses)), masses) @ evaluation.loss.rotation
+    return Discriminant.of_moments(targets - (targets - means) / kappa, within / kappa**2, masses)
+
+
+# -- ridge regression ------------------------------------------------------------------------
+
+
+def held_out_values_on_features(
+    rows: FeatureRows,
+    normalize: str | None,
+    grid: Grid,
+    groups: Sequence[np.ndarray],
+    tol: float,
+    task: FitTask,
+) -> list[HeldOutValues]:
+    """Predictions of the sample by models without its fold at every point, for each group."""
+    n_folds = len(rows.moments.parts)
+    fold = rows.folds
+    y = np.asarray(rows.sample.y, dtype=np.float64)
+    columns = y.reshape(len(y), -1)
+    found: list[list[SplitOutputs]] = []
+    for k in range(n_folds):
+        own = np.flatnonzero(fold == k)
+        if len(own) == 0:
+            raise ValueError(f"Fold {k} has no samples to judge by: use fewer folds.")
+        part = task.part(f"split {k + 1}/{n_folds}", len(groups) * grid.size)
+        problem = FeatureProblem.of(rows.moments.without(k), rows.features, normalize)
+        targets = FeatureTargets.of(problem, rows.targets.origin)  # type: ignore[attr-defined]
+        features = problem.scaling(rows.sampled[own])
+        shape = (len(own),) if len(groups) > 1 or y.ndim == 1 else (len(own), columns.shape[1])
+        found.append(
+            [_walk(problem, targets, features, one, grid, shape, tol, part) for one in groups]
+        )
+        part.end()
+    values = []
+    for g, group in enumerate(groups):
+        judged = columns[:, group] if len(groups) == 1 and y.ndim > 1 else columns[:, group[0]]
+        counts = rows.counts
+        tests = [
+            TargetedKernels(None, judged[fold == k], None if counts is None else counts[fold == k])  # type: ignore[arg-type]
+            for k in range(n_folds)
+        ]
+        values.append(HeldOutValues([parts[g] for parts in found], tests))
+    return values
+
+
+def _walk(
+    problem: FeatureProblem,
+    targets: FeatureTargets,
+    features: np.ndarray,
+    group: np.ndarray,
+    grid: Grid,
+    shape: tuple[int, ...],
+    tol: float,
+    task: FitTask,
+) -> SplitOutputs:
+    """Predictions of one group of targets at every point of the grid."""
+    found = SplitOutputs.unsolved(grid.shape, shape)
+    sums = problem.sums(targets.turn(group))
+
+    def visit(point: GridPoint) -> bool:
+        at = point.norm_index, point.reg_index
+        outputs = features @ point.evaluation.coefficients
+        values = targets.restored(outputs, group).reshape(shape)
+        return task(found.note(at, grid.at(at), values, point.certificate, point.n_inner_solves))
+
+    ps, regs = grid.values.values()
+    failures = walk_grid(lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol)
+    found.record.failures.extend(failures)
+    return found
