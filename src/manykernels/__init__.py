@@ -23,7 +23,6 @@ from .kernels import (
     kernels_for,
     rbf_grid,
 )
-from .scale import Nystrom
 
 if TYPE_CHECKING:
     from .comparison.compare import compare
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         MKRidgeCV,
     )
     from .inspection import ViewImportance, view_importance
+    from .scale import ExactFeatures, Nystrom, RandomFeatures
 
 __version__ = "0.1.0"
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "ConvexLocalizedSVR",
     "ConvexLocalizedSVRCV",
     "Denoise",
+    "ExactFeatures",
     "KernelStack",
     "KernelUnion",
     "LocalizedFDA",
@@ -80,6 +81,7 @@ __all__ = [
     "MKRidge",
     "MKRidgeCV",
     "Nystrom",
+    "RandomFeatures",
     "ViewImportance",
     "Views",
     "__version__",
@@ -92,7 +94,7 @@ __all__ = [
 
 # Folders whose names are those of the package. They take most of the time of the import, so each
 # is imported when one of its names is first asked for.
-_HOMES = ("estimators", "inspection", "comparison")
+_HOMES = ("scale", "estimators", "inspection", "comparison")
 _FOLDERS = (
     *_HOMES,
     *("baselines", "datasets", "discriminant", "domains", "gating", "losses", "metrics"),

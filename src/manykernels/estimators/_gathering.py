@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.model_selection import check_cv
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 
-from .._sklearn import safe_indexing
+from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
 from ..kernels.given import kernels_for
 from ..kernels.presence import explaining_lacking_rows
@@ -148,8 +148,9 @@ class Gathering:
     def blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
         """The rows in blocks, checked as they are read."""
         size = self.approximation.block_size
-        if self.classifies and isinstance(y, np.ndarray | list) and np.ndim(y) == 2:
-            y = column_or_1d(y, warn=True)
+        if self.classifies and isinstance(y, np.ndarray | list):
+            y = check_y(y, multi_output=False)
+            check_classification_targets(y)
         return row_blocks(X, y, sample_weight, block_size=size, needs_y=True)
 
     def _gather_stream(self, blocks: RowBlocks) -> FeatureRows:
@@ -174,7 +175,7 @@ class Gathering:
         """Number of folds where there are splits, whatever rows there are."""
         if self.cv is None:
             return _DEFAULT_FOLDS
-        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) and self.cv >= 0:
+        if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
             return int(self.cv)
         raise ValueError(
             f"cv={self.cv!r} does not go with approximation={self.estimator.approximation} on X "
@@ -182,20 +183,32 @@ class Gathering:
             "folds, such as cv=5."
         )
 
-    def plan_of_stream(self) -> Plan:
-        """Splits of rows that are not known yet."""
-        seed = self.approximation.random_state
-        return Plan.folds(self.n_folds, seed) if self.n_folds else Plan.whole()
+    def plan_of_first(self, sample: Sample, complete: bool) -> Plan:
+        """Splits of rows that are not all known; those of `sample` are dealt if it is `complete`.
+
+        It is if it has all rows so far.
+        """
+        n_folds, seed = self.n_folds, self.approximation.random_state
+        if n_folds == 0:
+            return Plan.whole()
+        if not complete:
+            return Plan.folds(n_folds, seed)
+        assert sample.y is not None
+        labels = sample.y if self.classifies else np.zeros(len(sample), dtype=np.intp)
+        plan = Plan.dealt(n_folds, sample.rows, labels, seed)
+        if plan.n_splits < 2:
+            raise ValueError(
+                f"{type(self.estimator).__name__} cannot be judged by folds: there are too few "
+                f"samples (n_samples = {len(sample)}). Choose its parameters yourself, with the "
+                "estimator without CV in its name."
+            )
+        return plan
 
     def _plan(self, blocks: RowBlocks, y: Any, sample: Sample, census: Census) -> Plan:
         """Splits of rows that have been counted."""
-        by_number = self.cv is None or isinstance(self.cv, Integral)
+        by_number = self.cv is None or isinstance(self.cv, int | np.integer)
         if by_number or not blocks.random_access:
-            if self.n_folds == 0 or len(sample) < census.n_counting:
-                return self.plan_of_stream()
-            assert sample.y is not None
-            labels = sample.y if self.classifies else np.zeros(len(sample), dtype=np.intp)
-            return Plan.dealt(self.n_folds, sample.rows, labels, self.approximation.random_state)
+            return self.plan_of_first(sample, len(sample) == census.n_counting)
         if isinstance(self.cv, str | tuple):
             raise ValueError(
                 f"cv={self.cv if isinstance(self.cv, str) else 'a validation set'!r} does not go "
@@ -320,7 +333,7 @@ class FeatureStream:
         if gathering.classifies and classes is None:
             found = np.unique(np.asarray(block.y))
         targets = gathering.coding(first, None, found)
-        plan = gathering.plan_of_stream()
+        plan = gathering.plan_of_first(first, True)
         parts = gathering._accumulator(first, targets, plan, None)
         stream = cls(gathering, parts[0], None, None, parts[1], parts[2], classes)
         stream.n_first = len(block)

@@ -248,7 +248,7 @@ class MKFDACV(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.approximation is None
         return tags
 
     def validation_curve(self) -> np.ndarray:

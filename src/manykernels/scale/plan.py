@@ -26,7 +26,8 @@ class Plan:
     training, testing : ndarray of bool, (n_splits, n_parts)
         Which parts are in the training part and in the test part of every split.
     part_of_row : ndarray of int, (n_rows,), or None
-        The part of every row; None if it follows from its number, as a fold drawn at random.
+        The part of every row. Rows with larger numbers, or all if it is None, are in folds that
+        are drawn at random, by their numbers.
     seed : int
         Of such folds.
     """
@@ -81,11 +82,20 @@ class Plan:
 
     def parts(self, rows: np.ndarray) -> np.ndarray:
         """The part of some rows, by their numbers among all rows."""
-        if self.part_of_row is not None:
-            return self.part_of_row[rows]
-        if self.n_parts == 1:
+        if self.n_splits == 0:
             return np.zeros(len(rows), dtype=np.intp)
-        return fold_of(rows, self.n_parts, self.seed)
+        known = 0 if self.part_of_row is None else len(self.part_of_row)
+        parts = np.empty(len(rows), dtype=np.intp)
+        if self.part_of_row is not None:
+            parts[rows < known] = self.part_of_row[rows[rows < known]]
+        if (later := rows >= known).any():
+            folds = ~np.eye(self.n_splits, dtype=bool)
+            if not np.array_equal(self.training[:, : self.n_splits], folds):
+                raise ValueError(
+                    "More rows than cv has divided: where rows are added, cv is a number of folds."
+                )
+            parts[later] = fold_of(rows[later], self.n_splits, self.seed)
+        return parts
 
     def tested(self, rows: np.ndarray, split: int) -> np.ndarray:
         """Positions of those rows that are in the test part of a split."""
