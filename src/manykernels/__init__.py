@@ -8,6 +8,7 @@ True
 """
 
 from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
+from ._versions import __version__, show_versions
 from .comparison import Comparison, compare
 from .estimators import (
     MKFDA,
@@ -42,8 +43,8 @@ from .kernels import (
     kernels_for,
     rbf_grid,
 )
+from .persistence import ModelFileError, load, save
 
-__version__ = "0.1.0"
 __all__ = [
     "MKFDA",
     "MKFDACV",
@@ -70,12 +71,16 @@ __all__ = [
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",
+    "ModelFileError",
     "ViewImportance",
     "Views",
     "__version__",
     "auto_kernels",
     "compare",
     "kernels_for",
+    "load",
     "rbf_grid",
+    "save",
+    "show_versions",
     "view_importance",
 ]
