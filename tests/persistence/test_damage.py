@@ -109,7 +109,7 @@ def test_forged_trees(load, content):
 
 @pytest.mark.slow
 def test_many_forged_trees(load, content):
-    assert fuzz_tree(load, content, 1, 2000) > 1000
+    assert fuzz_tree(load, content, 1, 1000) > 500
 
 
 @pytest.mark.parametrize(
