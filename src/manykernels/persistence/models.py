@@ -144,6 +144,20 @@ def load(
     See Also
     --------
     save : Write one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import manykernels as mk
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.skops"
+    ...     _ = path.write_text("no model")
+    ...     try:
+    ...         mk.load(path)
+    ...     except mk.ModelFileError as error:
+    ...         print(str(error).partition("model.skops ")[2])
+    cannot be loaded: it is damaged, or no archive at all (File is not a zip file).
     """
     skops = _skops()
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
