@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
+from ._versions import __version__, show_versions
 from .kernels import (
     Bands,
     Denoise,
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
         MKRidgeCV,
     )
     from .inspection import ViewImportance, view_importance
+    from .persistence import ModelFileError, load, save
     from .scale import ExactFeatures, Nystrom, RandomFeatures
 
-__version__ = "0.1.0"
 __all__ = [
     "MKFDA",
     "MKFDACV",
@@ -80,6 +81,7 @@ __all__ = [
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",
+    "ModelFileError",
     "Nystrom",
     "RandomFeatures",
     "ViewImportance",
@@ -88,13 +90,16 @@ __all__ = [
     "auto_kernels",
     "compare",
     "kernels_for",
+    "load",
     "rbf_grid",
+    "save",
+    "show_versions",
     "view_importance",
 ]
 
 # Folders whose names are those of the package. They take most of the time of the import, so each
 # is imported when one of its names is first asked for.
-_HOMES = ("scale", "estimators", "inspection", "comparison")
+_HOMES = ("scale", "estimators", "persistence", "inspection", "comparison")
 _FOLDERS = (
     *_HOMES,
     *("baselines", "datasets", "discriminant", "domains", "gating", "losses", "metrics"),
