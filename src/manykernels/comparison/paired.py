@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._rounding import ACCUMULATED
+from .._tables import aligned
 from ..metrics import combined_f_test, corrected_t_test, holm
-from ..report.tables import aligned
 
 #: The designs of splits, and the test that belongs to each.
 FIVE_BY_TWO, RESAMPLED = "5x2", "resampled"

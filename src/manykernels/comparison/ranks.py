@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..report.tables import aligned, markdown
+from .._tables import aligned, markdown
 from .paired import shown_p
 from .result import Comparison
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._tables import aligned, html, markdown
 from ..metrics import corrected_t_test, holm
 from ..metrics.comparison import Split
-from ..report.tables import aligned, html, markdown
 from .cells import Cell
 from .paired import FIVE_BY_TWO, PairedTests, name_of_test, paired_tests, shown_p
 

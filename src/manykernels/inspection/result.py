@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.tables import aligned
+from .._tables import aligned
+from ..display import ImportanceDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,16 +146,14 @@ class ViewImportance:
     def plot(self, axes: Sequence[Axes] | None = None) -> Figure:
         """Draw falls, scores alone and weights, each with its interval.
 
-        Needs matplotlib, ``pip install manykernels[report]``.
+        It is an :class:`~manykernels.display.ImportanceDisplay`.
 
         Parameters
         ----------
         axes : sequence of three matplotlib axes, optional
             Where to draw; by default in a new figure.
         """
-        from .drawing import draw
-
-        return draw(self, axes)
+        return ImportanceDisplay.from_importance(self, ax=axes).figure_
 
 
 def _number(value: float, *, sign: bool = False) -> str:
