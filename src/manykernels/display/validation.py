@@ -208,7 +208,7 @@ def _one_of(given: str | None, values: Any, what: str, default: Any) -> Any:
 
 
 def _said(name: str, value: float) -> str:
-    return f"{_LETTERS.get(name, name)} = {power_name(value)}"
+    return f"{_LETTERS.get(name, name)} = {(norm_name if name == 'p' else power_name)(value)}"
 
 
 def _name_of_score(estimator: Any) -> str:
