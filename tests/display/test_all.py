@@ -94,6 +94,7 @@ def test_one_kernel_is_enough():
         MissingViewsDisplay(np.array([[True]]), [3], ["table"]),
     ):
         display.plot().figure_.canvas.draw()
+        assert display.ax_.get_title(loc="left")
 
 
 def test_svg_is_the_same_every_time():

@@ -58,6 +58,21 @@ def test_kernels_are_grouped_by_view():
     assert names_of(in_order.ax_)[:3] == ["genes", "rbf", "linear"]
 
 
+def test_kernels_of_a_view_that_are_left_out_share_a_line():
+    names = [f"{view}:{kernel}" for view in ("genes", "scan", "noise") for kernel in "abcd"]
+    weights = np.zeros(12)
+    weights[[2, 4, 5]] = 0.5, 0.2, 0.1
+    display = WeightsDisplay(weights, names).plot()
+    assert names_of(display.ax_) == [
+        *("genes", "c", "3 others"),
+        *("scan", "a", "b", "c", "d"),
+        "noise, all 4",
+    ]
+    assert widths_of(display) == [0.5, 0.0, 0.2, 0.1, 0.0, 0.0, 0.0]
+    in_order = WeightsDisplay(weights, names).plot(sort=False)
+    assert len(in_order.bars_) == 12
+
+
 def test_of_many_kernels_the_rest_are_one_bar():
     weights = np.arange(50.0)
     display = WeightsDisplay(weights, [f"k{j}" for j in range(50)]).plot(top=3)
@@ -94,6 +109,13 @@ def test_large_tables_have_a_scale_and_no_numbers():
     assert len(display.ax_.texts) == 0
     assert len(display.figure_.axes) == 2
     assert display.ax_.get_xlabel() == "15 kernels with smaller weights not shown"
+
+
+def test_panels_may_share_their_names():
+    _, axes = plt.subplots(1, 2, sharex=True, sharey=True)
+    for ax, weights in zip(axes, ([0.2, 0.8], [0.6, 0.0]), strict=True):
+        assert widths_of(WeightsDisplay(weights, ["a", "b"]).plot(ax, sort=False)) == weights
+    assert names_of(axes[0]) == ["a", "b"]
 
 
 # -- of estimators ---------------------------------------------------------------------------

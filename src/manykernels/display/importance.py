@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .base import Display, shaped
-from .style import BLUE, GREY, GUIDE, VERMILION, bare, ink, named_ticks, titled
+from .style import BLUE, GREY, GUIDE, VERMILION, bare, ink, named_ticks, titled, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,6 +116,7 @@ class ImportanceDisplay(Display):
         size = (10.0, 1.6 + 0.34 * n_views)
         self.axes_ = self._begin_several(ax, 3, size, sharey=True)[:3]
         fall, alone, weight = self.axes_
+        width = sum(map(width_of, self.axes_))
         points = {"color": BLUE, "markersize": 5, **kwargs}
         _draw_intervals(fall, self.fall, self.fall_interval, points)
         fall.axvline(0.0, color=ink(fall), linewidth=1, zorder=0)
@@ -132,7 +133,7 @@ class ImportanceDisplay(Display):
             one.grid(axis="y", **GUIDE)
             bare(one, "bottom")
             one.xaxis.set_major_locator(MaxNLocator(4))
-            named_ticks(one, "y", range(n_views), self.names)
+            named_ticks(one, "y", range(n_views), self.names, width if ax is None else None)
         if ax is None:
             for one in self.axes_[1:]:
                 one.tick_params(labelleft=False)

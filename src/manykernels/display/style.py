@@ -80,16 +80,27 @@ def literally(*texts: Text) -> None:
         text.set_parse_math(False)
 
 
-def named_ticks(ax: Axes, axis: str, places: Sequence[float], names: Iterable[Any]) -> list[Text]:
-    """Names on an axis, without tick marks; those below it are turned where they are long."""
-    room = width_of(ax) if axis == "y" else height_of(ax)
+def named_ticks(
+    ax: Axes,
+    axis: str,
+    places: Sequence[float],
+    names: Iterable[Any],
+    room: float | None = None,
+) -> list[Text]:
+    """Names on an axis, without tick marks; those below it are turned where they are long.
+
+    `room` is that of all panels that the names are of, in inches, if there are several.
+    """
+    if room is None:
+        room = width_of(ax) if axis == "y" else height_of(ax)
     shown = shown_names(names, name_length(room))
     if axis == "y":
         ax.set_yticks(places, shown)
-        labels = ax.get_yticklabels()
     else:
         ax.set_xticks(places, shown, **_turned(shown, width_of(ax) / max(len(shown), 1)))
-        labels = ax.get_xticklabels()
+    # All of them, also those that panels with a shared axis do not show.
+    ticks = (ax.yaxis if axis == "y" else ax.xaxis).get_major_ticks()
+    labels = [tick.label1 for tick in ticks]
     ax.tick_params(axis=axis, length=0)  # type: ignore[arg-type]
     literally(*labels)
     return labels
@@ -153,5 +164,5 @@ def bare(ax: Axes, *keep: str) -> None:
     ax.spines[:].set_visible(False)
     for side in keep:
         ax.spines[side].set(visible=True, color=GREY, alpha=0.6)
-    ax.tick_params(length=0)
+    ax.tick_params(which="both", length=0)
     ax.set_axisbelow(True)

@@ -103,6 +103,13 @@ class ValidationDisplay(Display):
         ax, **kwargs
             As for :meth:`plot`.
         """
+        return cls.of_estimator(estimator, along=along, lines=lines).plot(ax, **kwargs)
+
+    @classmethod
+    def of_estimator(
+        cls, estimator: Any, *, along: str | None = None, lines: str | None = None
+    ) -> Self:
+        """The same display, not yet drawn."""
         results = required(estimator, "cv_results_", "it has chosen nothing by cross-validation.")
         if not isinstance(results, dict):
             raise ValueError(
@@ -127,7 +134,7 @@ class ValidationDisplay(Display):
                 table[:, *at] = results["mean_test_score"][k], results["se_test_score"][k]
         best = int(np.nanargmax(results["mean_test_score"]))
         picked = int(np.searchsorted(several, chosen[line])) if line else 0
-        display = cls(
+        return cls(
             values[x],
             table[0],
             table[1],
@@ -138,7 +145,6 @@ class ValidationDisplay(Display):
             _name_of_score(estimator),
             ", ".join(_said(name, chosen[name]) for name in held if len(values[name]) > 1),
         )
-        return display.plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw on `ax`, or in a new figure.
@@ -208,7 +214,7 @@ def _one_of(given: str | None, values: Any, what: str, default: Any) -> Any:
 
 
 def _said(name: str, value: float) -> str:
-    return f"{_LETTERS.get(name, name)} = {power_name(value)}"
+    return f"{_LETTERS.get(name, name)} = {(norm_name if name == 'p' else power_name)(value)}"
 
 
 def _name_of_score(estimator: Any) -> str:

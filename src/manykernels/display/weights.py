@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Bars, or rows of a table, that are drawn at most: more would be too thin, or no page.
 _MOST = 30
+# Kernels of a view that are left out have a line each up to this number, and else one for all.
+_FEW_UNUSED = 2
 
 
 class _Line(NamedTuple):
@@ -174,7 +176,7 @@ class WeightsDisplay(Display):
         self.bars_ = ax.barh(places, widths, **{"height": 0.72, "color": BLUE, **kwargs})
         edges = widths.copy()
         for k, i in enumerate(places):
-            if len(lines[i].kernels) > 1:  # the sum of the others
+            if len(lines[i].kernels) > 1 and widths[k]:  # the sum of the others
                 self.bars_[k].set(facecolor="none", edgecolor=GREY, hatch="////", linewidth=0.8)
             elif self.intervals is not None:
                 low, high = self.intervals[lines[i].kernels[0]]
@@ -219,7 +221,9 @@ class WeightsDisplay(Display):
             lines = [_Line(str(self.kernel_names[j]), [j]) for j in shown.tolist()]
         else:
             for view in self._views_in_order(views, weights, sort):
-                lines += _lines_of_view(view, views[view], self.kernel_names)
+                kernels = views[view]
+                unused = [j for j in kernels if sort and not weights[j]]
+                lines += self._lines_of_view(view, kernels, unused)
         if len(rest := order[n_shown:].tolist()):
             lines.append(_Line(f"{len(rest)} others, their sum", rest))
         return lines
@@ -230,6 +234,20 @@ class WeightsDisplay(Display):
         if not sort:
             return list(views)
         return sorted(views, key=lambda view: -weights[views[view]].sum())
+
+    def _lines_of_view(self, view: str, kernels: list[int], unused: list[int]) -> list[_Line]:
+        """A line for a single kernel; for several the name of the view, and a line for each."""
+        if len(kernels) == 1:
+            return [_Line(str(self.kernel_names[kernels[0]]), kernels)]
+        if len(unused) == len(kernels):
+            return [_Line(f"{view}, all {len(kernels)}", kernels)]
+        together = unused if len(unused) > _FEW_UNUSED else []
+        lines = [_Line(view, [])]
+        for j in kernels:
+            if j not in together:
+                name = str(self.kernel_names[j])
+                lines.append(_Line(name.partition(":")[2] or name, [j]))
+        return [*lines, _Line(f"{len(together)} others", together)] if together else lines
 
     # -- several weights per kernel --------------------------------------------------------
 
@@ -258,14 +276,6 @@ class WeightsDisplay(Display):
         if hidden:
             parts.append(f"{hidden} kernels with smaller weights not shown")
         return ", ".join(parts)
-
-
-def _lines_of_view(view: str, kernels: list[int], names: list[str]) -> list[_Line]:
-    """A line for a single kernel; for several the name of the view, and a line for each."""
-    if len(kernels) == 1:
-        return [_Line(str(names[kernels[0]]), kernels)]
-    inside = [_Line(str(names[j]).partition(":")[2] or str(names[j]), [j]) for j in kernels]
-    return [_Line(view, []), *inside]
 
 
 def _names_of_rows(estimator: Any, number: int) -> list[str]:
