@@ -11,8 +11,8 @@ __version__ = "0.1.0"
 # Distributions that are always needed, and those that some functions need.
 _NEEDED = ("numpy", "scipy", "scikit-learn", "clarabel", "highspy", "numba", "threadpoolctl")
 _OPTIONAL = (
-    *("anndata", "dask", "distributed", "matplotlib", "mudata", "pandas", "polars", "pyarrow"),
-    *("skops", "zarr"),
+    *("anndata", "dask", "distributed", "jinja2", "matplotlib", "mudata", "pandas", "polars"),
+    *("pyarrow", "skops", "zarr"),
 )
 
 
@@ -27,13 +27,14 @@ def show_versions() -> None:
     System
       python: ...
     """
+    system = {
+        "python": sys.version.replace("\n", " "),
+        "machine": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+    }
     sections = {
-        "System": {
-            "python": sys.version.replace("\n", " "),
-            "machine": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-        },
-        "Packages": {"manykernels": __version__} | {name: _found(name) for name in _NEEDED},
+        "System": system,
+        "Packages": versions(),
         "Optional packages": {name: _found(name) for name in _OPTIONAL},
         "Threads": _thread_pools(),
     }
@@ -42,6 +43,11 @@ def show_versions() -> None:
         print(f"\n{title}")
         for name, value in lines.items():
             print(f"  {name:>{width}}: {value}")
+
+
+def versions() -> dict[str, str]:
+    """Versions of this package and of those that it always needs."""
+    return {"manykernels": __version__} | {name: _found(name) for name in _NEEDED}
 
 
 def _found(name: str) -> str:

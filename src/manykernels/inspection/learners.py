@@ -105,7 +105,9 @@ def of_plain_sum(learner: Any, n_kernels: int) -> Any:
         for name, power in _SCALED.items()
         if not isinstance(params.get(name, ""), str)
     }
-    return clone(learner).set_params(p=np.inf, solver=DEFAULT_SOLVER, **scaled)
+    if "solver" in params:
+        scaled["solver"] = DEFAULT_SOLVER
+    return clone(learner).set_params(p=np.inf, **scaled)
 
 
 def leaves_out_honestly(fitted: Any) -> bool:

@@ -1,0 +1,35 @@
+"""Plain values: what JSON can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """Dicts, lists, strings, numbers, booleans and None; numbers that are not finite are None."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(one) for one in value]
+    return str(value)
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number and what it counts, such as "1 row" or "12 rows"."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names as in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
