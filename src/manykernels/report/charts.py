@@ -184,7 +184,7 @@ def convergence_chart(history: dict[str, Any], tol: float | None) -> dict[str, A
     every = [*y, *([] if tol is None else [tol])]
     lines = [Line(x[machines == one], y[machines == one]) for one in np.unique(machines)]
     return chart(
-        history["measure"].capitalize(),
+        "The way there",
         f"From {y[0]:.1e} to {y[-1]:.1e} in {x[-1]} inner solves.",
         lines,
         Axis.over(x),

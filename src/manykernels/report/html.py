@@ -158,6 +158,9 @@ def _drawn(data: dict[str, Any]) -> dict[str, Any]:
             {"id": name, "title": title} for name, title in _SECTIONS.items() if name in data
         ],
         "kernel_order": sorted(range(len(shares)), key=lambda j: -shares[j]),
+        # Bars are as long as the cell for the largest; without weights there are none.
+        "most_of_kernels": max(shares) or 1.0,
+        "most_of_views": max(one["share"] for one in data["learnt"]["view_shares"]) or 1.0,
         "listed": _LISTED,
     }
 

@@ -18,6 +18,9 @@ _OF_KERNELS = {
     "scores_": "held-out score alone",
     "alignments_": "alignment with y",
 }
+# Parameters of regularisation, whose grids could always be wider, and their letters.
+_OPEN_ENDED = ("reg", "C")
+_LETTERS = {"reg": "λ"}
 # Numbers of certificates, and what they are called; each kind has some of them.
 _NUMBERS = {
     "primal": "objective",
@@ -211,6 +214,11 @@ def choice_of(estimator: Any) -> dict[str, Any] | None:
     }
     if isinstance(results, dict):
         found["chosen"] = [_chosen(estimator, found["parameters"], None)]
+        found["edges"] = [
+            _LETTERS.get(name, name)
+            for name in _OPEN_ENDED
+            if f"param_{name}" in results and _is_at_edge(estimator, name, results)
+        ]
         found["curve"] = ValidationDisplay.of_estimator(estimator).data()
         return found
     kind = "label" if models else "target"
@@ -219,6 +227,11 @@ def choice_of(estimator: Any) -> dict[str, Any] | None:
         for k in range(len(results))
     ]
     return found
+
+
+def _is_at_edge(estimator: Any, name: str, results: dict[str, Any]) -> bool:
+    values = np.unique(results[f"param_{name}"])
+    return len(values) > 1 and getattr(estimator, f"{name}_") in values[[0, -1]]
 
 
 def _chosen(estimator: Any, parameters: list[str], which: int | None) -> dict[str, Any]:

@@ -50,6 +50,8 @@ _OUTCOMES = {
     "interrupted": "No: it was interrupted",
     "limited by rounding": "Cannot be told: rounding errors",
 }
+# Shares of weight that differ by no more than this are equal: fits determine no more of them.
+_EQUAL = 1e-4
 # Names that fit into an answer.
 _NAMED = 4
 
@@ -210,6 +212,13 @@ def _what_matters(found: dict[str, Any]) -> dict[str, Any]:
             f"{first['fall']:.3f} [{first['fall_low']:.3f}, {first['fall_high']:.3f}].",
             "good": None,
         }
+    if np.ptp(learnt["mean_shares"]) <= _EQUAL:
+        return {
+            "question": question,
+            "answer": "All kernels alike" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
+            "detail": f"{counted(learnt['n_kernels'], 'kernel')} with equal weights.",
+            "good": None,
+        }
     shares = sorted(learnt["view_shares"], key=lambda one: -one["share"])
     total = np.cumsum([one["share"] for one in shares])
     number = int(np.searchsorted(total, _MOST_OF_WEIGHT)) + 1
@@ -274,7 +283,8 @@ def _how_sure(found: dict[str, Any]) -> dict[str, Any] | None:
     worst = max(proof["certificates"], key=lambda one: one["rel_gap"])
     answer = _OUTCOMES.get(worst["status"], worst["status"].capitalize())
     if proof["convex"] and proof["converged"]:
-        answer = f"Yes: certified to {worst['bound']:.0e}"
+        # A minus sign, at which no line is broken.
+        answer = f"Yes: certified to {worst['bound']:.0e}".replace("-", "−")
     approximate = " Of the problem on approximate kernels." if "approximate" in proof else ""
     return {
         "question": proof["question"],
