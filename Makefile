@@ -15,10 +15,10 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow explore check bench clean
+.PHONY: help setup demo test test-slow test-browser explore check bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv and install the package with its development tools
 
@@ -40,8 +40,8 @@ demo: $(STAMP) ## learn which views of a digit matter, and draw it
 
 # One worker per core, and one BLAS thread in each. Tests differ much in length, so a worker
 # that has nothing left to do takes from the others.
-test test-slow explore: export OPENBLAS_NUM_THREADS = 1
-test test-slow explore: export OMP_NUM_THREADS = 1
+test test-slow test-browser explore: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-browser explore: export OMP_NUM_THREADS = 1
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: $(STAMP) ## run the tests and the examples in the docstrings
@@ -49,6 +49,12 @@ test: $(STAMP) ## run the tests and the examples in the docstrings
 
 test-slow: $(STAMP) ## run the tests that take long: examples, benchmarks, further variants
 	$(PYTEST) -m slow
+
+test-browser: $(STAMP) ## look at reports in a browser (the system's chromium)
+	@command -v chromium >/dev/null || { \
+		echo "No chromium was found: install the Debian package chromium (apt install chromium)." >&2; \
+		exit 1; }
+	$(PYTEST) -m browser tests/browser
 
 # How often each test with random cases is run, each time with new cases.
 export EXPLORE_ROUNDS ?= 20

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 Cells = Sequence[str]
+# Letters of a name that are shown in a table of HTML: longer ones leave no room for the numbers.
+_LONGEST = 60
 
 
 def aligned(rows: Sequence[Cells]) -> str:
@@ -51,8 +53,34 @@ def html(header: Cells, rows: Sequence[Cells], notes: Sequence[str] = ()) -> str
 
 
 def _html_row(tag: str, cells: Cells) -> str:
+    scope = ' scope="col"' if tag == "th" else ""
     inside = "".join(
-        f'<{tag} style="text-align: {"right" if i else "left"}">{escape(cell)}</{tag}>'
+        f'<{tag}{scope} style="text-align: {"right" if i else "left"}">{_in_html(cell)}</{tag}>'
         for i, cell in enumerate(cells)
     )
     return f"<tr>{inside}</tr>"
+
+
+def _in_html(cell: str) -> str:
+    return cell if isinstance(cell, Html) else escape(cell)
+
+
+class Html(str):
+    """A cell that is HTML already, made here and of numbers only."""
+
+    __slots__ = ()
+
+
+def bar(share: float) -> Html:
+    """A bar, of a part between 0 and 1 of the width that bars have."""
+    width = f"{100.0 * min(max(share, 0.0), 1.0):.1f}%"
+    return Html(
+        '<div aria-hidden="true" style="width: 8em; text-align: left"><div style="height: 0.7em; '
+        f'width: {width}; background: #2b83ba"></div></div>'
+    )
+
+
+def shortened(name: str) -> str:
+    """A name without its middle if it is long."""
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[:half]}…{name[-half:]}"

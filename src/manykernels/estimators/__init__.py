@@ -27,6 +27,7 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_choice`        the choice of a point
 `_search`        the search for it: splits, outputs at held-out samples, choice
 `_multilabel`    several labels per sample
+`_notebook`      what notebooks show of a fitted estimator
 `_documentation` docstrings of inherited parameters
 ===============  ===========================================================================
 """

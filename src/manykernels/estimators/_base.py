@@ -19,6 +19,7 @@ from ..kernels.given import have_names, parameters, with_parameters
 from ..kernels.transforms import NORMALIZATIONS
 from ._documentation import inherited
 from ._inputs import matched_by_label
+from ._notebook import learnt_html
 from ._progress import FitTask
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -172,6 +173,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         outputs: np.ndarray = self._expansion.outputs(self, X, coefficients)
         return outputs
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and below it what was learnt."""
+        return str(super()._html_repr()) + learnt_html(self)
 
     # -- parameters ------------------------------------------------------------------------
 

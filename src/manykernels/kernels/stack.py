@@ -26,6 +26,7 @@ from .matrices import (
     read_matrices,
     refuse_transposed,
 )
+from .notebook import stack_html
 from .samples import check_samples, first_difference, same_samples
 
 __all__ = ["KernelStack", "check_stack"]
@@ -198,6 +199,9 @@ class KernelStack(StoredKernels):
         more = ", …" if self.n_kernels > 6 else ""
         rows, cols, n_kernels = self.shape
         return f"KernelStack({n_kernels} kernels, {rows} x {cols}: {names}{more})"
+
+    def _repr_html_(self) -> str:
+        return stack_html(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

@@ -12,6 +12,7 @@ from .._sklearn import num_samples, safe_indexing
 from .matching import JOINS, Labelled, matched, shown
 from .matrices import positions
 from .modalities import holds_modalities, named_tables
+from .notebook import views_html
 from .tables import column_positions, copied, is_frame, naming
 from .view_tables import absent_rows, as_view
 
@@ -307,6 +308,9 @@ class Views:
     def __repr__(self) -> str:
         described = [f"{name!r} ({self._description(name)})" for name in self._tables]
         return f"Views({len(self)} rows: {', '.join(described)})"
+
+    def _repr_html_(self) -> str:
+        return views_html(self)
 
     def _description(self, name: str) -> str:
         table = self._tables[name]

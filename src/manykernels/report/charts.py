@@ -44,8 +44,11 @@ class Axis:
     ticks: list[tuple[float, str]]
 
     @classmethod
-    def over(cls, values: Any, *, logarithmic: bool = False) -> Axis:
-        """An axis for all of these values; those that are not finite do not count."""
+    def over(cls, values: Any, *, logarithmic: bool = False, whole: bool = False) -> Axis:
+        """An axis for all of these values; those that are not finite do not count.
+
+        Ticks are at `whole` numbers only if these are counted.
+        """
         known = np.asarray(values, dtype=float).ravel()
         known = known[np.isfinite(known)]
         if logarithmic:
@@ -53,7 +56,8 @@ class Axis:
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         room = _MARGIN * (high - low) or 0.5
         low, high = low - room, high + room
-        return cls(low, high, logarithmic, _ticks(low, high, logarithmic))
+        ticks = _ticks(low, high, logarithmic)
+        return cls(low, high, logarithmic, [one for one in ticks if not whole or one[0] % 1 == 0])
 
     @classmethod
     def of_names(cls, names: Sequence[str]) -> Axis:
@@ -187,7 +191,7 @@ def convergence_chart(history: dict[str, Any], tol: float | None) -> dict[str, A
         "The way there",
         f"From {y[0]:.1e} to {y[-1]:.1e} in {x[-1]} inner solves.",
         lines,
-        Axis.over(x),
+        Axis.over(x, whole=True),
         Axis.over(every, logarithmic=True),
         "inner solves",
         history["measure"],

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from .. import _tables as tables
 from .._files import replacing
 from . import charts
 from .summary import summarize
@@ -26,8 +27,6 @@ _SECTIONS = {
     "data": "The data",
     "reproduce": "To do it again",
 }
-# Letters of a name that are shown; the whole name is in a tooltip.
-_LONGEST = 60
 # Kernels that are listed at once; the others can be unfolded.
 _LISTED = 25
 # Height of the frame in a notebook, in pixels: most of a screen.
@@ -161,6 +160,7 @@ def _drawn(data: dict[str, Any]) -> dict[str, Any]:
         # Bars are as long as the cell for the largest; without weights there are none.
         "most_of_kernels": max(shares) or 1.0,
         "most_of_views": max(one["share"] for one in data["learnt"]["view_shares"]) or 1.0,
+        "most_of_groups": max(max(one["shares"]) for one in data["learnt"]["groups"]) or 1.0,
         "listed": _LISTED,
     }
 
@@ -192,12 +192,8 @@ def shown(text: Any) -> str:
 
 
 def shortened(text: Any) -> str:
-    """A name without its middle if it is long."""
-    text = shown(text)
-    if len(text) <= _LONGEST:
-        return text
-    half = _LONGEST // 2
-    return f"{text[:half]}…{text[-half:]}"
+    """A name without its middle if it is long; the page has the whole name in a tooltip."""
+    return tables.shortened(shown(text))
 
 
 def _number(spec: str) -> Callable[[Any], str]:

@@ -110,7 +110,7 @@ def _about_new(estimator: Any, samples: Samples) -> Answers:
         probabilities = estimator.predict_proba(X)
     seen = len(samples) - len(rows)
     how = counted(len(rows), "new sample") + (
-        f"; {counted(seen, 'row')} of X that the model has learnt from left aside" if seen else ""
+        f"; {counted(seen, 'row')} of X that equal training samples left aside" if seen else ""
     )
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, independent=True)
 

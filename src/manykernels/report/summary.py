@@ -243,19 +243,22 @@ def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
     judged, importance = found.get("judged"), found.get("importance")
     if judged is not None and judged["scores"]:
         score = judged["scores"][0]
-        interval = f" [{score['low']:.3f}, {score['high']:.3f}]" if "low" in score else ""
+        interval = _between(score["low"], score["high"]) if "low" in score else ""
         beside = ""
         if "baseline" in judged:
-            beside = (
-                f" {judged['baseline']['name'].capitalize()}: {judged['baseline']['value']:.3f}."
-            )
-        answer, detail = f"{score['name']} {score['value']:.3f}{interval}", f"On {judged['how']}."
-        return {"question": question, "answer": answer, "detail": detail + beside, "good": None}
-    if importance is not None:
-        low, high = importance["score_interval"]
+            name, value = judged["baseline"]["name"], judged["baseline"]["value"]
+            beside = f" {_capital(name)}: {value:.3f}."
         return {
             "question": question,
-            "answer": f"{importance['scoring']} {importance['score']:.3f} [{low:.3f}, {high:.3f}]",
+            "answer": _capital(f"{score['name']} {score['value']:.3f}{interval}"),
+            "detail": f"On {judged['how']}.{beside}",
+            "good": None,
+        }
+    if importance is not None:
+        interval = _between(*importance["score_interval"])
+        return {
+            "question": question,
+            "answer": _capital(f"{importance['scoring']} {importance['score']:.3f}{interval}"),
             "detail": f"Of the same model learnt again: {importance['method']}.",
             "good": None,
         }
@@ -264,7 +267,7 @@ def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
         scores = [one["score"] for one in choice["chosen"]]
         return {
             "question": question,
-            "answer": f"mean held-out score {np.mean(scores):.3f}",
+            "answer": f"Mean held-out score {np.mean(scores):.3f}",
             "detail": f"By {choice['judged_by']}. {choice['caveat']}",
             "good": None,
         }
@@ -276,6 +279,15 @@ def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _between(low: float, high: float) -> str:
+    """An interval that is not broken into two lines."""
+    return f" [{low:.3f},\N{NO-BREAK SPACE}{high:.3f}]".replace("-", "−")
+
+
 def _how_sure(found: dict[str, Any]) -> dict[str, Any] | None:
     proof = found.get("proof")
     if proof is None:
@@ -284,7 +296,7 @@ def _how_sure(found: dict[str, Any]) -> dict[str, Any] | None:
     answer = _OUTCOMES.get(worst["status"], worst["status"].capitalize())
     if proof["convex"] and proof["converged"]:
         # A minus sign, at which no line is broken.
-        answer = f"Yes: certified to {worst['bound']:.0e}".replace("-", "−")
+        answer = f"Yes: certified to\N{NO-BREAK SPACE}{worst['bound']:.0e}".replace("-", "−")
     approximate = " Of the problem on approximate kernels." if "approximate" in proof else ""
     return {
         "question": proof["question"],
