@@ -29,7 +29,8 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
     """Sizes, and what was looked for with what was found; without samples what the model knows."""
     if samples is None:
         return _known_by_model(estimator)
-    data, found = samples.data, {"n_rows": len(samples)}
+    data = samples.data
+    found: dict[str, Any] = {"n_rows": len(samples)}
     checks: list[dict[str, Any]] = []
     if isinstance(data, KernelStack):
         found["tables"] = [
@@ -116,7 +117,7 @@ def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
     """Missing values, and columns that are the same everywhere."""
     if len(table.shape) == 1:
         return []
-    of = "" if name == "X" else f", {name}"
+    of = "" if name == "X" else f", {listed([name])}"
     if is_frame(table):
         columns = [np.asarray(table[one]) for one in table.columns]
         names = [str(one) for one in table.columns]
@@ -202,10 +203,10 @@ def alignment_of(estimator: Any, samples: Samples) -> dict[str, Any] | str | Non
 
 
 def _without_gaps(stack: KernelStack) -> KernelStack:
-    """The rows and columns of samples that lack no kernel."""
+    """The Gram matrices of the samples that lack no kernel."""
     diagonals = np.array([np.diag(stack.kernel(j)) for j in range(stack.n_kernels)])
     known = np.flatnonzero(np.isfinite(diagonals).all(axis=0))
-    if len(known) == len(stack):
+    if len(known) == len(stack) and stack.gram:
         return stack
     part = stack[np.ix_(known, known)]
     matrices = [part.kernel(j) for j in range(part.n_kernels)]

@@ -51,7 +51,7 @@ def weights_of(estimator: Any) -> dict[str, Any]:
     # Transforms such as bands make several kernels of one, and only they have names then.
     views = views if len(views) == len(names) == weights.shape[-1] else names
     titles = _titles(estimator, weights)
-    groups = []
+    groups: list[dict[str, Any]] = []
     for title, row in zip(titles, weights.reshape(-1, weights.shape[-1]), strict=True):
         total = float(row.sum())
         groups.append(
@@ -79,7 +79,7 @@ def weights_of(estimator: Any) -> dict[str, Any]:
         "columns": [
             {"title": title, "values": getattr(estimator, attribute)}
             for attribute, title in _OF_KERNELS.items()
-            if np.shape(getattr(estimator, attribute, None)) == (len(names),)
+            if np.shape(getattr(estimator, attribute, ())) == (len(names),)
         ],
         "of_gate": gated,
     }
@@ -107,10 +107,9 @@ def _titles(estimator: Any, weights: np.ndarray) -> list[str]:
         return regions if len(regions) > 1 else [""]
     if hasattr(estimator, "estimators_"):
         return [f"label {k}" for k in range(len(weights))]
-    kind, names = "target", list(range(len(weights)))
     if classes is not None and len(classes) == len(weights):
-        kind, names = "class", [str(one) for one in classes]
-    return [f"{kind} {name}" for name in names]
+        return [f"class {one}" for one in classes]
+    return [f"target {k}" for k in range(len(weights))]
 
 
 def gate_of(estimator: Any) -> dict[str, Any] | None:
@@ -195,7 +194,7 @@ def choice_of(estimator: Any) -> dict[str, Any] | None:
     if results is None:
         return None
     models = getattr(estimator, "estimators_", None)
-    n_splits = getattr(estimator, "n_splits_", None) or models[0].n_splits_
+    n_splits = models[0].n_splits_ if models else estimator.n_splits_
     one = results if isinstance(results, dict) else results[0]
     n_points = len(one["params"])
     found: dict[str, Any] = {

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._tables import shortened
+
 
 def plain(value: Any) -> Any:
     """Dicts, lists, strings, numbers, booleans and None; numbers that are not finite are None."""
@@ -30,6 +32,6 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Names as in a sentence: "a", "a and b", "a, b and c"."""
-    *first, last = map(str, names)
+    """Names as in a sentence, long ones shortened: "a", "a and b", "a, b and c"."""
+    *first, last = (shortened(str(name)) for name in names)
     return f"{', '.join(first)} and {last}" if first else last

@@ -195,23 +195,7 @@ def _what_matters(found: dict[str, Any]) -> dict[str, Any]:
     question = "What matters?"
     importance, learnt = found.get("importance"), found["learnt"]
     if importance is not None:
-        needed = [row for row in importance["rows"] if row["needed"]]
-        if not needed:
-            return {
-                "question": question,
-                "answer": "No view by itself",
-                "detail": "No fall can be told from chance: the other views make up for each, or "
-                "there are too few samples to tell.",
-                "good": None,
-            }
-        first = needed[0]
-        return {
-            "question": question,
-            "answer": _named([row["view"] for row in needed]),
-            "detail": f"Without {first['view']}, {importance['scoring']} falls by "
-            f"{first['fall']:.3f} [{first['fall_low']:.3f}, {first['fall_high']:.3f}].",
-            "good": None,
-        }
+        return {"question": question, **_needed_views(importance), "good": None}
     if np.ptp(learnt["mean_shares"]) <= _EQUAL:
         return {
             "question": question,
@@ -232,10 +216,34 @@ def _what_matters(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
+    """The views without which the score falls, and the best one alone if it is none of them."""
+    rows = importance["rows"]
+    needed = [row for row in rows if row["needed"]]
+    if needed:
+        first = needed[0]
+        answer = _named([row["view"] for row in needed])
+        detail = (
+            f"Without {listed([first['view']])}, {importance['scoring']} falls by "
+            f"{first['fall']:.3f}{_between(first['fall_low'], first['fall_high'])}."
+        )
+    else:
+        answer = "No view by itself"
+        detail = (
+            "No fall can be told from chance: the other views make up for each, or there are too "
+            "few samples to tell."
+        )
+    known = [row for row in rows if not np.isnan(row["alone"])]
+    best = max(known, key=lambda row: row["alone"], default=None)
+    if best is not None and not best["needed"]:
+        detail += f" Best alone is {listed([best['view']])}, with {best['alone']:.3f}."
+    return {"answer": answer, "detail": detail}
+
+
 def _named(names: list[str]) -> str:
     if len(names) <= _NAMED:
         return listed(names)
-    return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} more"
+    return listed([*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"])
 
 
 def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
