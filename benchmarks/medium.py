@@ -186,7 +186,9 @@ def report(results: list[Result]) -> str:
         "memory in double precision, or on disk in single precision; sums are those of double "
         "precision. Peak memory is that of the process while it fits, without the page cache, "
         "also in matrices of m × m float64. The stack of the last row would take "
-        f"{8 * n_kernels * large.n_samples**2 / _GIB:.1f} GiB in double precision.",
+        f"{8 * n_kernels * large.n_samples**2 / _GIB:.1f} GiB in double precision. Beside the "
+        "wall-clock time is the processor time of the process, the better measure where a "
+        "machine does other work.",
         environment(),
         table(results),
         difference(results),
