@@ -6,9 +6,9 @@ begins at the diagonal,
 
     K = [[S, B], [Bᵀ, K']]  →  Kx = (S x₁ + B x₂,  Bᵀ x₁ + K' x₂),   [S, B] the first strip,
 
-and the rest is below it in K'. So half of the file of a stack is never read: 50 kernels of 10 000
-rows in single precision take 18.6 GiB, and the 9.3 GiB that are used stay in the page cache of a
-machine with 16 GiB, instead of being read again in every pass.
+and the rest is below it in K'. So about half of the values of a stack are never read: of 50
+kernels of 10 000 rows, 18.6 GiB in single precision, a pass needs 9.3 GiB from disk, or from the
+page cache where the system has room for them.
 """
 
 from __future__ import annotations
