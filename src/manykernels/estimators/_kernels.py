@@ -74,11 +74,12 @@ class TrainingKernels:
         stack = self.stack
         if len(stack) < 2:
             return
+        # Normalisations by the variance make constant kernels zero for every estimator. Kernels on
+        # demand find the constant ones on the way to these.
+        erased = transform.erased()
         useless = stack.without_variance()
         if not self.shift_invariant:
-            useless = useless[~stack.row_diag[useless].any(axis=1)]
-        # Normalisations by the variance make constant kernels zero for every estimator.
-        erased = transform.erased()
+            useless = useless[~stack.select(useless).row_diag.any(axis=1)]
         useless = np.union1d(useless, erased)
         if self.by_default:
             useless = _whole_views(useless, stack.names)

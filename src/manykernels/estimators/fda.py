@@ -139,7 +139,8 @@ class MKFDA(
         """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
-        learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, len(rows.classes)))
+        outline = self._outline(len(rows), rows.data.n_kernels, len(rows.classes))
+        rows = learning.admit(rows, outline)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)

@@ -77,7 +77,7 @@ def fill(matrices: Sequence[np.ndarray], kernels: Sequence[Any], comparison: Com
             for matrix, kernel in zip(matrices, kernels, strict=True):
                 kernel._from_compared(values, matrix[rows, columns])
                 if comparison.gram:
-                    _mirror(matrix, rows, columns)
+                    mirror(matrix, rows, columns)
 
     in_threads(fill_tile, list(_tiles(comparison)), _FEWEST_FOR_THREADS)
 
@@ -100,7 +100,7 @@ def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
     return combinations_with_replacement(rows, 2) if comparison.gram else product(rows, columns)
 
 
-def _mirror(matrix: np.ndarray, rows: slice, columns: slice) -> None:
+def mirror(matrix: np.ndarray, rows: slice, columns: slice) -> None:
     """Copy a tile on or above the diagonal to its place below."""
     tile = matrix[rows, columns]
     if rows == columns:

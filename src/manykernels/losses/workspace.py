@@ -12,12 +12,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
 
 from .base import Array, Indices, KernelOperator, Loss
+from .swept import SweptLoss
 
 
 class Lease:
@@ -88,16 +89,28 @@ class Workspace:
 class WorkspaceLoss(Loss):
     """A loss of `kernels`, with a workspace for its evaluations."""
 
-    kernels: KernelOperator
+    kernels: Any
     workspace: Workspace
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether kernels are computed when they are needed."""
+        return bool(getattr(self.kernels, "on_demand", False))
+
+    def in_sweeps(self) -> Loss:
+        return SweptLoss(self) if self.on_demand else self
 
     def kernel(self, which: int) -> Array:
         return self.kernels.kernel(which)
 
     def restricted(self, kernels: Indices) -> Self:
+        return self.of_kernels(self.kernels.select(kernels))
+
+    def of_kernels(self, kernels: KernelOperator) -> Self:
+        """The same loss of other kernels of the same samples."""
         part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(self.kernels.shape[0])
+        part.kernels = kernels
+        part.workspace = Workspace(kernels.shape[0])
         return part
 
 
