@@ -16,7 +16,6 @@ from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from .._sklearn import openmp_n_threads
@@ -77,7 +76,7 @@ def fill(matrices: Sequence[np.ndarray], kernels: Sequence[Any], comparison: Com
             for matrix, kernel in zip(matrices, kernels, strict=True):
                 kernel._from_compared(values, matrix[rows, columns])
                 if comparison.gram:
-                    mirror(matrix, rows, columns)
+                    _mirror(matrix, rows, columns)
 
     in_threads(fill_tile, list(_tiles(comparison)), _FEWEST_FOR_THREADS)
 
@@ -96,11 +95,15 @@ def check_filled(matrix: np.ndarray, kernel: Any, comparison: Comparison) -> Non
 
 
 def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
-    rows, columns = (list(gen_batches(size, TILE_ROWS)) for size in comparison.shape)
+    # Not by gen_batches, whose checks of its arguments take longer than a small tile.
+    rows, columns = (
+        [slice(start, min(start + TILE_ROWS, size)) for start in range(0, size, TILE_ROWS)]
+        for size in comparison.shape
+    )
     return combinations_with_replacement(rows, 2) if comparison.gram else product(rows, columns)
 
 
-def mirror(matrix: np.ndarray, rows: slice, columns: slice) -> None:
+def _mirror(matrix: np.ndarray, rows: slice, columns: slice) -> None:
     """Copy a tile on or above the diagonal to its place below."""
     tile = matrix[rows, columns]
     if rows == columns:

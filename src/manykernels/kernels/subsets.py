@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from .._sklearn import Interval, VisualBlock, check_sample_weight
 from ._scales import GAMMA_RULES, gamma_options
 from .comparisons import SquaredDistances
-from .evaluation import check_filled, mirror
+from .evaluation import check_filled
 from .stack import KernelStack
 from .standard import RBF
 from .tables import SharedTable, naming
@@ -185,7 +185,6 @@ class RBFSubsets(KernelUnion):
     def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
         """As that of any union; kernels of one set share its distances."""
         table, before, names = _numbers(X), -1, []
-        every = slice(0, table.shape[0])
         for matrix, position in zip(out, kernels.tolist(), strict=True):
             name, kernel = self._pair(position)
             subset = position // len(self.widths_)
@@ -193,7 +192,8 @@ class RBFSubsets(KernelUnion):
                 if subset != before:
                     comparison = SquaredDistances(table[:, kernel.columns], None)
                     distances = comparison.whole()
-                    mirror(distances, every, every)
+                    # Exactly symmetric, and in less time than by triangles.
+                    distances = 0.5 * (distances + distances.T)
                 kernel._from_compared(distances, matrix)
                 if subset != before:
                     # If one is finite then all widths are: none is above one.

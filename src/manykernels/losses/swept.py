@@ -15,7 +15,6 @@ The loss of a block, and that of the kernels with a weight, is the plain one on 
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,14 +112,22 @@ class SweptEvaluation:
         self._loss, self.held, self.inner = loss, held, inner
         self.weights = np.zeros(loss.n_kernels)
         self.weights[held] = inner.weights
+        self._swept: tuple[Array, Array] | None = None
 
-    @cached_property
+    @property
     def gains(self) -> Array:
-        return self._loss.swept(self.inner.dual)[0]
+        return self._found[0]
 
-    @cached_property
+    @property
     def gain_errors(self) -> Array:
-        return self._loss.swept(self.inner.dual)[1]
+        return self._found[1]
+
+    @property
+    def _found(self) -> tuple[Array, Array]:
+        """Gains and their errors, found by a sweep when they are first asked for."""
+        if self._swept is None:
+            self._swept = self._loss.swept(self.inner.dual)
+        return self._swept
 
     def reassessed(self) -> SweptEvaluation:
         """Itself: gains are computed from the kernels, never updated."""
@@ -137,6 +144,6 @@ class SweptEvaluation:
     model_hessian = hessian
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("inner", "_loss", "held", "weights"):
+        if name.startswith("__") or name == "inner":
             raise AttributeError(name)  # while it is being unpickled
         return getattr(self.inner, name)

@@ -46,6 +46,9 @@ _ENTRIES_ON_DEMAND = 2**27
 # part of the tolerance, which leaves room for the gains of the other kernels (0.1 to 0.9 alike).
 _PART_OF_GAP = 0.1
 _PART_OF_TOL = 0.3
+# Weights that tend to zero are set to zero at the end of a round if no more than one per cent of the
+# budget is in them: to first order that lowers F, whose other kernels have larger gains.
+_LEAST_SETTLED = 0.99
 
 #: Minimises a loss over a domain, from some weights.
 Descent = Callable[[Loss, Domain, Run, Array], None]
@@ -110,8 +113,13 @@ class _Rounds:
         held = weights[active]
         begin = face.onto_boundary(held) if held.any() else face.start(len(active))
         self.descend(self.loss.restricted(active), face, inner, begin)
+        best = inner.best
+        # A descent that ends early may leave small weights on kernels that are about to lose them.
+        settled = face.settle(best.weights, best.gains)
+        if face.gauge(settled) < _LEAST_SETTLED * face.gauge(best.weights):
+            settled = best.weights
         found = np.zeros(self.loss.n_kernels)
-        found[active] = inner.best.weights
+        found[active] = face.onto_boundary(settled)
         return _Found(found, inner.n_inner_solves, inner.bound)
 
 
