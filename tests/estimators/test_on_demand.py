@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from manykernels import MKFDA, MKRidge, MKSVC, MKSVR, KernelUnion, MKOneClassSVM
+from manykernels import MKFDA, MKSVC, MKSVR, Denoise, KernelUnion, MKOneClassSVM, MKRidge
 from manykernels.estimators import _learning
 from manykernels.kernels import RBF, CallableKernel, RBFSubsets, on_demand
 from manykernels.solvers import SIP, Newton, active_set
@@ -62,7 +62,9 @@ def fitted(model, target, solver, weight=None, kernels=FAMILY, **parameters):
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("variant", [*FEW, *(pytest.param(v, marks=pytest.mark.slow) for v in MORE)])
+@pytest.mark.parametrize(
+    "variant", [*FEW, *(pytest.param(v, marks=pytest.mark.slow) for v in MORE)]
+)
 def test_they_are_as_on_a_stack(variant, weighted):
     model, target = VARIANTS[variant]
     weight = WEIGHT if weighted else None
@@ -200,7 +202,7 @@ def test_kernels_too_large_for_memory_are_on_demand(monkeypatch):
 @pytest.mark.parametrize("p", [1.5, 2.0, np.inf])
 def test_other_norms_are_refused_before_any_kernel(p, monkeypatch):
     monkeypatch.setattr(on_demand, "in_threads", None)
-    with pytest.raises(ValueError, match="on demand at p=1 only, .*: pass p=1"):
+    with pytest.raises(ValueError, match=r"on demand at p=1 only, .*: pass p=1"):
         fitted(MKSVC(), TWO, DEMANDED, p=p)
 
 
@@ -246,7 +248,5 @@ def test_constant_kernels_are_named_once():
 
 
 def test_transforms_of_several_kernels_are_refused():
-    from manykernels import Denoise
-
     with pytest.raises(ValueError, match="Denoise cannot be learnt"):
         fitted(MKFDA(denoise=Denoise(3)), TWO, DEMANDED)

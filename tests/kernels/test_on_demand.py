@@ -7,8 +7,16 @@ import pandas as pd
 import pytest
 
 from manykernels import Denoise, KernelUnion, rbf_grid
-from manykernels.kernels import RBF, CallableKernel, Laplacian, Linear, Polynomial, RBFSubsets
-from manykernels.kernels import evaluation, on_demand
+from manykernels.kernels import (
+    RBF,
+    CallableKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    RBFSubsets,
+    evaluation,
+    on_demand,
+)
 from manykernels.kernels.on_demand import OnDemandKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Center, Chain, preparation
 

@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from manykernels import KernelUnion, MKFDA, Views
+from manykernels import MKFDA, KernelUnion, Views
 from manykernels.kernels import RBF, RBFSubsets
+from manykernels.kernels.tables import SharedTable
 
 
 @pytest.fixture(name="X")
@@ -47,8 +48,6 @@ def test_matrices_are_those_of_the_union(X):
     """Those of a block share distances; the others are computed kernel by kernel."""
     family = RBFSubsets(7, [0.2, 1.0, 30.0]).fit(X)
     kernels = np.array([0, 2, 3, 4, 19, 20, 1])
-    from manykernels.kernels.tables import SharedTable
-
     stack = family.gram_of(kernels, SharedTable(X), np.empty((7, 30, 30)))
     whole = family.subset(kernels)(X)
     assert stack.names == whole.names

@@ -1,9 +1,9 @@
 """Very many kernels, computed when they are needed and dropped again.
 
-The matrices of 100 000 kernels of 208 rows take 35 GB. At p = 1 a few hundred of them are needed at
-a time: those that may have a weight. All others matter through one number each, their gain, so a
-*visit* computes all kernels block by block and hands every block to a function, which keeps what it
-needs. Several threads do so, each with memory for one block that it uses again and again: fresh
+The matrices of 100 000 kernels of 208 rows take 35 GB. At p = 1 a few hundred of them are needed
+at a time: those that may have a weight. All others matter through one number each, their gain. So
+a *visit* computes all kernels block by block and hands every block to a function, which keeps what
+it needs. Several threads do so, each with memory for one block that it uses again and again: fresh
 memory would take several times as long to get as the kernels take to compute.
 
 Transforms are learnt from every kernel by itself. A transform is only written down when it is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self, overload
 
@@ -105,7 +106,7 @@ class RBFSubsets(KernelUnion):
         check_is_fitted(self, "gammas_")
         return _Made(len(self.gammas_) * len(self.widths_), self._name)
 
-    @property
+    @property  # type: ignore[misc]
     def _pairs(self) -> Any:
         return self.kernels
 
@@ -116,8 +117,8 @@ class RBFSubsets(KernelUnion):
     def _pair(self, position: int) -> tuple[str, RBF]:
         if not hasattr(self, "gammas_"):
             raise ValueError(
-                "The kernels of RBFSubsets are not known before it is fitted, to one table without "
-                "missing values; with several views, or missing values, pass other kernels."
+                "The kernels of RBFSubsets are not known before it is fitted, to one table "
+                "without missing values; with several views, or missing values, pass other ones."
             )
         subset, which = divmod(position, len(self.widths_))
         columns = self._columns_of(subset).tolist()
@@ -147,7 +148,7 @@ class RBFSubsets(KernelUnion):
         columns = np.empty(starts[-1], dtype=np.int32)
         gammas = np.empty(self.n_subsets)
         rule = GAMMA_RULES[self.gamma] if isinstance(self.gamma, str) else None
-        for subset, (start, stop) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        for subset, (start, stop) in enumerate(pairwise(starts)):
             own = columns[start:stop]
             own[...] = np.sort(rng.permutation(table.shape[1])[: stop - start])
             gammas[subset] = self.gamma if rule is None else rule(RBF, counted[:, own], weights)
@@ -158,7 +159,9 @@ class RBFSubsets(KernelUnion):
     def _checked_widths(self) -> list[float]:
         widths = [float(width) for width in self.widths]
         if not widths or not all(0.0 < width < np.inf for width in widths):
-            raise ValueError(f"widths must be positive numbers, at least one; got {self.widths!r}.")
+            raise ValueError(
+                f"widths must be positive numbers, at least one; got {self.widths!r}."
+            )
         return widths
 
     def _checked_sizes(self, n_columns: int) -> tuple[int, int]:

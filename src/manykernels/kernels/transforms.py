@@ -44,7 +44,7 @@ class StackTransform(BaseEstimator, ABC):
     ) -> KernelStack:
         """Learn from a training stack and return it transformed."""
         if stack.on_demand:
-            return stack.after(self, sample_weight)
+            return self._noted(stack, sample_weight)
         return self.fit(stack, y, sample_weight).transform(stack)
 
     def fit(self, stack: KernelStack, y: Any = None, sample_weight: Any = None) -> Self:
@@ -53,7 +53,7 @@ class StackTransform(BaseEstimator, ABC):
         Class labels `y` are for transforms that choose something by cross-validation.
         """
         if stack.on_demand:
-            stack.after(self, sample_weight)
+            self._noted(stack, sample_weight)
             return self
         if not stack.gram:
             raise ValueError(
@@ -74,6 +74,10 @@ class StackTransform(BaseEstimator, ABC):
         self._learn(stack, weights, y)
         self.n_samples_fit_ = len(stack)
         return self
+
+    def _noted(self, kernels: Any, sample_weight: Any) -> Any:
+        """Kernels on demand, transformed: it will be fitted to those of them that are needed."""
+        return kernels.after(self, sample_weight)
 
     @abstractmethod
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:

@@ -210,8 +210,8 @@ class Loss(ABC):
         """``g(α)`` of every kernel at any dual variables; one pass over the kernels."""
         return self.dual_point(dual).gains
 
-    def foresee(self, dual: Array) -> None:
-        """Say that gains at `dual` will be wanted soon: some losses find them on the way."""
+    def foresee(self, dual: Array) -> None:  # noqa: B027
+        """Say that gains at `dual` may be wanted soon: some losses find them on the way."""
 
     def in_sweeps(self) -> Loss:
         """The loss itself or, if its kernels are on demand, one that sweeps over them."""

@@ -7,15 +7,15 @@ for the gains,
 
 a number per kernel. A sweep computes the kernels block by block, takes the gains of a block, and
 drops it: no more than one block per thread is in memory, whatever n is. Since a sweep costs much
-more than the gains at one α, those at several are taken in the same one (:meth:`SweptLoss.foresee`)
-and kept for a while.
+more than the gains at one α, those at several are taken in the same one (:meth:`Loss.foresee`) and
+kept for a while.
 
 The loss of a block, and that of the kernels with a weight, is the plain one on a stack in memory.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -49,12 +49,13 @@ class SweptLoss(Loss):
     def outline(self) -> Outline:
         return self.whole.outline
 
-    def evaluate(self, weights: Array) -> SweptEvaluation:
+    def evaluate(self, weights: Array) -> Evaluation:
         """Solve the inner problem of the kernels with a weight; gains follow when asked for."""
         held = np.flatnonzero(weights)
         if self.learns_reg:
             held = np.union1d(held, [0])
-        return SweptEvaluation(self, held, self.restricted(held).evaluate(weights[held]))
+        found: Any = SweptEvaluation(self, held, self.restricted(held).evaluate(weights[held]))
+        return cast("Evaluation", found)
 
     def foresee(self, dual: Array) -> None:
         self._foreseen.append(dual)
@@ -82,7 +83,8 @@ class SweptLoss(Loss):
                 gains[positions] = part.gains_at(dual)
                 errors[positions] = part.gain_errors_at(dual)
 
-        self.whole.kernels.visit(visit)
+        kernels: Any = self.whole.kernels
+        kernels.visit(visit)
         self.n_sweeps += 1
         return found
 

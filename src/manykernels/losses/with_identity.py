@@ -25,7 +25,7 @@ class WithIdentity:
     def __init__(
         self, kernels: KernelOperator, unit: float, sample_weight: Array | None = None
     ) -> None:
-        self.kernels: Any = kernels
+        self.kernels = kernels
         self.unit = unit
         ones = np.ones(kernels.shape[0])
         self.diagonal = unit * (ones if sample_weight is None else 1.0 / sample_weight)
@@ -71,7 +71,8 @@ class WithIdentity:
             part.kernels = kernels
             work(part, np.concatenate([[0], 1 + positions]))
 
-        self.kernels.visit(visit_with_identity)
+        on_demand: Any = self.kernels
+        on_demand.visit(visit_with_identity)
 
     def select(self, kernels: Any) -> Self:
         if kernels[0] != 0:

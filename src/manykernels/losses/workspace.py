@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import linalg
@@ -89,7 +89,7 @@ class Workspace:
 class WorkspaceLoss(Loss):
     """A loss of `kernels`, with a workspace for its evaluations."""
 
-    kernels: Any
+    kernels: KernelOperator
     workspace: Workspace
 
     @property

@@ -37,8 +37,8 @@ from .run import Run
 MANY_KERNELS = 150
 # Kernels of largest gains that join a round. Measured: 20 and 100 take 8 % more inner solves.
 _CANDIDATES = 50
-# The same of kernels on demand, where a round costs less than the sweep that it saves, and the size
-# of their matrices up to which there are more than the candidates above: 1 GiB of float64.
+# The same of kernels on demand, where a round costs less than the sweep that it saves, and the
+# size of their matrices up to which there are more than the candidates above: 1 GiB of float64.
 _CANDIDATES_ON_DEMAND = 300
 _ENTRIES_ON_DEMAND = 2**27
 # A round is solved to this part of the gap over all kernels, as the next active set differs
@@ -46,8 +46,8 @@ _ENTRIES_ON_DEMAND = 2**27
 # part of the tolerance, which leaves room for the gains of the other kernels (0.1 to 0.9 alike).
 _PART_OF_GAP = 0.1
 _PART_OF_TOL = 0.3
-# Weights that tend to zero are set to zero at the end of a round if no more than one per cent of the
-# budget is in them: to first order that lowers F, whose other kernels have larger gains.
+# Weights that tend to zero are set to zero at the end of a round if no more than one per cent of
+# the budget is in them: to first order that lowers F, whose other kernels have larger gains.
 _LEAST_SETTLED = 0.99
 
 #: Minimises a loss over a domain, from some weights.
