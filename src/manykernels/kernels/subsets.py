@@ -60,11 +60,11 @@ class RBFSubsets(KernelUnion):
     >>> y = X[:, 3] * X[:, 7] > 0
     >>> kernels = RBFSubsets(500, widths=[0.5, 1, 2], sizes=(1, 3))
     >>> model = MKFDA(kernels, p=1, reg=10.0).fit(X, y)
-    >>> best = int(model.weights_.argmax())
-    >>> model.n_features_in_, len(model.weights_), model.kernel_names_[best]
-    (10, 1500, 'subset147:rbf(1)')
-    >>> sorted(model.union_.kernels_[best][1].columns)
-    [3, 7]
+    >>> len(model.weights_), model.kernel_names_[7]
+    (1500, 'subset2:rbf(1)')
+    >>> name, best = model.union_.kernels_[int(model.weights_.argmax())]
+    >>> best.columns, best.width
+    ([3, 7], 1.0)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
