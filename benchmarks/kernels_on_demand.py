@@ -167,8 +167,9 @@ def report(rows: list[Row]) -> str:
         "Written by `python -m benchmarks.kernels_on_demand --write`. Gaussian kernels of random "
         "sets of the 60 columns of sonar (208 samples), five widths of each, p = 1, C = 1 or "
         f"λ = 1, relative duality gap {TOL:g} over all kernels. Every fit in a process of its "
-        'own, from the table to the model. "processor" counts all threads; a sweep computes all '
-        "kernels once. Published before, on other machines: 10⁵ kernels of sonar in 7 minutes "
+        'own, from the table to the model. "seconds" are those of the clock, which count the time '
+        'that other programs take, too; "processor" counts all threads of the fit. A sweep '
+        "computes all kernels once. Published before, on other machines: 10⁵ kernels of sonar in 7 minutes "
         "(SMO-MKL, 2010), 10⁶ with SPG-GMKL (2012).",
         environment(),
         findings(rows),
