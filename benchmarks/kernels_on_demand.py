@@ -169,8 +169,8 @@ def report(rows: list[Row]) -> str:
         f"λ = 1, relative duality gap {TOL:g} over all kernels. Every fit in a process of its "
         'own, from the table to the model. "seconds" are those of the clock, which count the time '
         'that other programs take, too; "processor" counts all threads of the fit. A sweep '
-        "computes all kernels once. Published before, on other machines: 10⁵ kernels of sonar in 7 "
-        "minutes (SMO-MKL, 2010), 10⁶ with SPG-GMKL (2012).",
+        "computes all kernels once. Published before, on other machines: 10⁵ kernels of sonar in "
+        "7 minutes (SMO-MKL, 2010), 10⁶ with SPG-GMKL (2012).",
         environment(),
         findings(rows),
         markdown(HEADER, [_cells(row) for row in rows], n_left=1),
