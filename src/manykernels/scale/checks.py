@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import Views
+from ..kernels.matching import shown
 from ..kernels.tables import (
     as_numbers,
     check_numbers,
@@ -49,7 +50,7 @@ def readable(X: Any) -> Any:
     if (strings := column_of_strings(X)) is not None:
         return strings
     refuse_masked(X, "X")
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    array = np.asarray(X)  # of memory maps too, whose kind is of no use for a few rows
     check_numbers(array, "X", "Tables with text are passed as data frames.")
     if array.ndim != 2:
         raise ValueError(
@@ -58,6 +59,20 @@ def readable(X: Any) -> Any:
             "array.reshape(1, -1) if it is a single row."
         )
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
+
+
+def names_in(given: Any) -> list[str]:
+    """Names of columns: those of a list, a single one, or none."""
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def refuse_unknown_names(given: Any, columns: list[Any], name: str) -> None:
+    """Refuse names of columns that are not there, for y or sample weights."""
+    for column in names_in(given):
+        if column not in columns:
+            raise ValueError(
+                f"There is no column {column!r} for {name}; X has the columns {shown(columns)}."
+            )
 
 
 def is_table(item: Any) -> bool:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .._sklearn import num_samples
 from ..kernels.tables import naming
 from ..kernels.views import are_views
 from .base import Block, Reading
-from .checks import PieceCheck, Template, readable
+from .checks import PieceCheck, Template, names_in, readable
 from .joined import unlabelled
 
 # States that one task merges: the tree has few levels, and no worker holds many states at once.
@@ -77,13 +78,12 @@ class Job:
             X = {name: unlabelled(table) for name, table in X.items()}
             # Without rows there are no views.
             X = readable(X) if all(map(num_samples, X.values())) else np.empty((0, 1))
-        taken = [name for name in (self.y, self.weight) if name is not None]
         if self.y is not None:
             y = X[self.y]
         if self.weight is not None:
             weight = X[self.weight]
-        if taken:
-            X = X.drop(columns=list(np.hstack(taken)))
+        if taken := [*names_in(self.y), *names_in(self.weight)]:
+            X = X.drop(columns=taken)
         n_rows = int(num_samples(X))
         for name, values in (("y", y), ("sample_weight", weight)):
             if values is not None and num_samples(values) != n_rows:
@@ -154,7 +154,10 @@ def computed(delayed: Any) -> Any:
     """What a graph gives, on the current cluster or in threads."""
     import dask
 
-    with explaining_a_lost_cluster():
+    with explaining_a_lost_cluster(), warnings.catch_warnings():
+        # The job is in the graph once, so that a worker that takes over from a lost one finds it.
+        # Data in memory that users pass beside collections of dask are in it too.
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return dask.compute(delayed)[0]
 
 

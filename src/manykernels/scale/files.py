@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels.matching import shown
 from ..kernels.tables import naming
 from .base import Block, Reading, RowBlocks
-from .checks import refuse_no_targets
+from .checks import names_in, refuse_no_targets, refuse_unknown_names
 
 # What the endings of files say of their contents: the format of pyarrow, and what divides columns.
 _FORMATS = {
@@ -35,16 +35,12 @@ class FileRows(RowBlocks):
         super().__init__(reading)
         self.path = path
         self._y, self._weight = y, weight
-        self._dataset = _dataset(path, [*_names(y), *_names(weight)])
+        self._dataset = _dataset(path, [*names_in(y), *names_in(weight)])
         columns = self._dataset.schema.names
         for name, given in (("y", y), ("sample_weight", weight)):
-            for column in _names(given):
-                if column not in columns:
-                    raise ValueError(
-                        f"{path} has no column {column!r} for {name}; its columns are "
-                        f"{shown(columns)}."
-                    )
-        taken = {*_names(y), *_names(weight)}
+            with naming(path):
+                refuse_unknown_names(given, columns, name)
+        taken = {*names_in(y), *names_in(weight)}
         self._columns = [column for column in columns if column not in taken]
         if not self._columns:
             raise ValueError(f"{path} has no columns besides {shown(sorted(taken))}.")
@@ -91,15 +87,11 @@ class FileRows(RowBlocks):
         return Block(frame[self._columns], y, weight, start, number)
 
 
-def _names(given: Any) -> list[str]:
-    return [] if given is None else [given] if isinstance(given, str) else list(given)
-
-
 def _dataset(path: str, exact: list[str]) -> Any:
     """The dataset of pyarrow; whole numbers of text files are kept in the columns `exact`."""
     try:
         import pandas  # noqa: F401
-        import pyarrow.dataset as ds
+        import pyarrow.dataset as ds  # type: ignore[import-untyped]
     except ImportError as error:
         raise ImportError(
             f"Reading {path} needs pyarrow and pandas: pip install 'manykernels[files]' has both."
@@ -121,8 +113,8 @@ def _texts(files: list[str], separator: str, exact: list[str]) -> Any:
     pyarrow finds the types of columns in the first rows. What looks like whole numbers there may
     have fractions, or gaps, further on, so that such columns are read as floating-point numbers.
     """
-    import pyarrow as pa
-    import pyarrow.csv
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.csv  # type: ignore[import-untyped]
     import pyarrow.dataset as ds
 
     options = pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True)

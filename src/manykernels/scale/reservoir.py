@@ -154,16 +154,14 @@ class Reservoir:
         """The state of the rows of both."""
         census = first.census.merged(second.census)
         codes = [_recoded(one, census) for one in (first, second)]
-        joined = [
-            np.concatenate(pair)
-            for pair in ((first.rows, second.rows), (first.keys, second.keys), codes)
-        ]
+        rows = np.concatenate([first.rows, second.rows])
+        keys = np.concatenate([first.keys, second.keys])
         y, weight = (
             None if a is None or b is None else np.concatenate([a, b])
             for a, b in ((first.y, second.y), (first.weight, second.weight))
         )
-        both = Drawn(*joined, y, weight, (*first.pieces, *second.pieces), census)  # type: ignore[arg-type]
-        return self._pruned(both)
+        pieces = (*first.pieces, *second.pieces)
+        return self._pruned(Drawn(rows, keys, np.concatenate(codes), y, weight, pieces, census))
 
     def sample(self, drawn: Drawn) -> Sample:
         """What was drawn, its rows sorted by number."""
