@@ -81,6 +81,12 @@ def test_an_entry_of_a_view():
         read({name: da.from_array(table, chunks=(10, -1)) for name, table in tables.items()})
 
 
+def test_an_entry_of_a_view_that_is_read_in_blocks():
+    tables = {"p": zarr.array(np.zeros((30, 1))), "y": zarr.array(spoilt(np.nan))}
+    with pytest.raises(ValueError, match=r"view 'y': Block 2, .* at row 23, column 1"):
+        read(tables, np.ones(30))
+
+
 def test_a_row_that_lacks_a_view():
     frame = pd.DataFrame({"a": [1.0, np.nan]})
     with pytest.raises(ValueError, match=r"Block 0.*view 'p' is missing for 1 of 2 samples"):
@@ -163,21 +169,21 @@ def test_chunks_that_differ_where_it_is_not_known():
     with pytest.raises(ValueError, match="'y' has 2 chunks of rows, 'X' has 1"):
         read(frame, dd.from_pandas(FRAME, npartitions=2)["a"])
     longer = dd.from_pandas(pd.DataFrame({"a": np.ones(3)}), npartitions=1)["a"]
-    with pytest.raises(ValueError, match="begins at row 0 has 2 rows, that of y has 3"):
+    with pytest.raises(ValueError, match=r"The chunk that begins at row 0: .*2 rows, but y has 3"):
         read(frame, longer)
 
 
 def test_views_that_end_at_different_rows():
     long, short = zarr.array(np.ones((30, 1))), zarr.array(np.ones((25, 1)))
-    with pytest.raises(ValueError, match="'q' ends after 25 rows, 'p' after 30"):
+    with pytest.raises(ValueError, match="view 'q' ends after 25 rows, view 'p' after 30"):
         read({"p": long, "q": short})
 
     def stream():
         yield np.ones((25, 1))
 
-    with pytest.raises(ValueError, match="'q' ends after 25 rows, 'p' after 30"):
+    with pytest.raises(ValueError, match="view 'q' ends after 25 rows, view 'p' after 30"):
         read({"p": long, "q": stream})
-    with pytest.raises(ValueError, match="'y' ends after 31 rows"):
+    with pytest.raises(ValueError, match="y ends after 31 rows, view 'p' after 30"):
         read({"p": long}, np.ones(31))
 
 

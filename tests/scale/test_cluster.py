@@ -20,8 +20,8 @@ N_CHUNKS = 40
 
 
 def started():
-    # Critical messages only, and no web server.
-    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    # Critical messages only, and a port that nobody else has.
+    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
 
 
 @pytest.fixture(scope="module")

@@ -120,6 +120,26 @@ def test_predictions_of_an_empty_chunk():
     assert names.compute().tolist() == ["yes"] * 10
 
 
+def test_texts_are_not_cut():
+    X = da.from_array(np.arange(4.0)[:, None], chunks=1)
+
+    def names(X):
+        return np.array(["a" * (1 + int(row[0])) for row in X])
+
+    assert map_blocks(X, names).compute().tolist() == ["a", "aa", "aaa", "aaaa"]
+    with pytest.raises(ValueError, match="results of type <U3 do not fit into <U2"):
+        map_blocks(X, names, meta=np.empty(0, dtype="U2")).compute()
+    with pytest.raises(TypeError, match="same_kind"):
+        map_blocks(X, lambda X: X[:, 0] / 2, meta=np.empty(0, dtype=int)).compute()
+
+
+def test_a_view_called_y():
+    X = {"y": da.ones((4, 2), chunks=2), "q": np.zeros((4, 1))}
+    (block,) = row_blocks(X, ["a", "b", "a", "b"])
+    assert block.y.tolist() == ["a", "b", "a", "b"]
+    assert block.X.names == ["y", "q"]
+
+
 def test_one_blas_thread_while_tasks_run():
     with threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()

@@ -62,8 +62,8 @@ class Checkpoint:
         Class of the state, with ``to_arrays()`` and the class method ``from_arrays(arrays)``.
     job : dict of str to value, optional
         What the state depends on besides the rows: parameters, seeds. Values are told apart as
-        they are printed. A checkpoint of another job is refused; block size, number of rows and
-        the first rows are always compared.
+        they are printed. A checkpoint of another job is refused; block size, number of rows and,
+        where rows can be read again, the first of them are compared too.
     every : float, default=60
         Seconds between checkpoints.
 

@@ -252,7 +252,7 @@ def checked_targets(y: Any, n_rows: int, start: int = 0) -> np.ndarray:
         targets = targets[:, 0]
     if targets.ndim not in (1, 2):
         raise ValueError(f"y should be a 1d array, got an array of shape {targets.shape} instead.")
-    _check_length(targets, n_rows, "y")
+    check_length(len(targets), n_rows, "y")
     if targets.dtype.kind == "f":
         bad = ~np.isfinite(targets)
     elif targets.dtype.kind in "OMm":
@@ -279,7 +279,7 @@ def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
         raise ValueError(
             f"Sample weights must be 1D array or scalar, got an array of shape {weights.shape}."
         )
-    _check_length(weights, n_rows, "sample_weight")
+    check_length(len(weights), n_rows, "sample_weight")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -290,9 +290,10 @@ def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
     return weights
 
 
-def _check_length(values: np.ndarray, n_rows: int, name: str) -> None:
-    if len(values) != n_rows:
+def check_length(length: int, n_rows: int, name: str) -> None:
+    """Refuse targets, weights or views of another length than X."""
+    if length != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
-            f"but {name} has {len(values)}."
+            f"but {name} has {length}."
         )

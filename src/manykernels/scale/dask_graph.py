@@ -16,7 +16,7 @@ from .._sklearn import num_samples
 from ..kernels.tables import naming
 from ..kernels.views import are_views
 from .base import Block, Reading
-from .checks import PieceCheck, Template, names_in, readable
+from .checks import PieceCheck, Template, check_length, names_in, readable
 from .joined import unlabelled
 
 # States that one task merges: the tree has few levels, and no worker holds many states at once.
@@ -50,6 +50,9 @@ class Job:
     y, weight : str, list of str or None
         Columns of a data frame with targets and weights.
     accumulate, merge : callable
+        Of a pass, see ``RowBlocks.reduce``.
+    function : callable
+        Of a map, from X of a block to its results.
     """
 
     reading: Reading
@@ -58,6 +61,7 @@ class Job:
     weight: Any = None
     accumulate: Any = None
     merge: Any = None
+    function: Any = None
 
     def blocks(self, chunk: Chunk, start: int, number: int) -> Iterator[Block]:
         """Checked blocks of a chunk whose first row, and block, have these numbers."""
@@ -85,13 +89,10 @@ class Job:
         if taken := [*names_in(self.y), *names_in(self.weight)]:
             X = X.drop(columns=taken)
         n_rows = int(num_samples(X))
-        for name, values in (("y", y), ("sample_weight", weight)):
-            if values is not None and num_samples(values) != n_rows:
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: the chunk of X "
-                    f"that begins at row {start} has {n_rows} rows, that of {name} has "
-                    f"{num_samples(values)}."
-                )
+        with naming(f"The chunk that begins at row {start}"):
+            for name, values in (("y", y), ("sample_weight", weight)):
+                if values is not None:
+                    check_length(int(num_samples(values)), n_rows, name)
         y, weight = (None if one is None else np.asarray(one) for one in (y, weight))
         return Block(X, y, weight, start, number)
 
@@ -122,13 +123,16 @@ def merge_states(job: Job, states: Sequence[Any]) -> Any:
 
 
 def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
-    """``job.accumulate(X)`` of all blocks of one chunk."""
+    """Results of all rows of one chunk; `empty` are those of none."""
     with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread():
-        parts = [
-            np.asarray(job.accumulate(block.X), dtype=empty.dtype)
-            for block in job.blocks(Chunk(X, None, None), 0, 0)
-        ]
-    return np.concatenate([empty, *parts])
+        blocks = job.blocks(Chunk(X, None, None), 0, 0)
+        found = np.concatenate([empty, *(np.asarray(job.function(block.X)) for block in blocks)])
+        # NumPy would cut texts that are longer than those of `empty`.
+        if found.dtype.kind in "US" and found.dtype.itemsize > empty.dtype.itemsize:
+            raise ValueError(
+                f"results of type {found.dtype} do not fit into {empty.dtype}, the type of meta."
+            )
+        return found.astype(empty.dtype, casting="same_kind", copy=False)
 
 
 # -- graphs ----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from .base import Block, Reading, RowBlocks
 from .checkpoint import Checkpoint
 from .checks import (
     Template,
+    check_length,
     names_in,
     readable,
     refuse_no_rows,
@@ -27,11 +28,7 @@ from .checks import (
 )
 from .dask_graph import Chunk, Job, computed, count_rows, map_rows, reduced
 from .stacking import rows_of
-
-
-def is_dask(values: Any) -> bool:
-    """Whether values are a collection of dask."""
-    return hasattr(values, "__dask_graph__")
+from .tables import is_dask
 
 
 class DaskRows(RowBlocks):
@@ -102,7 +99,7 @@ class DaskRows(RowBlocks):
 
     def _chunks(self) -> list[Chunk]:
         """Delayed tables, targets and weights of every chunk."""
-        views = {name: self._parts(table, name) for name, table in self._views.items()}
+        views = {name: self._parts(table, f"view {name!r}") for name, table in self._views.items()}
         columns: list[Any] = [dict(zip(views, parts, strict=True)) for parts in _zip(views)]
         if self._single:
             columns = [next(iter(one.values())) for one in columns]
@@ -116,12 +113,8 @@ class DaskRows(RowBlocks):
         """The chunks of one of the tables, with the rows that chunks of the first one have."""
         if not is_dask(table):
             # In memory: targets, weights, or a small view.
-            table, lengths = readable(table) if name in self._views else table, self.lengths()
-            if num_samples(table) != sum(lengths):
-                raise ValueError(
-                    "Found input variables with inconsistent numbers of samples: there are "
-                    f"{sum(lengths)} rows in X, but {num_samples(table)} in {name!r}."
-                )
+            lengths = self.lengths()
+            check_length(int(num_samples(table)), sum(lengths), name)
             stops = list(running_sums(lengths))
             return [
                 rows_of(table, slice(stop - length, stop))
@@ -129,19 +122,14 @@ class DaskRows(RowBlocks):
             ]
         known = _known_lengths(table)
         if known is not None and self._lengths is not None and known != self._lengths:
-            if sum(known) != sum(self._lengths):
-                raise ValueError(
-                    "Found input variables with inconsistent numbers of samples: there are "
-                    f"{sum(self._lengths)} rows in X, but {sum(known)} in {name!r}."
-                )
+            check_length(sum(known), sum(self._lengths), name)
             table = table.rechunk({0: tuple(self._lengths)})
         return _delayed(table)
 
     # -- passes ----------------------------------------------------------------------------
 
-    def _job(self, accumulate: Any = None, merge: Any = None) -> Job:
-        y, weight = self._columns
-        return Job(self.reading, self._template, y, weight, accumulate, merge)
+    def _job(self, **tasks: Any) -> Job:
+        return Job(self.reading, self._template, *self._columns, **tasks)
 
     def pieces(self, first_row: int) -> Iterator[Block]:
         job, start = self._job(), 0
@@ -169,7 +157,7 @@ class DaskRows(RowBlocks):
         lengths = self.lengths()
         if sum(lengths) == 0:
             refuse_no_rows()
-        return reduced(self._job(accumulate, merge), self._chunks(), lengths)
+        return reduced(self._job(accumulate=accumulate, merge=merge), self._chunks(), lengths)
 
     def map(self, function: Callable[[Any], np.ndarray], meta: np.ndarray | None) -> Any:
         import dask
@@ -180,8 +168,11 @@ class DaskRows(RowBlocks):
             if first is None:
                 refuse_no_rows()
             meta = np.asarray(function(first.cut(0, 1).X))
+            if meta.dtype.kind in "US":
+                # Texts of other rows may be longer.
+                meta = meta.astype(object)
         empty = np.empty((0, *meta.shape[1:]), dtype=meta.dtype)
-        job = dask.delayed(self._job(function), pure=False, traverse=False)
+        job = dask.delayed(self._job(function=function), pure=False, traverse=False)
         apply = dask.delayed(map_rows, pure=False)
         chunks = self._chunks()
         lengths: Sequence[float] = self._lengths or [np.nan] * len(chunks)
@@ -210,8 +201,10 @@ def _named(X: Any) -> dict[str, Any]:
 
 
 def _in_rows(table: Any) -> Any:
-    """A table whose chunks are whole rows."""
-    if not is_dask(table) or is_frame(table):
+    """A table whose chunks are whole rows, or one in memory."""
+    if not is_dask(table):
+        return readable(table)
+    if is_frame(table):
         return table
     if table.ndim != 2:
         readable(np.empty((1,) * table.ndim))  # which refuses it

@@ -31,16 +31,18 @@ _BARE_ROWS = 2**18
 
 
 def is_stored_array(X: Any) -> bool:
-    """Whether X is an array outside of memory that is read by slices, of zarr or h5py."""
-    sliced = hasattr(X, "shape") and hasattr(X, "dtype") and hasattr(X, "__getitem__")
-    if not sliced or isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X):
-        return False
-    return not hasattr(X, "__dask_graph__") and not hasattr(X, "iloc") and hasattr(X, "chunks")
+    """Whether X is an array of zarr, outside of memory and read by slices."""
+    return hasattr(X, "oindex") and hasattr(X, "shape")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of dask."""
+    return hasattr(X, "__dask_graph__")
 
 
 def is_read_in_parts(table: Any) -> bool:
     """Whether the table of a view is not in memory: stored, of dask, a path, or an iterator."""
-    if isinstance(table, str | os.PathLike) or hasattr(table, "__dask_graph__"):
+    if isinstance(table, str | os.PathLike) or is_dask(table):
         return True
     return is_stored_array(table) or callable(table) or hasattr(table, "__next__")
 
@@ -73,7 +75,7 @@ class TableRows(RowBlocks):
 
     @classmethod
     def takes(cls, X: Any) -> bool:
-        if hasattr(X, "__dask_graph__") or are_views(X):
+        if is_dask(X) or are_views(X):
             return False
         if isinstance(X, list | tuple):
             return not is_list_of_blocks(X)
