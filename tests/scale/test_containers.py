@@ -14,6 +14,9 @@ from manykernels.scale import Reservoir, RowBlocks, map_blocks, row_blocks
 from tests.scale.containers import KINDS, N_ROWS, Rows, add, containers, plain, totals
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
+one_size_or_more = pytest.mark.parametrize(
+    "block_size", [7, pytest.param(None, marks=pytest.mark.slow)]
+)
 
 
 @every_kind
@@ -23,7 +26,7 @@ def test_every_container_is_of_one_kind(kind, tmp_path):
 
 
 @every_kind
-@pytest.mark.parametrize("block_size", [1, 7, N_ROWS])
+@pytest.mark.parametrize("block_size", [pytest.param(1, marks=pytest.mark.slow), 7, N_ROWS])
 def test_blocks_have_the_rows_in_order(kind, block_size, tmp_path):
     rows = Rows.drawn()
     for name, X, y, weight in containers(rows, tmp_path, kind):
@@ -38,7 +41,7 @@ def test_blocks_have_the_rows_in_order(kind, block_size, tmp_path):
 
 
 @every_kind
-@pytest.mark.parametrize("block_size", [7, None])
+@one_size_or_more
 def test_sums_are_those_of_one_table(kind, block_size, tmp_path):
     rows = Rows.drawn()
     (whole,) = row_blocks(rows.A, rows.y, rows.weight)
@@ -55,7 +58,7 @@ def test_sums_without_targets(kind, tmp_path):
 
 
 @every_kind
-@pytest.mark.parametrize("block_size", [7, None])
+@one_size_or_more
 def test_samples_are_the_same(kind, block_size, tmp_path):
     rows = Rows.drawn()
     reservoir = Reservoir(10, seed=3, per_class=6)
