@@ -289,7 +289,7 @@ def test_no_checkpoints_on_dask():
 
 
 @pytest.mark.parametrize(
-    ("package", "extra"), [("pyarrow.dataset", "files"), ("dask.array", "dask")]
+    ("package", "extra"), [("pyarrow.parquet", "files"), ("dask.array", "dask")]
 )
 def test_packages_that_are_not_there(package, extra, monkeypatch):
     X = {"files": Path("rows.csv"), "dask": da.ones((3, 1))}[extra]
