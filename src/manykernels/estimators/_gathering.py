@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
+from ..kernels._threads import n_threads
 from ..kernels.given import kernels_for
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable
@@ -276,8 +277,8 @@ class Gathering:
             union.fit(shared, sample_weight=weights)
         spherical = estimator.normalize == "spherical"
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
-        # Of the parts, and two more while they are added.
-        copies = plan.n_parts + 2
+        # Of the parts in every thread, and one more for each while they are added.
+        copies = (plan.n_parts + 1) * n_threads()
         require_room(features.n_features, targets.width, copies, len(union.kernels_))
         origin = features(rows_for_errors(data.X, seed)).mean(axis=0)
         accumulator = Accumulator(features, origin, targets, plan)
@@ -356,8 +357,7 @@ class FeatureStream:
         """The same, to which rows can be added without changing this one."""
         new = copy(self)
         if self.moments is not None:
-            parts = [replace(one, matrix=one.matrix.copy("F")) for one in self.moments.parts]
-            new.moments = PartMoments(parts)
+            new.moments = self.moments.copy()
         return new
 
     def _learn_classes(self, y: np.ndarray) -> None:
