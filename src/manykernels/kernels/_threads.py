@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -39,6 +40,17 @@ def in_threads(work: Callable[[Any], None], parts: list[Any], fewest: int = 0) -
 
 def _begin() -> None:
     _inside.working = True
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """What is done inside, in this thread, is not divided among others: they have work too."""
+    before = getattr(_inside, "working", False)
+    _inside.working = True
+    try:
+        yield
+    finally:
+        _inside.working = before
 
 
 @cache
