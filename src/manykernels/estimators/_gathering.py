@@ -111,7 +111,10 @@ class Gathering:
 
     def gather(self, X: Any, y: Any, sample_weight: Any) -> FeatureRows:
         """All passes over X."""
-        blocks = self.blocks(X, y, sample_weight)
+        return self.gathered(self.blocks(X, y, sample_weight))
+
+    def gathered(self, blocks: RowBlocks) -> FeatureRows:
+        """All passes over the rows."""
         if blocks.one_shot:
             stream = FeatureStream.begun(self, blocks)
             return stream.rows()
@@ -167,6 +170,11 @@ class Gathering:
             )
         return np.asarray(factors)
 
+    def copies(self, targets: TargetCoding) -> int:
+        """How many moments are in memory at once."""
+        # Of the total and of folds, and one more while they are added.
+        return self.n_folds + 2
+
     def _accumulator(
         self, sample: Sample, targets: TargetCoding, n_rows: int | None
     ) -> tuple[Accumulator, TableSource, dict[str, Any]]:
@@ -184,9 +192,8 @@ class Gathering:
             union.fit(shared, sample_weight=weights)
         spherical = estimator.normalize == "spherical"
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
-        # Of the total and of folds, and one more while they are added.
-        copies = self.n_folds + 2
-        require_room(features.n_features, targets.width, copies, len(union.kernels_))
+        n_kernels, copies = len(union.kernels_), self.copies(targets)
+        require_room(features.n_features, targets.width, copies, n_kernels)
         origin = features(rows_for_errors(data.X, seed)).mean(axis=0)
         accumulator = Accumulator(features, origin, targets, self.n_folds, seed)
         source = TableSource(union, safe_indexing(data.X, np.arange(1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Self
 
@@ -157,8 +158,7 @@ class Accumulator:
         if state is None:
             D, width = self.features.n_features, self.targets.width
             state = FoldMoments([Moments.none(D, width) for _ in range(self.n_folds)])
-        with naming(f"Block {block.number}, which begins at row {block.start}"):
-            columns = self._columns(block)
+        columns = self._columns(block)
         counts = np.ones(len(block)) if block.weight is None else block.weight
         counting = counts > 0.0
         if self.n_folds == 1 and counting.all():
@@ -183,16 +183,37 @@ class Accumulator:
 
     def _columns(self, block: Block) -> np.ndarray:
         """a√w of every row, (D + 1 + q, n_rows)."""
-        assert block.y is not None
-        D = self.features.n_features
-        columns = np.empty((D + 1 + self.targets.width, len(block)))
-        self.features.write(block.X, columns[:D])
-        columns[:D] -= self.origin[:, None]
-        columns[D] = 1.0
-        columns[D + 1 :] = self.targets.columns(block.y).T
-        weights = self.targets.factors(block.y)
-        if block.weight is not None:
-            weights = block.weight if weights is None else weights * block.weight
+        D, width = self.features.n_features, self.targets.width
+        columns = augmented(self.features, self.origin, block, width)
+        with _naming_block(block):
+            columns[D + 1 :] = self.targets.columns(block.y).T  # type: ignore[arg-type]
+            weights = weights_of(block, self.targets)
         if weights is not None:
             columns *= np.sqrt(weights)
         return columns
+
+
+def augmented(
+    features: FeatureMap, origin: np.ndarray, block: Block, n_targets: int
+) -> np.ndarray:
+    """(z − z₀, 1, ·) of every row, (D + 1 + n_targets, n_rows), C-ordered; targets are not set."""
+    D = features.n_features
+    columns = np.empty((D + 1 + n_targets, len(block)))
+    with _naming_block(block):
+        features.write(block.X, columns[:D])
+    columns[:D] -= origin[:, None]
+    columns[D] = 1.0
+    return columns
+
+
+def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
+    """How much each row matters: its sample weight times the factor of its target; or None."""
+    assert block.y is not None
+    factors = targets.factors(block.y)
+    if block.weight is None:
+        return factors
+    return block.weight if factors is None else factors * block.weight
+
+
+def _naming_block(block: Block) -> AbstractContextManager[None]:
+    return naming(f"Block {block.number}, which begins at row {block.start}")

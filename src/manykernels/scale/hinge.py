@@ -1,0 +1,326 @@
+"""Machines with squared hinge loss on explicit features: Newton's method in passes over the rows.
+
+With features Z_j of kernel j, ``K_j = Z_jZ_jᵀ``, machines w, b that share kernel weights β minimise
+
+    P(β, w, b) = ½ Σ_j ‖w_j‖²/β_j + ½ C Σ_i c_i max(0, 1 − y_i f_i)² ,   f_i = z_i·w + b
+
+summed over the machines, which is F(β) of :class:`~manykernels.losses.SquaredHingeLoss` where w and
+b are best. P is convex in all of its variables together, as ``‖w‖²/β`` is.
+
+**Steps.** Let ``I = {i : y_i f_i < 1}`` be the active rows of a point (β, w, b). There
+
+    Φ(β, w, b) = ½ Σ_j ‖w_j‖²/β_j + ½ C Σ_{i ∈ I} c_i (y_i − f_i)²
+
+has the value and the derivatives of P, because ``(1 − yf)² = (y − f)²`` and the derivative of
+``max(0, 1 − yf)²`` is zero at its kink. Φ is C/2 times the square loss on features with λ = 1/C
+(:class:`~manykernels.losses.FeatureLoss`), of which the rows in I tell all by their moments M. It
+is minimised over weights, coefficients and biases at once, without a row; its free bias amounts to
+centring by the means of I. The minimiser is the next point if P falls there by a part of what Φ
+promised. If not, P falls somewhere between the two points, for the slope of P towards the minimiser
+is that of the convex Φ, which is at most ``Φ(minimiser) − P < 0``; the same pass over the rows has
+told the losses on the way. So P never rises. With the weights held this is the modified finite
+Newton method of Keerthi and DeCoste (2005), which ends at the minimum once I no longer changes.
+
+**Bounds.** With ``α_i = C c_i y_i max(0, 1 − y_i f_i)``, whose positive and negative parts are
+multiplied by two numbers such that Σ_i α_i = 0,
+
+    D(α, β) = Σ_i |α_i| − Σ_i α_i²/(2 C c_i) − Σ_j β_j g_j ,   g_j = ½‖Z_jᵀα‖²
+
+is a lower bound on F(β) at all weights, by all rows, active or not. Each pass adds up what it takes
+for P, D and g (:mod:`~manykernels.scale.hinge_pass`), so each point has a certificate.
+
+References
+----------
+S. S. Keerthi, D. DeCoste. A modified finite Newton method for fast solution of large scale linear
+SVMs. JMLR 6, 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from .._rounding import EPS
+from ..domains import Domain
+from ..losses import DualPoint, FeatureLoss, FeatureSums, Loss, SummedLoss
+from ..losses.base import Certificate
+from ..solvers import Newton, Solution
+from ..solvers.certificate import NO_BOUND, Bound
+from ..solvers.run import Observer, Run
+from .base import RowBlocks
+from .hinge_pass import STEPS, Array, HingePass, HingeSums, Machines
+from .moments import Moments
+
+# Relative gap to which Φ is minimised as a part of `tol`: it is a part of the gap of P, and takes
+# no pass.
+_INNER_SHARE = 0.1
+# Part of the promised fall that P has to reach: the usual value (Nocedal and Wright 2006, 3.1).
+_ARMIJO = 1e-4
+
+
+@dataclass(frozen=True)
+class HingeProblem:
+    """Machines that share kernel weights, without their rows.
+
+    Attributes
+    ----------
+    penalty : float
+        C.
+    signs : ndarray of shape (n_classes, K)
+        y of the samples of each class for each machine.
+    kernel_of : ndarray of shape (D,)
+        The kernel that each feature belongs to.
+    n_kernels : int
+    roots : ndarray of shape (D,)
+        ``√(Σ_i c_i z_i²)`` of every feature, or more: for rounding errors.
+    """
+
+    penalty: float
+    signs: Array
+    kernel_of: np.ndarray
+    n_kernels: int
+    roots: Array = field(repr=False)
+
+    def by_kernel(self, values: Array) -> Array:
+        """Sums over the features of each kernel, and over machines, of numbers (D, K)."""
+        return np.bincount(self.kernel_of, values.sum(axis=1), minlength=self.n_kernels)
+
+    def penalized(self, weights: Array, w: Array) -> float:
+        """``½ Σ_j ‖w_j‖²/β_j``, kernels without weight having no coefficients."""
+        squares = self.by_kernel(w * w)
+        return 0.5 * float(np.divide(squares, weights, where=weights > 0.0, out=0 * squares).sum())
+
+    def square_loss(self, moments: list[Moments]) -> tuple[Loss, Array, Array]:
+        """``2Φ/C``, and the means of features (D, K) and of targets (K,) over the active rows.
+
+        The moments are used up.
+        """
+        losses, means, targets = [], [], []
+        while moments:
+            one = moments.pop(0)
+            if one.n_rows == 0:
+                # No row is active, and Φ has the minimum zero: as if one were, of features zero.
+                one.matrix[one.n_features, one.n_features] = 1.0
+            centred = one.centred()
+            same = np.ones(self.n_kernels)
+            sums: FeatureSums = centred.sums(self.kernel_of, same, np.eye(1))
+            losses.append(FeatureLoss(sums, 1.0 / self.penalty))
+            means.append(centred.mean)
+            targets.append(centred.target_mean[0])
+        loss = losses[0] if len(losses) == 1 else SummedLoss(losses)
+        return loss, np.column_stack(means), np.array(targets)
+
+
+@dataclass(frozen=True)
+class HingePoint:
+    """P at one point, an :class:`~manykernels.losses.Evaluation` without Hessian.
+
+    `machines` are w and, in the last row, b, (D + 1, K).
+    """
+
+    problem: HingeProblem
+    weights: Array
+    machines: Array
+    sums: HingeSums = field(repr=False)
+
+    @property
+    def coefficients(self) -> Array:
+        """w, (D, K)."""
+        return self.machines[:-1]
+
+    @property
+    def biases(self) -> Array:
+        """b of every machine."""
+        return self.machines[-1]
+
+    @property
+    def dual(self) -> Array:
+        """w and b, which tell the dual variables α, (D + 1, K)."""
+        return self.machines
+
+    @cached_property
+    def value(self) -> float:
+        """P."""
+        penalized = self.problem.penalized(self.weights, self.coefficients)
+        return penalized + 0.5 * self.problem.penalty * float(self.sums.losses[0])
+
+    @cached_property
+    def _balance(self) -> Array:
+        """Factors of the two sides that make their totals of α equal, (2, K)."""
+        totals = self.sums.totals
+        both = (totals > 0.0).all(axis=0)
+        ratio = np.divide(totals[1], totals[0], where=both, out=np.zeros(len(both)))
+        inverse = np.divide(1.0, ratio, where=both, out=np.zeros(len(both)))
+        return np.sqrt([ratio, inverse])
+
+    @cached_property
+    def _images(self) -> Array:
+        """Zᵀα, (D, K)."""
+        return self.problem.penalty * np.einsum("sk,sak->ak", self._balance, self.sums.images)
+
+    @cached_property
+    def dual_point(self) -> DualPoint:
+        """D of α."""
+        C, sums, balance = self.problem.penalty, self.sums, self._balance
+        return DualPoint(
+            linear=C * float(np.vdot(balance, sums.totals)),
+            quadratic=0.5 * C * float(np.vdot(balance**2, sums.squares)),
+            gains=0.5 * self.problem.by_kernel(self._images**2),
+            longest=np.inf,
+        )
+
+    @property
+    def gains(self) -> Array:
+        return self.dual_point.gains
+
+    @property
+    def slack(self) -> float:
+        """``P − D(α, β)``."""
+        point = self.dual_point
+        return self.value - (point.linear - point.quadratic - float(self.weights @ point.gains))
+
+    @property
+    def rounding(self) -> float:
+        """Errors of the losses, which are differences of terms, and of what gains contribute."""
+        own = EPS * self.problem.penalty * self.sums.reach
+        return own + float(self.weights @ self.gain_errors)
+
+    @cached_property
+    def gain_errors(self) -> Array:
+        """Of ``½‖Z_jᵀα‖²``, by the errors of sums of terms ``|z_ia||α_i|``.
+
+        These add up to at most ``√(Σ_i c_i z_ia²) √(Σ_i α_i²/c_i)``.
+        """
+        lengths = self.problem.penalty * np.sqrt(
+            (self._balance**2 * self.sums.squares).sum(axis=0)
+        )
+        errors = EPS * np.outer(self.problem.roots, lengths)
+        return self.problem.by_kernel((np.abs(self._images) + 0.5 * errors) * errors)
+
+    def bound(self, domain: Domain) -> Bound:
+        """The lower bound on the minimum over a domain that multiples of α prove."""
+        return Bound(self.dual_point.lower_bound(domain.support), self.dual)
+
+
+class Descent:
+    """From a first point to the minimum of P over a domain of weights.
+
+    Attributes
+    ----------
+    passes : list of int
+        How many passes it took to each point of the history.
+    """
+
+    def __init__(
+        self,
+        problem: HingeProblem,
+        domain: Domain,
+        *,
+        tol: float,
+        max_iter: int,
+        observer: Observer | None = None,
+    ) -> None:
+        self.problem, self.domain = problem, domain
+        self.passes: list[int] = []
+        self._run = Run(domain, tol, max_iter, observer)
+        self._n_passes = 0
+
+    def steps(self, first: FeatureLoss, biases: Array) -> Generator[Machines, HingeSums, Solution]:
+        """Yields machines, and wants their sums over the rows; returns the solution.
+
+        `first` is the square loss as if all rows were active, and `biases` are those of its
+        minimiser, the first point.
+        """
+        found = self._minimized(first, None)
+        machines = np.vstack([found.evaluation.coefficients, biases])
+        n_solves = found.n_inner_solves
+        point = yield from self._passed(found.weights, machines)
+        bound = point.bound(self.domain)
+        while not self._record(point, n_solves, bound):
+            weights, machines, promised, n_solves = self._target(point)
+            ahead = yield from self._passed(weights, machines, point)
+            bound = ahead.bound(self.domain)
+            if not ahead.value <= point.value + _ARMIJO * (promised - point.value):
+                step = self._best_step(point, ahead)
+                if step == 0.0:
+                    # Nothing is gained but the bound.
+                    self._record(point, n_solves, bound)
+                    break
+                if step < 1.0:
+                    weights = point.weights + step * (ahead.weights - point.weights)
+                    machines = point.machines + step * (ahead.machines - point.machines)
+                    del ahead
+                    ahead = yield from self._passed(weights, machines)
+                    bound = max(bound, ahead.bound(self.domain))
+            point = ahead
+        return self._solution()
+
+    def _passed(
+        self, weights: Array, machines: Array, before: HingePoint | None = None
+    ) -> Generator[Machines, HingeSums, HingePoint]:
+        """A point, by a pass over the rows."""
+        origin = None if before is None else before.machines
+        sums = yield Machines(self.problem.signs, machines, origin)
+        self._n_passes += 1
+        return HingePoint(self.problem, weights, machines, sums)
+
+    def _target(self, point: HingePoint) -> tuple[Array, Array, float, int]:
+        """Weights and machines that minimise Φ of a point; its minimum; inner solves."""
+        loss, means, targets = self.problem.square_loss(point.sums.moments)
+        found = self._minimized(loss, point.weights)
+        w = found.evaluation.coefficients
+        biases = targets - np.einsum("ak,ak->k", means, w)
+        promised = 0.5 * self.problem.penalty * found.certificate.primal
+        return found.weights, np.vstack([w, biases]), promised, found.n_inner_solves
+
+    def _minimized(self, loss: Loss, start: Array | None) -> Solution:
+        tol = _INNER_SHARE * self._run.tol
+        return Newton().solve(loss, self.domain, tol=tol, start=start)
+
+    def _best_step(self, point: HingePoint, ahead: HingePoint) -> float:
+        """The step from one point to the other at which P is least; zero if it falls at none."""
+        along = [
+            self.problem.penalized(
+                point.weights + step * (ahead.weights - point.weights),
+                point.coefficients + step * (ahead.coefficients - point.coefficients),
+            )
+            for step in STEPS
+        ]
+        values = np.array(along) + 0.5 * self.problem.penalty * ahead.sums.losses
+        best = int(np.argmin(values))
+        return float(STEPS[best]) if values[best] < point.value else 0.0
+
+    def _record(self, point: HingePoint, n_solves: int, bound: Bound = NO_BOUND) -> bool:
+        self.passes.append(self._n_passes)
+        # A point is an evaluation but for its Hessian, which a record has no use for.
+        return self._run.record(point, n_solves, bound)  # type: ignore[arg-type]
+
+    def _solution(self) -> Solution:
+        """The last point; its certificate is that of the last pass over all rows."""
+        run = self._run
+        certificate: Certificate = run.certificate
+        n_iter, n_solves = len(run.history), run.n_inner_solves
+        return Solution(run.best.weights, certificate, run.best, n_iter, n_solves, run.history)
+
+
+def descend_together(
+    blocks: RowBlocks,
+    one_pass: Callable[[list[Machines]], HingePass],
+    descents: Sequence[Generator[Machines, HingeSums, Solution]],
+) -> list[Solution]:
+    """Solutions of several descents, each pass over the rows serving all that still go on."""
+    solutions: dict[int, Solution] = {}
+    waiting = {k: next(descent) for k, descent in enumerate(descents)}
+    while waiting:
+        accumulate = one_pass(list(waiting.values()))
+        found = blocks.reduce(accumulate, accumulate.merge)
+        for k, sums in zip(list(waiting), found, strict=True):
+            try:
+                waiting[k] = descents[k].send(sums)
+            except StopIteration as end:
+                solutions[k] = end.value
+                del waiting[k]
+    return [solutions[k] for k in range(len(descents))]
