@@ -13,7 +13,7 @@ from ._approximated import FeatureParameters, refuse_with_features
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ._machines_on_features import MachineGathering, learn_machines_on_features
+from ._passes import MachineGathering, learn_machines_on_features
 from ._outputs import KernelClassifier
 from ._progress import FitTask
 from ._rows import TrainingRows, labelled_rows, one_against_rest
@@ -23,8 +23,11 @@ LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
 
 # What machines on features cannot have: the value that they need of a parameter, and why.
 MACHINES_ON_FEATURES: dict[str, tuple[Any, str]] = {
-    "loss": ("squared_hinge", "the hinge loss has a kink, and Newton's method on features none"),
-    "solver": ("newton", "the others take kernel matrices"),
+    "loss": (
+        "squared_hinge",
+        "machines on features are learnt by Newton's method, which needs a loss with derivatives",
+    ),
+    "solver": ("newton", "the other solvers take kernel matrices"),
 }
 
 
@@ -66,6 +69,17 @@ class MKSVC(
 
     Notes
     -----
+    With an `approximation`, which needs ``loss="squared_hinge"``, memory depends on the number of
+    features, not of rows: machines are learnt by Newton's method in passes over the rows
+    (:mod:`manykernels.scale.hinge`), each of which computes the features again. There are about
+    ten at moderate C, and more the larger C is: ``history_["n_passes"]``. X has to be data that
+    can be read again, not an iterator. Support vectors are neither kept nor counted, so there are
+    no `support_`, `n_support_`, `support_vectors_` and `dual_coef_`; `coef_` and `intercept_` are
+    the machine, `n_inner_solves_` counts factorisations of matrices of all features, and
+    ``certificate_.dual_point`` has the coefficients and, in its last row, the biases of a machine
+    whose errors C c_i y_i max(0, 1 − y_i f_i) are the dual variables, once those of either side
+    have been scaled to sum up to zero.
+
     Decision values are not probabilities. Where these are wanted, use :class:`MKSVCCV`, which
     chooses p and C, too, or calibrate: ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.
 

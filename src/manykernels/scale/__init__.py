@@ -6,6 +6,7 @@
 - ``keys.py``, ``reservoir.py``, ``census.py``: the first pass, a sample of rows and their number.
 - ``features.py``: maps of features; ``nystrom.py``, ``landmarks.py``: by landmarks.
 - ``moments.py``, ``accumulation.py``: the second pass, sums of products of features and targets.
+- ``hinge.py``, ``hinge_pass.py``: support vector machines, which take more passes.
 - ``checkpoint.py``: a pass that goes on after an interruption.
 """
 

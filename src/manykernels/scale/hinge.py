@@ -1,33 +1,37 @@
 """Machines with squared hinge loss on explicit features: Newton's method in passes over the rows.
 
-With features Z_j of kernel j, ``K_j = Z_jZ_jᵀ``, machines w, b that share kernel weights β minimise
+With features Z_j of kernel j, ``K_j = Z_jZ_jᵀ``, machines w, b with the kernel weights β minimise
 
     P(β, w, b) = ½ Σ_j ‖w_j‖²/β_j + ½ C Σ_i c_i max(0, 1 − y_i f_i)² ,   f_i = z_i·w + b
 
-summed over the machines, which is F(β) of :class:`~manykernels.losses.SquaredHingeLoss` where w and
-b are best. P is convex in all of its variables together, as ``‖w‖²/β`` is.
+summed over all machines that share β. Where w and b are best, P is F(β) of
+:class:`~manykernels.losses.SquaredHingeLoss`. It is convex in all variables together, as ``‖w‖²/β``
+is.
 
 **Steps.** Let ``I = {i : y_i f_i < 1}`` be the active rows of a point (β, w, b). There
 
     Φ(β, w, b) = ½ Σ_j ‖w_j‖²/β_j + ½ C Σ_{i ∈ I} c_i (y_i − f_i)²
 
-has the value and the derivatives of P, because ``(1 − yf)² = (y − f)²`` and the derivative of
+has the value and the slopes of P, because ``(1 − yf)² = (y − f)²`` and the derivative of
 ``max(0, 1 − yf)²`` is zero at its kink. Φ is C/2 times the square loss on features with λ = 1/C
-(:class:`~manykernels.losses.FeatureLoss`), of which the rows in I tell all by their moments M. It
+(:class:`~manykernels.losses.FeatureLoss`), for which the moments M of the rows in I are enough. It
 is minimised over weights, coefficients and biases at once, without a row; its free bias amounts to
 centring by the means of I. The minimiser is the next point if P falls there by a part of what Φ
-promised. If not, P falls somewhere between the two points, for the slope of P towards the minimiser
-is that of the convex Φ, which is at most ``Φ(minimiser) − P < 0``; the same pass over the rows has
-told the losses on the way. So P never rises. With the weights held this is the modified finite
-Newton method of Keerthi and DeCoste (2005), which ends at the minimum once I no longer changes.
+promised. If not, P falls on the way: its slope towards the minimiser is that of the convex Φ, which
+is ``Φ(minimiser) − P < 0`` or less. The same pass over the rows has told the losses on the way. So
+P never rises. With weights that are held this is the method of Keerthi and DeCoste (2005), which
+ends at the minimum once I no longer changes.
+
+**Large C.** Few rows are active where C is large, and which ones a step can hardly tell. The
+minimum for a smaller C is a better start; what a pass adds up does not depend on C.
 
 **Bounds.** With ``α_i = C c_i y_i max(0, 1 − y_i f_i)``, whose positive and negative parts are
 multiplied by two numbers such that Σ_i α_i = 0,
 
     D(α, β) = Σ_i |α_i| − Σ_i α_i²/(2 C c_i) − Σ_j β_j g_j ,   g_j = ½‖Z_jᵀα‖²
 
-is a lower bound on F(β) at all weights, by all rows, active or not. Each pass adds up what it takes
-for P, D and g (:mod:`~manykernels.scale.hinge_pass`), so each point has a certificate.
+is a lower bound on F(β) at all weights, by all rows, active or not. Each pass adds up what P, D and
+g take (:mod:`~manykernels.scale.hinge_pass`), so that each point has a certificate.
 
 References
 ----------
@@ -38,7 +42,7 @@ SVMs. JMLR 6, 2005.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,9 +50,8 @@ import numpy as np
 from .._rounding import EPS
 from ..domains import Domain
 from ..losses import DualPoint, FeatureLoss, FeatureSums, Loss, SummedLoss
-from ..losses.base import Certificate
 from ..solvers import Newton, Solution
-from ..solvers.certificate import NO_BOUND, Bound
+from ..solvers.certificate import Bound
 from ..solvers.run import Observer, Run
 from .base import RowBlocks
 from .hinge_pass import STEPS, Array, HingePass, HingeSums, Machines
@@ -59,6 +62,11 @@ from .moments import Moments
 _INNER_SHARE = 0.1
 # Part of the promised fall that P has to reach: the usual value (Nocedal and Wright 2006, 3.1).
 _ARMIJO = 1e-4
+import os
+
+_EARLY_TOL = float(os.environ.get("ET", 0.1))
+_EASY = float(os.environ.get("EASY", 10))
+_FACTOR = float(os.environ.get("FAC", 10))
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,8 @@ class HingeProblem:
         y of the samples of each class for each machine.
     kernel_of : ndarray of shape (D,)
         The kernel that each feature belongs to.
-    n_kernels : int
+    sizes : ndarray of shape (n_kernels,)
+        ``Σ_i c_i ‖z_ij‖²/m`` of every kernel.
     roots : ndarray of shape (D,)
         ``√(Σ_i c_i z_i²)`` of every feature, or more: for rounding errors.
     """
@@ -81,8 +90,12 @@ class HingeProblem:
     penalty: float
     signs: Array
     kernel_of: np.ndarray
-    n_kernels: int
+    sizes: Array
     roots: Array = field(repr=False)
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.sizes)
 
     def by_kernel(self, values: Array) -> Array:
         """Sums over the features of each kernel, and over machines, of numbers (D, K)."""
@@ -226,84 +239,116 @@ class Descent:
         self.problem, self.domain = problem, domain
         self.passes: list[int] = []
         self._run = Run(domain, tol, max_iter, observer)
-        self._n_passes = 0
+        self._n_passes = self._n_solves = 0
 
-    def steps(self, first: FeatureLoss, biases: Array) -> Generator[Machines, HingeSums, Solution]:
+    def steps(
+        self, start: Callable[[float], tuple[FeatureLoss, Array]]
+    ) -> Generator[Machines, HingeSums, Solution]:
         """Yields machines, and wants their sums over the rows; returns the solution.
 
-        `first` is the square loss as if all rows were active, and `biases` are those of its
-        minimiser, the first point.
+        ``start(C)`` gives the square loss as if all rows were active, whose minimiser is the first
+        point, and the biases there.
         """
-        found = self._minimized(first, None)
-        machines = np.vstack([found.evaluation.coefficients, biases])
-        n_solves = found.n_inner_solves
-        point = yield from self._passed(found.weights, machines)
-        bound = point.bound(self.domain)
-        while not self._record(point, n_solves, bound):
-            weights, machines, promised, n_solves = self._target(point)
-            ahead = yield from self._passed(weights, machines, point)
+        first, *others = self._penalties()
+        point = yield from self._passed(first, *self._first(*start(first)))
+        for penalty in others:
+            early = Run(self.domain, _EARLY_TOL, self._run.max_iter)
+            point = yield from self._descended(point, early)
+            self._n_solves += early.n_inner_solves
+            if point.sums.moments:
+                # The sums do not depend on C.
+                point = replace(point, problem=replace(self.problem, penalty=penalty))
+            else:
+                point = yield from self._passed(penalty, point.weights, point.machines)
+        yield from self._descended(point, self._run)
+        return self._solution()
+
+    def _first(self, loss: FeatureLoss, biases: Array) -> tuple[Array, Array]:
+        """Weights and machines to begin with."""
+        found = self._minimized(loss, None)
+        return found.weights, np.vstack([found.evaluation.coefficients, biases])
+
+    def _penalties(self) -> list[float]:
+        """Every C to solve for, each from the solution for the one before."""
+        C, start = self.problem.penalty, self.domain.start(self.problem.n_kernels)
+        excess = C * float(start @ self.problem.sizes) / _EASY
+        n_early = int(np.ceil(np.log(excess) / np.log(_FACTOR))) if excess > 1.0 else 0
+        return [C / _FACTOR**k for k in range(n_early, -1, -1)]
+
+    def _descended(
+        self, point: HingePoint, run: Run
+    ) -> Generator[Machines, HingeSums, HingePoint]:
+        """Steps from a point on until the run is to stop, or no step lowers P."""
+        penalty, bound = point.problem.penalty, point.bound(self.domain)
+        while not self._record(point, bound, run):
+            weights, machines, promised = self._target(point)
+            ahead = yield from self._passed(penalty, weights, machines, point)
             bound = ahead.bound(self.domain)
             if not ahead.value <= point.value + _ARMIJO * (promised - point.value):
                 step = self._best_step(point, ahead)
                 if step == 0.0:
                     # Nothing is gained but the bound.
-                    self._record(point, n_solves, bound)
+                    self._record(point, bound, run)
                     break
                 if step < 1.0:
                     weights = point.weights + step * (ahead.weights - point.weights)
                     machines = point.machines + step * (ahead.machines - point.machines)
                     del ahead
-                    ahead = yield from self._passed(weights, machines)
+                    ahead = yield from self._passed(penalty, weights, machines)
                     bound = max(bound, ahead.bound(self.domain))
             point = ahead
-        return self._solution()
+        return point
 
     def _passed(
-        self, weights: Array, machines: Array, before: HingePoint | None = None
+        self, penalty: float, weights: Array, machines: Array, before: HingePoint | None = None
     ) -> Generator[Machines, HingeSums, HingePoint]:
         """A point, by a pass over the rows."""
         origin = None if before is None else before.machines
         sums = yield Machines(self.problem.signs, machines, origin)
         self._n_passes += 1
-        return HingePoint(self.problem, weights, machines, sums)
+        return HingePoint(replace(self.problem, penalty=penalty), weights, machines, sums)
 
-    def _target(self, point: HingePoint) -> tuple[Array, Array, float, int]:
-        """Weights and machines that minimise Φ of a point; its minimum; inner solves."""
-        loss, means, targets = self.problem.square_loss(point.sums.moments)
+    def _target(self, point: HingePoint) -> tuple[Array, Array, float]:
+        """Weights and machines that minimise Φ of a point, and the minimum."""
+        problem = point.problem
+        loss, means, targets = problem.square_loss(point.sums.moments)
         found = self._minimized(loss, point.weights)
         w = found.evaluation.coefficients
         biases = targets - np.einsum("ak,ak->k", means, w)
-        promised = 0.5 * self.problem.penalty * found.certificate.primal
-        return found.weights, np.vstack([w, biases]), promised, found.n_inner_solves
+        promised = 0.5 * problem.penalty * found.certificate.primal
+        return found.weights, np.vstack([w, biases]), promised
 
     def _minimized(self, loss: Loss, start: Array | None) -> Solution:
         tol = _INNER_SHARE * self._run.tol
-        return Newton().solve(loss, self.domain, tol=tol, start=start)
+        found = Newton().solve(loss, self.domain, tol=tol, start=start)
+        self._n_solves += found.n_inner_solves
+        return found
 
     def _best_step(self, point: HingePoint, ahead: HingePoint) -> float:
         """The step from one point to the other at which P is least; zero if it falls at none."""
-        along = [
+        penalized = [
             self.problem.penalized(
                 point.weights + step * (ahead.weights - point.weights),
                 point.coefficients + step * (ahead.coefficients - point.coefficients),
             )
             for step in STEPS
         ]
-        values = np.array(along) + 0.5 * self.problem.penalty * ahead.sums.losses
+        values = np.array(penalized) + 0.5 * point.problem.penalty * ahead.sums.losses
         best = int(np.argmin(values))
         return float(STEPS[best]) if values[best] < point.value else 0.0
 
-    def _record(self, point: HingePoint, n_solves: int, bound: Bound = NO_BOUND) -> bool:
-        self.passes.append(self._n_passes)
+    def _record(self, point: HingePoint, bound: Bound, run: Run) -> bool:
+        if run is self._run:
+            self.passes.append(self._n_passes)
+        n_solves, self._n_solves = self._n_solves, 0
         # A point is an evaluation but for its Hessian, which a record has no use for.
-        return self._run.record(point, n_solves, bound)  # type: ignore[arg-type]
+        return run.record(point, n_solves, bound)  # type: ignore[arg-type]
 
     def _solution(self) -> Solution:
-        """The last point; its certificate is that of the last pass over all rows."""
+        """The last point; its certificate is that of its own pass over all rows."""
         run = self._run
-        certificate: Certificate = run.certificate
         n_iter, n_solves = len(run.history), run.n_inner_solves
-        return Solution(run.best.weights, certificate, run.best, n_iter, n_solves, run.history)
+        return Solution(run.best.weights, run.certificate, run.best, n_iter, n_solves, run.history)
 
 
 def descend_together(

@@ -67,7 +67,8 @@ class HingeSums:
     images : ndarray of shape (2, D, K)
         R by side.
     reach : float
-        ``Σ_ik c_i s_ik (1 + |b_k| + ‖z_i‖‖w_k‖)``: sizes of the terms of Q, for its rounding error.
+        ``Σ_ik c_i s_ik (1 + |b_k| + ‖z_i‖‖w_k‖)``: how large the terms of s are, for the
+        rounding error of Q.
     """
 
     moments: list[Moments]

@@ -1,7 +1,7 @@
 """Support vector machines on explicit features: from rows in blocks to fitted attributes.
 
-The two passes of :mod:`._gathering`, a sample of the rows and then the moments of all of them, tell
-the features, their means and scales, and where to begin. The passes of
+The two passes of :mod:`._gathering`, one for a sample of the rows and one for the moments of all,
+tell the features, their means and scales, and where to begin. The passes of
 :mod:`manykernels.scale.hinge` follow.
 """
 
@@ -36,9 +36,10 @@ class MachineGathering(Gathering):
     """
 
     def copies(self, targets: TargetCoding) -> int:
-        # Of each machine, once more while those of two parts of the rows are added, and the total.
+        # Two of each machine: while those of two parts of the rows are added, and then for its
+        # loss and the factor of that. Two of all rows, and two while these are centred.
         n_machines = 1 if targets.width == 2 else targets.width
-        return 2 * n_machines + 2
+        return 2 * n_machines + 4
 
     def refuse_one_pass(self, blocks: RowBlocks) -> None:
         """Raise if the rows cannot be read again."""
@@ -91,11 +92,12 @@ def learn_machines_on_features(
     one_pass = partial(
         HingePass, rows.features, rows.origin + scaling.mean, scaling.factors, targets
     )
-    sizes = np.diagonal(problem.moments.gram) * scaling.factors**2
-    roots = np.sqrt(np.maximum(sizes, 0.0) * targets.class_factors.max())
+    squares = np.maximum(np.diagonal(problem.moments.gram), 0.0) * scaling.factors**2
+    squares *= targets.class_factors.max()
+    sizes = np.bincount(problem.kernel_of, squares, len(rows.names)) / problem.moments.n_rows
     descents = [
         Descent(
-            HingeProblem(C, signs, problem.kernel_of, len(rows.names), roots),
+            HingeProblem(C, signs, problem.kernel_of, sizes, np.sqrt(squares)),
             learning.domain,
             tol=learning.tol,
             max_iter=learning.max_iter,
@@ -103,11 +105,9 @@ def learn_machines_on_features(
         )
         for signs in groups
     ]
-    starts = [FeatureLoss(problem.sums(signs), 1.0 / C) for signs in groups]
-    biases = [problem.moments.target_mean @ signs for signs in groups]
     steps = [
-        descent.steps(start, own)
-        for descent, start, own in zip(descents, starts, biases, strict=True)
+        descent.steps(partial(_start, problem, signs))
+        for descent, signs in zip(descents, groups, strict=True)
     ]
     solutions = descend_together(blocks, one_pass, steps)
     learnt = LearntInPasses(
@@ -129,3 +129,11 @@ def learn_machines_on_features(
         "intercept_": np.concatenate([one.biases for one in learnt.evaluations]),
         "_expansion": expansion_of(rows, problem, coefficients),
     }
+
+
+def _start(
+    problem: FeatureProblem, signs: np.ndarray, penalty: float
+) -> tuple[FeatureLoss, np.ndarray]:
+    """The square loss of all rows, and the biases of machines: features have mean zero."""
+    biases = problem.moments.target_mean @ signs
+    return FeatureLoss(problem.sums(signs), 1.0 / penalty), biases
