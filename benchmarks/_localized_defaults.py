@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._command import load
 from benchmarks._default_sets import SETS
-from benchmarks._localized_problems import bayes_rate, sample_gauss4
+from benchmarks._localized_problems import bayes_rate
 from benchmarks._tables import markdown, verdict
 from manykernels import (
     MKSVC,
@@ -39,6 +39,7 @@ from manykernels import (
     LocalizedSVRCV,
     Views,
 )
+from manykernels.datasets import make_gauss4
 from manykernels.kernels import Linear, Polynomial
 
 ROWS, SPLITS, NEW = 400, 5, 20000
@@ -107,7 +108,7 @@ class Scores:
 def splits_of(name: str, n_splits: int, n_rows: int, n_new: int) -> Iterator[Split]:
     if name in GAUSS4:
         for seed in range(n_splits):
-            X, y = sample_gauss4(n_rows + n_new, np.random.default_rng(seed))
+            X, y = make_gauss4(n_rows + n_new, random_state=seed)
             yield Split(X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:])
         return
     tables, y = SETS[name].loader()

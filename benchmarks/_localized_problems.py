@@ -17,6 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _data
 from manykernels import MKSVC, MKSVR, KernelStack, LocalizedSVC, LocalizedSVR
+from manykernels.datasets import make_gauss4
+from manykernels.datasets.simulations import GAUSS4_MEANS as MEANS
+from manykernels.datasets.simulations import GAUSS4_VARIANCES as VARIANCES
 from manykernels.kernels import Linear, Polynomial
 
 PENALTIES = [0.01, 0.1, 1.0, 10.0, 100.0]
@@ -119,16 +122,6 @@ def _localized(kind: Any, names: dict[str, dict[str, Any]], table: str = "all") 
 
 # -- GAUSS4 -----------------------------------------------------------------------------------
 
-MEANS = np.array([[-3.0, 1.0], [1.0, 1.0], [-1.0, -2.2], [3.0, -2.2]])
-VARIANCES = np.array([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
-
-
-def sample_gauss4(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Samples with the printed parameters; the first two components are one class."""
-    component = rng.integers(4, size=n)
-    X = MEANS[component] + np.sqrt(VARIANCES[component]) * rng.standard_normal((n, 2))
-    return X, (component < 2).astype(int)
-
 
 def densities(X: np.ndarray) -> np.ndarray:
     """Of the two classes, negative and positive, each with its prior ½; (n, 2)."""
@@ -150,8 +143,7 @@ def gauss4(quick: bool, *, standard: bool) -> Problem:
     n_pool, n_test = (160, 500) if quick else (800, 20000)
 
     def draw(seed: int) -> Draw:
-        rng = np.random.default_rng(seed)
-        X, y = sample_gauss4(n_pool + n_test, rng)
+        X, y = make_gauss4(n_pool + n_test, random_state=seed)
         if standard:
             X = StandardScaler().fit(X[:n_pool]).transform(X)
         halves = RepeatedStratifiedKFold(

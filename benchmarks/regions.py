@@ -34,6 +34,7 @@ from manykernels import (
     kernels_for,
     rbf_grid,
 )
+from manykernels.datasets import make_gauss4
 from manykernels.kernels import Polynomial
 
 GAUSS4 = "gauss4"
@@ -58,21 +59,13 @@ def splits_of(name: str, n_splits: int) -> Iterator[Split]:
     if name == GAUSS4:
         lines = [("linear", Polynomial(1, gamma=1.0)), ("quadratic", Polynomial(2, gamma=1.0))]
         for seed in range(n_splits):
-            X, y = _gauss4(3 * ROWS, np.random.default_rng(seed))
+            X, y = make_gauss4(3 * ROWS, random_state=seed)
             yield Split(X[:ROWS], y[:ROWS], X[ROWS:], y[ROWS:], lines)
         return
     tables, y = SETS[name].loader()
     X: Any = Views(tables) if len(tables) > 1 else next(iter(tables.values()))
     for train, test in SETS[name].splits(y, ROWS, n_splits):
         yield Split(X[train], y[train], X[test], y[test])
-
-
-def _gauss4(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    means = np.array([[-3.0, 1.0], [1.0, 1.0], [-1.0, -2.2], [3.0, -2.2]])
-    deviations = np.sqrt([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
-    part = rng.integers(4, size=n)
-    X = means[part] + deviations[part] * rng.standard_normal((n, 2))
-    return X, (part < 2).astype(int)
 
 
 def is_regression(name: str) -> bool:

@@ -38,6 +38,7 @@ from benchmarks import _command
 from benchmarks._command import write_page
 from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, KernelUnion
+from manykernels.datasets.simulations import YAN_SCALE, GaussianPair
 from manykernels.kernels import RBF
 from manykernels.report import effective_number
 
@@ -51,8 +52,7 @@ QUICK_REPEATS = 5
 
 CLASS_SIZE = 50
 SINGLE_ERROR = 0.43
-# Solved for by --calibrate, rounded.
-SCALE = 2.4
+SCALE = YAN_SCALE
 CALIBRATION_VIEWS = 400
 
 # One kernel alone is quick to fit, so it is repeated more often.
@@ -64,32 +64,6 @@ _ZERO = 1e-4
 
 
 # -- problems ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class View:
-    """Two Gaussians in the plane, one per class: ``mean + factor @ standard normal``."""
-
-    means: np.ndarray
-    factors: np.ndarray
-
-    @classmethod
-    def draw(cls, rng: np.random.Generator, scale: float) -> View:
-        means = rng.uniform(1, 2, (2, 2))
-        factors = np.array([_covariance_factor(rng, scale) for _ in range(2)])
-        return cls(means, factors)
-
-    def points(self, rng: np.random.Generator) -> np.ndarray:
-        """As many points of each class, those of the first class first, (2 · 50, 2)."""
-        normal = rng.standard_normal((2, CLASS_SIZE, 2))
-        points = self.means[:, None] + normal @ self.factors.transpose(0, 2, 1)
-        return points.reshape(-1, 2)
-
-
-def _covariance_factor(rng: np.random.Generator, scale: float) -> np.ndarray:
-    angle = rng.uniform(0, np.pi)
-    axes = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    return axes * np.sqrt(scale * rng.uniform(0.5, 1.5, 2))
 
 
 LABELS = np.repeat([0, 1], CLASS_SIZE)
@@ -130,8 +104,10 @@ def play(
 ) -> Outcome:
     """Draw a problem and fit every norm with every λ."""
     rng = np.random.default_rng([n_kernels, seed])
-    views = [View.draw(rng, scale) for _ in range(n_kernels)]
-    train, validation, test = (np.hstack([view.points(rng) for view in views]) for _ in range(3))
+    views = [GaussianPair.draw(rng, scale) for _ in range(n_kernels)]
+    train, validation, test = (
+        np.hstack([view.points(rng, CLASS_SIZE) for view in views]) for _ in range(3)
+    )
     kernel = RBF(gamma="median")
     columns = {f"view{j}": slice(2 * j, 2 * j + 2) for j in range(n_kernels)}
     union = KernelUnion({name: kernel.on(some) for name, some in columns.items()})
@@ -369,7 +345,7 @@ def write_picture(result: Result) -> None:
 
 def _example_points(seed: int) -> np.ndarray:
     rng = np.random.default_rng([1, seed])
-    return View.draw(rng, SCALE).points(rng).reshape(2, CLASS_SIZE, 2)
+    return GaussianPair.draw(rng, SCALE).points(rng, CLASS_SIZE).reshape(2, CLASS_SIZE, 2)
 
 
 def main(arguments: list[str] | None = None) -> int:

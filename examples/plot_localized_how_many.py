@@ -18,19 +18,11 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from manykernels import LocalizedSVC
+from manykernels.datasets import make_gauss4
 from manykernels.kernels import Polynomial
 
-MEANS = np.array([[-3.0, 1.0], [1.0, 1.0], [-1.0, -2.2], [3.0, -2.2]])
-DEVIATIONS = np.sqrt([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
 NUMBERS = np.arange(1, 9)
 REPEATS = 5
-
-
-def gauss4(n, rng):
-    """Points of four Gaussians; the first two are class 1."""
-    part = rng.integers(4, size=n)
-    X = MEANS[part] + DEVIATIONS[part] * rng.standard_normal((n, 2))
-    return X, (part < 2).astype(int)
 
 
 # Competing kernels, learnt until the objective stops changing, as in the paper.
@@ -47,7 +39,7 @@ PAPER = {
 def play(number, n_init, repeat):
     """Test accuracy and share of support vectors in per cent, and seconds of one fit."""
     rng = np.random.default_rng(repeat)
-    (X, y), (X_test, y_test) = gauss4(200, rng), gauss4(3000, rng)
+    (X, y), (X_test, y_test) = (make_gauss4(n, random_state=rng) for n in (200, 3000))
     lines = [(f"line {j}", Polynomial(1, gamma=1.0)) for j in range(number)]
     model = LocalizedSVC(lines, C=10.0, tol=1e-3, n_init=n_init, random_state=repeat, **PAPER)
     start = time.perf_counter()

@@ -20,17 +20,10 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from manykernels import MKSVC, LocalizedSVC
+from manykernels.datasets import make_gauss4
+from manykernels.datasets.simulations import GAUSS4_MEANS as MEANS
+from manykernels.datasets.simulations import GAUSS4_VARIANCES as VARIANCES
 from manykernels.kernels import Polynomial
-
-MEANS = np.array([[-3.0, 1.0], [1.0, 1.0], [-1.0, -2.2], [3.0, -2.2]])
-VARIANCES = np.array([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
-
-
-def gauss4(n, rng):
-    """Points of four Gaussians; the first two are class 1."""
-    part = rng.integers(4, size=n)
-    X = MEANS[part] + np.sqrt(VARIANCES[part]) * rng.standard_normal((n, 2))
-    return X, (part < 2).astype(int)
 
 
 def bayes(X):
@@ -41,8 +34,8 @@ def bayes(X):
 
 
 rng = np.random.default_rng(0)
-X, y = gauss4(400, rng)
-X_test, y_test = gauss4(4000, rng)
+X, y = make_gauss4(400, random_state=rng)
+X_test, y_test = make_gauss4(4000, random_state=rng)
 
 # %%
 # A linear and a quadratic kernel, with one weight for each and with a gate; then three linear

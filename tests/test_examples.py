@@ -45,6 +45,7 @@ EXPECTED = {
     "plot_view_importance.py": "fall without rows and copy",
     "plot_which_views_matter.py": "which_views_matter.png",
     "precomputed_kernels.py": "best of 9 settings",
+    "save_and_load.py": "bit for bit: True",
 }
 
 

@@ -7,31 +7,13 @@
 True
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
-from .comparison import Comparison, compare
-from .estimators import (
-    MKFDA,
-    MKFDACV,
-    MKSVC,
-    MKSVCCV,
-    MKSVR,
-    MKSVRCV,
-    ConvexLocalizedFDA,
-    ConvexLocalizedSVC,
-    ConvexLocalizedSVCCV,
-    ConvexLocalizedSVR,
-    ConvexLocalizedSVRCV,
-    LocalizedFDA,
-    LocalizedOneClassSVM,
-    LocalizedSVC,
-    LocalizedSVCCV,
-    LocalizedSVR,
-    LocalizedSVRCV,
-    MKOneClassSVM,
-    MKRidge,
-    MKRidgeCV,
-)
-from .inspection import ViewImportance, view_importance
+from ._versions import __version__, show_versions
 from .kernels import (
     Bands,
     Denoise,
@@ -42,9 +24,36 @@ from .kernels import (
     kernels_for,
     rbf_grid,
 )
-from .scale import Nystrom
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from .comparison.compare import compare
+    from .comparison.result import Comparison
+    from .estimators import (
+        MKFDA,
+        MKFDACV,
+        MKSVC,
+        MKSVCCV,
+        MKSVR,
+        MKSVRCV,
+        ConvexLocalizedFDA,
+        ConvexLocalizedSVC,
+        ConvexLocalizedSVCCV,
+        ConvexLocalizedSVR,
+        ConvexLocalizedSVRCV,
+        LocalizedFDA,
+        LocalizedOneClassSVM,
+        LocalizedSVC,
+        LocalizedSVCCV,
+        LocalizedSVR,
+        LocalizedSVRCV,
+        MKOneClassSVM,
+        MKRidge,
+        MKRidgeCV,
+    )
+    from .inspection import ViewImportance, view_importance
+    from .persistence import ModelFileError, load, save
+    from .scale import ExactFeatures, Nystrom, RandomFeatures
+
 __all__ = [
     "MKFDA",
     "MKFDACV",
@@ -60,6 +69,7 @@ __all__ = [
     "ConvexLocalizedSVR",
     "ConvexLocalizedSVRCV",
     "Denoise",
+    "ExactFeatures",
     "KernelStack",
     "KernelUnion",
     "LocalizedFDA",
@@ -71,13 +81,44 @@ __all__ = [
     "MKOneClassSVM",
     "MKRidge",
     "MKRidgeCV",
+    "ModelFileError",
     "Nystrom",
+    "RandomFeatures",
     "ViewImportance",
     "Views",
     "__version__",
     "auto_kernels",
     "compare",
     "kernels_for",
+    "load",
     "rbf_grid",
+    "save",
+    "show_versions",
     "view_importance",
 ]
+
+# Folders whose names are those of the package. They take most of the time of the import, so each
+# is imported when one of its names is first asked for.
+_HOMES = ("scale", "estimators", "persistence", "inspection", "comparison")
+_FOLDERS = (
+    *_HOMES,
+    *("baselines", "datasets", "discriminant", "domains", "gating", "losses", "metrics"),
+    *("model_selection", "report", "smo", "solvers"),
+)
+
+if not TYPE_CHECKING:  # to a type checker, this function would mean that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name in _FOLDERS:
+            return import_module(f".{name}", __name__)
+        if name in __all__:
+            for home in _HOMES:
+                folder = import_module(f".{home}", __name__)
+                if name in folder.__all__:
+                    globals()[name] = getattr(folder, name)
+                    return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_FOLDERS})

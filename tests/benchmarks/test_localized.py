@@ -13,8 +13,9 @@ from benchmarks import _localized_protocol as protocol
 from benchmarks import _localized_reasons as reasons
 from benchmarks import _localized_speed as speed
 from benchmarks._localized_paper import ROWS, WEIGHTS
-from benchmarks._xls import read_numbers
 from manykernels import KernelStack, LocalizedSVC, LocalizedSVR
+from manykernels.datasets import _parsers
+from manykernels.datasets._xls import read_numbers
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_weights_that_compete_sum_to_one(name):
 
 
 def test_the_best_rule_for_the_printed_parameters(rng):
-    X, y = problems.sample_gauss4(200_000, rng)
+    X, y = problems.make_gauss4(200_000, random_state=rng)
     accuracy = 100 * np.mean(problems.densities(X).argmax(axis=1) == y)
     assert problems.bayes_rate(0.05) == pytest.approx(accuracy, abs=0.25)  # three deviations
     assert problems.bayes_rate(0.05) == pytest.approx(problems.bayes_rate(0.1), abs=0.02)
@@ -303,7 +304,7 @@ def test_numbers_of_an_old_excel_file(folder):
 
 def test_concrete_has_its_target_last(folder, monkeypatch):
     (folder / "concrete/Concrete_Data.xls").touch()
-    monkeypatch.setattr(_data, "read_numbers", lambda path: np.arange(18.0).reshape(2, 9))
+    monkeypatch.setattr(_parsers, "read_numbers", lambda path: np.arange(18.0).reshape(2, 9))
     X, y = _data.concrete()
     assert X.shape == (2, 8)
     np.testing.assert_array_equal(y, [8, 17])

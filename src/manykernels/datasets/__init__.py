@@ -1,6 +1,21 @@
-"""Small data sets that come without a download, and sequences read from files."""
+"""Data: views bundled or made, public sets from a folder or the web, sequences from files.
+
+`load_` reads what is bundled with scikit-learn, `make_` draws, `fetch_` downloads what is not in
+the folder of data yet, `read_` reads a file.
+"""
 
 from .digits import load_digit_views
 from .fasta import FastaRecords, read_fasta
+from .fetching import fetch_dataset
+from .made_views import make_views
+from .simulations import make_gauss4, make_yan_simulation
 
-__all__ = ["FastaRecords", "load_digit_views", "read_fasta"]
+__all__ = [
+    "FastaRecords",
+    "fetch_dataset",
+    "load_digit_views",
+    "make_gauss4",
+    "make_views",
+    "make_yan_simulation",
+    "read_fasta",
+]

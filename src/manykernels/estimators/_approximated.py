@@ -15,6 +15,7 @@ from .._warnings import warn_caller
 from ..losses import FeatureLoss, Outline
 from ..scale import Approximation, Nystrom
 from ..scale.blocks import comes_in_blocks
+from ..scale.checks import refuse_no_rows
 from ._base import estimator
 from ._gathering import FeatureRows, FeatureStream, Gathering
 from ._learning import WeightLearning
@@ -120,30 +121,31 @@ class ApproximationParameters(FeatureParameters):
         rows = self._gathering(approximation).gather(X, y, sample_weight)
         return self._kept(rows, X, y)
 
-    def _kept(self, rows: FeatureRows, X: Any, y: Any, **more: Any) -> Self:
+    def _kept(self, rows: FeatureRows, X: Any, y: Any) -> Self:
         task, fitted = self._learn_on_features(rows, X, y)
-        kept: Self = self._keep(task, fitted, more)
+        kept: Self = self._keep(task, fitted, _stream=rows.stream)
         return kept
 
     def _add_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
-        """Learn from more rows, and from all of the calls before."""
+        """Learn from more rows, and from all of those before; an error changes nothing."""
         self._validate_params()  # type: ignore[attr-defined]
-        stream = vars(self).get("_stream")
-        gathering = self._gathering(self.approximation)
+        gathering, stream = self._gathering(self.approximation), vars(self).get("_stream")
+        if stream is not None:
+            stream = stream.copy()
+            known = stream.rows().targets.classes if classes is not None else None
+            if known is not None and not np.array_equal(classes, known):
+                raise ValueError(
+                    f"classes={list(classes)} are not those of the calls before, {list(known)}: "
+                    "fit a new model."
+                )
+        for block in gathering.blocks(X, y, sample_weight):
+            if stream is None:
+                stream = FeatureStream.begun(gathering, block, classes)
+            stream.check(block.X)
+            stream.add(block)
         if stream is None:
-            stream = FeatureStream(gathering, classes)
-        elif classes is not None and not np.array_equal(classes, stream.classes):
-            raise ValueError(
-                f"classes={list(classes)} are not those of the first call of partial_fit, "
-                f"{list(stream.classes)}: fit a new model."
-            )
-        before = stream.snapshot()
-        try:
-            stream.add(gathering.blocks(X, y, sample_weight))
-            return self._kept(stream.rows(), X, y, _stream=stream)
-        except BaseException:
-            stream.restore(before)
-            raise
+            refuse_no_rows()
+        return self._kept(stream.rows(), X, y)
 
 
 class ClassifierOfStreams:

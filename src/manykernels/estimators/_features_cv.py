@@ -9,7 +9,6 @@ of all rows, as in the folds of kernel matrices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,30 +17,13 @@ from ..discriminant import fisher_targets
 from ..discriminant.held_out import HeldOut, HeldOutScores
 from ..discriminant.rules import Discriminant, indicator_rule
 from ..losses import FeatureLoss
+from ..scale.moments import Moments
 from ..solvers import GridPoint, GridRecord, walk_grid
 from ._gathering import FeatureRows
 from ._grid import Grid
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._on_features import FeatureProblem, FeatureTargets, judged_samples
 from ._progress import FitTask
-
-# Folds with cv=None, as in scikit-learn.
-_DEFAULT_FOLDS = 5
-
-
-def number_of_folds(estimator: Any) -> int:
-    """Folds of an estimator with an approximation, by its parameter ``cv``."""
-    cv = estimator.cv
-    if cv is None:
-        return _DEFAULT_FOLDS
-    if isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= 2:
-        return int(cv)
-    raise ValueError(
-        f"cv={cv!r} does not go with approximation={estimator.approximation}: moments are summed "
-        "by folds that are drawn before rows are read. Pass their number, at least 2, such as "
-        "cv=5, or approximation=None."
-    )
-
 
 # -- discriminants ---------------------------------------------------------------------------
 
@@ -58,35 +40,39 @@ def held_out_on_features(
     purpose: str = "",
 ) -> HeldOut:
     """Class scores of the sample by models without its fold, by each rule at each p and λ."""
-    n_folds, size = len(rows.moments.parts), len(ps) * len(regs)
+    n_splits, size = rows.plan.n_splits, len(ps) * len(regs)
     every = judged_samples(rows, rows.moments.total.target_sums())
-    fold = rows.folds
     parts, tests = [], []
-    for k in range(n_folds):
-        own = np.flatnonzero(fold == k)
-        _refuse_fold(rows, own, k)
+    for k in range(n_splits):
+        own = rows.plan.tested(rows.sample.rows, k)
+        _refuse_split(rows, own, k)
         tests.append(every.of(own))
-        part = task.part(f"{purpose}split {k + 1}/{n_folds}", size)
-        parts.append(_scores_of_fold(rows, own, k, normalize, ps, regs, rules, tol, part))
+        part = task.part(f"{purpose}split {k + 1}/{n_splits}", size)
+        parts.append(_scores_of_split(rows, own, k, normalize, ps, regs, rules, tol, part))
         part.end()
     given = None if priors is None else np.asarray(priors, dtype=float)
     return HeldOut(parts, tests, every.frequencies, given)
 
 
-def _refuse_fold(rows: FeatureRows, own: np.ndarray, k: int) -> None:
-    """Raise if no model can be learnt without a fold, or nothing is in it."""
-    masses = rows.moments.without(k).target_sums()
+def training_moments(rows: FeatureRows, split: int) -> Moments:
+    """Moments of the training part of a split."""
+    return rows.moments.of(rows.plan.training[split])
+
+
+def _refuse_split(rows: FeatureRows, own: np.ndarray, k: int) -> None:
+    """Raise if no model can be learnt from the training part, or nothing is in the test part."""
     if len(own) == 0:
-        raise ValueError(f"Fold {k} has no samples to judge by: use fewer folds.")
+        raise ValueError(f"Split {k} has no test samples: use fewer folds.")
+    masses = training_moments(rows, k).target_sums()
     if (masses <= 0.0).any():
         classes = rows.targets.classes[masses <= 0.0].tolist()  # type: ignore[attr-defined]
         raise ValueError(
-            f"Without fold {k} there are no training samples of {classes}: use fewer folds, leave "
-            "the class out, or approximation=None, whose folds have all classes."
+            f"Split {k} leaves no training samples of {classes}: use fewer folds, or leave the "
+            "class out."
         )
 
 
-def _scores_of_fold(
+def _scores_of_split(
     rows: FeatureRows,
     own: np.ndarray,
     k: int,
@@ -97,7 +83,7 @@ def _scores_of_fold(
     tol: float,
     task: FitTask,
 ) -> HeldOutScores:
-    problem = FeatureProblem.of(rows.moments.without(k), rows.features, normalize)
+    problem = FeatureProblem.of(training_moments(rows, k), rows.features, normalize)
     sums = problem.sums(problem.fisher_turn())
     features = problem.scaling(rows.sampled[own])
     frequencies = problem.masses / problem.masses.sum()
@@ -155,17 +141,16 @@ def held_out_values_on_features(
     task: FitTask,
 ) -> list[HeldOutValues]:
     """Predictions of the sample by models without its fold at every point, for each group."""
-    n_folds = len(rows.moments.parts)
-    fold = rows.folds
+    n_splits = rows.plan.n_splits
     y = np.asarray(rows.sample.y, dtype=np.float64)
     columns = y.reshape(len(y), -1)
     found: list[list[SplitOutputs]] = []
-    for k in range(n_folds):
-        own = np.flatnonzero(fold == k)
+    tested = [rows.plan.tested(rows.sample.rows, k) for k in range(n_splits)]
+    for k, own in enumerate(tested):
         if len(own) == 0:
-            raise ValueError(f"Fold {k} has no samples to judge by: use fewer folds.")
-        part = task.part(f"split {k + 1}/{n_folds}", len(groups) * grid.size)
-        problem = FeatureProblem.of(rows.moments.without(k), rows.features, normalize)
+            raise ValueError(f"Split {k} has no test samples: use fewer folds.")
+        part = task.part(f"split {k + 1}/{n_splits}", len(groups) * grid.size)
+        problem = FeatureProblem.of(training_moments(rows, k), rows.features, normalize)
         targets = FeatureTargets.of(problem, rows.targets.origin)  # type: ignore[attr-defined]
         features = problem.scaling(rows.sampled[own])
         shape = (len(own),) if len(groups) > 1 or y.ndim == 1 else (len(own), columns.shape[1])
@@ -178,8 +163,8 @@ def held_out_values_on_features(
         judged = columns[:, group] if len(groups) == 1 and y.ndim > 1 else columns[:, group[0]]
         counts = rows.counts
         tests = [
-            TargetedKernels(None, judged[fold == k], None if counts is None else counts[fold == k])  # type: ignore[arg-type]
-            for k in range(n_folds)
+            TargetedKernels(None, judged[own], None if counts is None else counts[own])  # type: ignore[arg-type]
+            for own in tested
         ]
         values.append(HeldOutValues([parts[g] for parts in found], tests))
     return values

@@ -9,33 +9,49 @@ yields take the place of the sample where kernels and landmarks are concerned.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 
-from .._sklearn import safe_indexing
+from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
 from ..kernels.given import kernels_for
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable
-from ..scale import Approximation, Checkpoint, FeatureMap, Reservoir, RowBlocks, Sample, row_blocks
+from ..scale import (
+    Approximation,
+    Block,
+    Checkpoint,
+    FeatureMap,
+    Reservoir,
+    RowBlocks,
+    Sample,
+    row_blocks,
+)
 from ..scale.accumulation import (
     Accumulator,
     ClassTargets,
-    FoldMoments,
     NumberTargets,
+    PartMoments,
     TargetCoding,
 )
 from ..scale.census import Census
+from ..scale.checks import refuse_no_rows
 from ..scale.features import require_room, rows_for_errors
-from ._inputs import TableSource, read_training
+from ..scale.plan import Plan
+from ._inputs import FEATURES, TableSource, copy_with_features, read_training
 from ._rows import rows_that_count
 
 # Rows of the sample. Leaving them out takes a matrix of as many rows and columns, 128 MB; with
 # 4000 rows the standard error of an accuracy is 0.8 % at most.
 SAMPLE_ROWS = 4000
+# Folds with cv=None, as in scikit-learn.
+_DEFAULT_FOLDS = 5
 # Rows of every class in it at least, so that also a rare class has a mean and a spread.
 _ROWS_OF_CLASS = 50
 
@@ -47,29 +63,32 @@ class FeatureRows:
     Attributes
     ----------
     features : FeatureMap
-    moments : FoldMoments
+    moments : PartMoments
     targets : TargetCoding
     sample : Sample
     sampled : ndarray of shape (n_sampled, D)
         Features of the sample, from the origin of the moments.
-    folds : ndarray of shape (n_sampled,)
-        The fold of every row of the sample.
+    plan : Plan
+        The splits into training and test rows.
     origin : ndarray of shape (D,)
     source : TableSource
         Reads new X.
     attributes : dict
         Fitted attributes: features of X, errors of the approximation.
+    stream : FeatureStream
+        Where these come from; more rows can be added to it.
     """
 
     features: FeatureMap
-    moments: FoldMoments
+    moments: PartMoments
     targets: TargetCoding
     sample: Sample
     sampled: np.ndarray
-    folds: np.ndarray
+    plan: Plan
     origin: np.ndarray
     source: TableSource
     attributes: dict[str, Any]
+    stream: FeatureStream
 
     @property
     def names(self) -> list[str]:
@@ -100,38 +119,111 @@ class FeatureRows:
 class Gathering:
     """How an estimator makes :class:`FeatureRows` of what is passed to its ``fit``.
 
-    `class_weight` and `classifies` say what the targets are; `n_folds` is one without folds.
+    `class_weight` and `classifies` say what the targets are. `cv` is the parameter of estimators
+    that choose, or a number of folds; zero without splits.
     """
 
     estimator: Any
     approximation: Approximation
     classifies: bool
     class_weight: Any = None
-    n_folds: int = 1
+    cv: Any = 0
 
     def gather(self, X: Any, y: Any, sample_weight: Any) -> FeatureRows:
         """All passes over X."""
-        return self.gathered(self.blocks(X, y, sample_weight))
+        return self.gathered(self.blocks(X, y, sample_weight), y)
 
-    def gathered(self, blocks: RowBlocks) -> FeatureRows:
-        """All passes over the rows."""
+    def gathered(self, blocks: RowBlocks, y: Any) -> FeatureRows:
+        """All passes over the rows, whose targets are `y` unless they come with the blocks."""
         if blocks.one_shot:
-            stream = FeatureStream.begun(self, blocks)
-            return stream.rows()
-        sample, census = self._reservoir.draw(blocks)
+            return self._gather_stream(blocks)
+        sample, census = self.reservoir.draw(blocks)
         targets = self.coding(sample, census)
-        accumulator, source, attributes = self._accumulator(sample, targets, census.n_counting)
+        plan = self._plan(blocks, y, sample, census)
+        accumulator, source, attributes = self._accumulator(
+            sample, targets, plan, census.n_counting
+        )
         kept = self._checkpoint(accumulator)
         moments = blocks.reduce(accumulator, accumulator.merge, checkpoint=kept)
-        return self._rows(accumulator, moments, sample, source, attributes)
+        drawn = self.reservoir.drawn(sample, census)
+        return FeatureStream(self, accumulator, moments, drawn, source, attributes).rows()
 
     def blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
         """The rows in blocks, checked as they are read."""
         size = self.approximation.block_size
+        if self.classifies and isinstance(y, np.ndarray | list):
+            y = check_y(y, multi_output=False)
+            check_classification_targets(y)
         return row_blocks(X, y, sample_weight, block_size=size, needs_y=True)
 
+    def _gather_stream(self, blocks: RowBlocks) -> FeatureRows:
+        """The rows of an iterator, in the only pass over it."""
+        stream = None
+        for block in blocks:
+            stream = FeatureStream.begun(self, block) if stream is None else stream
+            stream.add(block)
+        if stream is None:
+            refuse_no_rows()
+        warn_caller(
+            f"X is an iterator, which can be read only once: {type(self.estimator).__name__} has "
+            f"learnt widths of kernels and landmarks from its first {stream.n_first} rows. If "
+            "these are not like the others, pass data that can be read twice, such as a generator "
+            "function.",
+            UserWarning,
+        )
+        return stream.rows()
+
     @property
-    def _reservoir(self) -> Reservoir:
+    def n_folds(self) -> int:
+        """Number of folds where there are splits, whatever rows there are."""
+        if self.cv is None:
+            return _DEFAULT_FOLDS
+        if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
+            return int(self.cv)
+        raise ValueError(
+            f"cv={self.cv!r} does not go with approximation={self.estimator.approximation} on X "
+            "that is not in memory, whose rows are divided before they are read: pass a number of "
+            "folds, such as cv=5."
+        )
+
+    def plan_of_first(self, sample: Sample, complete: bool) -> Plan:
+        """Splits of rows that are not all known; those of `sample` are dealt if it is `complete`.
+
+        It is if it has all rows so far.
+        """
+        n_folds, seed = self.n_folds, self.approximation.random_state
+        if n_folds == 0:
+            return Plan.whole()
+        if not complete:
+            return Plan.folds(n_folds, seed)
+        assert sample.y is not None
+        labels = sample.y if self.classifies else np.zeros(len(sample), dtype=np.intp)
+        plan = Plan.dealt(n_folds, sample.rows, labels, seed)
+        if plan.n_splits < 2:
+            raise ValueError(
+                f"{type(self.estimator).__name__} cannot be judged by folds: there are too few "
+                f"samples (n_samples = {len(sample)}). Choose its parameters yourself, with the "
+                "estimator without CV in its name."
+            )
+        return plan
+
+    def _plan(self, blocks: RowBlocks, y: Any, sample: Sample, census: Census) -> Plan:
+        """Splits of rows that have been counted."""
+        by_number = self.cv is None or isinstance(self.cv, int | np.integer)
+        if by_number or not blocks.random_access:
+            return self.plan_of_first(sample, len(sample) == census.n_counting)
+        if isinstance(self.cv, str | tuple):
+            raise ValueError(
+                f"cv={self.cv if isinstance(self.cv, str) else 'a validation set'!r} does not go "
+                f"with approximation={self.estimator.approximation}, where folds are sums of "
+                "moments: pass a number of folds, a splitter or splits, or approximation=None."
+            )
+        y = np.asarray(y)
+        splitter = check_cv(self.cv, y, classifier=self.classifies)
+        return Plan.given(splitter.split(np.zeros((len(y), 1)), y), len(y))
+
+    @property
+    def reservoir(self) -> Reservoir:
         per_class = _ROWS_OF_CLASS if self.classifies else None
         return Reservoir(SAMPLE_ROWS, self.approximation.random_state, per_class)
 
@@ -170,13 +262,13 @@ class Gathering:
             )
         return np.asarray(factors)
 
-    def copies(self, targets: TargetCoding) -> int:
+    def copies(self, targets: TargetCoding, plan: Plan) -> int:
         """How many moments are in memory at once."""
-        # Of the total and of folds, and one more while they are added.
-        return self.n_folds + 2
+        # Of the parts, and two more while they are added.
+        return plan.n_parts + 2
 
     def _accumulator(
-        self, sample: Sample, targets: TargetCoding, n_rows: int | None
+        self, sample: Sample, targets: TargetCoding, plan: Plan, n_rows: int | None
     ) -> tuple[Accumulator, TableSource, dict[str, Any]]:
         """What adds up moments: kernels and features learnt from a sample of the rows."""
         estimator, seed = self.estimator, self.approximation.random_state
@@ -192,10 +284,10 @@ class Gathering:
             union.fit(shared, sample_weight=weights)
         spherical = estimator.normalize == "spherical"
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
-        n_kernels, copies = len(union.kernels_), self.copies(targets)
+        n_kernels, copies = len(union.kernels_), self.copies(targets, plan)
         require_room(features.n_features, targets.width, copies, n_kernels)
         origin = features(rows_for_errors(data.X, seed)).mean(axis=0)
-        accumulator = Accumulator(features, origin, targets, self.n_folds, seed)
+        accumulator = Accumulator(features, origin, targets, plan)
         source = TableSource(union, safe_indexing(data.X, np.arange(1)))
         errors = features.errors(rows_for_errors(data.X, seed))
         attributes = {**data.features, **features.attributes, "approximation_errors_": errors}
@@ -209,123 +301,102 @@ class Gathering:
             "estimator": type(self.estimator).__name__,
             "kernels": accumulator.features.union,
             "approximation": self.approximation.get_params(),
-            "folds": self.n_folds,
+            "parts": accumulator.plan.n_parts,
             "class_weight": self.class_weight,
         }
-        return Checkpoint(path, FoldMoments, job)
-
-    def _rows(
-        self,
-        accumulator: Accumulator,
-        moments: FoldMoments,
-        sample: Sample,
-        source: TableSource,
-        attributes: dict[str, Any],
-    ) -> FeatureRows:
-        features, origin = accumulator.features, accumulator.origin
-        sampled = features(sample.X) - origin
-        folds = accumulator.folds(sample.rows)
-        return FeatureRows(
-            features,
-            moments,
-            accumulator.targets,
-            sample,
-            sampled,
-            folds,
-            origin,
-            source,
-            attributes,
-        )
+        return Checkpoint(path, PartMoments, job)
 
 
 class FeatureStream:
-    """Rows that come one block after the other and cannot be read again.
+    """Moments and a sample of rows, to which more rows can be added.
 
-    Kernels and landmarks are learnt from the first block.
+    Kernels and landmarks have been learnt.
     """
 
-    def __init__(self, gathering: Gathering, classes: Any = None) -> None:
-        self.gathering = gathering
-        self.classes = classes
-        self.moments: FoldMoments | None = None
-        self._accumulator: Accumulator | None = None
-        self._parts: tuple[TableSource, dict[str, Any]]
-        self._drawn: Any = None
-        self._n_rows = self._n_blocks = 0
+    def __init__(
+        self,
+        gathering: Gathering,
+        accumulator: Accumulator,
+        moments: PartMoments | None,
+        drawn: Any,
+        source: TableSource,
+        attributes: dict[str, Any],
+        classes: Any = None,
+    ) -> None:
+        self.gathering, self.classes = gathering, classes
+        self.moments = moments
+        self._accumulator, self._drawn = accumulator, drawn
+        self._source, self._attributes = source, attributes
+        self.n_first = 0
 
     @classmethod
-    def begun(cls, gathering: Gathering, blocks: RowBlocks) -> Self:
-        """All rows of an iterator."""
-        stream = cls(gathering)
-        name = type(gathering.estimator).__name__
-        stream.add(blocks)
-        warn_caller(
-            f"X is an iterator, which can be read only once: {name} has learnt widths of kernels "
-            f"and landmarks from its first {stream.n_first} rows. If these are not like the "
-            "others, pass data that can be read twice, such as a generator function.",
-            UserWarning,
-        )
+    def begun(cls, gathering: Gathering, block: Block, classes: Any = None) -> Self:
+        """Kernels and landmarks learnt from the first block, and no rows added yet.
+
+        `classes` are all that there may be, if they are known.
+        """
+        first = Sample(block.rows, block.X, block.y, block.weight)
+        found = classes
+        if gathering.classifies and classes is None:
+            found = np.unique(np.asarray(block.y))
+        targets = gathering.coding(first, None, found)
+        plan = gathering.plan_of_first(first, True)
+        parts = gathering._accumulator(first, targets, plan, None)
+        stream = cls(gathering, parts[0], None, None, parts[1], parts[2], classes)
+        stream.n_first = len(block)
         return stream
 
-    def add(self, blocks: RowBlocks) -> None:
-        """Add rows."""
-        for block in blocks:
-            self._add(replace(block, start=self._n_rows, number=self._n_blocks))
-
-    def snapshot(self) -> dict[str, Any]:
-        """The state as it is, whatever is added later."""
-        state = dict(vars(self))
-        if self.moments is not None:
-            parts = [replace(one, matrix=one.matrix.copy()) for one in self.moments.parts]
-            state["moments"] = FoldMoments(parts)
-        return state
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to what :meth:`snapshot` gave."""
-        self.__dict__ = state
-
-    def _add(self, block: Any) -> None:
-        reservoir = self.gathering._reservoir
-        if self._accumulator is None:
-            self._begin(block)
-        assert self._accumulator is not None
-        self._learn_classes(block.y)
+    def add(self, block: Block) -> None:
+        """Add rows, numbered after those that there are."""
+        if self._drawn is not None:
+            block = replace(block, start=self._drawn.census.n_rows)
+        self._learn_classes(np.asarray(block.y))
         self.moments = self._accumulator(self.moments, block)
-        self._drawn = reservoir.accumulate(self._drawn, block)
-        self._n_rows += len(block)
-        self._n_blocks += 1
+        self._drawn = self.gathering.reservoir.accumulate(self._drawn, block)
 
-    def _begin(self, block: Any) -> None:
-        first = Sample(block.rows, block.X, block.y, block.weight)
-        classes = self.classes
-        if self.gathering.classifies and classes is None:
-            classes = np.unique(block.y)
-        targets = self.gathering.coding(first, None, classes)
-        accumulator, source, attributes = self.gathering._accumulator(first, targets, None)
-        self._accumulator, self._parts = accumulator, (source, attributes)
-        self.n_first = len(block)
+    def check(self, X: Any) -> None:
+        """Refuse rows with other columns than those of before."""
+        features = {name: self._attributes[name] for name in FEATURES if name in self._attributes}
+        self._source.read(copy_with_features(self.gathering.estimator, features), X)
+
+    def copy(self) -> Self:
+        """The same, to which rows can be added without changing this one."""
+        new = copy(self)
+        if self.moments is not None:
+            parts = [replace(one, matrix=one.matrix.copy("F")) for one in self.moments.parts]
+            new.moments = PartMoments(parts)
+        return new
 
     def _learn_classes(self, y: np.ndarray) -> None:
         """Add classes that are seen for the first time, unless all were named."""
-        assert self._accumulator is not None
         targets = self._accumulator.targets
         if self.classes is not None or not isinstance(targets, ClassTargets):
             return
         new = np.setdiff1d(y, targets.classes)
-        if len(new) and self.moments is not None:
-            joined = np.union1d(targets.classes, new)
+        if len(new) == 0:
+            return
+        joined = np.union1d(targets.classes, new)
+        if self.moments is not None:
             places = np.searchsorted(joined, targets.classes)
             parts = [part.with_targets_at(places, len(joined)) for part in self.moments.parts]
-            self.moments = FoldMoments(parts)
-            factors = self.gathering._class_factors(joined, None)
-            wider = ClassTargets(joined, factors)
-            self._accumulator = replace(self._accumulator, targets=wider)
+            self.moments = PartMoments(parts)
+        wider = ClassTargets(joined, self.gathering._class_factors(joined, None))
+        self._accumulator = replace(self._accumulator, targets=wider)
 
     def rows(self) -> FeatureRows:
         """What was gathered so far."""
-        if self._accumulator is None or self.moments is None:
-            raise ValueError("Found array with 0 sample(s): there are no rows.")
-        source, attributes = self._parts
-        sample = self.gathering._reservoir.sample(self._drawn)
-        moments = FoldMoments([replace(part) for part in self.moments.parts])
-        return self.gathering._rows(self._accumulator, moments, sample, source, attributes)
+        assert self.moments is not None
+        accumulator = self._accumulator
+        sample = self.gathering.reservoir.sample(self._drawn)
+        return FeatureRows(
+            accumulator.features,
+            self.moments,
+            accumulator.targets,
+            sample,
+            accumulator.features(sample.X) - accumulator.origin,
+            accumulator.plan,
+            accumulator.origin,
+            self._source,
+            self._attributes,
+            self,
+        )

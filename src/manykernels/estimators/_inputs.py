@@ -37,7 +37,7 @@ from ._reading import may_lack_views, read_stack, read_table, read_views
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 # The attributes in which scikit-learn records the features of X.
-_FEATURES = ("n_features_in_", "feature_names_in_")
+FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 def matched_by_label(
@@ -77,7 +77,7 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
             f"X ({kind}) is not in memory, where {name} computes its kernel matrices: try "
             f"{able}. MKFDA, MKRidge, their CV twins and MKSVC take such X with an approximation."
         )
-    recorder = _copy_with_features(estimator, {})
+    recorder = copy_with_features(estimator, {})
     if not estimator._is_precomputed:
         if are_views(X):
             views = read_views(estimator, X).copy()
@@ -97,17 +97,17 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
     return Matrices(stack, features, samples, rounding, missing=estimator.missing)
 
 
-def _copy_with_features(estimator: Any, features: dict[str, Any]) -> Any:
+def copy_with_features(estimator: Any, features: dict[str, Any]) -> Any:
     """A copy of an estimator on which these features of X are recorded, and no others."""
     recorder = copy(estimator)
-    for name in _FEATURES:
+    for name in FEATURES:
         vars(recorder).pop(name, None)
     vars(recorder).update(features)
     return recorder
 
 
 def _recorded(recorder: BaseEstimator) -> dict[str, Any]:
-    return {name: value for name, value in vars(recorder).items() if name in _FEATURES}
+    return {name: value for name, value in vars(recorder).items() if name in FEATURES}
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def block_while_fitting(source: Source, estimator: Any, data: Table | Matrices, 
 
     The estimator need not be fitted: the features of X are compared with those of `data`.
     """
-    new = source.read(_copy_with_features(estimator, data.features), X)
+    new = source.read(copy_with_features(estimator, data.features), X)
     return source.block(new, slice(0, int(num_samples(new))), np.arange(len(source.names)))
 
 

@@ -18,6 +18,7 @@ from ..scale import RowBlocks
 from ..scale.accumulation import ClassTargets, TargetCoding
 from ..scale.hinge import Descent, HingeProblem, descend_together
 from ..scale.hinge_pass import HingePass
+from ..scale.plan import Plan
 from ._gathering import FeatureRows, Gathering
 from ._learning import Learnt, WeightLearning, joined_certificate
 from ._on_features import FeatureProblem, expansion_of
@@ -35,21 +36,19 @@ class MachineGathering(Gathering):
     Weights of classes are factors of C, and the kernels know nothing of them.
     """
 
-    def copies(self, targets: TargetCoding) -> int:
+    def copies(self, targets: TargetCoding, plan: Plan) -> int:
         # Two of each machine: while those of two parts of the rows are added, and then for its
         # loss and the factor of that. Two of all rows, and two while these are centred.
         n_machines = 1 if targets.width == 2 else targets.width
         return 2 * n_machines + 4
 
-    def refuse_one_pass(self, blocks: RowBlocks) -> None:
-        """Raise if the rows cannot be read again."""
-        if blocks.one_shot:
-            name = type(self.estimator).__name__
-            raise ValueError(
-                f"X is an iterator, which can be read only once, but {name} needs several passes "
-                "over the rows: pass a function that makes a new one, such as a generator "
-                "function, a list of blocks, or files. MKFDA takes an iterator."
-            )
+    def _gather_stream(self, blocks: RowBlocks) -> FeatureRows:
+        name = type(self.estimator).__name__
+        raise ValueError(
+            f"X is an iterator, which can be read only once, but {name} needs several passes over "
+            "the rows: pass a function that makes a new one, such as a generator function, a list "
+            "of blocks, or files. MKFDA takes an iterator."
+        )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ._approximated import (
 )
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
 from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
-from ._features_cv import held_out_on_features, number_of_folds
+from ._features_cv import held_out_on_features
 from ._gathering import FeatureRows, Gathering
 from ._grid import Grid, checked_norms, checked_regs
 from ._kernels import TrainingKernels
@@ -207,13 +207,14 @@ class MKFDACV(
 
     def _gathering(self, approximation: Approximation) -> Gathering:
         refuse_with_features(self, **DISCRIMINANT_ON_FEATURES)
-        return Gathering(self, approximation, True, self.class_weight, number_of_folds(self))
+        return Gathering(self, approximation, True, self.class_weight, self.cv)
 
     def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
         ps, regs = checked_norms(self.ps), checked_regs(self.regs)
-        n_classes, n_folds = rows.targets.width, len(rows.moments.parts)
+        n_classes, n_splits = rows.targets.width, rows.plan.n_splits
         rules = ("indicator", "discriminant") if n_classes > 2 else ("indicator",)
-        task = FitTask.begin(self, X, y, n_folds * len(rules) + 1)
+        refuse_single_split(self, n_splits)
+        task = FitTask.begin(self, X, y, n_splits * len(rules) + 1)
         held_out = partial(
             held_out_on_features,
             rows,
@@ -247,7 +248,7 @@ class MKFDACV(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_label = self.approximation is None
         return tags
 
     def validation_curve(self) -> np.ndarray:

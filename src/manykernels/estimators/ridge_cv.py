@@ -23,7 +23,7 @@ from ..solvers.response import weight_response
 from ._approximated import ApproximationParameters, RegressorOfStreams, refuse_with_features
 from ._base import KernelEstimator, estimator, fits
 from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
-from ._features_cv import held_out_values_on_features, number_of_folds
+from ._features_cv import held_out_values_on_features
 from ._gathering import FeatureRows, Gathering
 from ._grid import Grid, checked_norms, checked_regs
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
@@ -143,12 +143,13 @@ class MKRidgeCV(
 
     def _gathering(self, approximation: Approximation) -> Gathering:
         refuse_with_features(self)
-        return Gathering(self, approximation, False, n_folds=number_of_folds(self))
+        return Gathering(self, approximation, False, cv=self.cv)
 
     def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
         grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
         groups = groups_of(np.asarray(rows.sample.y), self.multi_target)
-        task = FitTask.begin(self, X, y, len(rows.moments.parts) + 1)
+        refuse_single_split(self, rows.plan.n_splits)
+        task = FitTask.begin(self, X, y, rows.plan.n_splits + 1)
         held_out = held_out_values_on_features(rows, self.normalize, grid, groups, self.tol, task)
         scorer = check_scoring(self, scoring=self.scoring)
         choices = [

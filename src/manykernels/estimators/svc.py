@@ -154,8 +154,7 @@ class MKSVC(
     ) -> Self:
         gathering = self._gathering(approximation)
         blocks = gathering.blocks(X, y, sample_weight)
-        gathering.refuse_one_pass(blocks)
-        rows, learning = gathering.gathered(blocks), WeightLearning.of(self)
+        rows, learning = gathering.gathered(blocks, y), WeightLearning.of(self)
         n_classes, C = rows.targets.width, float(self.C)
         groups = machine_groups(np.arange(n_classes), n_classes, self.multi_class)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))

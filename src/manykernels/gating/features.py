@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.decomposition import PCA
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -183,6 +182,8 @@ class _PrincipalComponents:
         self.n_components = n_components
 
     def fit(self, X: Any, y: Any) -> None:
+        from sklearn.decomposition import PCA  # slow to import
+
         table = _numbers(X)
         if (table == table[0]).all():
             raise ValueError(_ALL_CONSTANT)

@@ -42,7 +42,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import expit, logit, softmax
-from sklearn.cluster import kmeans_plusplus
 
 from .._rounding import EPS
 from .features import LARGEST, GatingFeatures
@@ -331,6 +330,8 @@ class Gaussian(Gate):
         return np.column_stack([centres, log_widths])
 
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
+        from sklearn.cluster import kmeans_plusplus  # slow to import
+
         V = super()._start(x, n_kernels, rng)
         # k-means++ (Arthur & Vassilvitskii 2007); with fewer rows than centres, rows are repeated.
         rows = np.resize(x, (max(len(x), n_kernels), x.shape[1]))

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.cluster import k_means
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._sklearn import num_samples
@@ -291,6 +290,8 @@ class Centres(BaseEstimator):
 
     def fit(self, x: Array, sample_weight: Any = None) -> Self:
         """Find the centres of standardised features."""
+        from sklearn.cluster import k_means  # slow to import
+
         # Rows that are equal are one row with their weight together: the order of rows does not
         # matter, nor whether a row is repeated or has a weight of two.
         distinct, which = np.unique(x.round(_DECIMALS), axis=0, return_inverse=True)

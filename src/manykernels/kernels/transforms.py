@@ -328,8 +328,9 @@ def preparation(
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted trace of each kernel after centring, and its rounding error.
 
-    The error is a part of the trace before centring. A trace within its error counts as zero:
-    a division by it would amplify rounding errors.
+    The error is a part of the trace before centring, in single precision that of rounding the
+    values. A trace within its error counts as zero: a division by it would amplify rounding
+    errors.
     """
     centered = stack if stack.centered else Center().fit_transform(stack, sample_weight=weights)
     assert stack.row_diag is not None
@@ -337,7 +338,8 @@ def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray,
     uncentered = stack.row_diag @ weights
     if stack._rows.offset is not None:
         uncentered = uncentered + 2 * stack._rows.offset @ weights
-    return centered.row_diag @ weights, ACCUMULATED * np.abs(uncentered)
+    rounding = max(ACCUMULATED, stack.resolution) * np.abs(uncentered)
+    return centered.row_diag @ weights, rounding
 
 
 def _inverse_roots(stack: KernelStack) -> np.ndarray:

@@ -4,7 +4,9 @@
   share. Kinds: ``tables.py``, ``joined.py``, ``streams.py``, ``files.py``, ``dask_rows.py``.
 - ``checks.py``: what is asked of rows as they come in.
 - ``keys.py``, ``reservoir.py``, ``census.py``: the first pass, a sample of rows and their number.
-- ``features.py``: maps of features; ``nystrom.py``, ``landmarks.py``: by landmarks.
+- ``features.py``: maps of features; ``nystrom.py``, ``landmarks.py``: by landmarks;
+  ``random_features.py``: by random frequencies; ``exact_features.py``, ``word_maps.py``: where
+  finitely many are enough; ``kernel_maps.py``: what the last three share, by kernel.
 - ``moments.py``, ``accumulation.py``: the second pass, sums of products of features and targets.
 - ``hinge.py``, ``hinge_pass.py``: support vector machines, which take more passes.
 - ``checkpoint.py``: a pass that goes on after an interruption.
@@ -14,10 +16,12 @@ from .base import Block, RowBlocks
 from .blocks import map_blocks, row_blocks
 from .census import Census
 from .checkpoint import Checkpoint
+from .exact_features import ExactFeatures
 from .features import Approximation, FeatureMap
 from .keys import fold_of
 from .landmarks import Fixed, KMeansPlusPlus, LandmarkSelector, LeverageScores, Uniform
 from .nystrom import Nystrom
+from .random_features import RandomFeatures
 from .reservoir import Reservoir, Sample
 
 __all__ = [
@@ -25,12 +29,14 @@ __all__ = [
     "Block",
     "Census",
     "Checkpoint",
+    "ExactFeatures",
     "FeatureMap",
     "Fixed",
     "KMeansPlusPlus",
     "LandmarkSelector",
     "LeverageScores",
     "Nystrom",
+    "RandomFeatures",
     "Reservoir",
     "RowBlocks",
     "Sample",

@@ -1,4 +1,4 @@
-"""One pass over rows: features and targets of every block, added to the moments of its folds."""
+"""One pass over rows: features and targets of every block, added to the moments of its parts."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ import numpy as np
 from ..kernels.tables import naming
 from .base import Block
 from .features import FeatureMap
-from .keys import fold_of
 from .moments import Moments
+from .plan import Plan
 
 
 @dataclass
-class FoldMoments:
-    """The moments of every fold; of all samples in the only one if there are no folds."""
+class PartMoments:
+    """The moments of every part of a :class:`.Plan`."""
 
     parts: list[Moments]
 
     @property
     def total(self) -> Moments:
         """Of all samples."""
-        return self.without(None)
+        return self.of(np.ones(len(self.parts), dtype=bool))
 
-    def without(self, fold: int | None) -> Moments:
-        """Of all samples but those of one fold."""
-        kept = [part for k, part in enumerate(self.parts) if k != fold]
-        total = kept[0]
-        for part in kept[1:]:
+    def of(self, chosen: np.ndarray) -> Moments:
+        """Of the samples in some of the parts, which a mask chooses."""
+        first, *others = [self.parts[k] for k in np.flatnonzero(chosen)]
+        total = first
+        for part in others:
             total = total + part
         return total
 
-    def __add__(self, other: FoldMoments) -> FoldMoments:
+    def __add__(self, other: PartMoments) -> PartMoments:
         pairs = zip(self.parts, other.parts, strict=True)
-        return FoldMoments([mine + its for mine, its in pairs])
+        return PartMoments([mine + its for mine, its in pairs])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """What a file of them holds."""
         return {
-            f"fold{k}_{name}": array
+            f"{name}{k}": array
             for k, part in enumerate(self.parts)
             for name, array in part.to_arrays().items()
         }
@@ -51,16 +51,10 @@ class FoldMoments:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """From what :meth:`to_arrays` gave."""
-        n_folds = sum(name.endswith("_matrix") for name in arrays)
-        prefixes = [f"fold{k}_" for k in range(n_folds)]
-        return cls(
-            [
-                Moments.from_arrays(
-                    {name.removeprefix(own): arrays[name] for name in arrays if own in name}
-                )
-                for own in prefixes
-            ]
-        )
+        n_parts = sum(name.startswith("matrix") for name in arrays)
+        names = ("matrix", "counts")
+        parts = [{name: arrays[f"{name}{k}"] for name in names} for k in range(n_parts)]
+        return cls([Moments.from_arrays(part) for part in parts])
 
 
 class TargetCoding(ABC):
@@ -141,53 +135,44 @@ class Accumulator:
     origin : ndarray of shape (D,)
         z₀.
     targets : TargetCoding
-    n_folds : int
-        One for no folds.
-    seed : int
-        Of the folds.
+    plan : Plan
+        The part of every row.
     """
 
     features: FeatureMap
     origin: np.ndarray
     targets: TargetCoding
-    n_folds: int = 1
-    seed: int = 0
+    plan: Plan
 
-    def __call__(self, state: FoldMoments | None, block: Block) -> FoldMoments:
+    def __call__(self, state: PartMoments | None, block: Block) -> PartMoments:
         """The moments with those of one more block, `state` being changed."""
         if state is None:
             D, width = self.features.n_features, self.targets.width
-            state = FoldMoments([Moments.none(D, width) for _ in range(self.n_folds)])
-        columns = self._columns(block)
+            state = PartMoments([Moments.none(D, width) for _ in range(self.plan.n_parts)])
+        with naming_block(block):
+            columns = self._columns(block)
         counts = np.ones(len(block)) if block.weight is None else block.weight
         counting = counts > 0.0
-        if self.n_folds == 1 and counting.all():
+        if self.plan.n_parts == 1 and counting.all():
             state.parts[0].add(columns, float(counts.sum()))
             return state
-        fold = self.folds(block.rows)
+        part_of = self.plan.parts(block.rows)
         for k, part in enumerate(state.parts):
-            own = np.flatnonzero(counting & (fold == k))
+            own = np.flatnonzero(counting & (part_of == k))
             if len(own):
                 part.add(np.take(columns, own, axis=1), float(counts[own].sum()))
         return state
 
-    def folds(self, rows: np.ndarray) -> np.ndarray:
-        """The fold of every row, by its number among all rows."""
-        if self.n_folds == 1:
-            return np.zeros(len(rows), dtype=np.intp)
-        return fold_of(rows, self.n_folds, self.seed)
-
-    def merge(self, first: FoldMoments, second: FoldMoments) -> FoldMoments:
+    def merge(self, first: PartMoments, second: PartMoments) -> PartMoments:
         """The moments of the rows of both."""
         return first + second
 
     def _columns(self, block: Block) -> np.ndarray:
         """a√w of every row, (D + 1 + q, n_rows)."""
-        D, width = self.features.n_features, self.targets.width
-        columns = augmented(self.features, self.origin, block, width)
-        with _naming_block(block):
-            columns[D + 1 :] = self.targets.columns(block.y).T  # type: ignore[arg-type]
-            weights = weights_of(block, self.targets)
+        assert block.y is not None
+        columns = augmented(self.features, self.origin, block, self.targets.width)
+        columns[self.features.n_features + 1 :] = self.targets.columns(block.y).T
+        weights = weights_of(block, self.targets)
         if weights is not None:
             columns *= np.sqrt(weights)
         return columns
@@ -196,18 +181,17 @@ class Accumulator:
 def augmented(
     features: FeatureMap, origin: np.ndarray, block: Block, n_targets: int
 ) -> np.ndarray:
-    """(z − z₀, 1, ·) of every row, (D + 1 + n_targets, n_rows), C-ordered; targets are not set."""
+    """(z − z₀, 1, t) of every row, (D + 1 + n_targets, n_rows), C-ordered; t is not set."""
     D = features.n_features
     columns = np.empty((D + 1 + n_targets, len(block)))
-    with _naming_block(block):
-        features.write(block.X, columns[:D])
+    features.write(block.X, columns[:D])
     columns[:D] -= origin[:, None]
     columns[D] = 1.0
     return columns
 
 
 def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
-    """How much each row matters: its sample weight times the factor of its target; or None."""
+    """How much each row matters: its sample weight times the factor of its target; None for one."""
     assert block.y is not None
     factors = targets.factors(block.y)
     if block.weight is None:
@@ -215,5 +199,6 @@ def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
     return block.weight if factors is None else factors * block.weight
 
 
-def _naming_block(block: Block) -> AbstractContextManager[None]:
+def naming_block(block: Block) -> AbstractContextManager[None]:
+    """Put the block in front of the message of any error raised inside."""
     return naming(f"Block {block.number}, which begins at row {block.start}")

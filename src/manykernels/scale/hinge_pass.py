@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .accumulation import ClassTargets, augmented, weights_of
+from .accumulation import ClassTargets, augmented, naming_block, weights_of
 from .base import Block
 from .features import FeatureMap
 from .moments import Moments
@@ -161,10 +161,11 @@ class HingePass:
         """The sums with those of one more block, `state` being changed."""
         if state is None:
             state = [HingeSums.none(machines) for machines in self.groups]
-        columns = augmented(self.features, self.origin, block, 1)
+        assert block.y is not None
+        with naming_block(block):
+            columns = augmented(self.features, self.origin, block, 1)
+            labels, weights = self.targets.labels(block.y), weights_of(block, self.targets)
         columns[:-2] *= self.factors[:, None]
-        labels = self.targets.labels(block.y)  # type: ignore[arg-type]
-        weights = weights_of(block, self.targets)
         weights = np.ones(len(block)) if weights is None else weights
         for machines, sums in zip(self.groups, state, strict=True):
             sums.add(machines, columns, labels, weights)

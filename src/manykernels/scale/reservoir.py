@@ -171,6 +171,14 @@ class Reservoir:
         ((_, X),) = drawn.pieces
         return Sample(drawn.rows, X, drawn.y, drawn.weight)
 
+    def drawn(self, sample: Sample, census: Census) -> Drawn:
+        """The state of a pass that has given this sample and census."""
+        codes = np.zeros(len(sample), dtype=np.intp)
+        if census.classes is not None:
+            codes = np.searchsorted(census.classes, sample.y)
+        keys, piece = sample_keys(sample.rows, self.seed), ((sample.rows, sample.X),)
+        return Drawn(sample.rows, keys, codes, sample.y, sample.weight, piece, census)
+
     def _pruned(self, drawn: Drawn) -> Drawn:
         """Only rows with the smallest keys, of all or of their class, sorted by number."""
         by_key = np.argsort(drawn.keys)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+# Sizes and marks of the format.
 _MAGIC = bytes.fromhex("d0cf11e0a1b11ae1")
-_HEADER = 512
+_HEADER = 512  # bytes, as of any sector
 _IN_HEADER = 109  # entries of the sector allocation table that the header names
 _LAST = 0xFFFFFFFA  # this and above are marks, not sectors
-_ENTRY = 128
+_ENTRY = 128  # bytes of an entry of the directory
 _SMALL = 4096  # shorter streams are stored in another way
 
 # Kinds of record.
@@ -89,7 +90,7 @@ def _stream(content: bytes, names: tuple[str, ...]) -> bytes:
 
 
 def _chain(content: bytes, following: list[int], sector: int) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while sector < _LAST and len(parts) <= len(following):
         start = _HEADER + 512 * sector
         parts.append(content[start : start + 512])

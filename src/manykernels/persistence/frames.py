@@ -1,0 +1,272 @@
+"""Data frames of pandas and polars as arrays, which is what files hold of them.
+
+Columns of numbers of one type are one array. Other columns are kept by what they hold: texts and
+other plain objects, categories, numbers with a mask of those that are missing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .archive import ModelFileError
+from .plain import Entries, are_plain, array_of_objects
+
+# Types of columns that are a mask and an array, by the names that their libraries give them.
+_MASKED = (
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64", "boolean", "Boolean"),
+)
+
+
+def library_of(value: Any) -> str | None:
+    """The library of a data frame, or of the labels of its rows or columns; None if it is none."""
+    for name, kinds in (("pandas", ("DataFrame", "Index")), ("polars", ("DataFrame",))):
+        library = sys.modules.get(name)
+        if library is not None and isinstance(value, tuple(getattr(library, k) for k in kinds)):
+            return name
+    return None
+
+
+def is_na(value: Any) -> bool:
+    """Whether a value is the missing value of pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and value is pandas.NA
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The missing value of pandas."""
+
+    def restored(self) -> Any:
+        return _library("pandas").NA
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns of numbers of one type: where they are, and an array of them."""
+
+    places: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column, by its `kind`.
+
+    ========== ============================== ==========================
+    kind       `values`                       `more`
+    ========== ============================== ==========================
+    array      an array
+    objects    the entries
+    texts      the entries, None if missing   storage of pandas, and whether NaN is missing
+    categories codes, −1 if missing           the categories, and whether they are ordered
+    masked     an array, and which to ignore  the type
+    ========== ============================== ==========================
+    """
+
+    kind: str
+    values: Any
+    more: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of rows or columns of a pandas frame.
+
+    Numbers in order are their start, stop and step.
+    """
+
+    column: Any
+    name: Any
+    steps: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, index: Any, what: str) -> Labels:
+        if getattr(index, "nlevels", 1) > 1:
+            raise ModelFileError(f"{what} have several levels, which files do not hold")
+        if type(index).__name__ == "RangeIndex":
+            return cls(None, index.name, (index.start, index.stop, index.step))
+        return cls(_pandas_column(index.to_series(), what), index.name)
+
+    def restored(self) -> Any:
+        pandas = _library("pandas")
+        if self.steps is not None:
+            return pandas.RangeIndex(*self.steps, name=self.name)
+        values = _pandas_values(self.column)
+        # Or else pandas would look for a type that fits all objects.
+        return pandas.Index(values, dtype=values.dtype, name=self.name)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A data frame; `index` are the labels of the rows, which polars has not."""
+
+    library: str
+    shape: tuple[int, int]
+    names: Any
+    index: Any
+    blocks: list[Block]
+    columns: list[tuple[int, Column]]
+
+    @classmethod
+    def of(cls, frame: Any) -> Frame:
+        library = library_of(frame) or ""
+        by_type: dict[Any, list[int]] = {}
+        columns = []
+        for place, dtype in enumerate(frame.dtypes):
+            if isinstance(dtype, np.dtype) and dtype.kind in "biufcMm":
+                by_type.setdefault(dtype, []).append(place)
+            else:
+                columns.append((place, _COLUMNS[library][0](*_column(frame, place))))
+        blocks = [
+            Block(np.array(places), frame.iloc[:, places].to_numpy())
+            for places in by_type.values()
+        ]
+        if library == "polars":
+            return cls(library, frame.shape, Entries.of(frame.columns), None, blocks, columns)
+        index, names = frame.index, frame.columns
+        labels = Labels.of(index, "labels of rows"), Labels.of(names, "labels of columns")
+        return cls(library, frame.shape, labels[1], labels[0], blocks, columns)
+
+    def restored(self) -> Any:
+        """The frame."""
+        library = _library(self.library)
+        n_rows, n_columns = self.shape
+        make = _COLUMNS[self.library][1]
+        if not self.columns and len(self.blocks) == 1 and len(self.blocks[0].places) == n_columns:
+            # One array, laid out in memory as it was.
+            frame = library.DataFrame(self.blocks[0].values, copy=False)
+        else:
+            parts: dict[int, Any] = {place: make(column) for place, column in self.columns}
+            for block in self.blocks:
+                parts |= dict(zip(block.places.tolist(), block.values.T, strict=True))
+            # Names of columns need not differ: they are set afterwards.
+            frame = library.DataFrame({str(place): parts[place] for place in range(n_columns)})
+        if frame.shape != (n_rows, n_columns):
+            raise ModelFileError(f"a data frame has not the shape {self.shape}")
+        if self.library == "polars":
+            frame.columns = self.names.restored()
+        else:
+            frame.index, frame.columns = self.index.restored(), self.names.restored()
+        return frame
+
+
+def _column(frame: Any, place: int) -> tuple[Any, str]:
+    name = frame.columns[place]
+    return (frame.iloc[:, place] if hasattr(frame, "iloc") else frame[name]), f"column {name!r}"
+
+
+def _library(name: str) -> Any:
+    if name not in _COLUMNS:
+        raise ModelFileError(f"a data frame is of {name!r}, which is not known")
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"The model was fitted on a data frame of {name}, which is not installed: "
+            f"pip install {name}."
+        ) from error
+
+
+def _refuse(dtype: Any, what: str) -> ModelFileError:
+    return ModelFileError(
+        f"{what} of a data frame has the type {dtype}, which files do not hold: leave it out "
+        "before fitting, or convert it"
+    )
+
+
+# -- pandas --------------------------------------------------------------------------------
+
+
+def _pandas_column(series: Any, what: str) -> Column:
+    dtype, name = series.dtype, str(series.dtype)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufcMm":
+        return Column("array", series.to_numpy())
+    if type(dtype).__name__ == "CategoricalDtype":
+        categories = _pandas_column(dtype.categories.to_series(), what)
+        return Column("categories", series.cat.codes.to_numpy(), (categories, bool(dtype.ordered)))
+    if type(dtype).__name__ == "StringDtype":
+        values = [None if lost else text for text, lost in zip(series, series.isna(), strict=True)]
+        return Column("texts", Entries.of(values), (dtype.storage, not is_na(dtype.na_value)))
+    if name in _MASKED:
+        lost = series.isna().to_numpy()
+        return Column("masked", (series.to_numpy(dtype.numpy_dtype, na_value=0), lost), (name,))
+    values = series.to_list() if name == "object" else [series]
+    if not are_plain(values):
+        raise _refuse(_first_odd(values, name), what)
+    return Column("objects", Entries.of(values))
+
+
+def _first_odd(values: list[Any], name: str) -> str:
+    odd = next((type(value).__name__ for value in values if not are_plain([value])), "mixed")
+    return name if name != "object" else f"object ({odd})"
+
+
+def _pandas_values(column: Column) -> Any:
+    pandas = _library("pandas")
+    if column.kind == "array":
+        return column.values
+    if column.kind == "objects":
+        return pandas.Series(array_of_objects(column.values.restored()), dtype=object)
+    if column.kind == "texts":
+        storage, nan = column.more
+        try:
+            dtype = pandas.StringDtype(storage, na_value=np.nan if nan else pandas.NA)
+        except ImportError:  # no pyarrow here
+            dtype = pandas.StringDtype("python", na_value=np.nan if nan else pandas.NA)
+        return pandas.array(array_of_objects(column.values.restored()), dtype=dtype)
+    if column.kind == "categories":
+        categories, ordered = column.more
+        dtype = pandas.CategoricalDtype(_pandas_values(categories), ordered=ordered)
+        return pandas.Categorical.from_codes(column.values, dtype=dtype)
+    values, lost = column.values
+    restored = pandas.array(values, dtype=_masked(column))
+    restored[lost] = pandas.NA
+    return restored
+
+
+def _masked(column: Column) -> str:
+    (name,) = column.more
+    if column.kind != "masked" or name not in _MASKED:
+        raise ModelFileError(f"a column is of the kind {column.kind!r} and the type {name!r}")
+    return str(name)
+
+
+# -- polars --------------------------------------------------------------------------------
+
+
+def _polars_column(series: Any, what: str) -> Column:
+    name = str(series.dtype.base_type())
+    if name in ("String", "Categorical", "Enum"):
+        more = (series.dtype.categories.to_list(),) if name == "Enum" else ()
+        return Column("texts", Entries.of(series.to_list()), (name, *more))
+    if name in _MASKED:
+        lost = series.is_null().to_numpy()
+        filled = series.fill_null(False if name == "Boolean" else 0)
+        return Column("masked", (filled.to_numpy(), lost), (name,))
+    raise _refuse(series.dtype, what)
+
+
+def _polars_values(column: Column) -> Any:
+    polars = _library("polars")
+    if column.kind == "texts":
+        name, *more = column.more
+        kinds = {"String": polars.String, "Categorical": polars.Categorical, "Enum": polars.Enum}
+        dtype = kinds[name](*more) if more else kinds[name]
+        return polars.Series(column.values.restored(), dtype=dtype)
+    values, lost = column.values
+    restored = polars.Series(values, dtype=getattr(polars, _masked(column)))
+    return restored.set(polars.Series(lost), None) if lost.any() else restored
+
+
+# For every library: from a column to what is kept of it, and back.
+_COLUMNS: dict[str, tuple[Callable[[Any, str], Column], Callable[[Column], Any]]] = {
+    "pandas": (_pandas_column, _pandas_values),
+    "polars": (_polars_column, _polars_values),
+}

@@ -1,0 +1,261 @@
+"""Damaged and foreign files: one kind of error, and a sentence."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+import manykernels as mk
+from manykernels import ModelFileError
+from manykernels.kernels import Cosine, Linear
+from tests.estimators.registry import Y
+from tests.persistence.archives import MODEL, OUTPUTS, Reducer, archive_of, members_of
+from tests.persistence.cases import NEW, NEW_SPARSE, SPARSE, N
+
+# -- damage ----------------------------------------------------------------------------------
+
+
+def corrupted(content, rng):
+    """One of the things that happen to files."""
+    kind = rng.integers(5)
+    data = bytearray(content)
+    if kind == 0:
+        data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+    elif kind == 1:
+        start = rng.integers(len(data))
+        data[start : start + rng.integers(1, 40)] = rng.bytes(rng.integers(1, 40))
+    elif kind == 2:
+        del data[rng.integers(len(data)) :]
+    elif kind == 3:
+        start = rng.integers(len(data))
+        del data[start : start + rng.integers(1, 200)]
+    else:
+        # The directory is at the end.
+        for _ in range(4):
+            data[-int(rng.integers(1, 600))] = rng.integers(256)
+    return bytes(data)
+
+
+def fuzz(load, content, seed, times):
+    rng = np.random.default_rng(seed)
+    refused = 0
+    for _ in range(times):
+        damaged = corrupted(content, rng)
+        try:
+            model = load(damaged)
+        except ModelFileError:
+            refused += 1
+        else:
+            # Dates and attributes of members are no part of the model.
+            assert_array_equal(model.decision_function(NEW), OUTPUTS)
+    return refused
+
+
+def test_damaged_files(load, content):
+    assert fuzz(load, content, 0, 300) > 200
+
+
+@pytest.mark.slow
+def test_many_damaged_files(load, content):
+    assert fuzz(load, content, 1, 2000) > 1500
+
+
+def fuzz_tree(load, content, seed, times):
+    """Damage behind the checksums: parts of the tree exchanged, dropped and changed."""
+    rng = np.random.default_rng(seed)
+    odd = [None, True, -1, 10**30, 1.5, "", "x", [], {}, [[]], {"__loader__": "ObjectNode"}]
+    members = members_of(content)
+    tree = members["schema.json"]
+    refused = 0
+    for _ in range(times):
+        found = json.loads(tree)
+        places = []
+
+        def collect(value):
+            keys = value if isinstance(value, dict) else range(len(value))
+            for key in keys:
+                places.append((value, key))  # noqa: B023
+                if isinstance(value[key], dict | list):
+                    collect(value[key])
+
+        collect(found)
+        holder, key = places[rng.integers(len(places))]
+        other, other_key = places[rng.integers(len(places))]
+        choice = rng.integers(3)
+        if choice == 0:
+            holder[key] = odd[rng.integers(len(odd))]
+        elif choice == 1:
+            holder[key] = json.loads(json.dumps(other[other_key]))
+        else:
+            del holder[key]
+        members["schema.json"] = json.dumps(found).encode()
+        try:
+            load(archive_of(members.items(), zipfile.ZIP_STORED))
+        except ModelFileError:
+            refused += 1
+    return refused
+
+
+def test_forged_trees(load, content):
+    assert fuzz_tree(load, content, 0, 150) > 75
+
+
+@pytest.mark.slow
+def test_many_forged_trees(load, content):
+    assert fuzz_tree(load, content, 1, 1000) > 500
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"PK", b"no archive", b"PK\x05\x06" + bytes(18), pickle.dumps(MODEL), bytes(1000)],
+    ids=["empty", "two bytes", "text", "no members", "pickle", "zeros"],
+)
+def test_other_files(load, damaged):
+    with pytest.raises(ModelFileError, match=r"model.skops cannot be loaded: .*\.$"):
+        load(damaged)
+
+
+# -- archives --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["../up.npy", "/etc/x.npy", "a/b.npy", "c:x.npy", "x.py", "é.npy"]
+)
+def test_names_with_folders_are_refused(load, content, name):
+    members = [*members_of(content).items(), (name, b"")]
+    with pytest.raises(ModelFileError, match=r"it has a member .* which no saved model has"):
+        load(archive_of(members))
+
+
+def test_members_that_come_twice_are_refused(load, content):
+    members = list(members_of(content).items())
+    with pytest.raises(ModelFileError, match=r"'schema.json' comes twice"):
+        load(archive_of([*members, ("schema.json", b"{}")]))
+
+
+def test_members_that_nothing_refers_to_are_refused(load, content):
+    members = [*members_of(content).items(), ("extra.npy", b"")]
+    with pytest.raises(ModelFileError, match=r"nothing refers to its member 'extra.npy'"):
+        load(archive_of(members))
+
+
+def test_bombs_are_refused_before_they_unpack(load, content):
+    bomb = archive_of([*members_of(content).items(), ("1000.bin", bytes(2**24))])
+    assert len(bomb) < 2**16
+    with pytest.raises(ModelFileError, match=r"more than the limit .*max_bytes="):
+        load(bomb, max_bytes=2**22)
+    # One that lies about its size.
+    size = struct.pack("<I", 2**24)
+    assert bomb.count(size) == 2
+    with pytest.raises(ModelFileError, match="damaged"):
+        load(bomb.replace(size, struct.pack("<I", 100)), max_bytes=2**22)
+    with pytest.raises(ModelFileError, match="more than the limit"):
+        load(bomb, max_bytes=1)
+
+
+def test_arrays_of_the_size_that_they_say(load, content):
+    members = members_of(content)
+    name = next(name for name in members if name.endswith(".npy"))
+    for header in ("(1000000000000,)", "(-1,)"):
+        stream = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f8", "fortran_order": False, "shape": (3,)}
+        )
+        forged = stream.getvalue().replace(b"(3,)", header.encode()) + bytes(24)
+        with pytest.raises(ModelFileError, match=f"{name!r} is no array"):
+            load(archive_of({**members, name: forged}.items()))
+
+
+def test_arrays_of_objects_are_not_unpickled(load, content):
+    members = members_of(content)
+    name = next(name for name in members if name.endswith(".npy"))
+    stream = io.BytesIO()
+    array = np.empty(1, dtype=object)
+    array[0] = Reducer()
+    np.save(stream, array, allow_pickle=True)
+    with pytest.raises(ModelFileError, match="Python objects"):
+        load(archive_of({**members, name: stream.getvalue()}.items()))
+    for member in (pickle.dumps(Reducer()), archive_of([("a.npy", stream.getvalue())])):
+        with pytest.raises(ModelFileError, match="is no array"):
+            load(archive_of({**members, name: member}.items()))
+
+
+def test_sparse_matrices_with_indices_outside_are_refused(load, tmp_path):
+    model = mk.MKFDA({"flat": Linear(), "cosine": Cosine()}).fit(SPARSE, Y[:N])
+    mk.save(model, tmp_path / "sparse.skops")
+    members = members_of((tmp_path / "sparse.skops").read_bytes())
+    (name,) = [name for name in members if name.endswith(".npz")]
+    assert_array_equal(
+        load(archive_of(members.items())).decision_function(NEW_SPARSE),
+        model.decision_function(NEW_SPARSE),
+    )
+    inner = members_of(members[name])
+    for part, change in (("indices.npy", 10**6), ("indptr.npy", -5)):
+        array = np.load(io.BytesIO(inner[part]))
+        array[-1] += change
+        stream = io.BytesIO()
+        np.save(stream, array)
+        forged = archive_of({**inner, part: stream.getvalue()}.items())
+        with pytest.raises(ModelFileError, match="is no sparse matrix"):
+            load(archive_of({**members, name: forged}.items()))
+    bomb = archive_of([*inner.items(), ("bomb.npy", bytes(2**24))])
+    with pytest.raises(ModelFileError, match="is no sparse matrix: it would unpack"):
+        load(archive_of({**members, name: bomb}.items()), max_bytes=2**22)
+    assert sparse.issparse(model.X_fit_)
+
+
+# -- versions --------------------------------------------------------------------------------
+
+
+def with_header(content, **changes):
+    members = members_of(content)
+    header = json.loads(members["manykernels.json"])
+    members["manykernels.json"] = json.dumps({**header, **changes}).encode()
+    return archive_of(members.items())
+
+
+def test_the_header(content):
+    header = json.loads(members_of(content)["manykernels.json"])
+    assert header["format"] == 1
+    assert header["model"] == "manykernels.estimators.fda.MKFDA"
+    assert header["manykernels"] == mk.__version__
+    assert {"numpy", "python", "scikit-learn", "skops"} < set(header)
+
+
+@pytest.mark.parametrize("number", [2, 99])
+def test_newer_formats_are_refused(load, content, number):
+    with pytest.raises(ModelFileError, match=f"format {number}, written by manykernels 7.0"):
+        load(with_header(content, format=number, manykernels="7.0"))
+
+
+@pytest.mark.parametrize("number", [0, -1, "1", 1.0, True, None, [1]])
+def test_formats_that_are_none(load, content, number):
+    with pytest.raises(ModelFileError, match=r"its format .* is none"):
+        load(with_header(content, format=number))
+
+
+def test_a_newer_version_warns_and_an_older_one_does_not(load, content):
+    with pytest.warns(UserWarning, match=r"saved by manykernels 99.1"):
+        model = load(with_header(content, manykernels="99.1"))
+    assert_array_equal(model.decision_function(NEW), OUTPUTS)
+    load(with_header(content, manykernels="0.0.1", numpy="1.0", python="2.7"))
+
+
+def test_files_of_skops_alone_are_refused(load):
+    import skops.io
+
+    with pytest.raises(ModelFileError, match=r"manykernels.save has not written it"):
+        load(skops.io.dumps(MODEL))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(OSError, match=r"directory|denied"):
+        mk.load(tmp_path)
+    assert os.listdir(tmp_path) == []
