@@ -113,7 +113,7 @@ def test_a_weight_of_two_is_two_rows_and_a_weight_of_zero_is_none():
     assert_same(weighted, repeated, X2)
 
 
-def test_balanced_classes_are_factors_of_C():
+def test_balanced_classes_are_factors_of_the_penalty():
     masses = np.bincount(Y3, WEIGHT)
     factors = dict(enumerate(masses.sum() / (3 * masses)))
     balanced = machine(class_weight="balanced").fit(X3, Y3, WEIGHT)
@@ -341,7 +341,7 @@ def test_what_features_do_not_allow_is_refused(params, message):
 
 def test_an_iterator_is_refused_before_it_is_read():
     iterator = blocks_of(40)()
-    with pytest.raises(ValueError, match="MKSVC needs several passes .* generator function"):
+    with pytest.raises(ValueError, match=r"MKSVC needs several passes .* generator function"):
         machine(Nystrom()).fit(iterator)
     assert len(list(iterator)) == 3
 

@@ -86,13 +86,15 @@ def learn_machines_on_features(
     assert isinstance(rows.targets, ClassTargets)
     classes, masses = rows.targets.classes, problem.masses
     weighted = class_weighted(class_weight, np.arange(len(classes)), classes, masses)
-    targets = ClassTargets(classes, weighted / masses)
+    assert weighted is not None
+    factors = weighted / masses
+    targets = ClassTargets(classes, factors)
     scaling = problem.scaling
     one_pass = partial(
         HingePass, rows.features, rows.origin + scaling.mean, scaling.factors, targets
     )
     squares = np.maximum(np.diagonal(problem.moments.gram), 0.0) * scaling.factors**2
-    squares *= targets.class_factors.max()
+    squares *= factors.max()
     sizes = np.bincount(problem.kernel_of, squares, len(rows.names)) / problem.moments.n_rows
     descents = [
         Descent(

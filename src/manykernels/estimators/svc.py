@@ -13,8 +13,8 @@ from ._approximated import FeatureParameters, refuse_with_features
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ._passes import MachineGathering, learn_machines_on_features
 from ._outputs import KernelClassifier
+from ._passes import MachineGathering, learn_machines_on_features
 from ._progress import FitTask
 from ._rows import TrainingRows, labelled_rows, one_against_rest
 

@@ -67,25 +67,30 @@ class SummedEvaluation:
     weights: Array
     parts: list[Any] = field(repr=False)
 
+    def _sum(self, name: str) -> Array:
+        """The sum of something that every part has."""
+        total: Array = np.sum([getattr(part, name) for part in self.parts], axis=0)
+        return total
+
     @property
     def value(self) -> float:
-        return sum(part.value for part in self.parts)
+        return float(self._sum("value"))
 
     @property
     def gains(self) -> Array:
-        return np.sum([part.gains for part in self.parts], axis=0)
+        return self._sum("gains")
 
     @property
     def slack(self) -> float:
-        return sum(part.slack for part in self.parts)
+        return float(self._sum("slack"))
 
     @property
     def rounding(self) -> float:
-        return sum(part.rounding for part in self.parts)
+        return float(self._sum("rounding"))
 
     @property
     def gain_errors(self) -> Array:
-        return np.sum([part.gain_errors for part in self.parts], axis=0)
+        return self._sum("gain_errors")
 
     @property
     def hyperbolic(self) -> bool:
@@ -112,7 +117,8 @@ class SummedEvaluation:
             part.release()
 
     def hessian(self) -> Array:
-        return np.sum([part.hessian() for part in self.parts], axis=0)
+        hessian: Array = np.sum([part.hessian() for part in self.parts], axis=0)
+        return hessian
 
     def model_hessian(self, gap: float) -> Array:
         """``∇²F``: what makes one output closer to quadratic does not make a sum so."""

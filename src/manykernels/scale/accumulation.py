@@ -191,7 +191,7 @@ def augmented(
 
 
 def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
-    """How much each row matters: its sample weight times the factor of its target; None for one."""
+    """How much each row matters: sample weight times the factor of its target; None for one."""
     assert block.y is not None
     factors = targets.factors(block.y)
     if block.weight is None:

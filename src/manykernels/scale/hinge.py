@@ -5,8 +5,8 @@ With features Z_j of kernel j, ``K_j = Z_jZ_jᵀ``, machines w, b with the kerne
     P(β, w, b) = ½ Σ_j ‖w_j‖²/β_j + ½ C Σ_i c_i max(0, 1 − y_i f_i)² ,   f_i = z_i·w + b
 
 summed over all machines that share β. Where w and b are best, P is F(β) of
-:class:`~manykernels.losses.SquaredHingeLoss`. It is convex in all variables together, as ``‖w‖²/β``
-is.
+:class:`~manykernels.losses.SquaredHingeLoss`. It is convex in all variables together, because
+``‖w‖²/β`` is.
 
 **Steps.** Let ``I = {i : y_i f_i < 1}`` be the active rows of a point (β, w, b). There
 
@@ -17,9 +17,9 @@ has the value and the slopes of P, because ``(1 − yf)² = (y − f)²`` and th
 (:class:`~manykernels.losses.FeatureLoss`), for which the moments M of the rows in I are enough. It
 is minimised over weights, coefficients and biases at once, without a row; its free bias amounts to
 centring by the means of I. The minimiser is the next point if P falls there by a part of what Φ
-promised. If not, P falls on the way: its slope towards the minimiser is that of the convex Φ, which
-is ``Φ(minimiser) − P < 0`` or less. The same pass over the rows has told the losses on the way. So
-P never rises. With weights that are held this is the method of Keerthi and DeCoste (2005), which
+promised. If not, P falls on the way: its slope towards the minimiser is that of the convex Φ,
+``Φ(minimiser) − P < 0`` or less. The same pass over the rows has told the losses on the way. So P
+never rises. With weights that are held this is the method of Keerthi and DeCoste (2005), which
 ends at the minimum once I no longer changes.
 
 **Large C.** Few rows are active where C is large, and which ones a step can hardly tell. The
@@ -30,8 +30,8 @@ multiplied by two numbers such that Σ_i α_i = 0,
 
     D(α, β) = Σ_i |α_i| − Σ_i α_i²/(2 C c_i) − Σ_j β_j g_j ,   g_j = ½‖Z_jᵀα‖²
 
-is a lower bound on F(β) at all weights, by all rows, active or not. Each pass adds up what P, D and
-g take (:mod:`~manykernels.scale.hinge_pass`), so that each point has a certificate.
+is a lower bound on F(β) at all weights, by all rows, active or not. Each pass adds up what P, D
+and g take (:mod:`~manykernels.scale.hinge_pass`), so that each point has a certificate.
 
 References
 ----------
@@ -57,16 +57,19 @@ from .base import RowBlocks
 from .hinge_pass import STEPS, Array, HingePass, HingeSums, Machines
 from .moments import Moments
 
-# Relative gap to which Φ is minimised as a part of `tol`: it is a part of the gap of P, and takes
-# no pass.
+# Relative gap to which Φ is minimised as a part of `tol`: it becomes a part of the gap of P, and
+# to close it takes no pass.
 _INNER_SHARE = 0.1
 # Part of the promised fall that P has to reach: the usual value (Nocedal and Wright 2006, 3.1).
 _ARMIJO = 1e-4
-import os
-
-_EARLY_TOL = float(os.environ.get("ET", 0.1))
-_EASY = float(os.environ.get("EASY", 10))
-_FACTOR = float(os.environ.get("FAC", 10))
+# Up to this C, in units of the inverse of the mean squared length of the samples, the first steps
+# lead to the minimum. Beyond it, C grows by a factor at a time, each smaller one being solved to a
+# relative gap that leaves the rest to the next. Measured on 40 fits (10 kernels, 1500 rows, two
+# and four classes, p of 1 and 2): 10, 14 and 36 passes in the mean at C = 100, 1e3 and 1e5, and
+# 10, 17 and more than 100 without it. EASY
+_EASY = 100.0
+_GROWTH = 10.0
+_EARLY_TOL = 0.5
 
 
 @dataclass(frozen=True)
@@ -99,12 +102,14 @@ class HingeProblem:
 
     def by_kernel(self, values: Array) -> Array:
         """Sums over the features of each kernel, and over machines, of numbers (D, K)."""
-        return np.bincount(self.kernel_of, values.sum(axis=1), minlength=self.n_kernels)
+        sums = np.bincount(self.kernel_of, values.sum(axis=1), self.n_kernels)
+        return np.asarray(sums, dtype=np.float64)
 
     def penalized(self, weights: Array, w: Array) -> float:
         """``½ Σ_j ‖w_j‖²/β_j``, kernels without weight having no coefficients."""
         squares = self.by_kernel(w * w)
-        return 0.5 * float(np.divide(squares, weights, where=weights > 0.0, out=0 * squares).sum())
+        terms = np.divide(squares, weights, where=weights > 0.0, out=np.zeros_like(squares))
+        return 0.5 * float(terms.sum())
 
     def square_loss(self, moments: list[Moments]) -> tuple[Loss, Array, Array]:
         """``2Φ/C``, and the means of features (D, K) and of targets (K,) over the active rows.
@@ -163,11 +168,12 @@ class HingePoint:
     @cached_property
     def _balance(self) -> Array:
         """Factors of the two sides that make their totals of α equal, (2, K)."""
-        totals = self.sums.totals
-        both = (totals > 0.0).all(axis=0)
-        ratio = np.divide(totals[1], totals[0], where=both, out=np.zeros(len(both)))
-        inverse = np.divide(1.0, ratio, where=both, out=np.zeros(len(both)))
-        return np.sqrt([ratio, inverse])
+        below, above = self.sums.totals
+        # Without α on one side, that of the other side becomes zero, too.
+        both, none = (below > 0.0) & (above > 0.0), np.zeros((2, len(below)))
+        ratios = np.divide([above, below], [below, above], where=both, out=none)
+        balance: Array = np.sqrt(ratios)
+        return balance
 
     @cached_property
     def _images(self) -> Array:
@@ -272,8 +278,8 @@ class Descent:
         """Every C to solve for, each from the solution for the one before."""
         C, start = self.problem.penalty, self.domain.start(self.problem.n_kernels)
         excess = C * float(start @ self.problem.sizes) / _EASY
-        n_early = int(np.ceil(np.log(excess) / np.log(_FACTOR))) if excess > 1.0 else 0
-        return [C / _FACTOR**k for k in range(n_early, -1, -1)]
+        n_early = int(np.ceil(np.log(excess) / np.log(_GROWTH))) if excess > 1.0 else 0
+        return [C / _GROWTH**k for k in range(n_early, -1, -1)]
 
     def _descended(
         self, point: HingePoint, run: Run

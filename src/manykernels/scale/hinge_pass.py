@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 #: Steps from one machine to another at which losses are added up, the whole step first: down to
 #: a thousandth, each half as long as the one before. A shorter step would gain nothing worth a
 #: pass; where rows change sides in between, Newton's next step makes up for a step too short.
-STEPS: Array = 0.5 ** np.arange(11)
+STEPS: Array = np.array([0.5**k for k in range(11)])
 
 
 @dataclass(frozen=True)
