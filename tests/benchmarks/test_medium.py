@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import medium
+from benchmarks._meter import Meter
 
 
 @pytest.mark.slow
@@ -27,7 +28,7 @@ def test_a_small_run_is_measured_and_reported(capsys, tmp_path):
 
 
 def test_memory_and_time_are_those_of_the_block():
-    with medium.Meter() as meter:
+    with Meter() as meter:
         array = np.ones(2**22)
         time.sleep(0.1)
     assert meter.peak_bytes > array.nbytes

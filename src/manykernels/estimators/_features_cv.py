@@ -25,6 +25,10 @@ from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._on_features import FeatureProblem, FeatureTargets, judged_samples
 from ._progress import FitTask
 
+#: Kernel weights at points of a grid, by the positions of p and λ.
+Solutions = dict[tuple[int, int], np.ndarray]
+
+
 # -- discriminants ---------------------------------------------------------------------------
 
 
@@ -43,12 +47,16 @@ def held_out_on_features(
     n_splits, size = rows.plan.n_splits, len(ps) * len(regs)
     every = judged_samples(rows, rows.moments.total.target_sums())
     parts, tests = [], []
+    # Training parts have most of their samples in common: each begins where the last one ended.
+    solutions: Solutions = {}
     for k in range(n_splits):
         own = rows.plan.tested(rows.sample.rows, k)
         _refuse_split(rows, own, k)
         tests.append(every.of(own))
         part = task.part(f"{purpose}split {k + 1}/{n_splits}", size)
-        parts.append(_scores_of_split(rows, own, k, normalize, ps, regs, rules, tol, part))
+        parts.append(
+            _scores_of_split(rows, own, k, normalize, ps, regs, rules, tol, part, solutions)
+        )
         part.end()
     given = None if priors is None else np.asarray(priors, dtype=float)
     return HeldOut(parts, tests, every.frequencies, given)
@@ -82,6 +90,7 @@ def _scores_of_split(
     rules: Sequence[str],
     tol: float,
     task: FitTask,
+    solutions: Solutions,
 ) -> HeldOutScores:
     problem = FeatureProblem.of(training_moments(rows, k), rows.features, normalize)
     sums = problem.sums(problem.fisher_turn())
@@ -96,6 +105,7 @@ def _scores_of_split(
     def visit(point: GridPoint) -> bool:
         at = point.norm_index, point.reg_index
         evaluation, rotation = point.evaluation, point.loss.rotation
+        solutions[at] = evaluation.weights
         outputs = features @ evaluation.solution
         for name in rules:
             if name == "indicator":
@@ -106,7 +116,9 @@ def _scores_of_split(
         params = {"p": float(ps[at[0]]), "reg": float(regs[at[1]])}
         return task(found.record.note(at, params, point.certificate, point.n_inner_solves))
 
-    failures = walk_grid(lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol)
+    failures = walk_grid(
+        lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol, starts=dict(solutions)
+    )
     found.record.failures.extend(failures)
     return found
 
@@ -145,6 +157,7 @@ def held_out_values_on_features(
     y = np.asarray(rows.sample.y, dtype=np.float64)
     columns = y.reshape(len(y), -1)
     found: list[list[SplitOutputs]] = []
+    solutions: list[Solutions] = [{} for _ in groups]
     tested = [rows.plan.tested(rows.sample.rows, k) for k in range(n_splits)]
     for k, own in enumerate(tested):
         if len(own) == 0:
@@ -155,7 +168,10 @@ def held_out_values_on_features(
         features = problem.scaling(rows.sampled[own])
         shape = (len(own),) if len(groups) > 1 or y.ndim == 1 else (len(own), columns.shape[1])
         found.append(
-            [_walk(problem, targets, features, one, grid, shape, tol, part) for one in groups]
+            [
+                _walk(problem, targets, features, group, grid, shape, tol, part, own_solutions)
+                for group, own_solutions in zip(groups, solutions, strict=True)
+            ]
         )
         part.end()
     values = []
@@ -179,6 +195,7 @@ def _walk(
     shape: tuple[int, ...],
     tol: float,
     task: FitTask,
+    solutions: Solutions,
 ) -> SplitOutputs:
     """Predictions of one group of targets at every point of the grid."""
     found = SplitOutputs.unsolved(grid.shape, shape)
@@ -186,11 +203,14 @@ def _walk(
 
     def visit(point: GridPoint) -> bool:
         at = point.norm_index, point.reg_index
+        solutions[at] = point.evaluation.weights
         outputs = features @ point.evaluation.coefficients
         values = targets.restored(outputs, group).reshape(shape)
         return task(found.note(at, grid.at(at), values, point.certificate, point.n_inner_solves))
 
     ps, regs = grid.values.values()
-    failures = walk_grid(lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol)
+    failures = walk_grid(
+        lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol, starts=dict(solutions)
+    )
     found.record.failures.extend(failures)
     return found

@@ -96,6 +96,9 @@ class Samples:
 class TransformedKernels(ABC):
     """The vectors of (*), and what can be computed from them alone."""
 
+    #: Whether kernels are too many to be stored, see :mod:`manykernels.kernels.on_demand`.
+    on_demand = False
+
     names: list[str]
     guarantees: Guarantees
     _scale: np.ndarray

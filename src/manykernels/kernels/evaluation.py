@@ -14,7 +14,6 @@ from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from ._strips import TILE_ROWS, mirror_tile
 from ._threads import in_threads
@@ -103,7 +102,11 @@ def check_filled(matrix: np.ndarray, kernel: Any, comparison: Comparison) -> Non
 
 
 def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
-    rows, columns = (list(gen_batches(size, TILE_ROWS)) for size in comparison.shape)
+    # Not by gen_batches, whose checks of its arguments take longer than a small tile.
+    rows, columns = (
+        [slice(start, min(start + TILE_ROWS, size)) for start in range(0, size, TILE_ROWS)]
+        for size in comparison.shape
+    )
     return combinations_with_replacement(rows, 2) if comparison.gram else product(rows, columns)
 
 

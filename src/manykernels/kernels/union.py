@@ -130,6 +130,17 @@ class KernelUnion(BaseComposition):
                 diagonal[...] = kernel.diag(X)
         return diagonals
 
+    def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
+        """Gram stack of the kernels at these positions, checked; its values are written to `out`.
+
+        `out` is (number of kernels, rows, rows).
+        """
+        union = self.subset(kernels)
+        # What kernels share of the table is dropped with them: there may be very many.
+        evaluate_into(out, union.kernels_, SharedTable(X.X), None)
+        psd = all(kernel.is_psd for _, kernel in union.kernels_)
+        return check_stack(KernelStack(out, union.names_, gram=True, checked=psd))
+
     def subset(self, indices: Any) -> KernelUnion:
         """Fitted union of the kernels at `indices` (integers, a slice or a mask) only."""
         check_is_fitted(self)
