@@ -14,7 +14,8 @@ from manykernels.domains import lp_domain
 from manykernels.kernels import RBF, Constant, Linear
 from manykernels.scale import hinge
 from manykernels.scale.hinge_pass import STEPS, HingeSums, Machines
-from tests.problems import slow
+from tests.estimators.registry import Recorder
+from tests.problems import scikit_learn_checks, slow
 
 M = 90
 KERNELS = [
@@ -317,6 +318,15 @@ def test_without_active_rows_the_next_machine_is_zero():
     assert loss.evaluate(np.ones(1)).value == 0.0 == means == targets
 
 
+def test_a_callback_may_stop_it():
+    recorder = Recorder(stop_after=2)
+    model = machine(Nystrom(n_landmarks=20), C=10.0).set_callbacks(recorder)
+    with pytest.warns(ConvergenceWarning, match="A callback asked for it"):
+        model.fit(X2, Y2)
+    assert model.n_iter_ == len(recorder.parts_of(recorder.begun[0])) == 2
+    assert model.certificate_.rel_gap > 1e-9
+
+
 # -- refusals --------------------------------------------------------------------------------
 
 
@@ -383,3 +393,10 @@ def test_what_is_kept_is_what_features_have():
     assert model.solver_ == "newton"
     refitted = model.set_params(approximation=None).fit(X2, Y2)
     assert not hasattr(refitted, "coef_")
+
+
+@pytest.mark.slow
+def test_scikit_learn_has_nothing_to_say():
+    broken, n_passed = scikit_learn_checks(machine(Nystrom(), None, tol=1e-4))
+    assert broken == []
+    assert n_passed > 50
