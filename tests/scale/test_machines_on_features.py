@@ -73,10 +73,10 @@ def counted(blocks_of):
 @pytest.mark.parametrize("p", [1, 1.5, 2, np.inf])
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_with_all_rows_as_landmarks_it_is_the_exact_machine(p, C):
-    model = machine(p=p, C=C).fit(X2, Y2)
-    exact = machine(None, p=p, C=C).fit(X2, Y2)
-    assert_same(model, exact, X2, weights=1e-4, decisions=1e-4)
-    assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=2e-9)
+    model = machine(p=p, C=C, tol=1e-11).fit(X2, Y2)
+    exact = machine(None, p=p, C=C, tol=1e-11).fit(X2, Y2)
+    assert_same(model, exact, X2)
+    assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=2e-11)
     assert model.certificate_.converged
     assert model.C_ == C
 
@@ -85,23 +85,25 @@ def test_with_all_rows_as_landmarks_it_is_the_exact_machine(p, C):
 def test_normalisations_are_those_of_kernel_matrices(normalize):
     C = M if normalize == "trace" else 1.0
     model, exact = (
-        machine(approximation, normalize=normalize, C=C).fit(X2, Y2, WEIGHT)
+        machine(approximation, normalize=normalize, C=C, tol=1e-11).fit(X2, Y2, WEIGHT)
         for approximation in (EVERY_ROW, None)
     )
-    assert_same(model, exact, X2, weights=1e-4, decisions=1e-4)
+    assert_same(model, exact, X2)
 
 
 @pytest.mark.parametrize("multi_class", ["shared", "separate"])
 @pytest.mark.parametrize("p", [1.5, *slow(1, np.inf)])
 def test_several_classes(multi_class, p):
-    options = {"multi_class": multi_class, "p": p, "C": 1.0, "class_weight": {0: 1, 1: 3, 2: 0.5}}
+    # On kernel matrices the last digits are not reached at p = 1.
+    tol = 1e-9 if p == 1 else 1e-11
+    options = {"multi_class": multi_class, "p": p, "class_weight": {0: 1, 1: 3, 2: 0.5}}
     model, exact = (
-        machine(approximation, **options).fit(X3, Y3, WEIGHT)
+        machine(approximation, tol=tol, **options).fit(X3, Y3, WEIGHT)
         for approximation in (EVERY_ROW, None)
     )
     assert model.weights_.shape == exact.weights_.shape
-    assert_same(model, exact, X3, weights=1e-4, decisions=1e-4)
-    assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=2e-9)
+    assert_same(model, exact, X3)
+    assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=2 * tol)
     assert_array_equal(model.classes_, [0, 1, 2])
     assert model.coef_.shape[1] == len(model.intercept_) == 3
 
@@ -363,6 +365,11 @@ def test_there_is_no_partial_fit():
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="at least 2 classes"):
         machine(Nystrom()).fit(X2, np.zeros(M))
+
+
+def test_a_penalty_beyond_all_digits_is_refused():
+    with pytest.raises(ValueError, match=r"C=1e\+30 is so large .* lower C"):
+        machine(kernels=[("one", Linear()), ("same", Linear())], C=1e30).fit(X2, Y2)
 
 
 def test_moments_that_do_not_fit_into_memory_are_refused(monkeypatch):

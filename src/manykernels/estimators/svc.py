@@ -69,16 +69,15 @@ class MKSVC(
 
     Notes
     -----
-    With an `approximation`, which needs ``loss="squared_hinge"``, memory depends on the number of
-    features, not of rows: machines are learnt by Newton's method in passes over the rows
-    (:mod:`manykernels.scale.hinge`), each of which computes the features again. There are about
-    ten at moderate C, and more the larger C is: ``history_["n_passes"]``. X has to be data that
-    can be read again, not an iterator. Support vectors are neither kept nor counted, so there are
-    no `support_`, `n_support_`, `support_vectors_` and `dual_coef_`; `coef_` and `intercept_` are
-    the machine, `n_inner_solves_` counts factorisations of matrices of all features, and
-    ``certificate_.dual_point`` has the coefficients and, in its last row, the biases of a machine
-    whose errors C c_i y_i max(0, 1 − y_i f_i) are the dual variables, once those of either side
-    have been scaled to sum up to zero.
+    With an `approximation`, which needs ``loss="squared_hinge"``, machines are learnt by Newton's
+    method in passes over the rows, each of which computes the features again
+    (:mod:`manykernels.scale.hinge`). There are about ten of them, and more the larger C is:
+    ``history_["n_passes"]``. So X has to be data that can be read again, not an iterator. Support
+    vectors are neither kept nor counted: instead of `support_`, `n_support_`, `support_vectors_`
+    and `dual_coef_` there is `coef_`. An inner solve is a factorisation of a matrix of all
+    features, for each machine. ``certificate_.dual_point`` has coefficients and, in its last row,
+    biases of machines f. Their errors ``C max(0, 1 − y f)``, times the weights of samples, are the
+    dual variables, once those of the two sides have been scaled to the same sum.
 
     Decision values are not probabilities. Where these are wanted, use :class:`MKSVCCV`, which
     chooses p and C, too, or calibrate: ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.

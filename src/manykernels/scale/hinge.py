@@ -50,6 +50,7 @@ import numpy as np
 from .._rounding import EPS
 from ..domains import Domain
 from ..losses import DualPoint, FeatureLoss, FeatureSums, Loss, SummedLoss
+from ..losses.square import NotPositiveDefiniteError
 from ..solvers import Newton, Solution
 from ..solvers.certificate import Bound
 from ..solvers.run import Observer, Run
@@ -326,7 +327,13 @@ class Descent:
 
     def _minimized(self, loss: Loss, start: Array | None) -> Solution:
         tol = _INNER_SHARE * self._run.tol
-        found = Newton().solve(loss, self.domain, tol=tol, start=start)
+        try:
+            found = Newton().solve(loss, self.domain, tol=tol, start=start)
+        except NotPositiveDefiniteError as error:
+            raise NotPositiveDefiniteError(
+                f"C={self.problem.penalty:g} is so large that 1/C is lost in the rounding errors "
+                "of the features, which then have no machine: lower C."
+            ) from error
         self._n_solves += found.n_inner_solves
         return found
 
