@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._blas import matmul
 from ..discriminant import fisher_targets
 from ..discriminant.held_out import HeldOut, HeldOutScores
 from ..discriminant.rules import Discriminant, indicator_rule
@@ -106,7 +107,7 @@ def _scores_of_split(
         at = point.norm_index, point.reg_index
         evaluation, rotation = point.evaluation, point.loss.rotation
         solutions[at] = evaluation.weights
-        outputs = features @ evaluation.solution
+        outputs = matmul(features, evaluation.solution)
         for name in rules:
             if name == "indicator":
                 rule = indicator_rule(frequencies, rotation)
@@ -134,7 +135,7 @@ def discriminant_of_moments(problem: FeatureProblem, evaluation: Any) -> Discrim
     moments, masses = problem.moments, problem.masses
     coefficients = problem.scaling.factors[:, None] * evaluation.solution
     means = (coefficients.T @ moments.cross / masses).T
-    total = coefficients.T @ moments.gram @ coefficients
+    total = coefficients.T @ matmul(moments.gram, coefficients)
     within = (total - (means.T * masses) @ means) / moments.weight
     kappa = max(1.0 - evaluation.mean_leverage - 1.0 / moments.n_rows, 1.0 / moments.n_rows)
     targets = fisher_targets(np.arange(len(masses)), masses) @ evaluation.loss.rotation
@@ -204,7 +205,7 @@ def _walk(
     def visit(point: GridPoint) -> bool:
         at = point.norm_index, point.reg_index
         solutions[at] = point.evaluation.weights
-        outputs = features @ point.evaluation.coefficients
+        outputs = matmul(features, point.evaluation.coefficients)
         values = targets.restored(outputs, group).reshape(shape)
         return task(found.note(at, grid.at(at), values, point.certificate, point.n_inner_solves))
 

@@ -18,8 +18,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._rounding import ROUNDING
 from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
+from ..kernels._threads import n_threads
 from ..kernels.given import kernels_for
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable
@@ -264,8 +266,8 @@ class Gathering:
 
     def copies(self, targets: TargetCoding, plan: Plan) -> int:
         """How many moments are in memory at once."""
-        # Of the parts, and two more while they are added.
-        return plan.n_parts + 2
+        # Of the parts in every thread, and one more for each while they are added.
+        return (plan.n_parts + 1) * n_threads()
 
     def _accumulator(
         self, sample: Sample, targets: TargetCoding, plan: Plan, n_rows: int | None
@@ -286,7 +288,11 @@ class Gathering:
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
         n_kernels, copies = len(union.kernels_), self.copies(targets, plan)
         require_room(features.n_features, targets.width, copies, n_kernels)
-        origin = features(rows_for_errors(data.X, seed)).mean(axis=0)
+        sampled = features(rows_for_errors(data.X, seed))
+        origin = sampled.mean(axis=0)
+        # Less an origin, a constant would be a rounding error that looks like any other feature.
+        spread = np.abs(sampled - origin).max(axis=0)
+        origin[spread <= ROUNDING * np.abs(origin)] = 0.0
         accumulator = Accumulator(features, origin, targets, plan)
         source = TableSource(union, safe_indexing(data.X, np.arange(1)))
         errors = features.errors(rows_for_errors(data.X, seed))
@@ -363,8 +369,7 @@ class FeatureStream:
         """The same, to which rows can be added without changing this one."""
         new = copy(self)
         if self.moments is not None:
-            parts = [replace(one, matrix=one.matrix.copy("F")) for one in self.moments.parts]
-            new.moments = PartMoments(parts)
+            new.moments = self.moments.copy()
         return new
 
     def _learn_classes(self, y: np.ndarray) -> None:

@@ -35,6 +35,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg import blas
 
 from .._blas import matmul
 from .._rounding import ACCUMULATED, EPS
@@ -286,13 +287,14 @@ class FeatureEvaluation(WorkspaceEvaluation):
         images = np.empty((len(gram), len(blocks) * width), order="F")
         direct = np.empty((len(blocks), len(blocks)))
         for j, block in enumerate(blocks):
-            image = gram[:, block] @ left[block]
+            # Columns of a symmetric matrix are rows, which BLAS takes without a copy.
+            image = blas.dgemm(1.0, gram[block].T, left[block])
             images[:, j * width : (j + 1) * width] = image
             direct[:, j] = loss.sums.by_kernel(np.einsum("ak,ak->a", left, image))
         images *= np.sqrt(loss.spread(self.weights))
         active = np.asfortranarray(images[loss.active])
         half = loss.workspace.half_solve(active).T.reshape(len(blocks), -1)
-        hessian: Array = (direct - half @ half.T) * (2.0 / loss.reg**2)
+        hessian: Array = (direct - matmul(half, half.T)) * (2.0 / loss.reg**2)
         hessian = 0.5 * (hessian + hessian.T)
         return hessian
 
