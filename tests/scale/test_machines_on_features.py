@@ -14,6 +14,7 @@ from manykernels.domains import lp_domain
 from manykernels.kernels import RBF, Constant, Linear
 from manykernels.scale import hinge
 from manykernels.scale.hinge_pass import STEPS, HingeSums, Machines
+from manykernels.solvers.active_set import MANY_KERNELS
 from tests.estimators.registry import Recorder
 from tests.problems import scikit_learn_checks, slow
 
@@ -202,6 +203,18 @@ def test_the_bound_holds_however_early_the_machine_is():
     assert model.certificate_.primal >= exact.certificate_.dual * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_so_many_kernels_that_they_are_solved_on_active_sets(n_classes):
+    X, y = samples(n_classes)
+    many = [(f"kernel{k}", RBF(0.05 * (k + 1)).on([k % 6])) for k in range(MANY_KERNELS)]
+    model = machine(Nystrom(n_landmarks=3), many, p=1, tol=1e-7).fit(X, y)
+    assert model.certificate_.converged
+    chosen = [many[k] for k in np.flatnonzero(model.weights_)]
+    assert len(chosen) < 20
+    few = machine(Nystrom(n_landmarks=3), chosen, p=1, tol=1e-7).fit(X, y)
+    assert_allclose(model.certificate_.primal, few.certificate_.primal, rtol=2e-7)
+
+
 # -- passes ----------------------------------------------------------------------------------
 
 
@@ -277,8 +290,8 @@ def test_sums_of_a_pass_are_those_of_the_formulas():
     Z, labels, weights = rng.normal(size=(n, D)), rng.integers(0, 3, n), rng.uniform(size=n)
     weights[3] = 0.0
     signs = np.where(np.eye(3) > 0, 1.0, -1.0)
-    ends = rng.normal(size=(2, D + 1, K))
-    machines = Machines(signs, ends[1], ends[0])
+    proof, *ends = rng.normal(size=(3, D + 1, K))
+    machines = Machines(signs, ends[1], proof, ends[0])
     columns = np.vstack([Z.T, np.ones(n), np.zeros(n)])
     whole, parts = HingeSums.none(machines), [HingeSums.none(machines) for _ in range(2)]
     whole.add(machines, columns.copy(), labels, weights)
@@ -294,12 +307,13 @@ def test_sums_of_a_pass_are_those_of_the_formulas():
         for step, loss in zip(STEPS, sums.losses, strict=True):
             between = slacks(ends[0] + step * (ends[1] - ends[0]))
             assert_allclose(loss, np.sum(weights[:, None] * between**2))
-        s = slacks(ends[1])
+        s = slacks(proof)
         for side, sign in enumerate((-1, 1)):
             own = np.where(signs[labels] == sign, s, 0.0) * weights[:, None]
             assert_allclose(sums.totals[side], own.sum(axis=0))
             assert_allclose(sums.squares[side], (own * s).sum(axis=0))
             assert_allclose(sums.images[side], sign * Z.T @ own, atol=1e-12)
+        s = slacks(ends[1])
         for k, moments in enumerate(sums.moments):
             a = np.column_stack([Z, np.ones(n), signs[labels, k]])[s[:, k] > 0]
             w = weights[s[:, k] > 0]
@@ -313,7 +327,8 @@ def test_without_active_rows_the_next_machine_is_zero():
     columns = np.array([[-1.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     sums.add(machines, columns, np.array([0, 1]), np.ones(2))
     problem = hinge.HingeProblem(1.0, machines.signs, np.array([0]), np.ones(1), np.ones(1))
-    point = hinge.HingePoint(problem, np.ones(1), machines.coefficients, sums)
+    w = machines.coefficients
+    point = hinge.HingePoint(problem, np.ones(1), w, w, sums)
     assert point.value == 0.5 * 81 == point.slack
     assert point.dual_point.lower_bound(lp_domain(1).support) == 0.0
     loss, means, targets = problem.square_loss(sums.moments)

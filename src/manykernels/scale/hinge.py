@@ -30,8 +30,10 @@ multiplied by two numbers such that Σ_i α_i = 0,
 
     D(α, β) = Σ_i |α_i| − Σ_i α_i²/(2 C c_i) − Σ_j β_j g_j ,   g_j = ½‖Z_jᵀα‖²
 
-is a lower bound on F(β) at all weights, by all rows, active or not. Each pass adds up what P, D
-and g take (:mod:`~manykernels.scale.hinge_pass`), so that each point has a certificate.
+is a lower bound on F(β) at all weights, by all rows, active or not. So is that of any other f. The
+one to take tells the dual variables that prove the minimum of Φ, for near the minimum of P the two
+are the same; at p = 1 it is often a combination of machines at several weights. Each pass adds up
+what P, D and g take (:mod:`~manykernels.scale.hinge_pass`), so that each point has a certificate.
 
 References
 ----------
@@ -44,6 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -137,12 +140,14 @@ class HingeProblem:
 class HingePoint:
     """P at one point, an :class:`~manykernels.losses.Evaluation` without Hessian.
 
-    `machines` are w and, in the last row, b, (D + 1, K).
+    `machines` are w and, in the last row, b, (D + 1, K). `proof` are those that tell the dual
+    variables.
     """
 
     problem: HingeProblem
     weights: Array
     machines: Array
+    proof: Array
     sums: HingeSums = field(repr=False)
 
     @property
@@ -157,8 +162,8 @@ class HingePoint:
 
     @property
     def dual(self) -> Array:
-        """w and b, which tell the dual variables α, (D + 1, K)."""
-        return self.machines
+        """w and b of machines that tell the dual variables α, (D + 1, K)."""
+        return self.proof
 
     @cached_property
     def value(self) -> float:
@@ -288,10 +293,11 @@ class Descent:
         """Steps from a point on until the run is to stop, or no step lowers P."""
         penalty, bound = point.problem.penalty, point.bound(self.domain)
         while not self._record(point, bound, run):
-            weights, machines, promised = self._target(point)
-            ahead = yield from self._passed(penalty, weights, machines, point)
+            weights, machines, proof, promised = self._target(point)
+            ahead = yield from self._passed(penalty, weights, machines, proof, point)
             bound = ahead.bound(self.domain)
-            if not ahead.value <= point.value + _ARMIJO * (promised - point.value):
+            fall = point.value - ahead.value
+            if not (fall > 0.0 and fall >= _ARMIJO * (point.value - promised)):
                 step = self._best_step(point, ahead)
                 if step == 0.0:
                     # Nothing is gained but the bound.
@@ -307,23 +313,34 @@ class Descent:
         return point
 
     def _passed(
-        self, penalty: float, weights: Array, machines: Array, before: HingePoint | None = None
+        self,
+        penalty: float,
+        weights: Array,
+        machines: Array,
+        proof: Array | None = None,
+        before: HingePoint | None = None,
     ) -> Generator[Machines, HingeSums, HingePoint]:
-        """A point, by a pass over the rows."""
+        """A point, by a pass over the rows; its machines prove the bound unless others do."""
         origin = None if before is None else before.machines
-        sums = yield Machines(self.problem.signs, machines, origin)
+        sums = yield Machines(self.problem.signs, machines, proof, origin)
         self._n_passes += 1
-        return HingePoint(replace(self.problem, penalty=penalty), weights, machines, sums)
+        problem = replace(self.problem, penalty=penalty)
+        proof = machines if proof is None else proof
+        return HingePoint(problem, weights, machines, proof, sums)
 
-    def _target(self, point: HingePoint) -> tuple[Array, Array, float]:
-        """Weights and machines that minimise Φ of a point, and the minimum."""
+    def _target(self, point: HingePoint) -> tuple[Array, Array, Array, float]:
+        """Weights and machines that minimise Φ of a point; the proof, and the minimum."""
         problem = point.problem
         loss, means, targets = problem.square_loss(point.sums.moments)
         found = self._minimized(loss, point.weights)
-        w = found.evaluation.coefficients
-        biases = targets - np.einsum("ak,ak->k", means, w)
+        # Dual variables of the square loss on features are told by coefficients, too.
+        dual: Any = found.certificate.dual_point
+        machines, proof = (
+            np.vstack([w, targets - np.einsum("ak,ak->k", means, w)])
+            for w in (found.evaluation.coefficients, dual)
+        )
         promised = 0.5 * problem.penalty * found.certificate.primal
-        return found.weights, np.vstack([w, biases]), promised
+        return found.weights, machines, proof, promised
 
     def _minimized(self, loss: Loss, start: Array | None) -> Solution:
         tol = _INNER_SHARE * self._run.tol

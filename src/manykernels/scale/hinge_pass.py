@@ -7,7 +7,8 @@ classes ``y_i = ±1`` and weights c_i of the samples, a pass adds up all that
     Q = Σ_i c_i s_i² ,   A = Σ_i c_i s_i ,   R = Σ_i c_i y_i s_i z_i ,   s_i = max(0, 1 − y_i f_i)
     M = Σ_{i ∈ I} c_i a_i a_iᵀ ,   a = (z, 1, y) ,   I = {i : s_i > 0}, the active rows
 
-the first three for each side, ``y = −1`` and ``y = +1``, apart. Where a machine comes from another
+Q, A and R for each side, ``y = −1`` and ``y = +1``, are those of the machine that proves a bound,
+which may be another one. Where a machine comes from another
 one, the losses Q of machines on the line between the two are added up as well: outputs there are
 those between the outputs of both. Features are centred and scaled as the kernels are, which keeps
 M and R free of a large part that all rows have in common.
@@ -43,12 +44,15 @@ class Machines:
         y of the samples of each class for each of the K machines.
     coefficients : ndarray of shape (D + 1, K)
         w and, in the last row, b.
+    proof : ndarray of shape (D + 1, K) or None
+        The machines that prove a bound, if these are others.
     origin : ndarray of shape (D + 1, K) or None
         The machines they come from, if losses on the line between both are wanted.
     """
 
     signs: Array
     coefficients: Array
+    proof: Array | None = None
     origin: Array | None = None
 
 
@@ -63,9 +67,9 @@ class HingeSums:
     losses : ndarray of shape (n_steps,)
         Q of all machines together at each of :data:`STEPS`, or at the whole step alone.
     squares, totals : ndarray of shape (2, K)
-        Q and A by side, ``y = −1`` first.
+        Q and A of the machines that prove a bound by side, ``y = −1`` first.
     images : ndarray of shape (2, D, K)
-        R by side.
+        Their R by side.
     reach : float
         ``Σ_ik c_i s_ik (1 + |b_k| + ‖z_i‖‖w_k‖)``: how large the terms of s are, for the
         rounding error of Q.
@@ -105,10 +109,13 @@ class HingeSums:
             self.losses[0] += _loss(y, outputs, weights)
         slacks = np.maximum(0.0, 1.0 - y * outputs)
         weighted = slacks * weights
+        proof = slacks
+        if machines.proof is not None:
+            proof = np.maximum(0.0, 1.0 - y * (machines.proof.T @ features))
         for side, own in enumerate((y < 0.0, y > 0.0)):
-            part = np.where(own, weighted, 0.0)
+            part = np.where(own, proof * weights, 0.0)
             self.totals[side] += part.sum(axis=1)
-            self.squares[side] += np.einsum("ki,ki->k", part, slacks)
+            self.squares[side] += np.einsum("ki,ki->k", part, proof)
             self.images[side] += columns[:D] @ (part * y).T
         lengths = np.sqrt(np.einsum("ai,ai->i", columns[:D], columns[:D]))
         sizes = 1.0 + np.abs(w[D])[:, None] + np.outer(np.linalg.norm(w[:D], axis=0), lengths)
