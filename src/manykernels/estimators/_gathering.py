@@ -240,7 +240,7 @@ class Gathering:
             classes = census.classes
         name = type(self.estimator).__name__
         if classes is None or len(classes) < 2:
-            found = [] if classes is None else list(classes)
+            found = [] if classes is None else classes.tolist()
             raise ValueError(
                 f"{name} needs samples of at least 2 classes, got {len(found)} class: {found}."
             )
