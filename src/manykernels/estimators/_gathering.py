@@ -18,6 +18,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._rounding import ROUNDING
 from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
 from ..kernels._threads import n_threads
@@ -132,7 +133,10 @@ class Gathering:
 
     def gather(self, X: Any, y: Any, sample_weight: Any) -> FeatureRows:
         """All passes over X."""
-        blocks = self.blocks(X, y, sample_weight)
+        return self.gathered(self.blocks(X, y, sample_weight), y)
+
+    def gathered(self, blocks: RowBlocks, y: Any) -> FeatureRows:
+        """All passes over the rows, whose targets are `y` unless they come with the blocks."""
         if blocks.one_shot:
             return self._gather_stream(blocks)
         sample, census = self.reservoir.draw(blocks)
@@ -260,6 +264,11 @@ class Gathering:
             )
         return np.asarray(factors)
 
+    def copies(self, targets: TargetCoding, plan: Plan) -> int:
+        """How many moments are in memory at once."""
+        # Of the parts in every thread, and one more for each while they are added.
+        return (plan.n_parts + 1) * n_threads()
+
     def _accumulator(
         self, sample: Sample, targets: TargetCoding, plan: Plan, n_rows: int | None
     ) -> tuple[Accumulator, TableSource, dict[str, Any]]:
@@ -277,10 +286,13 @@ class Gathering:
             union.fit(shared, sample_weight=weights)
         spherical = estimator.normalize == "spherical"
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
-        # Of the parts in every thread, and one more for each while they are added.
-        copies = (plan.n_parts + 1) * n_threads()
-        require_room(features.n_features, targets.width, copies, len(union.kernels_))
-        origin = features(rows_for_errors(data.X, seed)).mean(axis=0)
+        n_kernels, copies = len(union.kernels_), self.copies(targets, plan)
+        require_room(features.n_features, targets.width, copies, n_kernels)
+        sampled = features(rows_for_errors(data.X, seed))
+        origin = sampled.mean(axis=0)
+        # Less an origin, a constant would be a rounding error that looks like any other feature.
+        spread = np.abs(sampled - origin).max(axis=0)
+        origin[spread <= ROUNDING * np.abs(origin)] = 0.0
         accumulator = Accumulator(features, origin, targets, plan)
         source = TableSource(union, safe_indexing(data.X, np.arange(1)))
         errors = features.errors(rows_for_errors(data.X, seed))

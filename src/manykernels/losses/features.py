@@ -74,12 +74,16 @@ class FeatureSums:
         sums: Array = np.array([rows[block].sum(axis=0) for block in self.blocks()])
         return sums
 
+    def places(self, kernels: Indices) -> list[Indices]:
+        """Numbers of the features of some of the kernels."""
+        blocks, every = self.blocks(), np.arange(len(self.kernel_of))
+        return [every[blocks[j]] for j in kernels]
+
     def select(self, kernels: Indices) -> FeatureSums:
         """The sums of some of the kernels."""
-        blocks = self.blocks()
-        every = np.arange(len(self.kernel_of))
-        features = np.concatenate([every[blocks[j]] for j in kernels])
-        kernel_of = np.repeat(np.arange(len(kernels)), [len(every[blocks[j]]) for j in kernels])
+        places = self.places(kernels)
+        features = np.concatenate(places)
+        kernel_of = np.repeat(np.arange(len(kernels)), [len(one) for one in places])
         gram = np.ascontiguousarray(self.gram[np.ix_(features, features)])
         cross = self.cross[features]
         return FeatureSums(gram, cross, self.total, kernel_of, len(kernels), self.n_samples)
@@ -111,6 +115,10 @@ class FeatureLoss(Loss):
         self.total = float(np.maximum(spectrum[kept], 0.0).sum())
         self.workspace = Workspace(len(sums.gram))
         self.active: Any = slice(None)
+        # Where the features of a restricted loss are among those of the whole, and how many these
+        # are: dual variables are laid out alike for both.
+        self._places = np.arange(len(sums.gram))
+        self._n_whole = len(sums.gram)
 
     @property
     def outline(self) -> Outline:
@@ -171,7 +179,7 @@ class FeatureLoss(Loss):
 
     def dual_point(self, dual: Array) -> DualPoint:
         """D of U = H − ZV for any V, laid out as :attr:`FeatureEvaluation.dual`."""
-        solution = np.asfortranarray(dual @ self.rotation)
+        solution = np.asfortranarray(dual[self._places] @ self.rotation)
         left = self.cross - matmul(self.sums.gram, solution)
         explained = float(np.vdot(self.cross, solution))
         fitted = explained - float(np.vdot(solution, left))
@@ -189,6 +197,7 @@ class FeatureLoss(Loss):
     def restricted(self, kernels: Indices) -> Self:
         part = copy(self)
         part.sums = self.sums.select(kernels)
+        part._places = self._places[np.concatenate(self.sums.places(kernels))]
         part.cross = np.asfortranarray(part.sums.cross @ self.rotation)
         part.workspace = Workspace(len(part.sums.gram))
         vars(part).pop("roots", None)
@@ -268,8 +277,14 @@ class FeatureEvaluation(WorkspaceEvaluation):
 
     @property
     def dual(self) -> Array:
-        """V, which tells the dual variables ``α = 2(H − ZV)``, (D, c)."""
-        return self.coefficients
+        """V, which tells the dual variables ``α = 2(H − ZV)``, (D, c).
+
+        Features that a restricted loss does not have are among the D, with coefficients of zero.
+        """
+        coefficients, loss = self.coefficients, self.loss
+        dual = np.zeros((loss._n_whole, coefficients.shape[1]))
+        dual[loss._places] = coefficients
+        return dual
 
     @property
     def factorized(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -177,7 +178,7 @@ class Accumulator:
             if ends[lane] < ends[lane + 1]:
                 self._add(lanes[lane], block.cut(int(ends[lane]), int(ends[lane + 1])))
 
-        with naming(f"Block {block.number}, which begins at row {block.start}"):
+        with naming_block(block):
             in_threads(add, list(range(len(ends) - 1)))
         return state
 
@@ -205,15 +206,35 @@ class Accumulator:
     def _columns(self, block: Block) -> np.ndarray:
         """a√w of every row, (D + 1 + q, n_rows)."""
         assert block.y is not None
-        D = self.features.n_features
-        columns = np.empty((D + 1 + self.targets.width, len(block)))
-        self.features.write(block.X, columns[:D])
-        columns[:D] -= self.origin[:, None]
-        columns[D] = 1.0
-        columns[D + 1 :] = self.targets.columns(block.y).T
-        weights = self.targets.factors(block.y)
-        if block.weight is not None:
-            weights = block.weight if weights is None else weights * block.weight
+        columns = augmented(self.features, self.origin, block, self.targets.width)
+        columns[self.features.n_features + 1 :] = self.targets.columns(block.y).T
+        weights = weights_of(block, self.targets)
         if weights is not None:
             columns *= np.sqrt(weights)
         return columns
+
+
+def augmented(
+    features: FeatureMap, origin: np.ndarray, block: Block, n_targets: int
+) -> np.ndarray:
+    """(z − z₀, 1, t) of every row, (D + 1 + n_targets, n_rows), C-ordered; t is not set."""
+    D = features.n_features
+    columns = np.empty((D + 1 + n_targets, len(block)))
+    features.write(block.X, columns[:D])
+    columns[:D] -= origin[:, None]
+    columns[D] = 1.0
+    return columns
+
+
+def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
+    """How much each row matters: sample weight times the factor of its target; None for one."""
+    assert block.y is not None
+    factors = targets.factors(block.y)
+    if block.weight is None:
+        return factors
+    return block.weight if factors is None else factors * block.weight
+
+
+def naming_block(block: Block) -> AbstractContextManager[None]:
+    """Put the block in front of the message of any error raised inside."""
+    return naming(f"Block {block.number}, which begins at row {block.start}")
