@@ -162,9 +162,21 @@ def test_training_samples_among_new_ones_are_left_aside():
     model = MKFDA(RBF()).fit(parts(tables, slice(40)), y[:40])
     judged = summarize(model, parts(tables, slice(30, 60)), y[30:])["judged"]
     assert judged["n_samples"] == 20
-    assert judged["how"] == "20 new samples; 10 rows of X that equal training samples left aside"
+    assert judged["how"] == "20 new samples; 10 rows of X equal to training samples left aside"
     fresh = parts(tables, slice(40, 60))
     assert judged["scores"][0]["value"] == pytest.approx(model.score(fresh, y[40:]))
+
+
+def test_some_training_samples_of_a_model_that_keeps_only_some_are_not_judged():
+    """Those that are no support vectors look like new ones."""
+    tables, y = views_and_classes()
+    half = summarize(svc(), parts(tables, slice(20)), y[:20], importance=False)
+    assert "judged" not in half
+    assert "Pass new=True or new=False" in half["not_computed"][0]
+    fresh = summarize(svc(), parts(tables, slice(40, 60)), y[40:])
+    assert fresh["judged"]["how"] == "20 new samples"
+    told = summarize(svc(), parts(tables, slice(20)), y[:20], new=True)
+    assert told["judged"]["n_samples"] == 20
 
 
 @pytest.mark.parametrize("kind", ["array", "stack"])

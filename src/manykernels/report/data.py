@@ -65,7 +65,7 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
             {
                 "name": "Training samples",
                 "good": False,
-                "found": f"{counted(seen, 'row')} of X equal training samples",
+                "found": f"{counted(seen, 'row')} of X equal to training samples",
             }
         )
     if samples.y is not None and is_classifier(estimator) and samples.y.ndim == 1:

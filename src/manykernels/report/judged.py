@@ -68,8 +68,8 @@ def answers_about(estimator: Any, samples: Samples) -> Answers | str:
         return "Predictions are not judged without y."
     if samples.new is None:
         return (
-            f"Predictions are not judged: {name} keeps no training rows that would tell whether "
-            "these are new. Pass new=True or new=False."
+            f"Predictions are not judged: {name} does not keep all training rows, so that these "
+            "may be new or not. Pass new=True or new=False."
         )
     if samples.new.any():
         return _about_new(estimator, samples)
@@ -110,7 +110,7 @@ def _about_new(estimator: Any, samples: Samples) -> Answers:
         probabilities = estimator.predict_proba(X)
     seen = len(samples) - len(rows)
     how = counted(len(rows), "new sample") + (
-        f"; {counted(seen, 'row')} of X that equal training samples left aside" if seen else ""
+        f"; {counted(seen, 'row')} of X equal to training samples left aside" if seen else ""
     )
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, independent=True)
 

@@ -7,6 +7,7 @@ the model keeps: all training rows, support vectors or landmarks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,11 @@ class Samples:
         fresh = np.array([key not in every for key in keys])
         if _keeps_all(estimator):
             return cls(data, targets, fresh, keys == known)
-        # Training rows that are no support vectors, or no landmarks, are not kept: if all that are
-        # kept are among the rows, these are taken for the training samples.
+        # Of support vectors, or landmarks, other training rows cannot be told: if all of them are
+        # among the rows these are the training samples, and if some are nothing is known.
         if every <= set(keys):
-            fresh[:] = False
-        return cls(data, targets, fresh, not fresh.any())
+            return cls(data, targets, np.zeros(n_rows, bool), True)
+        return cls(data, targets, fresh if fresh.all() else None, False)
 
     def __len__(self) -> int:
         return int(num_samples(self.data))
@@ -131,10 +132,16 @@ def row_keys(table: Any) -> list[Any]:
         rows.sum_duplicates()
         rows.eliminate_zeros()
         ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        return [(rows.indices[a:b].tobytes(), rows.data[a:b].tobytes()) for a, b in ends]
+        parts = ((rows.indices[a:b].astype(np.int64), rows.data[a:b]) for a, b in ends)
+        return [_digest(indices.tobytes() + values.tobytes()) for indices, values in parts]
     array = table.to_numpy() if is_frame(table) else np.asarray(table)
     array = array[:, None] if array.ndim == 1 else array
     if array.dtype.kind in "biuf":
         # Zero is zero, whatever its sign.
-        return [row.tobytes() for row in np.ascontiguousarray(array, dtype=np.float64) + 0.0]
-    return [tuple(map(repr, row)) for row in array.tolist()]
+        return [_digest((row.astype(np.float64) + 0.0).tobytes()) for row in array]
+    return [_digest(repr(row).encode("utf-8", "surrogatepass")) for row in array.tolist()]
+
+
+def _digest(content: bytes) -> bytes:
+    """Sixteen bytes in the place of a row, which may be long."""
+    return blake2b(content, digest_size=16).digest()

@@ -157,7 +157,8 @@ def _too_much(estimator: Any, samples: Samples) -> str | None:
     except ValueError:
         return f"{type(estimator).__name__} does not learn one weight per kernel at a norm p."
     if samples.new is None or samples.new.any():
-        return f"It learns again from training samples, and these are new. {way}"
+        kind = "may be new" if samples.new is None else "are new"
+        return f"It learns again from training samples, and these {kind}. {way}"
     n_views = len(set(kernel_views(estimator)))
     if searches(estimator):
         return f"{type(estimator).__name__} would search again for every set of views. {way}"
