@@ -24,12 +24,12 @@ from manykernels import (
 from manykernels.baselines import Average
 from manykernels.kernels import RBF
 from manykernels.metrics.weights import effective_number
-from manykernels.report import report
+from manykernels.report import Report, report
 from manykernels.report.judged import calibration
 from manykernels.report.samples import row_keys
 from manykernels.report.summary import summarize
-from tests.estimators.registry import STACKED, TABLE, X_TEST, every_estimator, refused
-from tests.report.pages import parts, reported, svc, views_and_classes
+from tests.estimators.registry import STACKED, TABLE, X_TEST, every_variant, refused
+from tests.report.pages import Page, parts, reported, svc, views_and_classes
 
 IRIS = load_iris(return_X_y=True)
 
@@ -37,13 +37,16 @@ IRIS = load_iris(return_X_y=True)
 # -- every estimator -------------------------------------------------------------------------
 
 
-@every_estimator
+@every_variant
 def test_of_every_estimator(entry):
     """Without samples, and with new ones; all of it is JSON, and weights are the model's."""
     model = entry.fit(TABLE)
     y = None if entry.target == "none" else entry.y_of(X_TEST)
     for data in (summarize(model), summarize(model, TABLE.new, y)):
         json.dumps(data, allow_nan=False)
+        page = Page(Report(data).html)
+        assert page.unbalanced == []
+        assert {"learnt", "proof", "data", "reproduce"} <= set(page.sections) <= set(data)
         weights = np.array([group["weights"] for group in data["learnt"]["groups"]])
         found = getattr(model, "weights_", getattr(model, "plain_weights_", None))
         np.testing.assert_array_equal(weights, np.reshape(found, weights.shape))
@@ -165,6 +168,15 @@ def test_training_samples_among_new_ones_are_left_aside():
     assert judged["how"] == "20 new samples; 10 rows of X equal to training samples left aside"
     fresh = parts(tables, slice(40, 60))
     assert judged["scores"][0]["value"] == pytest.approx(model.score(fresh, y[40:]))
+
+
+def test_training_samples_in_another_order_are_not_mistaken():
+    X, y = IRIS
+    model = MKFDA(RBF()).fit(X[:140], y[:140])
+    for rows in (slice(139, None, -1), slice(0, 70)):
+        data = summarize(model, X[rows], y[rows], importance=False)
+        assert "judged" not in data
+        assert "in their order" in data["not_computed"][0]
 
 
 def test_some_training_samples_of_a_model_that_keeps_only_some_are_not_judged():

@@ -74,18 +74,19 @@ def answers_about(estimator: Any, samples: Samples) -> Answers | str:
     if samples.new.any():
         return _about_new(estimator, samples)
     left_out = _left_out(estimator)
-    if left_out is None or not samples.complete:
+    if left_out is None:
         return (
             f"Predictions are not judged: the model has learnt from these samples, and {name} has "
             "no honest answers about samples that were left out. Pass samples that it has not "
             "seen."
         )
     rows, predictions, probabilities = left_out
-    y = samples.y if rows is None else samples.y[rows] if rows.max() < len(samples) else None
-    if y is None or len(y) != len(predictions):
+    y = samples.y if rows is None else samples.y[rows[rows < len(samples)]]
+    if not samples.complete or len(y) != len(predictions):
         return (
-            "Predictions are not judged: X has other rows than the model has left-out answers "
-            "about, such as rows of weight zero."
+            "Predictions are not judged: the model has learnt from these samples, and its answers "
+            "about left-out ones are those of all training samples in their order, without rows "
+            "of weight zero. Pass X and y as they were then, or samples that it has not seen."
         )
     known = np.isfinite(predictions if probabilities is None else probabilities)
     known = known.reshape(len(y), -1).all(axis=1)
