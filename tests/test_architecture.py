@@ -17,7 +17,7 @@ ORDER = [
     *["_versions", "_warnings"],
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
     *["gating", "scale", "estimators", "baselines", "model_selection", "report", "inspection"],
-    *["comparison", "datasets", "persistence", "__init__"],
+    *["comparison", "datasets", "persistence", "cli", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
 PURE = {"_rounding", "_blas", "_compiled", "_folds", "domains", "smo", "losses", "solvers"}
