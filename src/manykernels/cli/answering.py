@@ -14,7 +14,7 @@ import pandas as pd
 from ..kernels import KernelStack, Views
 from ..persistence import load
 from ..persistence.models import header_of
-from .errors import UsageError, DataError, listed
+from .errors import DataError, UsageError, listed
 from .files import Contents
 from .fitting import chosen, class_table, kernel_shares, named, view_shares
 from .grammar import ViewRequest, view_of

@@ -23,11 +23,11 @@ app = typer.Typer(
 )
 
 View = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--view",
         metavar="NAME=FILE[:COLUMNS][:KERNEL]",
-        help="A view, once for each: a=a.csv, a=a.csv:age,dose or a=a.csv:age,dose:rbf(gamma=0.5). "
+        help="A view, once for each: a=a.csv, a=a.csv:age,dose or a=a.csv:age:rbf(gamma=0.5). "
         "Files are .csv, .tsv, .parquet, .fasta, .h5ad, .h5mu, or kernels in .npz or .mat. "
         "Without a kernel a view has default ones, by what it holds.",
     ),
@@ -117,7 +117,7 @@ Table = Annotated[
 def _request(context: typer.Context) -> Request:
     """What the options of a command ask for, those that it shares with others."""
     given = {name: value for name, value in context.params.items() if name in OPTIONS}
-    return Request.of(context.params["view"], context.params["spec"], **given)
+    return Request.of(context.params["view"] or (), context.params["spec"], **given)
 
 
 def _show_version(asked: bool) -> None:
@@ -152,7 +152,7 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", metavar="FILE.skops", help="Where to write the model.")
     ],
-    view: View = [],  # noqa: B006 (typer makes a new list of it)
+    view: View = None,
     index: Index = None,
     target: Target = None,
     missing: Missing = None,
@@ -180,14 +180,17 @@ def fit(
 ) -> None:
     """Learn a model from files.
 
-    It is written to a file, after a word about how good it is. Norm and regularisation are chosen by cross-validation. Rows of the files are matched by the
-    column --index. In Python the model is opened by manykernels.load.
+    It is written to a file, after a word about how good it is. Norm and regularisation are chosen
+    by cross-validation. Rows of the files are matched by the column --index. In Python the model
+    is opened by manykernels.load.
 
     \b
     Examples:
       manykernels fit --view a=a.csv --view b=b.csv --index id --target label --output model.skops
-      manykernels fit --view a=a.csv --view b=gaps.csv --index id --target label --missing mean --output gaps.skops
-      manykernels fit --view "a=a.csv:x,y:rbf(gamma='median')" --index id --target label --output rbf.skops
+      manykernels fit --view a=a.csv --view b=gaps.csv --missing mean \\
+        --index id --target label --output gaps.skops
+      manykernels fit --view "a=a.csv:x,y:rbf(gamma='median')" \\
+        --index id --target label --output rbf.skops
       manykernels fit --spec model.toml --p 1,2 --output spec.skops --predictions left_out.csv
     """
     from .fitting import fit as run
@@ -198,26 +201,27 @@ def fit(
 @app.command()
 def predict(
     model: Model,
-    view: View = [],  # noqa: B006
+    view: View = None,
     index: Index = None,
     output: Table = None,
     force: Force = False,
 ) -> None:
     """Predict for new samples.
 
-    Classes with probabilities, or numbers.
-    Files have the columns of training; others, such as the target, are left aside. Samples are
-    matched by the column that fit was given as --index, unless another one is named. Without
-    --output the table goes to standard output.
+    The table has classes with their probabilities, or numbers. Files have the columns of
+    training; others, such as the target, are left aside. Samples are matched by the column that
+    fit was given as --index, unless another one is named. Without --output the table goes to
+    standard output.
 
     \b
     Examples:
-      manykernels predict model.skops --view a=a_new.csv --view b=b_new.csv --output predictions.csv
+      manykernels predict model.skops --view a=a_new.csv --view b=b_new.csv \\
+        --output predictions.csv
       manykernels predict model.skops --view a=a_new.csv --view b=b_new.csv
     """
     from .answering import predict as run
 
-    run(model, view, index=index, output=output, force=force)
+    run(model, view or (), index=index, output=output, force=force)
 
 
 @app.command()
@@ -227,7 +231,8 @@ def inspect(
 ) -> None:
     """Tell what a model is.
 
-    Its estimator, parameters, views, weights, certificate, and the versions that wrote it. Nothing in the file is executed.
+    Its estimator, parameters, views, weights, certificate, and the versions that wrote it.
+    Nothing in the file is executed.
 
     \b
     Examples:
@@ -242,7 +247,7 @@ def inspect(
 @app.command()
 def importance(
     context: typer.Context,
-    view: View = [],  # noqa: B006
+    view: View = None,
     index: Index = None,
     target: Target = None,
     missing: Missing = None,
@@ -275,7 +280,7 @@ def importance(
 @app.command()
 def compare(
     context: typer.Context,
-    view: View = [],  # noqa: B006
+    view: View = None,
     index: Index = None,
     target: Target = None,
     missing: Missing = None,
@@ -306,7 +311,8 @@ def compare(
     \b
     Examples:
       manykernels compare --view a=a.csv --view b=b.csv --index id --target label --p 2 --reg 1
-      manykernels compare --spec model.toml --methods fisher,sum --folder finished --output table.csv
+      manykernels compare --spec model.toml --methods fisher,sum --folder finished \\
+        --output table.csv
     """
     from .judging import compare as run
 

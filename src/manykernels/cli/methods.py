@@ -10,9 +10,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 
 from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
-from ..kernels import KernelUnion, Views, auto_kernels
+from ..kernels import Kernel, KernelUnion, Views, auto_kernels
+from ..kernels.given import as_union
 from ..scale import Approximation, Nystrom, RandomFeatures
-from .errors import UsageError, DataError
+from .errors import DataError, UsageError
 from .request import Request
 from .samples import Samples
 
@@ -70,25 +71,28 @@ def kernels_of(request: Request, views: Views) -> Any:
 
 def _imputed(kernels: Any, table: pd.DataFrame) -> KernelUnion:
     """Kernels of what a table is after its empty cells have been filled in."""
-    imputer = _imputer(table)
-    union = auto_kernels(imputer.fit_transform(table)) if not kernels else kernels
-    if not isinstance(union, KernelUnion):
-        named = union if isinstance(union, list) else [union]
-        names = [type(kernel).__name__.lower() for kernel in named]
-        counted = [f"{name}{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
-        union = KernelUnion(list(zip(counted, named, strict=True)))
-    return KernelUnion([(name, kernel.after(imputer)) for name, kernel in union.kernels])
+    union = as_union(kernels if kernels else auto_kernels(_imputer(table).fit_transform(table)))
+    return KernelUnion(
+        [(name, kernel.after(_imputer(_seen(kernel, table)))) for name, kernel in union._pairs]
+    )
+
+
+def _seen(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
+    """The columns that a kernel compares: what comes before it is given no others."""
+    names = [kernel.columns] if isinstance(kernel.columns, str) else kernel.columns
+    return table if names is None else table[list(names)]
 
 
 def _imputer(table: pd.DataFrame) -> ColumnTransformer:
     """The median of numbers, the most frequent one of other values."""
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
     others = [name for name in table if name not in numbers]
-    parts = [("numbers", SimpleImputer(strategy="median"), numbers)]
-    parts += [("others", SimpleImputer(strategy="most_frequent"), others)] if others else []
-    filled = ColumnTransformer(
-        [part for part in parts if part[2]], verbose_feature_names_out=False
-    )
+    parts = [
+        ("numbers", SimpleImputer(strategy="median"), numbers),
+        ("others", SimpleImputer(strategy="most_frequent"), others),
+    ]
+    used = [part for part in parts if part[2]]
+    filled = ColumnTransformer(used, verbose_feature_names_out=False)
     return filled.set_output(transform="pandas")
 
 
@@ -100,7 +104,7 @@ def _refuse_empty_cells(views: Views) -> None:
         if empty.any():
             row, column = np.argwhere(empty)[0]
             raise DataError(
-                f"View {name!r} has {int(empty.sum())} empty cells, the first in column "
+                f"View {name!r} has empty cells ({int(empty.sum())}), the first in column "
                 f"{table.columns[column]!r} of {str(table.index[row])!r}: fill them in, or pass "
                 "--impute, which takes the median of a column, of texts the most frequent one."
             )

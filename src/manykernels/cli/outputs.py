@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from .._files import replacing
-from .errors import UsageError, DataError
+from .errors import DataError, UsageError
 from .talking import say
 
 

@@ -10,15 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ..kernels import KernelStack, Views
-from .errors import UsageError, DataError, listed
+from .errors import DataError, UsageError, listed
 from .files import WITH_PARTS, Contents, read
 from .grammar import ViewRequest
 from .request import Request
 from .talking import note
-
-# Numbers with more different values than this are those of a regression; fewer whole ones are
-# classes.
-_MOST_CLASSES = 20
+from .targets import as_targets, task_of, tell_leaks
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,7 @@ def training_samples(request: Request) -> Samples:
     sources = list(contents.values()) if own is None else [own]
     refuse_different_lengths([*contents.values(), *([own] if own else [])], request.index)
     y = _target(sources, str(request.target))
+    X: Any
     if all_matrices(contents):
         X, labels = _stack(request.views, contents, lacking=request.missing != "error")
         _check_square(X)
@@ -100,17 +98,14 @@ def training_samples(request: Request) -> Samples:
             for view in request.views
         }
         X = Views(tables, join="outer")
-        labels = _index(X, request.index)
+        labels = pd.Index(X.index, name=request.index)
     X, labels, y = _with_target(X, labels, y, request)
     _refuse_gaps(X, request.missing)
     task = task_of(y) if request.task == "auto" else request.task
-    samples = Samples(X, labels, _as_targets(y, task), task)
-    _tell_leaks(samples)
-    return samples
-
-
-def _index(views: Views, name: str | None) -> pd.Index:
-    return pd.Index(views.index, name=name)
+    y = as_targets(y, task)
+    if not isinstance(X, KernelStack):
+        tell_leaks(X, y, task)
+    return Samples(X, labels, y, task)
 
 
 def refuse_different_lengths(contents: list[Contents], index: str | None) -> None:
@@ -289,55 +284,3 @@ def _check_square(stack: KernelStack) -> None:
             f"Training needs kernels of all samples with each other, as many rows as columns; "
             f"these have {rows} rows and {cols} columns."
         )
-
-
-# -- targets ---------------------------------------------------------------------------------
-
-
-def task_of(y: pd.Series) -> str:
-    """Whether a target is of classes: texts, truth values, or few different whole numbers."""
-    if pd.api.types.is_bool_dtype(y) or not pd.api.types.is_numeric_dtype(y):
-        return "classification"
-    values = y.unique()
-    whole = bool(np.all(np.isfinite(values)) and np.all(values == np.floor(values)))
-    return "classification" if whole and len(values) <= _MOST_CLASSES else "regression"
-
-
-def _as_targets(y: pd.Series, task: str) -> pd.Series:
-    if task == "classification":
-        if y.nunique() < 2:
-            raise DataError(f"All samples have the same target, {y.iloc[0]!r}: nothing to learn.")
-        whole = pd.api.types.is_float_dtype(y) and (y == np.floor(y)).all()
-        y = y.astype(int) if whole and np.isfinite(y).all() else y
-        return y if pd.api.types.is_numeric_dtype(y) else y.astype(str).astype(object)
-    if pd.api.types.is_bool_dtype(y) or not pd.api.types.is_numeric_dtype(y):
-        raise DataError("The target of a regression has to be numbers; this one is text.")
-    if not np.isfinite(y).all():
-        raise DataError(f"The target of {str(y.index[~np.isfinite(y)][0])!r} is infinite.")
-    return y.astype(float)
-
-
-def _tell_leaks(samples: Samples) -> None:
-    """A word about features that are the target under another name."""
-    if samples.precomputed or samples.y is None:
-        return
-    y = samples.y
-    codes = pd.factorize(y)[0]
-    for name, table in samples.X.items():
-        if not isinstance(table, pd.DataFrame):
-            continue
-        rows = np.flatnonzero(samples.X.has(name))
-        for column in table.columns:
-            values = table[column]
-            same = np.array_equal(
-                values.astype(str).to_numpy(), y.iloc[rows].astype(str).to_numpy()
-            )
-            if same or (
-                samples.task == "classification"
-                and len(np.unique(codes[rows])) > 1
-                and np.array_equal(pd.factorize(values)[0], pd.factorize(codes[rows])[0])
-            ):
-                note(
-                    f"column {column!r} of view {name!r} tells the target exactly: is it the "
-                    "answer under another name? Then leave it out, by naming the other columns."
-                )
