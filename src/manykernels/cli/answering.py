@@ -39,14 +39,10 @@ def predict(
     X, labels = new_samples(model, requests, index)
     found = answers(model, X, labels)
     if output is None:
-        save_to_stdout(found)
+        found.to_csv(sys.stdout, lineterminator="\n")
     outputs.add("predictions", output, lambda path: save_table(found, path))
     outputs.write()
-
-
-def save_to_stdout(frame: pd.DataFrame) -> None:
-    """A table as CSV, for the next command."""
-    frame.to_csv(sys.stdout, lineterminator="\n")
+    outputs.tell()
 
 
 def opened(path: Path) -> Any:
@@ -201,7 +197,7 @@ def description(model: Any, header: dict[str, Any]) -> dict[str, Any]:
     found = {
         "estimator": type(model).__name__,
         "parameters": {
-            name: repr(value)
+            name: " ".join(repr(value).split())
             for name, value in model.get_params(deep=False).items()
             if value is not None
         },

@@ -33,4 +33,4 @@ def listed(names: Iterable[object]) -> str:
     """The first names, quoted."""
     names = list(names)
     some = ", ".join(repr(str(name)) for name in names[:_SHOWN])
-    return some + (", …" if len(names) > _SHOWN else "")
+    return some + (", …" if len(names) > _SHOWN else "") or "none"

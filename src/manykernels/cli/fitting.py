@@ -39,13 +39,14 @@ def fit(
     samples = training_samples(request)
     say_samples(request, samples)
     model = with_progress(estimator_for(request, samples)).fit(samples.X, samples.y)
-    say_fit(model)
     outputs.add("model", output, lambda path: save(model, path))
     outputs.add("report", report, lambda path: write_report(model, samples, path))
     outputs.add(
         "predictions", predictions, lambda path: save_table(left_out(model, samples), path)
     )
     outputs.write()
+    say_fit(model)
+    outputs.tell()
 
 
 def write_report(model: Any, samples: Samples, path: Path) -> None:

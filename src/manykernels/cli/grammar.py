@@ -21,11 +21,11 @@ from .errors import UsageError
 
 # Kernels of a table or of sequences that parameters of numbers and texts describe.
 KERNELS: dict[str, type[Kernel]] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        *(room.Linear, room.Polynomial, room.RBF, room.Laplacian, room.Cosine, room.ChiSquare),
-        *(room.Intersection, room.Categorical, room.Jaccard, room.Tanimoto),
-        *(room.Spectrum, room.Mismatch, room.Gapped, room.WeightedDegree),
+    name.lower(): getattr(room, name)
+    for name in (
+        *("Linear", "Polynomial", "RBF", "Laplacian", "Cosine", "ChiSquare", "Intersection"),
+        *("Categorical", "Jaccard", "Tanimoto", "Spectrum", "Mismatch", "Gapped"),
+        *("WeightedDegree",),
     )
 }
 _HOW = "A view is name=file, name=file:column,column or name=file:rbf(gamma=0.5)"

@@ -32,10 +32,10 @@ def importance(request: Request, *, resamples: int, output: Path | None, force: 
     found = view_importance(
         estimator_for(request, samples), samples.X, samples.y, n_resamples=resamples
     )
-    say()
-    say(str(found))
     outputs.add("table", output, lambda path: save_table(found.to_frame(), path))
     outputs.write()
+    say(f"\n{found}")
+    outputs.tell()
 
 
 def compare(
@@ -59,10 +59,10 @@ def compare(
     found = compared(
         estimators(request, samples, names), samples.X, samples.y, cv=folds, path=folder
     )
-    say()
-    say(str(found))
     outputs.add("table", output, lambda path: save_table(found.to_frame(), path))
     outputs.write()
+    say(f"\n{found}")
+    outputs.tell()
 
 
 def estimators(request: Request, samples: Samples, names: list[str]) -> dict[str, Any]:

@@ -57,9 +57,13 @@ class Outputs:
 
     def write(self) -> None:
         """Write all of them."""
-        for what, path, content in self._contents:
+        for _, path, content in self._contents:
             with replacing(path, len(content)) as file:
                 file.write(content)
+
+    def tell(self) -> None:
+        """Say what was written where."""
+        for what, path, _ in self._contents:
             say(f"{what} written to {path}")
 
 

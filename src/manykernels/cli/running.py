@@ -101,7 +101,8 @@ def _misused(error: BaseException) -> int:
         return _MISUSED
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "manykernels"
-    return _say(f"{error.format_message()} Help: {command} --help", _MISUSED)  # type: ignore[attr-defined]
+    said = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+    return _say(f"{said}. Help: {command} --help", _MISUSED)
 
 
 def _say(message: str, code: int) -> int:
