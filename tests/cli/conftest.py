@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import manykernels as mk
 import manykernels.report
-from manykernels.cli import main
+from manykernels.cli import main, methods
 
 # Rows to learn from, and to predict for.
 N, N_NEW = 40, 10
@@ -63,6 +65,15 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(manykernels.report, "report", Stub, raising=False)
     return tmp_path
+
+
+@pytest.fixture
+def one_point(monkeypatch):
+    """Searches have one point unless they are told otherwise, so that they do not take long."""
+    kinds = {("classification", "fisher"): mk.MKFDACV, ("regression", "fisher"): mk.MKRidgeCV}
+    for kind, method in kinds.items():
+        quick = partial(method, ps=[2.0], regs=[1.0])
+        monkeypatch.setitem(methods._ESTIMATORS, kind, quick)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_semicolons_and_decimal_commas(folder, run):
 
 
 def test_the_target_is_no_feature(folder, run):
-    a, b, label = frames()
+    _a, b, label = frames()
     b.assign(label=label, answer=(label == "ill").astype(int))[:N].to_csv("b.csv")
     code, _, err = run("fit", *BOTH, "--output", "m.skops")
     assert code == 0
@@ -216,7 +216,7 @@ def test_files_that_disagree_about_the_target(folder, run):
 
 
 def test_samples_without_a_target_are_left_out(folder, run):
-    a, b, label = frames()
+    a, _b, label = frames()
     label = label[:N].copy()
     label.iloc[:3] = None
     label.to_csv("labels.csv")

@@ -89,9 +89,14 @@ def _suffix(path: Path) -> str:
     return Path(name.removesuffix(".gz")).suffix if name.endswith(".gz") else path.suffix.lower()
 
 
+def _most_bytes(path: Path) -> int:
+    """Most bytes that a file may unpack to."""
+    return max(_MODEST, _MOST_PACKED * path.stat().st_size)
+
+
 def refuse_bomb(path: Path, n_bytes: int) -> None:
     """Raise if a file unpacks to more than data do."""
-    if n_bytes > max(_MODEST, _MOST_PACKED * path.stat().st_size):
+    if n_bytes > _most_bytes(path):
         raise DataError(
             f"{str(path)!r} would unpack to {n_bytes / GIB:.3g} GiB, far more than its length: "
             "it is no file of data."
@@ -161,7 +166,7 @@ def _fasta(path: Path, part: str | None, index: str | None) -> Contents:
 
 def _unpacked(path: Path) -> int:
     """Length of what a file unpacks to, or a little more than what is refused."""
-    most, length = max(_MODEST, _MOST_PACKED * path.stat().st_size), 0
+    most, length = _most_bytes(path), 0
     with gzip.open(path) as file:
         while length <= most and (piece := file.read(_PIECE)):
             length += len(piece)
@@ -177,8 +182,7 @@ def _npz(path: Path, part: str | None, index: str | None) -> Contents:
 
 
 def _mat(path: Path, part: str | None, index: str | None) -> Contents:
-    refuse_bomb(path, matrices.size_of_mat(path))
-    return _of_arrays(path, matrices.read_mat(path))
+    return _of_arrays(path, matrices.read_mat(path, _most_bytes(path)))
 
 
 def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:

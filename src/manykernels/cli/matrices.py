@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import io
 import zipfile
-from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..persistence.archive import check_array
-
-# Bytes of a number in memory.
-_NUMBER = 8
-# The beginning of a file of MATLAB 7.3, which is in the format HDF5.
-_HDF5 = b"MATLAB 7.3"
+from .mat5 import read_mat5
 
 
 def size_of_npz(path: Path) -> int:
@@ -40,38 +34,13 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def size_of_mat(path: Path) -> int:
-    """Bytes that the variables of a file take, as their headers say."""
-    from scipy.io import whosmat
-
-    with path.open("rb") as file:
-        if file.read(len(_HDF5)) == _HDF5:
-            raise ValueError(
-                "it is a file of MATLAB 7.3, which is not read: save it with -v7, as in "
-                "save('kernels.mat', '-v7', …)"
-            )
-    return sum(prod(map(int, shape)) * _NUMBER for _, shape, _ in whosmat(path))
-
-
-def read_mat(path: Path) -> dict[str, np.ndarray]:
-    """Variables by name."""
-    from scipy.io import loadmat
-
-    found = loadmat(path, chars_as_strings=True)
-    arrays = {name: value for name, value in found.items() if not name.startswith("__")}
-    return {name: _unwrapped(value, name) for name, value in arrays.items()}
-
-
-def _unwrapped(value: Any, name: str) -> np.ndarray:
-    """A vector, which MATLAB has as a matrix, in one dimension; a cell of texts as texts."""
-    if not isinstance(value, np.ndarray):
-        value = value.toarray()  # a sparse matrix
-    if value.dtype == object:
-        cells = [np.ravel(cell) for cell in value.ravel()]
-        if not all(len(cell) == 1 and isinstance(cell[0], str) for cell in cells):
-            raise ValueError(f"its variable {name!r} is neither numbers nor texts")
-        return np.array([str(cell[0]) for cell in cells])
-    return value.ravel() if 1 in value.shape or value.ndim == 1 else value
+def read_mat(path: Path, most: int) -> dict[str, np.ndarray]:
+    """Variables by name; a vector, which MATLAB has as a matrix, in one dimension."""
+    found = {name: np.asarray(value) for name, value in read_mat5(path, most).items()}
+    return {
+        name: array.ravel() if array.ndim == 1 or 1 in array.shape else array
+        for name, array in found.items()
+    }
 
 
 def sorted_arrays(
