@@ -132,6 +132,17 @@ def test_by_order_of_rows_without_an_index(folder, run):
     assert "--index" in err
 
 
+def test_features_in_place_of_kernels(folder, run):
+    view = ("--view", "a=a.csv", *BOTH[4:], "--output", "m.skops")
+    code, _, err = run("fit", *view, "--approximation", "nystrom:10")
+    assert code == 0, err
+    model = mk.load("m.skops")
+    assert len(model.landmarks_) == 10
+    code, out, _ = run("predict", "m.skops", "--view", "a=a_new.csv")
+    assert code == 0
+    assert out.splitlines()[1].startswith("040,")
+
+
 def kernels():
     a, _, label = frames()
     X = a.to_numpy()

@@ -60,7 +60,7 @@ def test_compare_leaves_out_single_views_with_gaps(folder, run):
     assert "view 'b' is not compared alone" in err
 
 
-def test_demo(folder, run, monkeypatch):
+def test_demo(folder, run, monkeypatch, one_point):
     code, out, _ = run("demo")
     assert code == 0
     made = folder / "manykernels-demo"

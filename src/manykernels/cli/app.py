@@ -95,8 +95,9 @@ Approximate = Annotated[
     str | None,
     typer.Option(
         "--approximation",
-        metavar="exact|auto|nystrom[:N]|random[:N]",
-        help="Explicit features in place of kernel matrices, for many samples; auto: over 5000.",
+        metavar="exact|auto|nystrom[:N]",
+        help="Features by N landmarks in place of kernel matrices, for many samples; auto: from "
+        "5000 on.",
     ),
 ]
 Spec = Annotated[

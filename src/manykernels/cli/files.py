@@ -117,7 +117,8 @@ def _separated(path: Path, part: str | None, index: str | None) -> Contents:
     separator = max(",;\t", key=header.count)
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
     options = {"sep": separator, "encoding": "utf-8-sig", "compression": None}
-    names = pd.read_csv(path, nrows=0, **options).columns
+    names = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].fillna("")
+    _refuse_twice([name.strip() for name in names])
     frame = pd.read_csv(
         path,
         decimal="," if comma else ".",
@@ -144,12 +145,18 @@ def _parquet(path: Path, part: str | None, index: str | None) -> Contents:
 
 def _named_columns(frame: pd.DataFrame) -> pd.DataFrame:
     frame.columns = [str(name).strip() for name in frame.columns]
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"several columns are called {twice[0]!r}")
+    _refuse_twice(list(frame.columns))
     if not len(frame) or not len(frame.columns):
         raise ValueError("it has no rows")
     return frame
+
+
+def _refuse_twice(names: list[str]) -> None:
+    """Refuse a header with a name that comes twice, which pandas would make two names of."""
+    found = pd.Index(names)
+    twice = found[found.duplicated() & (found != "")]
+    if len(twice):
+        raise ValueError(f"several columns are called {twice[0]!r}")
 
 
 # -- sequences -------------------------------------------------------------------------------

@@ -78,9 +78,10 @@ def _outcome(error: BaseException) -> int:
         return _REFUSED
     if isinstance(error, SystemExit):
         return int(error.code or 0)
-    if isinstance(error, ImportError) and error.name in _EXTRA:
+    package = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ImportError) and package in _EXTRA:
         return _say(
-            f"the command line needs {error.name}, which is not installed: "
+            f"the command line needs {package}, which is not installed: "
             'pip install "manykernels[cli]"',
             _MISUSED,
         )

@@ -41,6 +41,7 @@ OWN = {
     "estimators._kernels": ("KernelExpansion",),
     "estimators._machines": ("SupportVectors", "_SubtractRowMean"),
     "estimators._multilabel": ("LabelModels",),
+    "estimators._on_features": ("FeatureExpansion", "FeatureScaling"),
     "estimators._regional": ("SourceWithShares",),
     "estimators.convex_fda": ("ConvexLocalizedFDA",),
     "estimators.convex_svc": ("ConvexLocalizedSVC",),
@@ -106,6 +107,7 @@ OWN = {
     "kernels.union": ("KernelUnion",),
     "kernels.views": ("Views",),
     "losses.certificate": ("Certificate",),
+    "scale.nystrom": ("Nystrom", "NystromMap"),
     "persistence.frames": ("Block", "Column", "Frame", "Labels", "Missing"),
     "persistence.plain": ("Entries", "Objects", "Pairs", "Stored"),
 }
