@@ -95,9 +95,9 @@ Approximate = Annotated[
     str | None,
     typer.Option(
         "--approximation",
-        metavar="exact|auto|nystrom[:N]",
-        help="Features by N landmarks in place of kernel matrices, for many samples; auto: from "
-        "5000 on.",
+        metavar="exact|auto|nystrom[:N]|random[:N]",
+        help="Explicit features in place of kernel matrices, for many samples: by landmarks or at "
+        "random; auto: landmarks for more than 5000 samples.",
     ),
 ]
 Spec = Annotated[

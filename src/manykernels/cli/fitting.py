@@ -39,8 +39,6 @@ def fit(
     samples = training_samples(request)
     say_samples(request, samples)
     model = with_progress(estimator_for(request, samples)).fit(samples.X, samples.y)
-    # The rows of a model on features, with which it could go on learning, are no part of a file.
-    vars(model).pop("_stream", None)
     outputs.add("model", output, lambda path: save(model, path))
     outputs.add("report", report, lambda path: write_report(model, samples, path))
     outputs.add(

@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
 from ..kernels import Kernel, KernelUnion, Views, auto_kernels
 from ..kernels.given import as_union
-from ..scale import Nystrom
+from ..scale import Approximation, Nystrom, RandomFeatures
 from .errors import DataError, UsageError
 from .request import Request
 from .samples import Samples
@@ -23,6 +23,8 @@ _ESTIMATORS = {
     ("regression", "fisher"): MKRidgeCV,
     ("regression", "svm"): MKSVRCV,
 }
+# Their number of landmarks or features comes first; by default it is theirs.
+_APPROXIMATIONS = {"nystrom": Nystrom, "random": RandomFeatures}
 
 
 def estimator_for(request: Request, samples: Samples) -> Any:
@@ -36,18 +38,19 @@ def estimator_for(request: Request, samples: Samples) -> Any:
     return method(kernels, missing=request.missing, **options)
 
 
-def approximation_of(request: Request) -> Nystrom | str:
+def approximation_of(request: Request) -> Approximation | str:
     """From a text such as ``nystrom:200``."""
     name, colon, size = request.approximation.partition(":")
     if request.machine != "fisher":
         raise UsageError("--approximation goes with --machine fisher only.")
     if name == "auto" and not colon:
         return name
-    if name != "nystrom" or (colon and not (size.isascii() and size.isdecimal())):
+    if name not in _APPROXIMATIONS or (colon and not (size.isascii() and size.isdecimal())):
         raise UsageError(
-            f"approximation is exact, auto, nystrom or nystrom:200, not {request.approximation!r}."
+            f"approximation is exact, auto, nystrom, nystrom:200, random or random:400, not "
+            f"{request.approximation!r}."
         )
-    return Nystrom(int(size) if colon else None)
+    return _APPROXIMATIONS[name](int(size) if colon else None)
 
 
 def kernels_of(request: Request, views: Views) -> Any:
