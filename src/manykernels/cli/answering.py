@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..estimators._inputs import MatrixSource, TableSource
 from ..kernels import KernelStack, Views
 from ..persistence import load
 from ..persistence.models import header_of
@@ -95,12 +96,11 @@ def new_samples(
 
 def training_views(model: Any) -> Views | None:
     """Rows that the model has kept, by view; None if it was fitted on kernels."""
-    for name in ("X_fit_", "support_vectors_", "landmarks_"):
-        found = getattr(model, name, None)
-        if isinstance(found, Views):
-            return found
-    if getattr(model, "kernels", None) == "precomputed":
+    source = getattr(getattr(model, "_expansion", None), "source", None)
+    if isinstance(source, MatrixSource):
         return None
+    if isinstance(source, TableSource) and isinstance(source.table, Views):
+        return source.table
     raise DataError(f"This {type(model).__name__} was not fitted on views: load it in Python.")
 
 
