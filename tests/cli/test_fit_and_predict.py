@@ -143,6 +143,22 @@ def test_features_in_place_of_kernels(folder, run, how):
     assert out.splitlines()[1].startswith("040,")
 
 
+def test_columns_that_look_odd(folder, run):
+    a, _, label = frames()
+    a.assign(label=label, z=None)[:N].to_csv("a.csv")
+    code, _, err = run("fit", "--view", "a=a.csv", *BOTH[4:], "--output", "m.skops")
+    assert code == 0
+    assert "columns of view 'a' that are empty have no part: 'z'" in err
+    a.set_axis([f"P{i}" for i in range(len(a))]).assign(label=label.to_numpy()).to_csv(
+        "a.csv", index_label="name"
+    )
+    options = ("--view", "a=a.csv", "--target", "label", *QUICK, "--output", "n.skops")
+    code, _, err = run("fit", *options)
+    assert code == 0
+    assert "column 'name' of view 'a' has another text in every row" in err
+    assert "--index name" in err
+
+
 def kernels():
     a, _, label = frames()
     X = a.to_numpy()

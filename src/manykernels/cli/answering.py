@@ -20,7 +20,7 @@ from .files import Contents
 from .fitting import chosen, class_table, kernel_shares, named, view_shares
 from .grammar import ViewRequest, view_of
 from .outputs import TABLES, Outputs, save_table
-from .samples import Reading, _labelled, all_matrices, refuse_different_lengths
+from .samples import Reading, labelled, all_matrices, refuse_different_lengths
 from .talking import note, say, say_bars, say_table
 
 
@@ -119,7 +119,7 @@ def _index_name(training: Views | None) -> str | None:
 def _like(contents: Contents, trained: Any, name: str) -> Any:
     """The columns that training had; others, such as the target, are no part of it."""
     if contents.table is not None:
-        return _labelled(contents.table, contents.labels)
+        return labelled(contents.table, contents.labels)
     if not isinstance(trained, pd.DataFrame):
         raise DataError(f"View {name!r} was no table in training; {str(contents.path)!r} is one.")
     frame, expected = contents.columns, list(trained.columns)

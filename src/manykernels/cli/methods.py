@@ -74,7 +74,10 @@ def _imputed(kernels: Any, table: pd.DataFrame) -> KernelUnion:
     """Kernels of what a table is after its empty cells have been filled in."""
     union = as_union(kernels if kernels else auto_kernels(_imputer(table).fit_transform(table)))
     return KernelUnion(
-        [(name, kernel.after(_imputer(_seen(kernel, table)))) for name, kernel in union._pairs]
+        [
+            (name, kernel.after(_imputer(_seen(kernel, table))))
+            for name, kernel in dict(union.kernels).items()
+        ]
     )
 
 

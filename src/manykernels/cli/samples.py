@@ -193,7 +193,7 @@ def _table(view: ViewRequest, found: Contents, index: str | None, target: str | 
     if found.table is not None:
         if view.columns is not None and found.path.suffix.lower() not in WITH_PARTS:
             raise UsageError(f"View {view.name!r} is of sequences and has no columns to name.")
-        return _labelled(found.table, labels)
+        return labelled(found.table, labels)
     frame = found.columns
     if view.columns is None:
         frame = frame.drop(columns=[name for name in (index, target) if name in frame.columns])
@@ -208,13 +208,29 @@ def _table(view: ViewRequest, found: Contents, index: str | None, target: str | 
         frame = frame[list(view.columns)]
     if not len(frame.columns):
         raise DataError(f"{str(found.path)!r} has no column that view {view.name!r} could be of.")
-    frame = frame.drop(columns=[name for name in frame.columns if frame[name].isna().all()])
-    if not len(frame.columns):
+    empty = [name for name in frame.columns if frame[name].isna().all()]
+    if len(empty) == len(frame.columns):
         raise DataError(f"{str(found.path)!r} has no values for view {view.name!r}.")
+    if empty:
+        note(f"columns of view {view.name!r} that are empty have no part: {listed(empty)}.")
+        frame = frame.drop(columns=empty)
+    if labels is None:
+        _tell_names(frame, view.name)
     return frame if labels is None else frame.set_axis(labels)
 
 
-def _labelled(table: Any, labels: pd.Index | None) -> Any:
+def _tell_names(frame: pd.DataFrame, view: str) -> None:
+    """A word about a first column that looks like names of samples, but is a feature."""
+    first = frame.iloc[:, 0]
+    if not pd.api.types.is_numeric_dtype(first) and first.is_unique and len(frame) > 1:
+        note(
+            f"column {first.name!r} of view {view!r} has another text in every row: if it names "
+            f"the samples, pass --index {first.name}."
+        )
+
+
+def labelled(table: Any, labels: pd.Index | None) -> Any:
+    """Sequences, or a table of single cells, with the labels of their rows."""
     if labels is None or hasattr(table, "iloc"):
         return table if labels is None else table.set_axis(labels, axis=0)
     return pd.DataFrame.sparse.from_spmatrix(table).sparse.to_dense().set_axis(labels)
