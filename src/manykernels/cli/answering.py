@@ -20,7 +20,7 @@ from .files import Contents
 from .fitting import chosen, class_table, kernel_shares, named, view_shares
 from .grammar import ViewRequest, view_of
 from .outputs import TABLES, Outputs, save_table
-from .samples import Reading, labelled, all_matrices, refuse_different_lengths
+from .samples import Reading, all_matrices, labelled, refuse_different_lengths
 from .talking import note, say, say_bars, say_table
 
 
