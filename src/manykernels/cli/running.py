@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
+        # Those are for whoever writes code.
+        warnings.simplefilter("ignore", DeprecationWarning)
         warnings.showwarning = _told
         try:
             return _run(given)
