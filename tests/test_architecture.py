@@ -17,7 +17,7 @@ ORDER = [
     *["_tables", "_versions", "_warnings"],
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
     *["gating", "scale", "estimators", "baselines", "model_selection", "display", "inspection"],
-    *["comparison", "report", "datasets", "persistence", "__init__"],
+    *["comparison", "report", "datasets", "persistence", "cli", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
 PURE = {"_rounding", "_blas", "_compiled", "_folds", "domains", "smo", "losses", "solvers"}

@@ -102,7 +102,7 @@ __all__ = [
 _HOMES = ("scale", "estimators", "persistence", "inspection", "comparison")
 _FOLDERS = (
     *_HOMES,
-    *("baselines", "datasets", "discriminant", "domains", "gating", "losses", "metrics"),
+    *("baselines", "cli", "datasets", "discriminant", "domains", "gating", "losses", "metrics"),
     *("model_selection", "report", "smo", "solvers"),
 )
 

@@ -180,6 +180,15 @@ def load(
     return model
 
 
+def header_of(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """What a file says about itself: its format, the model, and the versions that wrote it."""
+    try:
+        with open(path, "rb") as file:
+            return _header(read_archive(file, max_bytes))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+
+
 def _header(members: dict[str, bytes]) -> dict[str, Any]:
     if _HEADER not in members:
         raise ModelFileError("manykernels.save has not written it")

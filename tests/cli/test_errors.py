@@ -1,0 +1,258 @@
+"""What goes wrong is one sentence, with the way out; exit codes; files stay as they were."""
+
+import builtins
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import manykernels as mk
+from manykernels.cli import fitting, main
+from tests.cli.conftest import BOTH, QUICK, N, frames
+
+FIT = ("fit", *BOTH)
+OUT = ("--output", "m.skops")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([*FIT], 2, "Missing option '--output'. Help: manykernels fit --help"),
+        (["fit", *OUT, "--target", "label"], 2, "There is no view: pass --view name=file"),
+        (["fit", *OUT, "--view", "a=a.csv"], 2, "There is no target: pass --target"),
+        ([*FIT, *OUT, "--view", "a=b.csv"], 2, "There are several views 'a'"),
+        ([*FIT, *OUT, "--view", "c=c.csv"], 1, "There is no file 'c.csv'."),
+        ([*FIT, *OUT, "--view", "c=c.xlsx"], 1, "'c.xlsx' is of no known kind; known are .csv"),
+        ([*FIT, *OUT, "--view", "c=a.csv:z"], 1, "'a.csv' has no column 'z'; it has 'id', 'x'"),
+        ([*FIT, *OUT, "--view", "c=a.csv:rbg(k=1)"], 2, "There is no kernel 'rbg'; there are lin"),
+        ([*FIT, *OUT, "--view", "c=a.csv:rbf(gama=1)"], 2, "no parameter 'gama'; it has gamma"),
+        ([*FIT, *OUT, "--index", "name"], 1, "'a.csv' has no column 'name' to match samples by"),
+        ([*FIT, *OUT, "--target", "z"], 1, "No file has a column 'z' to predict; columns are"),
+        ([*FIT, *OUT, "--task", "ranking"], 2, "task is auto, classification or regression"),
+        ([*FIT, *OUT, "--task", "regression"], 1, "The target of a regression is numbers"),
+        ([*FIT, *OUT, "--p", "two"], 2, "p is auto or one or more numbers"),
+        ([*FIT, *OUT, "--p", "0.5"], 1, "ps"),
+        ([*FIT, *OUT, "--C", "1"], 2, "C goes with machine svm; the one of fisher is reg"),
+        ([*FIT, *OUT, "--machine", "svm"], 2, "reg goes with machine fisher"),
+        ([*FIT, *OUT, "--approximation", "fast"], 2, "approximation is exact, auto, nystrom"),
+        ([*FIT, "--output", "m.pkl"], 2, "--output 'm.pkl' has to end with .skops"),
+        ([*FIT, "--output", "no/m.skops"], 1, "There is no folder 'no' for --output"),
+        ([*FIT, *OUT, "--predictions", "a.csv"], 2, "--predictions 'a.csv' is read by the same"),
+        ([*FIT, *OUT, "--report", "a.txt"], 2, "--report 'a.txt' has to end with .html"),
+        (["fit", *OUT, "--spec", "no.toml"], 2, "'no.toml' cannot be read"),
+        (["predict", "no.skops", "--view", "a=a.csv"], 1, "There is no model 'no.skops'"),
+        (["compare", *BOTH, "--methods", "magic"], 2, "There is no method 'magic'; there are f"),
+        (["compare", *BOTH, "--folds", "1"], 2, "--folds"),
+        (["importance", *BOTH[:2], *BOTH[4:]], 1, "Importance is a comparison"),
+        (["magic"], 2, "magic"),
+    ],
+)
+def test_a_sentence(folder, run, arguments, code, said):
+    before = sorted(folder.iterdir())
+    found, _, err = run(*arguments)
+    assert found == code
+    assert said in err
+    assert err.startswith("manykernels: ")
+    assert len(err.splitlines()) == 1
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("targt = 'label'\n", "has a key 'targt'; known are task"),
+        ("[views.a]\nfile = 'a.csv'\ncolumn = 'x'\n", "views.a in 'odd.toml' has a key 'column'"),
+        ("[views.a]\ncolumns = ['x']\n", "views.a in 'odd.toml' has no file"),
+        ("[views]\na = 3\n", "views.a in 'odd.toml' is a file, or a table"),
+        ("views = 3\n", "views in 'odd.toml' is a table"),
+        ("impute = 'yes'\n", "impute in 'odd.toml' is true or false"),
+        ("index = 3\n", "index in 'odd.toml' is a text"),
+        ("[views.a]\nfile = 'a.csv'\ncolumns = [1]\n", "is a list of texts"),
+        ("p = [true]\nviews.a = 'a.csv'\n", "p is auto or one or more numbers"),
+        ("p = [\n", "cannot be read"),
+    ],
+)
+def test_a_specification_that_is_wrong(folder, run, spec, said):
+    (folder / "odd.toml").write_text(spec)
+    code, _, err = run("fit", "--spec", "odd.toml", "--target", "label", *OUT)
+    assert code == 2
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("", "cannot be read: No columns to parse"),
+        ("id,x,label\n", "it has no rows"),
+        ("id,x,x,label\n1,2,3,a\n", "several columns are called 'x'"),
+        ("id,x,label\n1,2,a\n1,3,b\n", "has several rows whose id is '1'"),
+        ("id,x,label\n1,2,a\n,3,b\n", "has no id in row 2"),
+        ("id,x,label\n1,2,a\n2,3,a\n", "All samples have the same target, 'a'"),
+        ("id,x,label\n1,2,\n2,3,\n", "No sample has a value of 'label'"),
+        ("id,label\n1,a\n2,b\n", "has no column that view 'a' could be of"),
+        ("id,x,label\n1,,a\n2,,b\n", "has no values for view 'a'"),
+        ("id,x,label\n1,2,a\n2,3,b,4,5\n", "cannot be read"),
+    ],
+)
+def test_a_table_that_is_wrong(folder, run, lines, said):
+    (folder / "odd.csv").write_text(lines)
+    code, _, err = run("fit", "--view", "a=odd.csv", *BOTH[4:], *OUT)
+    assert code == 1
+    assert said in err
+
+
+def test_predictions_that_cannot_be_made(folder, run):
+    assert run(*FIT, *OUT)[0] == 0
+    a, _, _ = frames()
+    a[["x"]].to_csv("few.csv")
+    for arguments, said in [
+        (["--view", "a=few.csv", "--view", "b=b.csv"], "no column 'y', which view 'a' had in"),
+        (["--view", "c=a.csv"], "The model has no view 'c'; it has 'a', 'b'"),
+        (["--view", "a=a.csv"], "View 'b' is not there: pass --view b=file"),
+        (["--view", "a=a.csv:rbf", "--view", "b=b.csv"], "Kernels are part of the model"),
+        (["--view", "a=a.csv", "--view", "b=gaps.csv"], "fitted without --missing"),
+        ([], "There is no view"),
+    ]:
+        code, _, err = run("predict", "m.skops", *arguments)
+        assert code in (1, 2)
+        assert said in err
+
+
+def test_columns_that_the_model_does_not_know(folder, run):
+    assert run(*FIT, *OUT)[0] == 0
+    code, out, err = run("predict", "m.skops", "--view", "a=a.csv", "--view", "b=b.csv")
+    assert code == 0
+    assert "that the model does not use: 'label'" in err
+    assert len(out.splitlines()) == N + 1
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_there(folder, run):
+    Path("m.skops").write_text("mine")
+    code, _, err = run(*FIT, *OUT)
+    assert code == 1
+    assert "'m.skops' is there already: --force replaces it." in err
+    assert Path("m.skops").read_text() == "mine"
+    assert run(*FIT, *OUT, "--force")[0] == 0
+    assert mk.load("m.skops").p_ == 2.0
+
+
+def test_a_report_that_fails_leaves_no_model(folder, run, monkeypatch):
+    def failing(*given):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(fitting, "write_report", failing)
+    before = sorted(folder.iterdir())
+    code, _, err = run(*FIT, *OUT, "--report", "report.html")
+    assert code == 1
+    assert "no ink" in err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_an_interruption(folder, run, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mk.MKFDACV, "fit", interrupted)
+    before = sorted(folder.iterdir())
+    code, _, err = run(*FIT, *OUT)
+    assert code == 130
+    assert err == "manykernels: interrupted; nothing was written.\n"
+    assert sorted(folder.iterdir()) == before
+
+
+def test_debug_shows_where(folder, run):
+    code, _, err = run(*FIT, *OUT, "--target", "z", "--debug")
+    assert code == 1
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("manykernels: No file has a column 'z'")
+
+
+def test_warnings_are_notes(folder, run, monkeypatch):
+    a, _, label = frames()
+    # A kernel that is constant is told of by a warning.
+    a.assign(label=label, flat=1.0)[:N].to_csv("a.csv")
+    code, _, err = run(
+        "fit", "--view", "a=a.csv", "--view", "c=a.csv:flat:linear", *BOTH[4:], *OUT
+    )
+    assert code in (0, 1)
+    assert "Warning" not in err
+    assert all(line.startswith(("note: ", "manykernels: ")) for line in err.splitlines())
+
+
+# -- packages that are not there -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("package", ["typer", "rich", "pandas"])
+def test_without_the_extra(run, monkeypatch, package):
+    for name in [name for name in sys.modules if name.startswith("manykernels.cli.")]:
+        if not name.endswith((".running", ".errors")):
+            monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert run("demo") == (
+        2,
+        "",
+        f"manykernels: the command line needs {package}, which is not installed: "
+        'pip install "manykernels[cli]"\n',
+    )
+
+
+def test_without_mudata(folder, run, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *given, **more):
+        if name in ("mudata", "anndata"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *given, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    Path("cells.h5mu").write_bytes(b"x")
+    code, _, err = run("fit", "--view", "rna=cells.h5mu", *BOTH[4:], *OUT)
+    assert code == 1
+    assert 'needs mudata: pip install "manykernels[cli,omics]"' in err
+
+
+def test_modalities(folder, run, monkeypatch):
+    """As mudata would give them."""
+    a, b, label = frames()
+    single = {
+        name: SimpleNamespace(X=table.to_numpy(), obs_names=table.index, to_df=lambda t=table: t)
+        for name, table in {"rna": a, "atac": b[["age"]]}.items()
+    }
+    data = SimpleNamespace(mod=single, obs=label.to_frame(), obs_names=label.index)
+    package = ModuleType("mudata")
+    package.read_h5mu = lambda path: data
+    monkeypatch.setitem(sys.modules, "mudata", package)
+    Path("cells.h5mu").write_bytes(b"x")
+    views = ("--view", "rna=cells.h5mu:rna", "--view", "atac=cells.h5mu:atac")
+    code, out, err = run("fit", *views, "--target", "label", *QUICK, *OUT)
+    assert code == 0, err
+    assert "50 samples" in out
+    assert np.allclose(mk.load("m.skops").X_fit_["rna"], a)
+    code, _, err = run(
+        "fit", "--view", "r=cells.h5mu", "--target", "label", *QUICK, *OUT, "--force"
+    )
+    assert code == 1
+    assert "has several tables: name one, as in --view rna=cells.h5mu:rna" in err
+
+
+def test_the_version(run):
+    assert run("--version") == (0, f"manykernels {mk.__version__}\n", "")
+
+
+def test_the_exit_code_of_a_process(folder):
+    code = "import sys\nfrom manykernels.cli import main\nsys.exit(main())"
+    answer = subprocess.run(
+        [sys.executable, "-c", code, "inspect", "a.csv"], capture_output=True, text=True
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("manykernels: a.csv cannot be loaded")
+    assert main(["inspect", "a.csv"]) == 1
+    assert len(pd.read_csv("a.csv")) == N

@@ -1,0 +1,284 @@
+"""fit and predict do what Python does, and say what they did."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.io import savemat
+
+import manykernels as mk
+from manykernels.kernels import RBF
+from tests.cli.conftest import BOTH, QUICK, N, frames
+
+
+def test_the_model_is_that_of_python(folder, run):
+    code, out, err = run("fit", *BOTH, "--output", "model.skops")
+    assert (code, err) == (0, "")
+    assert "40 samples, target 'label': 2 classes" in out
+    assert "certified: " in out
+    assert "model written to model.skops" in out
+    a, b, label = frames()
+    same = mk.MKFDACV(ps=[2], regs=[1]).fit({"a": a[:N], "b": b[:N]}, label[:N])
+    found = mk.load("model.skops")
+    assert_allclose(found.weights_, same.weights_, rtol=1e-6)
+    code, _, _ = run(
+        *("predict", "model.skops", "--view", "a=a_new.csv", "--view", "b=b_new.csv"),
+        *("--output", "new.csv"),
+    )
+    assert code == 0
+    table = pd.read_csv("new.csv", dtype={"id": str}).set_index("id")
+    assert list(table.index) == list(a.index[N:])
+    expected = same.predict_proba({"a": a[N:], "b": b[N:]})
+    assert_allclose(table[["probability_ill", "probability_well"]], expected, rtol=1e-6)
+    assert_array_equal(table["prediction"], same.predict({"a": a[N:], "b": b[N:]}))
+
+
+def test_predictions_of_samples_left_out(folder, run):
+    code, out, _ = run("fit", *BOTH, "--output", "m.skops", "--predictions", "left.csv")
+    assert code == 0
+    model, table = mk.load("m.skops"), pd.read_csv("left.csv")
+    assert_allclose(np.log(table["probability_ill"]), model.left_out_log_proba_[:, 0], rtol=1e-6)
+    assert set(table["target"]) == {"ill", "well"}
+    assert "predictions written to left.csv" in out
+
+
+def test_numbers_are_a_regression(folder, run):
+    options = ("--index", "id", *QUICK, "--predictions", "left.csv")
+    code, out, _ = run(
+        "fit", "--view", "b=b.csv:age", "--target", "a.csv:x", "--output", "m.skops", *options
+    )
+    assert code == 0
+    assert "numbers from" in out
+    assert "R²" in out
+    assert isinstance(mk.load("m.skops"), mk.MKRidgeCV)
+    assert list(pd.read_csv("left.csv")) == ["id", "target", "prediction"]
+
+
+def test_support_vectors(folder, run):
+    options = [*BOTH[:-2], "--machine", "svm", "--C", "1"]
+    code, out, _ = run("fit", *options, "--output", "m.skops")
+    assert code == 0
+    assert "MKSVCCV" in out
+    code, out, _ = run("predict", "m.skops", "--view", "a=a_new.csv", "--view", "b=b_new.csv")
+    assert code == 0
+    assert out.startswith("id,prediction,probability_ill,probability_well\n")
+
+
+@pytest.mark.parametrize("missing", ["mean", "conditional"])
+def test_samples_that_lack_a_view(folder, run, missing):
+    options = ("--view", "a=a.csv", "--view", "b=gaps.csv", "--index", "id", "--target", "label")
+    code, _, err = run("fit", *options, *QUICK, "--output", "m.skops")
+    assert code == 1
+    assert "View 'b' lacks 5 of 40 samples: '000', '001'" in err
+    assert "--missing mean" in err
+    code, out, _ = run("fit", *options, *QUICK, "--output", "m.skops", "--missing", missing)
+    assert code == 0
+    assert "5 samples lack it" in out
+    code, out, _ = run("predict", "m.skops", "--view", "a=a_new.csv")
+    assert code == 0
+    assert len(out.splitlines()) == 11
+
+
+def test_empty_cells(folder, run):
+    text = (folder / "a.csv").read_text().splitlines()
+    number, _, y, label = text[3].split(",")
+    text[3] = f"{number},,{y},{label}"
+    (folder / "holes.csv").write_text("\n".join(text))
+    options = ("--view", "a=holes.csv", "--view", "b=b.csv", *BOTH[4:])
+    code, _, err = run("fit", *options, "--output", "m.skops")
+    assert code == 1
+    assert "column 'x' of '002'" in err
+    assert "--impute" in err
+    code, _, _ = run("fit", *options, "--output", "m.skops", "--impute")
+    assert code == 0
+    code, out, _ = run("predict", "m.skops", "--view", "a=holes.csv", "--view", "b=b.csv")
+    assert code == 0
+    assert "nan" not in out
+
+
+def test_columns_and_kernels(folder, run):
+    view = ("--view", "a=a.csv:y:rbf(gamma=0.5):linear")
+    code, _, _ = run("fit", *view, *BOTH[4:], "--output", "m.skops")
+    assert code == 0
+    model = mk.load("m.skops")
+    assert model.kernel_names_ == ["a:rbf", "a:linear"]
+    assert list(model.X_fit_["a"].columns) == ["y"]
+    assert dict(model.union_.kernels)["a:rbf"].kernel.gamma == RBF(0.5).gamma
+
+
+def test_a_specification(folder, run):
+    code, out, _ = run("fit", "--spec", "model.toml", "--output", "m.skops")
+    assert code == 0
+    assert "p = 2, λ = 1" in out
+    code, out, _ = run("fit", "--spec", "model.toml", "--p", "1", "--output", "n.skops")
+    assert code == 0
+    assert "p = 1, λ = 1" in out
+
+
+def test_by_order_of_rows_without_an_index(folder, run):
+    a, b, label = frames()
+    a.assign(label=label)[:N].to_parquet("a.parquet", index=False)
+    b[:N].to_csv("b.tsv", sep="\t", index=False)
+    views = ("--view", "a=a.parquet", "--view", "b=b.tsv", "--target", "label")
+    code, _, _ = run("fit", *views, *QUICK, "--output", "m.skops")
+    assert code == 0
+    code, out, _ = run("predict", "m.skops", "--view", "a=a.parquet", "--view", "b=b.tsv")
+    assert code == 0
+    assert out.splitlines()[1].startswith("0,")
+    b[: N - 1].to_csv("b.tsv", sep="\t", index=False)
+    code, _, err = run("fit", *views, *QUICK, "--output", "n.skops")
+    assert code == 1
+    assert "'a.parquet' has 40 rows and 'b.tsv' 39" in err
+    assert "--index" in err
+
+
+@pytest.mark.parametrize("how", ["nystrom:10", "random:60"])
+def test_features_in_place_of_kernels(folder, run, how):
+    view = ("--view", "a=a.csv:rbf", *BOTH[4:], "--output", "m.skops")
+    code, _, err = run("fit", *view, "--approximation", how)
+    assert code == 0, err
+    assert mk.load("m.skops").approximation_errors_.shape == (1,)
+    code, out, _ = run("predict", "m.skops", "--view", "a=a_new.csv")
+    assert code == 0
+    assert out.splitlines()[1].startswith("040,")
+
+
+def test_columns_that_look_odd(folder, run):
+    a, _, label = frames()
+    a.assign(label=label, z=None)[:N].to_csv("a.csv")
+    code, _, err = run("fit", "--view", "a=a.csv", *BOTH[4:], "--output", "m.skops")
+    assert code == 0
+    assert "columns of view 'a' that are empty have no part: 'z'" in err
+    a.set_axis([f"P{i}" for i in range(len(a))]).assign(label=label.to_numpy()).to_csv(
+        "a.csv", index_label="name"
+    )
+    options = ("--view", "a=a.csv", "--target", "label", *QUICK, "--output", "n.skops")
+    code, _, err = run("fit", *options)
+    assert code == 0
+    assert "column 'name' of view 'a' has another text in every row" in err
+    assert "--index name" in err
+
+
+def kernels():
+    a, _, label = frames()
+    X = a.to_numpy()
+    linear = X @ X.T
+    gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    return {"linear": linear, "gauss": gauss}, a.index.to_numpy(str), label.to_numpy(str)
+
+
+@pytest.mark.parametrize("ending", ["npz", "mat"])
+def test_ready_made_kernels(folder, run, ending):
+    matrices, names, label = kernels()
+    train = {name: K[:N, :N] for name, K in matrices.items()}
+    test = {name: K[N:, :N] for name, K in matrices.items()}
+    write = np.savez if ending == "npz" else lambda path, **arrays: savemat(path, arrays)
+    kind = str if ending == "npz" else object
+    write(f"train.{ending}", **train, id=names[:N].astype(kind), label=label[:N].astype(kind))
+    write(f"test.{ending}", **test, id=names[N:].astype(kind))
+    options = ("--index", "id", "--target", "label", *QUICK, "--output", "m.skops")
+    code, out, _ = run("fit", "--view", f"k=train.{ending}", *options)
+    assert code == 0
+    assert "2 kernels: linear, gauss" in out
+    code, out, _ = run("predict", "m.skops", "--view", f"k=test.{ending}", "--index", "id")
+    assert code == 0
+    same = mk.MKFDACV("precomputed", ps=[2], regs=[1]).fit(train, label[:N])
+    found = [line.split(",")[:2] for line in out.splitlines()[1:]]
+    assert found == [list(pair) for pair in zip(names[N:], same.predict(test), strict=True)]
+
+
+def test_sequences(folder, run):
+    rng = np.random.default_rng(0)
+    a, _, _ = frames()
+    records = [f">{name} unknown\n{''.join(rng.choice(list('ACGT'), 30))}\n" for name in a.index]
+    (folder / "s.fasta").write_text("".join(records))
+    options = ("--index", "id", "--target", "label", *QUICK, "--output", "m.skops")
+    code, out, err = run("fit", "--view", "a=a.csv", "--view", "s=s.fasta:spectrum(k=2)", *options)
+    assert code == 0
+    assert "view s: sequences" in out
+    assert "10 samples without 'label' are left out" in err
+    code, out, _ = run("predict", "m.skops", "--view", "a=a_new.csv", "--view", "s=s.fasta")
+    assert code == 1  # the model needs all views of every sample
+
+
+def test_semicolons_and_decimal_commas(folder, run):
+    a, _, label = frames()
+    a.assign(label=label)[:N].to_csv("a.csv", sep=";", decimal=",")
+    code, _, _ = run("fit", "--view", "a=a.csv", *BOTH[4:], "--output", "m.skops")
+    assert code == 0
+    assert_allclose(mk.load("m.skops").X_fit_["a"], a[:N])
+
+
+# -- the target ------------------------------------------------------------------------------
+
+
+def test_the_target_is_no_feature(folder, run):
+    _a, b, label = frames()
+    b.assign(label=label, answer=(label == "ill").astype(int))[:N].to_csv("b.csv")
+    code, _, err = run("fit", *BOTH, "--output", "m.skops")
+    assert code == 0
+    assert "column 'answer' of view 'b' tells the target exactly" in err
+    assert list(mk.load("m.skops").X_fit_["b"].columns) == ["age", "site", "answer"]
+    code, _, err = run("fit", "--view", "b=b.csv:age,label", *BOTH[4:], "--output", "n.skops")
+    assert code == 2
+    assert "has the target 'label' among its columns" in err
+
+
+def test_the_target_among_numbers(folder, run):
+    a, _, _ = frames()
+    a.assign(again=a["x"])[:N].to_csv("a.csv")
+    options = ("--index", "id", "--target", "x", *QUICK, "--output", "m.skops")
+    code, _, err = run("fit", "--view", "a=a.csv", *options)
+    assert code == 0
+    assert "column 'again' of view 'a' tells the target exactly" in err
+
+
+def test_files_that_disagree_about_the_target(folder, run):
+    _, b, label = frames()
+    label.iloc[7] = "ill" if label.iloc[7] == "well" else "well"
+    b.assign(label=label)[:N].to_csv("b.csv")
+    code, _, err = run("fit", *BOTH, "--output", "m.skops")
+    assert code == 1
+    assert "The files disagree about 'label' of '007'" in err
+
+
+def test_samples_without_a_target_are_left_out(folder, run):
+    a, _b, label = frames()
+    label = label[:N].copy()
+    label.iloc[:3] = None
+    label.to_csv("labels.csv")
+    a[:N].to_csv("a.csv")
+    options = [*BOTH[:6], "--target", "labels.csv:label", *QUICK]
+    code, out, err = run("fit", *options, "--output", "m.skops")
+    assert code == 0
+    assert "37 samples" in out
+    assert "3 samples without 'label' are left out: '000', '001', '002'" in err
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b"], "MKFDACV"),
+        ([0, 1], "MKFDACV"),
+        ([True, False], "MKFDACV"),
+        ([0.5, 1.5], "MKRidgeCV"),
+        (list(range(21)), "MKRidgeCV"),
+        (list(range(4)), "MKFDACV"),
+    ],
+)
+def test_classes_or_numbers(folder, run, values, task):
+    a, _, _ = frames()
+    a.assign(target=np.resize(values, len(a)))[:N].to_csv("a.csv")
+    options = ("--index", "id", "--target", "target", *QUICK, "--output", "m.skops")
+    code, out, _ = run("fit", "--view", "a=a.csv", *options)
+    assert code == 0
+    assert task in out
+
+
+def test_the_task_can_be_said(folder, run):
+    a, _, _ = frames()
+    a.assign(target=np.resize([0, 1, 2], len(a)))[:N].to_csv("a.csv")
+    options = ("--index", "id", "--target", "target", *QUICK, "--output", "m.skops")
+    code, out, _ = run("fit", "--view", "a=a.csv", *options, "--task", "regression")
+    assert code == 0
+    assert "MKRidgeCV" in out
