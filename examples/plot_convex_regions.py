@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.mixture import GaussianMixture
 
 from manykernels import MKSVC, ConvexLocalizedSVC
-from manykernels.inspection import RegionWeightsDisplay
+from manykernels.display import WeightsDisplay
 from manykernels.kernels import RBF
 
 
@@ -69,7 +69,7 @@ for name, score in scores.items():
 # Left: weights by region. Right: accuracy on new samples.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
-RegionWeightsDisplay.from_estimator(model, ax=left)
+WeightsDisplay.from_estimator(model, ax=left, sort=False)
 left.set_title("Kernel weights by place", loc="left", weight="bold", fontsize=10)
 bars = right.barh(list(scores), list(scores.values()), color="#2a6f97")
 right.bar_label(bars, fmt="{:.1%}", padding=3)

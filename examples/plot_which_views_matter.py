@@ -23,6 +23,7 @@ from sklearn.model_selection import train_test_split
 
 from manykernels import MKFDA
 from manykernels.datasets import load_digit_views
+from manykernels.display import WeightsDisplay
 from manykernels.kernels import RBF
 
 REG = 3.0
@@ -78,35 +79,17 @@ for p, model in models.items():
 # The picture
 # -----------
 
-
-INK, BLUE, GREY, PALE = "#1b1b1b", "#2a6f97", "#767676", "#b8b8b8"
 is_noise = np.array([name.startswith("noise") for name in views])
-position = np.arange(len(views.names)) + 0.6 * is_noise  # a space sets the noise apart
-
-
-def draw(ax, weights):
-    """Bars of the weights, each with its number; those of noise in grey."""
-    bars = ax.barh(position, weights, height=0.72, color=np.where(is_noise, PALE, BLUE))
-    numbers = [f"{weight:.2f}" if weight else "0" for weight in weights]
-    for text, noise in zip(ax.bar_label(bars, numbers, padding=4), is_noise, strict=True):
-        text.set_color(GREY if noise else INK)
-    ax.tick_params(length=0)
-    ax.set_xticks([])
-    ax.margins(x=0.12, y=0.02)
-    ax.spines[:].set_visible(False)
-    ax.spines["left"].set(visible=True, color=PALE)
-
+colors = np.where(is_noise, "#b8b8b8", "#0072b2")
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.8), sharex=True, sharey=True, layout="constrained")
 for ax, (p, model) in zip(axes, models.items(), strict=True):
-    draw(ax, model.weights_)
+    WeightsDisplay.from_estimator(model, ax=ax, sort=False, color=colors)
     ax.set_title(
         f"p = {p}, held-out accuracy {model.score(X_test, y_test):.1%}", loc="left", fontsize=11
     )
-axes[0].set_yticks(position, views.names)
-for label, noise in zip(axes[0].get_yticklabels(), is_noise, strict=True):
-    label.set_color(GREY if noise else INK)
-axes[0].invert_yaxis()
+axes[0].set_xlim(0, 1.2 * max(model.weights_.max() for model in models.values()))
+axes[1].tick_params(labelleft=False)
 fig.suptitle("Learnt kernel weights, nine views of a digit", x=0.01, ha="left", weight="bold")
 
 path = Path("out", "which_views_matter.png").resolve()

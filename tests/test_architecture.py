@@ -16,8 +16,8 @@ ORDER = [
     *["_rounding", "_blas", "_compiled", "_files", "_folds", "_memory", "_scoring", "_sklearn"],
     *["_versions", "_warnings"],
     *["metrics", "domains", "smo", "losses", "solvers", "kernels", "discriminant", "denoising"],
-    *["gating", "scale", "estimators", "baselines", "model_selection", "report", "inspection"],
-    *["comparison", "datasets", "persistence", "__init__"],
+    *["gating", "scale", "estimators", "baselines", "model_selection", "display", "report"],
+    *["inspection", "comparison", "datasets", "persistence", "__init__"],
 ]
 # Numerical rooms, which know no scikit-learn.
 PURE = {"_rounding", "_blas", "_compiled", "_folds", "domains", "smo", "losses", "solvers"}

@@ -19,6 +19,7 @@ EXPECTED = {
     "plot_compare.py": "the reference, by the corrected resampled t test",
     "plot_choose_norm.py": "held-out accuracy",
     "plot_convex_regions.py": "by place",
+    "plot_displays.py": "kernels have a weight",
     "plot_discriminant_directions.py": "held-out accuracy",
     "plot_honest_scores.py": "five folds of MKFDACV",
     "fingerprints.py": "balanced accuracy",

@@ -7,15 +7,11 @@ use SciPy's, so products in the same loop do too.
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
 Array = NDArray[np.float64]
-# Entries converted to double precision at once: 2 MiB, the size of a second-level cache.
-_BLOCK_ENTRIES = 2**18
 
 
 def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
@@ -31,22 +27,6 @@ def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
     else:
         product = blas.dgemm(scale, left.T, right, trans_a=1)
     return product
-
-
-def product(left: NDArray[np.floating[Any]], right: Array) -> Array:
-    """``left @ right`` for matrices, Fortran-ordered, where `left` may be in single precision.
-
-    Single precision is converted in blocks of rows, so that sums are computed in double precision
-    without a copy of all of `left`.
-    """
-    if left.dtype == np.float64:
-        return matmul(cast(Array, left), right)
-    result = np.empty((len(left), right.shape[1]), order="F")
-    height = max(1, _BLOCK_ENTRIES // max(1, left.shape[1]))
-    for start in range(0, len(left), height):
-        rows = slice(start, start + height)
-        result[rows] = matmul(left[rows].astype(np.float64), right)
-    return result
 
 
 def add_scaled(target: Array, source: Array, scale: float) -> None:

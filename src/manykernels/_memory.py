@@ -37,6 +37,15 @@ def available_memory() -> int | None:
     return min(candidates)
 
 
+_WAYS_OUT = (
+    "Use fewer rows or kernels, or keep the stack in single precision and on disk: "
+    'union(X, dtype="float32", memmap="stack.npy"), which estimators take with '
+    'kernels="precomputed". From a table, MKFDA(solver="coordinate") and '
+    'MKSVC(solver="interleaved") compute kernels when they need them, and '
+    "approximation=Nystrom() learns from features that approximate them."
+)
+
+
 def require_memory(
     shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
 ) -> None:
@@ -46,8 +55,7 @@ def require_memory(
     if available is not None and needed > available:
         raise MemoryError(
             f"{what} of shape {tuple(shape)} needs {needed / GIB:.1f} GiB, but "
-            f"{available / GIB:.1f} GiB are available. Use fewer rows or kernels, or keep the "
-            'stack on disk: union(X, memmap="stack.npy").'
+            f"{available / GIB:.1f} GiB are available. {_WAYS_OUT}"
         )
 
 

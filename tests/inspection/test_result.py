@@ -8,30 +8,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from manykernels.inspection import ViewImportance
+from tests.display.importances import IMPORTANCE
 
 
 @pytest.fixture
 def result():
-    return ViewImportance(
-        names=["a", "b"],
-        scoring="accuracy",
-        method="5 folds held out",
-        confidence=0.9,
-        score=0.9,
-        score_interval=np.array([0.85, 0.94]),
-        fall=np.array([0.25, -0.01]),
-        fall_interval=np.array([[0.2, 0.3], [-0.03, 0.02]]),
-        alone=np.array([0.8, np.nan]),
-        alone_interval=np.array([[0.7, 0.85], [np.nan, np.nan]]),
-        weight=np.array([0.75, 0.25]),
-        resampled_weights=np.array([[0.7, 0.3], [0.8, 0.2], [1.0, 0.0]]),
-        negligible=1e-3,
-        plain_sum=0.88,
-        plain_sum_interval=np.array([0.8, 0.92]),
-        gain=0.02,
-        gain_interval=np.array([-0.01, 0.05]),
-    )
+    return IMPORTANCE
 
 
 @pytest.fixture
@@ -95,5 +77,5 @@ def test_the_picture_has_an_interval_for_every_view(result, figures):
 def test_the_picture_is_drawn_where_it_is_asked_for(result, figures):
     figure, axes = figures.subplots(1, 3)
     assert result.plot(axes) is figure
-    with pytest.raises(ValueError, match="plot needs three axes"):
+    with pytest.raises(ValueError, match="draws on 3 axes, but ax has 2"):
         result.plot(axes[:2])

@@ -23,6 +23,7 @@ from manykernels.kernels import (
     Laplacian,
     Linear,
     Polynomial,
+    _threads,
     evaluation,
     tables,
 )
@@ -117,14 +118,14 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
     monkeypatch.setattr(evaluation, "TILE_ROWS", 3)
     results = []
     for n_threads in (1, 3):
-        monkeypatch.setattr(evaluation, "openmp_n_threads", lambda n=n_threads, **_: n)
+        monkeypatch.setattr(_threads, "openmp_n_threads", lambda n=n_threads, **_: n)
         results.append(union(TABLE).data)
     assert_array_equal(*results)
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):
     monkeypatch.setattr(evaluation, "TILE_ROWS", 3)
-    monkeypatch.setattr(evaluation, "openmp_n_threads", lambda **_: 2)
+    monkeypatch.setattr(_threads, "openmp_n_threads", lambda **_: 2)
 
     class Broken(RBF):
         def _from_compared(self, values, out):

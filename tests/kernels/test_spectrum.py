@@ -205,7 +205,7 @@ def test_single_precision_is_kept_and_not_copied():
 @pytest.mark.parametrize("transform", [None, Center, Spherical])
 @pytest.mark.parametrize("n_columns", [1, 3])
 def test_sums_and_products_are_those_of_double_precision(monkeypatch, transform, n_columns):
-    monkeypatch.setattr("manykernels._blas._BLOCK_ENTRIES", 5 * MANY)
+    monkeypatch.setattr("manykernels.kernels._strips._STRIP_ENTRIES", 5 * MANY)
     single = KernelStack.from_arrays(SINGLE)
     double = KernelStack.from_arrays(SINGLE.astype(np.float64))
     columns = np.random.default_rng(0).normal(size=(MANY, n_columns))

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as gaussian_process
 
 from manykernels import KernelUnion, rbf_grid
-from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, evaluation, streamed
+from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, _threads, streamed
 from manykernels.kernels.streamed import PanelCache, StreamedKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Spherical, preparation
 
@@ -127,7 +127,7 @@ def test_the_number_of_threads_changes_nothing(X, union, monkeypatch):
     monkeypatch.setattr(streamed, "_TILE_ENTRIES", 300)
     results = []
     for n_threads in (1, 3):
-        monkeypatch.setattr(evaluation, "openmp_n_threads", lambda n=n_threads, **_: n)
+        monkeypatch.setattr(_threads, "openmp_n_threads", lambda n=n_threads, **_: n)
         results.append(StreamedKernels(union, X).apply(np.ones((70, 1))))
     np.testing.assert_array_equal(*results)
 

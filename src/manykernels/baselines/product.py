@@ -15,7 +15,8 @@ from ..estimators._inputs import Table
 from ..estimators._progress import FitTask
 from ..estimators._rows import TrainingRows
 from ..kernels import KernelStack, KernelUnion, check_stack, kernels_for
-from ..kernels.checks import TILE_ROWS, IndefiniteKernelError
+from ..kernels._strips import TILE_ROWS
+from ..kernels.checks import IndefiniteKernelError
 from ._machine import OneKernelMachine
 from ._merged import Numbers, SourceKernels
 

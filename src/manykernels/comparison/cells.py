@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from .._sklearn import MultimetricScorer, safe_split
 from ..metrics.comparison import Split
-from ..report.sparsity import in_use
+from ..metrics.weights import in_use
 
 # What cross_validate calls a score without a name.
 _UNNAMED = "score"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.colors import BLUE, INK, ORANGE, PALE
+from ..display.base import pyplot
+from ..display.style import BLUE, GUIDE, VERMILION, bare, ink, named_ticks, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,10 +23,8 @@ def draw(result: Any, ax: Axes | None, scoring: str) -> Axes:
     """
     n_methods = len(result.names)
     if ax is None:
-        import matplotlib.pyplot as plt
-
         # A third of an inch for each method, and room for title and axis.
-        _, ax = plt.subplots(figsize=(7.0, 1.3 + 0.42 * n_methods), layout="constrained")
+        _, ax = pyplot().subplots(figsize=(7.0, 1.3 + 0.42 * n_methods), layout="constrained")
     scores, means, intervals = (
         found(scoring) for found in (result.scores, result.means, result.intervals)
     )
@@ -33,19 +32,15 @@ def draw(result: Any, ax: Axes | None, scoring: str) -> Axes:
     n_splits = scores.shape[1]
     heights = np.linspace(-_BAND, _BAND, n_splits) if n_splits > 1 else np.zeros(1)
     for i in range(n_methods):
-        color = ORANGE if i == marked else BLUE
-        ax.plot(scores[i], i + heights, "o", markersize=3.5, mfc="none", mec=INK, alpha=0.4)
+        color = VERMILION if i == marked else BLUE
+        ax.plot(scores[i], i + heights, "o", markersize=3.5, mfc="none", mec=ink(ax), alpha=0.4)
         ax.hlines(i, *intervals[i], color=color, linewidth=2.2, zorder=3)
         ax.plot(means[i], i, "D" if i == marked else "o", color=color, markersize=6.5, zorder=4)
-    ax.axvline(means[marked], color=ORANGE, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    ax.axvline(means[marked], color=VERMILION, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     ax.set_ylim(n_methods - 0.5, -0.5)
-    ax.set_yticks(range(n_methods), result.names, color=INK)
-    ax.tick_params(length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.grid(axis="x", color=PALE, linewidth=0.4)
-    ax.set_axisbelow(True)
+    named_ticks(ax, "y", range(n_methods), result.names)
+    ax.grid(axis="x", **GUIDE)
+    bare(ax, "bottom")
     which = "reference" if result.reference else "best"
-    ax.set_title(
-        f"{scoring}: splits, mean and 95% interval ({which}: diamond)", loc="left", fontsize=10
-    )
+    titled(ax, f"{scoring}: splits, mean and 95% interval ({which}: diamond)")
     return ax

@@ -22,6 +22,7 @@ from ..kernels.completion import refuse_samples_without_kernels
 from ..kernels.given import kernels_for
 from ..kernels.matching import in_one_order, matched_targets, refuse_unlabelled
 from ..kernels.modalities import named_tables
+from ..kernels.on_demand import OnDemandKernels
 from ..kernels.presence import (
     explaining_lacking_rows,
     refuse_rows_without_kernels,
@@ -118,6 +119,8 @@ class Table:
     features: dict[str, Any]
     kernels: Any
     missing: str = "error"
+    #: Whether kernels are to be computed when they are needed, see :meth:`WeightLearning.admit`.
+    on_demand: bool = False
 
     #: As in :class:`Matrices`: None, because new rows are compared with all rows of this table.
     columns = None
@@ -126,6 +129,10 @@ class Table:
     def n_kernels(self) -> int:
         """How many kernels there will be, before any is computed."""
         return len(kernels_for(self.X, self.kernels).kernels)
+
+    def computed_on_demand(self) -> Table:
+        """The same, its kernels to be computed when they are needed."""
+        return replace(self, on_demand=True)
 
     def keep(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
@@ -137,7 +144,8 @@ class Table:
         """Kernels of the training rows, and the source for new rows.
 
         Whatever a kernel takes from data, such as its width, it takes from these rows. If the
-        solver works by columns, kernels are computed column by column when it needs them.
+        solver works by columns, kernels are computed column by column when it needs them; if they
+        are on demand, a few at a time.
         """
         union = kernels_for(self.X, self.kernels, missing=self.missing)
         with explaining_lacking_rows(union, self.X):
@@ -147,6 +155,8 @@ class Table:
         source = TableSource(union, self.X)
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
+        if self.on_demand:
+            return OnDemandKernels(union, shared), source
         return union(shared).with_views(views_of_kernels(union.kernels_, self.X)), source
 
 
@@ -169,6 +179,10 @@ class Matrices:
     @property
     def n_kernels(self) -> int:
         return self.X.n_kernels
+
+    def computed_on_demand(self) -> Matrices:
+        """The same: these kernels are there."""
+        return self
 
     def keep(self, rows: np.ndarray) -> Matrices:
         """Some of the samples; test blocks still have columns for all."""

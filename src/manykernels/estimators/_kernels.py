@@ -21,6 +21,8 @@ from ._rows import TrainingRows
 
 #: Most entries of a test block, of all kernels if they are computed together: 64 MiB of memory.
 BLOCK_ENTRIES = 2**23
+# How many kernels a warning names.
+_NAMES_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,20 @@ class TrainingKernels:
         """Warn of kernels that nothing can be learnt from, `transform` being fitted to them.
 
         Called by the fit itself, not for its folds. The text is the same in every fit of a
-        search, so that Python's filter of warnings shows it once.
+        search, so that Python's filter of warnings shows it once. Of kernels on demand it is known
+        when a solver has seen them.
         """
+        if self.stack.on_demand:
+            self.stack.when_visited(lambda: self._warn_of_constants(transform))
+        elif len(self.stack) > 1:
+            self._warn_of_constants(transform)
+
+    def _warn_of_constants(self, transform: Chain) -> None:
         stack = self.stack
-        if len(stack) < 2:
-            return
         useless = stack.without_variance()
-        if not self.shift_invariant:
-            useless = useless[~stack.row_diag[useless].any(axis=1)]
+        if len(useless) and not self.shift_invariant:
+            found = stack.select(useless).row_diag if stack.on_demand else stack.row_diag[useless]
+            useless = useless[~found.any(axis=1)]
         # Normalisations by the variance make constant kernels zero for every estimator.
         erased = transform.erased()
         useless = np.union1d(useless, erased)
@@ -84,7 +92,9 @@ class TrainingKernels:
             useless = _whole_views(useless, stack.names)
         if not len(useless):
             return
-        names = ", ".join(repr(stack.names[j]) for j in useless)
+        names = ", ".join(repr(stack.names[j]) for j in useless[:_NAMES_SHOWN])
+        if len(useless) > _NAMES_SHOWN:
+            names += f" and {len(useless) - _NAMES_SHOWN} more"
         kind, way_out = "zero", ""
         if self.shift_invariant or len(erased):
             kind = "constant (or zero)"

@@ -10,15 +10,22 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._files import GIB
+from .._memory import available_memory
 from .._sklearn import Interval
 from .._warnings import warn_caller
-from ..domains import Domain, lp_domain, product_domain
+from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..losses import Certificate, Loss, Outline
 from ..solvers import SOLVERS, Problem, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
 from ..solvers.run import Progress
 from ._base import estimator
 from ._progress import FitTask
+from ._rows import TrainingRows
+
+# Kernels that take more of the available memory are computed when they are needed: the rest is for
+# what solvers make of them, and for other programs.
+_SHARE_OF_MEMORY = 0.5
 
 
 @estimator
@@ -98,6 +105,45 @@ class WeightLearning:
     def refuse_unfit(self, outline: Outline) -> None:
         """Raise if the solver does not take such a loss, before kernels are computed."""
         refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
+
+    def admit(self, rows: TrainingRows, outline: Outline) -> TrainingRows:
+        """`rows`, with their kernels on demand where these are too many for the memory there is.
+
+        Raises as :meth:`refuse_unfit` does.
+        """
+        on_demand = self._on_demand(rows.data, outline)
+        self.refuse_unfit(replace(outline, on_demand=on_demand))
+        return replace(rows, data=rows.data.computed_on_demand()) if on_demand else rows
+
+    def _on_demand(self, data: Any, outline: Outline) -> bool:
+        """Whether kernels are computed when they are needed: as the solver says, or by memory."""
+        asked = self.solver.on_demand
+        if data.computed_on_demand() is data or asked is False:
+            return False
+        if asked is not None:
+            return asked
+        needed, available = 8 * outline.n_kernels * outline.n_samples**2, available_memory()
+        if available is None or needed <= _SHARE_OF_MEMORY * available:
+            return False
+        sizes = (
+            f"{outline.n_kernels} kernels of {outline.n_samples} samples take {needed / GIB:.1f} "
+            f"GiB, and {available / GIB:.1f} GiB are available"
+        )
+        if isinstance(self.domain, Simplex):
+            warn_caller(
+                f"{sizes}: they are computed when they are needed, anew in each iteration. "
+                "solver=Newton(on_demand=True) does so without this warning.",
+                UserWarning,
+            )
+            return True
+        if needed > available:
+            raise MemoryError(
+                f"{sizes}. Kernels can be computed when they are needed at p=1, where few of them "
+                "have a weight. Pass p=1, or fewer kernels or samples, or keep the kernels on "
+                'disk: X = kernels_for(X, kernels).fit(X)(X, memmap="stack.npy") with '
+                'kernels="precomputed".'
+            )
+        return False
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
         """As :meth:`solve`, with a warning if the relative gap `tol` was not reached."""

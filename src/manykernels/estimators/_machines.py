@@ -48,14 +48,14 @@ class MachineKernels:
     Without it, the differences between samples would be lost in the rounding errors of a large
     part that all have in common.
 
-    `transform` is the normalisation, `stack` are the normalised (and centred) kernels. Centring
-    takes ``offsets[j, r] + offsets[j, l]`` from the entry (r, l) of kernel j.
+    `transform` is the normalisation, `stack` are the normalised (and centred) kernels, `center`
+    is the centring.
     """
 
     kernels: TrainingKernels
     transform: Chain
     stack: Any
-    offsets: np.ndarray | None
+    center: Center | None
 
     @classmethod
     def of(
@@ -83,17 +83,18 @@ class MachineKernels:
         if not has_bias:
             return cls(kernels, transform, stack, None)
         center = Center()
-        return cls(kernels, transform, center.fit_transform(stack), center.offsets_)
+        return cls(kernels, transform, center.fit_transform(stack), center)
 
     def uncentred(self, biases: np.ndarray, weights: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Biases of the same machines on the kernels before centring.
 
-        For coefficients v with ``Σ_l v_l = 0`` and offsets o_j,
+        For coefficients v with ``Σ_l v_l = 0`` and the offsets o_j of centring,
         ``Σ_l v_l (K_j(r, l) − o_j(r) − o_j(l)) = Σ_l v_l K_j(r, l) − o_j·v``.
         """
-        if self.offsets is None:
+        if self.center is None:
             return biases
-        corrected: np.ndarray = biases - weights @ (self.offsets @ dual)
+        used = np.flatnonzero(weights)
+        corrected: np.ndarray = biases - weights[used] @ (self.center.select(used).offsets_ @ dual)
         return corrected
 
     def expansion(
@@ -101,7 +102,7 @@ class MachineKernels:
     ) -> KernelExpansion:
         """Outputs of machines with these coefficients of the training samples in `rows`."""
         transform = self.transform
-        if self.offsets is not None:
+        if self.center is not None:
             # Instead of centring, which would need all training samples.
             transform = Chain([*transform.steps, _SubtractRowMean().fit(self.stack)])
         source = self.kernels.source
@@ -114,6 +115,8 @@ class _SubtractRowMean(StackTransform):
     In exact arithmetic that changes no output, as coefficients sum to zero. Computed ones do so
     up to rounding errors, which large entries would magnify.
     """
+
+    of_each_kernel = True
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         """Nothing to learn."""

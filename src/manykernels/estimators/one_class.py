@@ -41,7 +41,7 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
         """Learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = unlabelled_rows(self, X, sample_weight)
-        learning.refuse_unfit(Outline(OneClassLoss, len(rows), rows.data.n_kernels, 1))
+        rows = learning.admit(rows, Outline(OneClassLoss, len(rows), rows.data.n_kernels, 1))
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         # The distance from the origin counts: a constant added to a kernel changes the machine.
         kernels = MachineKernels.of(rows, self.normalize, learning.solver, has_bias=False)

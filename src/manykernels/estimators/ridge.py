@@ -123,7 +123,7 @@ class MKRidge(
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
         outline = Outline(SquareLoss, len(rows), rows.data.n_kernels, len(groups[0]))
-        learning.refuse_unfit(outline)
+        rows = learning.admit(rows, outline)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
         kernels = TrainingKernels.of(rows, rows.counts, solver=learning.solver)
         learnings, regs = [learning] * len(groups), [float(self.reg)] * len(groups)

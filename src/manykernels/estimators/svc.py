@@ -104,7 +104,8 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
-        learning.refuse_unfit(self._outline(len(rows), rows.data.n_kernels, groups.shape[2]))
+        outline = self._outline(len(rows), rows.data.n_kernels, groups.shape[2])
+        rows = learning.admit(rows, outline)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
         losses = [self._make_loss(kernels.stack, group, rows) for group in groups]

@@ -41,7 +41,8 @@ class MKSVR(
         """Learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight)
-        learning.refuse_unfit(Outline(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1))
+        outline = Outline(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
+        rows = learning.admit(rows, outline)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
         penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol

@@ -1,4 +1,4 @@
-"""Which views matter, and how sure that is; and what kernels do in different regions.
+"""Which views matter, and how sure that is.
 
 ============  ==============================================================================
 `importance`  :func:`view_importance`: what may be passed, and what it means
@@ -10,13 +10,10 @@
 `intervals`   intervals of these means, and of paired differences
 `stability`   weights learnt from half-samples
 `result`      :class:`ViewImportance`: the table
-`drawing`     its picture
-`regions`     :class:`RegionWeightsDisplay`: kernel weights of every region
 ============  ==============================================================================
 """
 
 from .importance import view_importance
-from .regions import RegionWeightsDisplay
 from .result import ViewImportance
 
-__all__ = ["RegionWeightsDisplay", "ViewImportance", "view_importance"]
+__all__ = ["ViewImportance", "view_importance"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..display import ImportanceDisplay
 from ..report.tables import aligned
 
 if TYPE_CHECKING:
@@ -145,16 +146,14 @@ class ViewImportance:
     def plot(self, axes: Sequence[Axes] | None = None) -> Figure:
         """Draw falls, scores alone and weights, each with its interval.
 
-        Needs matplotlib, ``pip install manykernels[report]``.
+        It is an :class:`~manykernels.display.ImportanceDisplay`.
 
         Parameters
         ----------
         axes : sequence of three matplotlib axes, optional
             Where to draw; by default in a new figure.
         """
-        from .drawing import draw
-
-        return draw(self, axes)
+        return ImportanceDisplay.from_importance(self, ax=axes).figure_
 
 
 def _number(value: float, *, sign: bool = False) -> str:

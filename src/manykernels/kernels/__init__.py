@@ -18,6 +18,7 @@
 `presence`         which samples have what: rows without values, and their pattern as a kernel
 `adapters`         `as_kernel`: names, functions and kernels of scikit-learn
 `union`            `KernelUnion`: named kernels of one table, evaluated into one stack
+`subsets`          `RBFSubsets`: Gaussian kernels of very many sets of columns
 `auto`             `auto_kernels`: default kernels of a table, by what it holds
 `normal_scores`    columns by their ranks, as if each were normally distributed
 `evaluation`       kernels written into their places in a stack, tile by tile
@@ -33,6 +34,7 @@
 **matrices**
 `stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
 `streamed`         `StreamedKernels`: the same interface, values computed when needed
+`on_demand`        `OnDemandKernels`: very many kernels, computed in blocks when needed
 `_transformed`     their common base: the transforms, and what is known about the matrices
 `_stored`          the base of `KernelStack`: sums and products of stored matrices
 `_saving`          stacks written to files and read from them
@@ -66,6 +68,7 @@ from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .strings import Spectrum, WeightedDegree
+from .subsets import RBFSubsets
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
 from .union import KernelUnion, rbf_grid
 from .views import Views
@@ -100,6 +103,7 @@ __all__ = [
     "Precomputed",
     "Presence",
     "Product",
+    "RBFSubsets",
     "Spectrum",
     "Spherical",
     "Sum",

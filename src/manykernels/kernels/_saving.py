@@ -102,8 +102,7 @@ def _check_own_diagonals(stack: Any) -> None:
             given = getattr(stack, what)[j]
             # Samples that lack the kernel have no self-similarity.
             far = np.abs(np.where(np.isnan(given) & np.isnan(diagonal), 0.0, given - diagonal))
-            largest = np.nanmax(np.abs(stack.data[j]), initial=0.0)
-            if not far.max(initial=0.0) <= SAME_ENTRY * largest:
+            if not far.max(initial=0.0) <= SAME_ENTRY * _largest(stack.data[j]):
                 raise ValueError(
                     f"{what} of kernel {name!r} is not its diagonal: {far.max():.3g} apart at "
                     f"sample {far.argmax()}."
@@ -112,7 +111,13 @@ def _check_own_diagonals(stack: Any) -> None:
 
 def _means_vanish(stack: Any) -> bool:
     means = np.abs(stack.data.mean(axis=1, dtype=np.float64)).max(axis=1, initial=0.0)
-    return bool(np.all(means <= SAME_ENTRY * np.abs(stack.data).max(axis=(1, 2), initial=0.0)))
+    return bool(np.all(means <= SAME_ENTRY * np.array([_largest(one) for one in stack.data])))
+
+
+def _largest(matrix: np.ndarray) -> float:
+    """The largest absolute value that is not NaN, without a copy."""
+    highest = np.fmax.reduce(matrix, axis=None, initial=0.0)
+    return float(max(highest, -np.fmin.reduce(matrix, axis=None, initial=0.0)))
 
 
 def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:

@@ -21,14 +21,12 @@ from scipy.linalg import blas
 from scipy.sparse.linalg import eigsh
 
 from .._rounding import ACCUMULATED
+from ._strips import product
 
 # Eigenvalues above −ratio times the largest, or above −value, count as zero: the tolerances of
 # sklearn.utils.validation._check_psd_eigenvalues in double precision.
 NEGATIVE_RATIO = 1e-5
 NEGATIVE_VALUE = 1e-10
-# The ratio for Lanczos on single precision: the error of its products, some thousand times the
-# rounding error of 6e-8.
-SINGLE_RATIO = 1e-4
 # Lanczos takes 20 steps from 3000 rows on, and as many as cost the same on smaller matrices, up
 # to 60. tests/kernels/test_spectrum.py specifies what they have to find.
 LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
@@ -77,8 +75,19 @@ def found_extremes_if_negative(
     if not centered:
         diagonal = matrix.diagonal()
         smallest = min(smallest, diagonal.min(), diagonal.max() - largest_entry)
-    ratio = SINGLE_RATIO if matrix.dtype == np.float32 else NEGATIVE_RATIO
-    return _if_negative(float(smallest), float(largest), ratio)
+    value = hidden_by_rounding(matrix, largest_entry)
+    return _if_negative(float(smallest), float(largest), NEGATIVE_RATIO, value)
+
+
+def hidden_by_rounding(matrix: np.ndarray, largest_entry: float) -> float:
+    """How far below zero the eigenvalues of a PSD matrix may be, as it is stored.
+
+    The errors of its entries, when they were rounded, are independent and no larger than half of
+    ``eps`` times the largest entry. The eigenvalues of such a matrix of errors are no larger than
+    √m times ``2/√3`` of that. In single precision it is 1.2e-5 of the largest entry at m = 10 000.
+    """
+    rounding = float(np.finfo(matrix.dtype).eps) * np.sqrt(len(matrix)) * largest_entry
+    return max(NEGATIVE_VALUE, rounding)
 
 
 def n_steps(n_rows: int) -> int:
@@ -91,7 +100,6 @@ def lanczos_extremes(
     matrix: np.ndarray, steps: int, *, centered: bool = False
 ) -> tuple[float, float]:
     """Extreme eigenvalues of T after `steps` from a fixed vector, with full orthogonalisation."""
-    symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
     vector = np.random.default_rng(0).standard_normal(len(matrix))
     if centered:
         vector -= vector.mean()
@@ -100,22 +108,29 @@ def lanczos_extremes(
     alphas: list[float] = []
     betas: list[float] = []
     for _ in range(min(steps, len(matrix))):
-        # The transpose of a C-ordered matrix is Fortran-ordered: nothing is copied.
-        product = symv(1.0, matrix.T, basis[-1]).astype(np.float64, copy=False)
+        image = _times(matrix, basis[-1])
         if centered:
-            product -= product.mean()
-        alphas.append(float(basis[-1] @ product))
+            image -= image.mean()
+        alphas.append(float(basis[-1] @ image))
         Q = np.array(basis)
         for _ in range(2):
-            product -= (Q @ product) @ Q
-        beta = float(blas.dnrm2(product))
+            image -= (Q @ image) @ Q
+        beta = float(blas.dnrm2(image))
         # Only rounding error is left: the basis spans an invariant subspace.
         if beta <= ACCUMULATED * (abs(alphas[0]) + sum(betas)) or beta == 0.0:
             break
         betas.append(beta)
-        basis.append(product / beta)
+        basis.append(image / beta)
     values = linalg.eigvalsh_tridiagonal(alphas, betas[: len(alphas) - 1])
     return float(values[0]), float(values[-1])
+
+
+def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """``matrix @ vector`` of a symmetric matrix, in double precision."""
+    if matrix.dtype == np.float64:
+        # The transpose of a C-ordered matrix is Fortran-ordered: nothing is copied.
+        return np.asarray(blas.dsymv(1.0, matrix.T, vector))
+    return product(matrix, vector[:, None], mirrored=True)[:, 0]
 
 
 def clipped(matrix: np.ndarray) -> np.ndarray:

@@ -1,19 +1,24 @@
 """Kernels whose values are stored: sums and products, each in one pass over the data.
 
-Equation (*) is that of :mod:`manykernels.kernels._transformed`.
+Values in double precision go to BLAS as they are, those in single precision strip by strip
+(:mod:`manykernels.kernels._strips`). Either way results are the same to the last digit whether
+values are in memory or mapped from a file, as joblib maps them for its workers. Equation (*) is
+that of :mod:`manykernels.kernels._transformed`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
 
-from .._blas import add_scaled, matmul, product, weighted_sums
+from .._blas import add_scaled, matmul, weighted_sums
 from .._files import file_identity
 from .._memory import storage
+from . import _strips
 from ._transformed import TransformedKernels
 
 # Entries of a block of rows of one kernel: 2 MiB of float64, so that a block of the sum stays in
@@ -58,6 +63,22 @@ class StoredKernels(TransformedKernels):
         n_kernels, rows, cols = self.data.shape
         return rows, cols, n_kernels
 
+    @property
+    def resolution(self) -> float:
+        return float(np.finfo(self.dtype).eps)
+
+    @property
+    def _in_strips(self) -> bool:
+        """Whether sums and products are computed strip by strip."""
+        return self.dtype != np.float64
+
+    @property
+    def _mirrored(self) -> bool:
+        """Whether kernels are known to be exactly symmetric, all but for their offsets."""
+        factors = self._rows.factor, self._cols.factor
+        same = factors[0] is factors[1] or np.array_equal(*factors)  # type: ignore[arg-type]
+        return self.gram and self.guarantees.checked and same
+
     def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
         """A copy with other values and some other attributes replaced; nothing is checked."""
         return self._changed(_stored=StoredArray(data), **changes)
@@ -67,13 +88,13 @@ class StoredKernels(TransformedKernels):
         height = max(1, _BLOCK_ENTRIES // max(1, n_cols))
         return (slice(r, min(r + height, n_rows)) for r in range(0, n_rows, height))
 
-    def _factored(self, j: int, rows: slice) -> np.ndarray:
-        """Some rows of ``f_j(r) f_j(c) data[j, r, c]``: (*) without scale and offsets."""
-        block = self.data[j, rows]
+    def _factored(self, j: int, rows: slice, cols: slice = slice(None)) -> np.ndarray:
+        """A part of ``f_j(r) f_j(c) data[j, r, c]``: (*) without scale and offsets."""
+        block = self.data[j, rows, cols]
         if self._rows.factor is None or self._cols.factor is None:
             return block
         # The product of factors first: it is exactly symmetric, and so is the result.
-        product = self._rows.factor[j, rows, None] * self._cols.factor[j]
+        product = self._rows.factor[j, rows, None] * self._cols.factor[j, cols]
         product *= block
         return product
 
@@ -141,6 +162,9 @@ class StoredKernels(TransformedKernels):
         # The offsets of kernels that are left out are left out too.
         kept = np.zeros_like(weights)
         kept[active] = weights[active]
+        if self._in_strips:
+            self._sum_strips(kept[None], [out])
+            return out
         offsets = None
         if self._rows.offset is not None and self._cols.offset is not None:
             row_offset = matmul(self._rows.offset.T, kept)
@@ -162,6 +186,9 @@ class StoredKernels(TransformedKernels):
 
     def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
         """Several weighted sums in one pass over the data, row r of `weights` into ``outs[r]``."""
+        if self._in_strips:
+            self._sum_strips(weights, outs)
+            return
         if self._rows.factor is not None or len(weights) == 1:
             for row, out in zip(weights, outs, strict=True):
                 self.combine(row, out)
@@ -176,6 +203,13 @@ class StoredKernels(TransformedKernels):
                 out[rows] = total.reshape(-1, n_cols)
                 self._subtract_offsets(out[rows], row, rows, slice(None))
 
+    def _sum_strips(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
+        scaled, mirrored = weights * self._scale, self._mirrored
+        _strips.weighted_sums(self._factored, scaled, outs, mirrored=mirrored)
+        for row, out in zip(weights, outs, strict=True):
+            for rows in self._row_blocks():
+                self._subtract_offsets(out[rows], row, rows, slice(None))
+
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
 
@@ -187,9 +221,13 @@ class StoredKernels(TransformedKernels):
         """
         columns = self._check_columns(columns)
         n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
-        if n_columns == 1 and self._cols.factor is None:
+        if self._in_strips:
+            products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
+            multiply = partial(self._factored_product, columns=columns, mirrored=self._mirrored)
+            _strips.products(multiply, self.shape[:2], products.mT)
+        elif n_columns == 1 and self._cols.factor is None:
             # One column times all kernels: a single product over contiguous memory.
-            flat = product(self.data.reshape(-1, self.shape[1]), columns)
+            flat = matmul(self.data.reshape(-1, self.shape[1]), columns)
             products = flat.reshape(n_kernels, 1, n_rows)
         else:
             # Each column of a product is contiguous, as LAPACK wants it.
@@ -230,12 +268,16 @@ class StoredKernels(TransformedKernels):
             total -= np.einsum("jc,jck->k", self._cols.offset, columns)
         return total
 
-    def _factored_product(self, j: int, columns: np.ndarray) -> np.ndarray:
-        """``f_j · (data[j] @ (f_j · columns))``, Fortran-ordered."""
-        if self._rows.factor is None or self._cols.factor is None:
-            return product(self.data[j], columns)
-        result = product(self.data[j], columns * self._cols.factor[j, :, None])
-        result *= self._rows.factor[j, :, None]
+    def _factored_product(self, j: int, columns: np.ndarray, mirrored: bool = False) -> np.ndarray:
+        """``f_j · (data[j] @ (f_j · columns))``."""
+        if self._cols.factor is not None:
+            columns = columns * self._cols.factor[j, :, None]
+        if self._in_strips:
+            result = _strips.product(self.data[j], columns, mirrored=mirrored)
+        else:
+            result = matmul(self.data[j], columns)
+        if self._rows.factor is not None:
+            result *= self._rows.factor[j, :, None]
         return result
 
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

@@ -96,6 +96,9 @@ class Samples:
 class TransformedKernels(ABC):
     """The vectors of (*), and what can be computed from them alone."""
 
+    #: Whether kernels are too many to be stored, see :mod:`manykernels.kernels.on_demand`.
+    on_demand = False
+
     names: list[str]
     guarantees: Guarantees
     _scale: np.ndarray
@@ -128,6 +131,11 @@ class TransformedKernels(ABC):
     def centered(self) -> bool:
         """Whether the training samples have mean zero in feature space."""
         return self.guarantees.centered
+
+    @property
+    def resolution(self) -> float:
+        """Relative distance between neighbouring numbers, as the values are stored."""
+        return EPS
 
     @property
     def row_diag(self) -> np.ndarray | None:
@@ -206,7 +214,8 @@ class TransformedKernels(ABC):
             lengths = self.row_diag[own]
             distances = lengths[:, start, None] + lengths - 2.0 * first
             size = np.nanmax(np.abs(lengths), axis=1, keepdims=True, initial=0.0) + np.abs(first)
-            constant[own] = ~(np.abs(distances) > ACCUMULATED * size).any(axis=1)
+            rounding = max(ACCUMULATED, self.resolution) * size
+            constant[own] = ~(np.abs(distances) > rounding).any(axis=1)
         return np.flatnonzero(constant)
 
     def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -216,7 +225,8 @@ class TransformedKernels(ABC):
         ``s_r = |K_j(r, r)| + 2|o_j(r)|``. Each of the m additions along a row rounds the partial
         sum, which grows like a random walk, by ``u = 2⁻⁵³`` of it. If rounding errors are
         independent, the standard error of the result is about
-        ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned.
+        ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned. Sums are those of double
+        precision however the values are stored, and the kernels are the ones that are stored.
         """
         assert self.row_diag is not None
         sizes = np.abs(self.row_diag)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import gen_batches
 
-from .evaluation import in_threads
+from ._threads import in_threads
 from .sequences import Sequences
 
 # If no more words are possible than this, or than this many for each that occurs, all of them have

@@ -12,7 +12,8 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_array
 
 from .._sklearn import check_sample_weight, num_samples
-from .checks import TILE_ROWS, check_finite
+from ._strips import TILE_ROWS
+from .checks import check_finite
 from .tables import (
     SharedTable,
     array_if_plain,

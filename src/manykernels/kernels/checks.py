@@ -11,7 +11,15 @@ import numpy as np
 
 from .._memory import allocate
 from .._rounding import TINY
-from ._spectrum import EXACT_ROWS, clipped, exact_extremes_if_negative, found_extremes_if_negative
+from ._spectrum import (
+    EXACT_ROWS,
+    NEGATIVE_RATIO,
+    clipped,
+    exact_extremes_if_negative,
+    found_extremes_if_negative,
+    hidden_by_rounding,
+)
+from ._strips import TILE_ROWS
 from .matching import shown
 
 if TYPE_CHECKING:
@@ -26,8 +34,6 @@ SAME_SINGLE_ENTRY = 1e-5
 # entries (`rounding`) explains them: a matrix with so much noise is of no use.
 MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
-# Rows and columns of a tile: 512 KiB of float64, two of which fit into a second-level cache.
-TILE_ROWS = 256
 
 
 class IndefiniteKernelError(ValueError):
@@ -58,6 +64,8 @@ def check_stack(
         What to do with a kernel whose smallest eigenvalue is below −1e-5 times the largest
         (and below −1e-10): "raise" and "exact" refuse it, "ignore" keeps it. "clip" replaces a
         kernel with any negative eigenvalue beyond rounding error by the nearest PSD matrix.
+        (Negative eigenvalues that the rounding of stored values explains count as zero: in single
+        precision 1.2e-7 √m times the largest entry.)
         "exact" and "clip" need a factorisation. So does "raise" up to 256 rows. For larger
         matrices it takes twenty to sixty Lanczos steps, which cost no more than learning and
         may miss negative eigenvalues above about −1e-3 times the largest.
@@ -137,7 +145,9 @@ def _change_to_psd(
     else:
         # "clip" leaves no negative eigenvalue beyond rounding error: rounding of the entries
         # shifts an eigenvalue by no more than this part of the largest.
-        tolerance = (len(matrix) * np.finfo(matrix.dtype).eps, 0.0) if psd == "clip" else ()
+        tolerance = (len(matrix) * np.finfo(matrix.dtype).eps, 0.0)
+        if psd != "clip":
+            tolerance = NEGATIVE_RATIO, hidden_by_rounding(matrix, largest)
         matrix = matrix.astype(np.float64, copy=False)
         if centered:
             means = matrix.mean(axis=0)

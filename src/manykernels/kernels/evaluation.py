@@ -8,19 +8,16 @@ kernels are evaluated whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from .._sklearn import openmp_n_threads
-from .checks import TILE_ROWS, check_finite
+from ._strips import TILE_ROWS, mirror_tile
+from ._threads import in_threads
+from .checks import check_finite
 from .comparisons import Comparison
 from .tables import SharedTable, naming
 
@@ -36,7 +33,10 @@ def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: Any, Y: 
         with naming(f"kernel {name!r}"):
             compared = kernel._compared(X, Y)
             if compared is None:
-                matrix[...] = kernel(X, Y)
+                with np.errstate(over="ignore"):
+                    matrix[...] = kernel(X, Y)
+                if matrix.dtype != np.float64:
+                    check_finite(matrix, kernel._title)  # numbers that are too large for it
             else:
                 place = _Place(matrix, name, *compared)
                 together.setdefault(id(place.comparison), []).append(place)
@@ -69,15 +69,20 @@ def evaluated(comparison: Comparison, kernel: Any) -> np.ndarray:
 def fill(matrices: Sequence[np.ndarray], kernels: Sequence[Any], comparison: Comparison) -> None:
     """Write functions of one comparison into their matrices; Gram matrices exactly symmetric."""
 
-    def fill_tile(place: tuple[slice, slice]) -> None:
-        rows, columns = place
+    def fill_tile(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
         # Inside, since threads do not inherit it. What is not finite is refused later.
         with np.errstate(over="ignore", invalid="ignore"):
             values = comparison.tile(rows, columns)
             for matrix, kernel in zip(matrices, kernels, strict=True):
-                kernel._from_compared(values, matrix[rows, columns])
+                place = matrix[rows, columns]
+                # In single precision the result is rounded, not the steps to it.
+                result = place if place.dtype == values.dtype else np.empty(values.shape)
+                kernel._from_compared(values, result)
+                if result is not place:
+                    place[...] = result
                 if comparison.gram:
-                    _mirror(matrix, rows, columns)
+                    mirror_tile(matrix, rows, columns)
 
     in_threads(fill_tile, list(_tiles(comparison)), _FEWEST_FOR_THREADS)
 
@@ -91,22 +96,18 @@ def check_filled(matrix: np.ndarray, kernel: Any, comparison: Comparison) -> Non
     if np.isfinite(extremes).all():
         with np.errstate(over="ignore", invalid="ignore"):
             kernel._from_compared(extremes, extremes)
+            extremes = extremes.astype(matrix.dtype)
     if not np.isfinite(extremes).all():
         check_finite(matrix, kernel._title)
 
 
 def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
-    rows, columns = (list(gen_batches(size, TILE_ROWS)) for size in comparison.shape)
+    # Not by gen_batches, whose checks of its arguments take longer than a small tile.
+    rows, columns = (
+        [slice(start, min(start + TILE_ROWS, size)) for start in range(0, size, TILE_ROWS)]
+        for size in comparison.shape
+    )
     return combinations_with_replacement(rows, 2) if comparison.gram else product(rows, columns)
-
-
-def _mirror(matrix: np.ndarray, rows: slice, columns: slice) -> None:
-    """Copy a tile on or above the diagonal to its place below."""
-    tile = matrix[rows, columns]
-    if rows == columns:
-        tile[...] = np.triu(tile) + np.triu(tile, 1).T
-    else:
-        matrix[columns, rows] = tile.T
 
 
 class SharedComparisons:
@@ -129,22 +130,3 @@ class SharedComparisons:
             formula._from_compared(self._values, K)
         check_finite(K, formula._title)
         return K
-
-
-def in_threads(work: Callable[[Any], None], parts: list[Any], fewest: int = 0) -> None:
-    """Call ``work(part)`` for every part, in as many threads as there are cores to use."""
-    n_threads = min(openmp_n_threads(only_physical_cores=False), len(parts))
-    if n_threads <= 1 or len(parts) < fewest:
-        for part in parts:
-            work(part)
-        return
-    # BLAS uses one thread in each of these: more would wait for one another.
-    limit = _libraries().limit(limits=1, user_api="blas")
-    with limit, ThreadPoolExecutor(n_threads) as threads:
-        for _ in threads.map(work, parts):
-            pass
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -152,8 +153,8 @@ def _are_pairs(kernels: Any) -> bool:
 def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
     """Kernels under the names of their classes, numbered where a class comes twice."""
     classes = [type(kernel).__name__.lower() for kernel in kernels]
-    names = [
-        name if classes.count(name) == 1 else f"{name}{1 + classes[:position].count(name)}"
-        for position, name in enumerate(classes)
-    ]
+    totals, seen, names = Counter(classes), Counter[str](), []
+    for name in classes:
+        seen[name] += 1
+        names.append(name if totals[name] == 1 else f"{name}{seen[name]}")
     return list(zip(names, kernels, strict=True))

@@ -39,6 +39,17 @@ def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarr
     return diagonal
 
 
+def check_dtype(dtype: Any) -> np.dtype:
+    """The type in which values of a stack are stored: float64 or float32."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found not in (np.float64, np.float32):
+        raise ValueError(f"Kernels are stored as float64 or float32, not as dtype={dtype!r}.")
+    return found
+
+
 def refuse_transposed(arrays: Any) -> None:
     """Refuse an array that has the kernels along its last axis, to judge by its shape."""
     shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
@@ -63,12 +74,13 @@ class Matrices(NamedTuple):
     col_samples: np.ndarray | None
 
 
-def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
+def read_matrices(arrays: Any, names: Sequence[str] | None = None, dtype: Any = None) -> Matrices:
     """Read a list, a dict or an array of matrices, or of data frames.
 
-    A C-ordered array of float64 or float32 is not copied. Matrices in single precision stay so
-    if all of them are.
+    A C-ordered array of float64 or float32 is not copied, unless another `dtype` is asked for. By
+    default matrices in single precision stay so if all of them are.
     """
+    kinds: tuple[Any, ...] = (np.float32, np.float64) if dtype is None else (check_dtype(dtype),)
     if isinstance(arrays, Mapping):
         if names is not None:
             raise ValueError("The keys of a dict are the names of the kernels: leave names out.")
@@ -84,12 +96,14 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
     if (
         type(arrays) in _PLAIN
         and arrays.ndim == 3
-        and arrays.dtype in (np.float32, np.float64)
+        and arrays.dtype in kinds
         and arrays.flags.c_contiguous
     ):
         return Matrices(arrays, labels, None, None)
     matrices = list(arrays)
-    single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
+    if dtype is None:
+        single = all(getattr(m, "dtype", None) == np.float32 for m in matrices)
+        kinds = (np.float32,) if single else (np.float64,)
     data = np.empty((0, 0, 0))
     samples: dict[str, np.ndarray | None] = {"rows": None, "columns": None}
     for j, given in enumerate(matrices):
@@ -99,7 +113,7 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
         if j == 0:
             shape = (len(matrices), *matrix.shape)
-            data = allocate(shape, np.float32 if single else np.float64)
+            data = allocate(shape, kinds[0])
         if matrix.shape != data.shape[1:]:
             raise ValueError(
                 f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
@@ -112,7 +126,9 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None) -> Matrices:
                     f"before it: {first_difference(found, known)}."
                 )
             samples[side] = known if found is None else found
-        data[j] = matrix
+        # What is too large for single precision becomes infinite, and is refused with its place.
+        with np.errstate(over="ignore"):
+            data[j] = matrix
     return Matrices(data, labels, samples["rows"], samples["columns"])
 
 

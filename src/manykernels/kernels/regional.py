@@ -73,6 +73,10 @@ class RegionalKernels(TransformedKernels):
         return len(self._row_factors)
 
     @property
+    def resolution(self) -> float:
+        return float(self.base.resolution)
+
+    @property
     def row_shares(self) -> np.ndarray:
         """f² of the samples along the rows, (rows, n_regions)."""
         return self._row_factors.T**2

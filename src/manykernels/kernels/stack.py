@@ -126,6 +126,7 @@ class KernelStack(StoredKernels):
         gram: bool | None = None,
         psd: str = "raise",
         missing: bool = False,
+        dtype: Any = None,
     ) -> KernelStack:
         """Build a checked stack from ready-made matrices.
 
@@ -151,6 +152,9 @@ class KernelStack(StoredKernels):
         missing : bool, default=False
             Allow samples that lack a kernel: NaN in their whole row and column of it. Estimators
             take such stacks with ``missing="mean"`` or ``"conditional"``.
+        dtype : {float64, float32}, optional
+            How values are stored, which copies matrices of another type. Sums are those of double
+            precision either way.
 
         Examples
         --------
@@ -161,7 +165,7 @@ class KernelStack(StoredKernels):
         """
         if gram is not False:
             refuse_transposed(arrays)
-        data, names, rows, cols = read_matrices(arrays, names)
+        data, names, rows, cols = read_matrices(arrays, names, dtype)
         rows = rows if row_samples is None else check_samples(row_samples, data.shape[1], "rows")
         cols = cols if col_samples is None else check_samples(col_samples, data.shape[2], "cols")
         if gram is None:
@@ -340,8 +344,11 @@ class KernelStack(StoredKernels):
         chosen = chosen_kernels(kernels, self.names)
         if np.array_equal(chosen, np.arange(self.n_kernels)):
             return self
+        # Neighbours are not copied, so that parts of a stack on disk stay there.
+        run = slice(chosen[0], chosen[-1] + 1)
+        neighbours = np.array_equal(chosen, np.arange(run.start, run.stop))
         return self._with_data(
-            self.data[chosen],
+            self.data[run] if neighbours else self.data[chosen],
             names=[self.names[j] for j in chosen],
             views=None if self.views is None else tuple(self.views[j] for j in chosen),
             _scale=self._scale[chosen],

@@ -23,8 +23,9 @@ from sklearn.utils import gen_batches
 
 from .._memory import allocate
 from .._sklearn import safe_indexing
+from ._threads import in_threads
 from ._transformed import Guarantees, Samples, TransformedKernels
-from .evaluation import SharedComparisons, in_threads
+from .evaluation import SharedComparisons
 from .matrices import positions
 from .stack import KernelStack
 from .tables import SharedTable, naming

@@ -29,6 +29,10 @@ class StackTransform(BaseEstimator, ABC):
     moves_samples: ClassVar[bool] = False
     #: Whether training samples may lack kernels; other transforms would spread their NaN.
     takes_missing: ClassVar[bool] = False
+    #: Whether it is learnt from, and applied to, every kernel without regard to the others.
+    of_each_kernel: ClassVar[bool] = False
+    #: The kernels on demand that it is to be fitted to, see :mod:`manykernels.kernels.on_demand`.
+    awaited_: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -39,6 +43,8 @@ class StackTransform(BaseEstimator, ABC):
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         """Learn from a training stack and return it transformed."""
+        if stack.on_demand:
+            return self._noted(stack, sample_weight)
         return self.fit(stack, y, sample_weight).transform(stack)
 
     def fit(self, stack: KernelStack, y: Any = None, sample_weight: Any = None) -> Self:
@@ -46,6 +52,9 @@ class StackTransform(BaseEstimator, ABC):
 
         Class labels `y` are for transforms that choose something by cross-validation.
         """
+        if stack.on_demand:
+            self._noted(stack, sample_weight)
+            return self
         if not stack.gram:
             raise ValueError(
                 f"{type(self).__name__} learns from a Gram stack of the training rows; this "
@@ -65,6 +74,10 @@ class StackTransform(BaseEstimator, ABC):
         self._learn(stack, weights, y)
         self.n_samples_fit_ = len(stack)
         return self
+
+    def _noted(self, kernels: Any, sample_weight: Any) -> Any:
+        """Kernels on demand, transformed: it will be fitted to those of them that are needed."""
+        return kernels.after(self, sample_weight)
 
     @abstractmethod
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -98,7 +111,7 @@ class StackTransform(BaseEstimator, ABC):
 
     def erased(self) -> np.ndarray:
         """Positions of the input kernels that become zero because they have no variance."""
-        return np.empty(0, dtype=np.intp)
+        return np.empty(0, dtype=np.intp) if self.awaited_ is None else self.awaited_.erased()
 
     @property
     def needs_all_columns(self) -> bool:
@@ -107,6 +120,8 @@ class StackTransform(BaseEstimator, ABC):
 
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted transform that returns only some of the kernels."""
+        if self.awaited_ is not None:
+            return self.awaited_.fitted(kernels)
         new = copy(self)
         for name in self._per_kernel:
             setattr(new, name, getattr(self, name)[kernels])
@@ -146,6 +161,7 @@ class Center(StackTransform):
     """
 
     _per_kernel = ("means_", "grand_means_")
+    of_each_kernel = True
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         self.sample_weight_ = weights / weights.sum()
@@ -155,6 +171,8 @@ class Center(StackTransform):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
+        if stack.on_demand:
+            return super().fit_transform(stack, y, sample_weight)
         # The row means of a Gram matrix are its column means: one pass over the stack, not two.
         self.fit(stack, y, sample_weight)
         return self._shift(stack, self.means_)
@@ -187,6 +205,7 @@ class Spherical(StackTransform):
 
     _per_kernel = _per_column = ("col_factor_",)
     moves_samples = True
+    of_each_kernel = True
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         self.col_factor_ = _inverse_roots(stack)
@@ -212,12 +231,15 @@ class UnitTrace(StackTransform):
     """
 
     _per_kernel = ("scale_",)
+    of_each_kernel = True
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         trace, rounding = centered_trace(stack, weights)
         self.scale_ = np.divide(1.0, trace, np.zeros_like(trace), where=~(trace <= rounding))
 
     def erased(self) -> np.ndarray:
+        if self.awaited_ is not None:
+            return super().erased()
         return np.flatnonzero(self.scale_ == 0.0)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -328,8 +350,9 @@ def preparation(
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted trace of each kernel after centring, and its rounding error.
 
-    The error is a part of the trace before centring. A trace within its error counts as zero:
-    a division by it would amplify rounding errors.
+    The error is a part of the trace before centring, in single precision that of rounding the
+    values. A trace within its error counts as zero: a division by it would amplify rounding
+    errors.
     """
     centered = stack if stack.centered else Center().fit_transform(stack, sample_weight=weights)
     assert stack.row_diag is not None
@@ -337,7 +360,8 @@ def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray,
     uncentered = stack.row_diag @ weights
     if stack._rows.offset is not None:
         uncentered = uncentered + 2 * stack._rows.offset @ weights
-    return centered.row_diag @ weights, ACCUMULATED * np.abs(uncentered)
+    rounding = max(ACCUMULATED, stack.resolution) * np.abs(uncentered)
+    return centered.row_diag @ weights, rounding
 
 
 def _inverse_roots(stack: KernelStack) -> np.ndarray:

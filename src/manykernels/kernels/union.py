@@ -14,6 +14,7 @@ from .._memory import storage
 from .._sklearn import BaseComposition, VisualBlock, num_samples
 from .adapters import as_kernel
 from .evaluation import evaluate_into
+from .matrices import check_dtype
 from .samples import row_names
 from .stack import KernelStack, check_stack
 from .standard import RBF
@@ -69,12 +70,22 @@ class KernelUnion(BaseComposition):
         self.kernels_ = fitted
         return self
 
-    def __call__(self, X: Any, Y: Any = None, *, memmap: str | Path | None = None) -> KernelStack:
+    def __call__(
+        self,
+        X: Any,
+        Y: Any = None,
+        *,
+        dtype: Any = np.float64,
+        memmap: str | Path | None = None,
+    ) -> KernelStack:
         """Evaluate every kernel between the rows of `X` and `Y`, or of `X` with each other.
 
         Parameters
         ----------
         X, Y : {array-like, dataframe, sparse matrix, dict of these, Views}
+        dtype : {float64, float32}, default=float64
+            How values are stored. Single precision takes half of the space; values are computed
+            in double precision and rounded, and all sums are those of double precision.
         memmap : path, optional
             File (.npy) that holds the values instead of memory. An older file is replaced as by
             :meth:`KernelStack.materialized`.
@@ -84,15 +95,24 @@ class KernelUnion(BaseComposition):
         stack : KernelStack
             Checked: finite and, without `Y`, symmetric and positive semi-definite. Its samples
             have the names of the rows of data frames.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels.kernels import rbf_grid
+        >>> X = np.array([[0.0], [1.0], [3.0]])
+        >>> rbf_grid([1, 2]).fit(X)(X, dtype="float32").dtype
+        dtype('float32')
         """
         check_is_fitted(self)
+        dtype = check_dtype(dtype)
         gram = Y is None
         X, Y = _shared(X), None if gram else _shared(Y)
         samples = X.X, (X if gram else Y).X
         shape = (len(self.kernels_), *map(num_samples, samples))
         diagonals = {} if gram else {"row_diag": self.diag(X), "col_diag": self.diag(Y)}
         psd = all(kernel.is_psd for _, kernel in self.kernels_)
-        with storage(shape, memmap) as space:
+        with storage(shape, memmap, dtype) as space:
             evaluate_into(space.data, self.kernels_, X, Y)
             # Checked before the file replaces an older one.
             stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
@@ -109,6 +129,17 @@ class KernelUnion(BaseComposition):
             with naming(f"kernel {name!r}"):
                 diagonal[...] = kernel.diag(X)
         return diagonals
+
+    def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
+        """Gram stack of the kernels at these positions, checked; its values are written to `out`.
+
+        `out` is (number of kernels, rows, rows).
+        """
+        union = self.subset(kernels)
+        # What kernels share of the table is dropped with them: there may be very many.
+        evaluate_into(out, union.kernels_, SharedTable(X.X), None)
+        psd = all(kernel.is_psd for _, kernel in union.kernels_)
+        return check_stack(KernelStack(out, union.names_, gram=True, checked=psd))
 
     def subset(self, indices: Any) -> KernelUnion:
         """Fitted union of the kernels at `indices` (integers, a slice or a mask) only."""

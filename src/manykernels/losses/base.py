@@ -50,6 +50,13 @@ class KernelOperator(Protocol):
         """Some of the kernels."""
 
 
+class KernelsOnDemand(KernelOperator, Protocol):
+    """Very many kernels, computed when they are needed; ``select`` has them in memory."""
+
+    def visit(self, work: Callable[[KernelOperator, Indices], None]) -> None:
+        """Call ``work(kernels, positions)`` for blocks of all kernels, in several threads."""
+
+
 class ColumnKernels(KernelOperator, Protocol):
     """Kernels of training samples that can be computed a few columns at a time."""
 
@@ -131,6 +138,8 @@ class Outline:
     n_samples, n_kernels, n_outputs : int
     learns_reg : bool
         Whether the regularisation is one of the weights.
+    on_demand : bool
+        Whether kernels are computed when they are needed, see :class:`KernelsOnDemand`.
     """
 
     kind: type
@@ -138,6 +147,7 @@ class Outline:
     n_kernels: int
     n_outputs: int
     learns_reg: bool = False
+    on_demand: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,6 +209,13 @@ class Loss(ABC):
     def gains_at(self, dual: Array) -> Array:
         """``g(α)`` of every kernel at any dual variables; one pass over the kernels."""
         return self.dual_point(dual).gains
+
+    def foresee(self, dual: Array) -> None:  # noqa: B027
+        """Say that gains at `dual` may be wanted soon: some losses find them on the way."""
+
+    def in_sweeps(self) -> Loss:
+        """The loss itself or, if its kernels are on demand, one that sweeps over them."""
+        return self
 
     def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
         """The lower bound that dual variables prove for F over a domain B; `support` is σ_B."""

@@ -73,7 +73,10 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
     @property
     def outline(self) -> Outline:
         n_samples, _, n_kernels = self.kernels.shape
-        return Outline(type(self), n_samples, n_kernels, len(self.problems), self.learns_reg)
+        n_outputs = len(self.problems)
+        return Outline(
+            type(self), n_samples, n_kernels, n_outputs, self.learns_reg, self.on_demand
+        )
 
     def programs(self, weights: Array) -> list[BoxProblem]:
         """The programs of all outputs at these weights."""
@@ -114,6 +117,9 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         """``K_j v`` of every weight and output, (n_weights, m, n_outputs)."""
         return self.kernels.apply(dual)
 
+    def form_errors(self, v: Array) -> Array:
+        return self.kernels.form_errors(v, v)
+
     def dual_program(self) -> DualProgram:
         return DualProgram.of(self.problems)
 
@@ -150,7 +156,7 @@ class BoxPoint:
 
     @property
     def gain_errors(self) -> Array:
-        return 0.5 * self._loss.kernels.form_errors(self.dual, self.dual)
+        return 0.5 * self._loss.form_errors(self.dual)
 
     @property
     def hyperbolic(self) -> bool:

@@ -111,6 +111,14 @@ class HasDualProgram(Loss):
     def variables_of(self, dual: Array) -> Array:
         """The v of dual variables, the inverse of :meth:`dual_of`."""
 
+    @abstractmethod
+    def form_errors(self, v: Array, /) -> Array:
+        """Estimated rounding errors of ``Σ_k v_kᵀM_jv_k``, (n_kernels,)."""
+
+    def gain_errors_at(self, dual: Array) -> Array:
+        """Estimated rounding errors of the gains at any dual variables."""
+        return 0.5 * self.form_errors(self.variables_of(dual))
+
     def dual_point(self, dual: Array) -> DualPoint:
         program = self.dual_program()
         v = program.feasible(self.variables_of(dual))

@@ -102,7 +102,9 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
     def outline(self) -> Outline:
         n_samples, n_outputs = self.rotated_targets.shape
         n_kernels = self.kernels.shape[2]
-        return Outline(type(self), n_samples, n_kernels, n_outputs, self.learns_reg)
+        return Outline(
+            type(self), n_samples, n_kernels, n_outputs, self.learns_reg, self.on_demand
+        )
 
     def _weighted(self, columns: Array) -> Array:
         """``S @ columns``."""
@@ -120,7 +122,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return self.kernels.apply(columns * self.roots) * (self.roots / self.reg)
 
     def form_errors(self, solution: Array) -> Array:
-        """Rounding errors of ``tr(UᵀK_jU)/λ``."""
+        """Estimated rounding errors of ``tr(UᵀK_jU)/λ``."""
         columns = self._weighted(solution)
         return self.kernels.form_errors(columns, columns) / self.reg
 

@@ -5,13 +5,14 @@ So λ is learnt like any other weight (Ye 2008, section 4; SM2_C of Lanckriet et
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
 
 from .._rounding import EPS
-from .base import Array, KernelOperator
+from .base import Array, Indices, KernelOperator
 
 
 class WithIdentity:
@@ -56,6 +57,22 @@ class WithIdentity:
 
     def kernel(self, which: int) -> Array:
         return np.diag(self.diagonal) if which == 0 else self.kernels.kernel(which - 1)
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether the other kernels are computed when they are needed."""
+        return bool(getattr(self.kernels, "on_demand", False))
+
+    def visit(self, work: Callable[[KernelOperator, Indices], None]) -> None:
+        """Visit blocks of kernels on demand, the identity with each of them."""
+
+        def visit_with_identity(kernels: KernelOperator, positions: Indices) -> None:
+            part = copy(self)
+            part.kernels = kernels
+            work(part, np.concatenate([[0], 1 + positions]))
+
+        on_demand: Any = self.kernels
+        on_demand.visit(visit_with_identity)
 
     def select(self, kernels: Any) -> Self:
         if kernels[0] != 0:

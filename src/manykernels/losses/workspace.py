@@ -18,6 +18,7 @@ import numpy as np
 from scipy import linalg
 
 from .base import Array, Indices, KernelOperator, Loss
+from .swept import SweptLoss
 
 # Rows of an m × m matrix that are processed at once: 2 MB at m = 1000, about a second-level cache.
 _BLOCK_ROWS = 256
@@ -121,13 +122,25 @@ class WorkspaceLoss(Loss):
     kernels: KernelOperator
     workspace: Workspace
 
+    @property
+    def on_demand(self) -> bool:
+        """Whether kernels are computed when they are needed."""
+        return bool(getattr(self.kernels, "on_demand", False))
+
+    def in_sweeps(self) -> Loss:
+        return SweptLoss(self) if self.on_demand else self
+
     def kernel(self, which: int) -> Array:
         return self.kernels.kernel(which)
 
     def restricted(self, kernels: Indices) -> Self:
+        return self.of_kernels(self.kernels.select(kernels))
+
+    def of_kernels(self, kernels: KernelOperator) -> Self:
+        """The same loss of other kernels of the same samples."""
         part = copy(self)
-        part.kernels = self.kernels.select(kernels)
-        part.workspace = Workspace(self.kernels.shape[0])
+        part.kernels = kernels
+        part.workspace = Workspace(kernels.shape[0])
         return part
 
 

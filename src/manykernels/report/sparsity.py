@@ -15,7 +15,10 @@ import numpy as np
 from scipy import stats
 
 from ..discriminant import labelled_stack
+from ..display.parts import shades
+from ..display.style import BLUE, GUIDE, VERMILION, norm_name
 from ..kernels import KernelStack
+from ..metrics.weights import effective_number, in_use
 from ..model_selection.path import path_of
 from ..solvers import PAPER_NORMS
 from .tables import aligned
@@ -24,9 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A kernel counts as in use if it has more than this share of the weights. Smaller shares are below
-# what a relative gap of 1e-6 determines (next constant).
-_IN_USE = 1e-4
 # Digits of the weights, relative to the largest, by which kernels are ranked: at a minimum F grows
 # quadratically, so that a relative gap of 1e-6 determines the weights to about 1e-3.
 _RANK_DIGITS = 3
@@ -88,11 +88,15 @@ class SparsityReport:
         """Effective number of kernels at each p, (n_ps,); see :func:`effective_number`."""
         return effective_number(self.weights)
 
+    @property
+    def _norms(self) -> list[str]:
+        return [norm_name(p, digits=7) for p in self.ps]
+
     def as_table(self) -> str:
         """A line per p: effective number, kernels in use, the largest share, gap, Spearman."""
         header = ["p", "effective", "in use", "largest", "gap"]
         columns = [
-            [_name_of(p) for p in self.ps],
+            self._norms,
             [f"{number:.2f}" for number in self.effective_numbers],
             [f"{number}" for number in np.count_nonzero(in_use(self.weights), axis=1)],
             [f"{share:.1%}" for share in self.shares.max(axis=1)],
@@ -108,7 +112,7 @@ class SparsityReport:
         """The table, the shares of all kernels in per cent, and which two are most alike."""
         percent = [[f"{100 * share:.1f}" for share in row] for row in self.shares.T]
         rows = [[name, *row] for name, row in zip(self.names, percent, strict=True)]
-        shares = aligned([["share, %", *map(_name_of, self.ps)], *rows])
+        shares = aligned([["share, %", *self._norms], *rows])
         return "\n\n".join([self.as_table(), shares, self._likeness()])
 
     def _likeness(self) -> str:
@@ -146,7 +150,7 @@ class SparsityReport:
         n_kernels = len(self.names)
         self._draw_matrix(axes[0], 100 * self.shares.T, aspect="auto")
         self._label_norms(axes[0], "Share of the weights, %")
-        self._draw_curve(axes[1], self.effective_numbers, n_kernels, "#2a6f97")
+        self._draw_curve(axes[1], self.effective_numbers, n_kernels, BLUE)
         axes[1].set_ylim(0, 1.08 * n_kernels)
         self._label_norms(axes[1], "Effective number of kernels")
         # Cosines between positive semi-definite matrices are not negative.
@@ -154,23 +158,23 @@ class SparsityReport:
         axes[2].set_xticks([])
         axes[2].set_title("Centred alignment", loc="left", fontsize=10)
         if self.rank_correlation is not None:
-            self._draw_curve(axes[3], self.rank_correlation, 0.0, "#c55a11")
+            self._draw_curve(axes[3], self.rank_correlation, 0.0, VERMILION)
             axes[3].set_ylim(-1.05, 1.05)
             self._label_norms(axes[3], "Spearman with kept variance")
         return fig
 
     def _draw_matrix(self, ax: Axes, matrix: np.ndarray, **options: Any) -> None:
-        image = ax.imshow(matrix, cmap="Blues", vmin=0, **options)
+        image = ax.imshow(matrix, cmap=shades(), vmin=0, **options)
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
         ax.set_yticks(range(len(self.names)), self.names)
         ax.tick_params(length=0)
 
     def _draw_curve(self, ax: Axes, values: np.ndarray, reference: float, color: str) -> None:
         ax.plot(values, "o-", color=color, markersize=4)
-        ax.axhline(reference, color="#b8b8b8", linewidth=1)
+        ax.axhline(reference, **GUIDE)
 
     def _label_norms(self, ax: Axes, title: str) -> None:
-        ax.set_xticks(range(len(self.ps)), [_name_of(p, digits=3) for p in self.ps], rotation=90)
+        ax.set_xticks(range(len(self.ps)), [norm_name(p) for p in self.ps], rotation=90)
         ax.set_xlim(-0.5, len(self.ps) - 0.5)
         ax.tick_params(length=0)
         ax.set_xlabel("p")
@@ -264,38 +268,6 @@ def sparsity_report(
     )
 
 
-def effective_number(weights: Any) -> Any:
-    """Effective number of kernels, ``(Σ w)² / Σ w²``, over the last axis.
-
-    n kernels of equal weight count as n, and one that has all the weight as 1. Small weights
-    hardly change it; the other usual measure, the exponential of the entropy of the shares, also
-    counts the small weights that every p > 1 gives to every kernel.
-
-    Parameters
-    ----------
-    weights : array-like of shape (..., n_kernels)
-        Non-negative, not all zero. NaN, where a path could not be solved, gives NaN.
-
-    Examples
-    --------
-    >>> from manykernels.report import effective_number
-    >>> float(effective_number([0.5, 0.5, 0.0])), float(effective_number([3.0, 0.0]))
-    (2.0, 1.0)
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    if not weights.size or weights.min() < 0 or (weights.max(axis=-1) <= 0).any():
-        raise ValueError("Weights must be non-negative, and not all zero.")
-    weights = weights / weights.max(axis=-1, keepdims=True)
-    return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
-
-
-def in_use(weights: np.ndarray) -> np.ndarray:
-    """Which kernels have more than a negligible share of the weights, over the last axis."""
-    total = weights.sum(axis=-1, keepdims=True)
-    used: np.ndarray = weights > _IN_USE * total
-    return used
-
-
 def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Spearman's coefficients of the rows of `weights`; NaN where all weights are equal."""
     relative = np.round(weights / weights.max(axis=1, keepdims=True), _RANK_DIGITS)
@@ -304,7 +276,3 @@ def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
     return np.array(
         [np.nan if equal else stats.spearmanr(row, kept).statistic for row, equal in rows]
     )
-
-
-def _name_of(p: float, digits: int = 7) -> str:
-    return "∞" if p == np.inf else f"{p:.{digits}g}"

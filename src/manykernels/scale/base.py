@@ -206,6 +206,10 @@ class RowBlocks(ABC):
 
 def rows_in(X: Any, y: Any, sample_weight: Any, reading: Reading) -> RowBlocks:
     """The rows of a container of any kind."""
+    if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
+        raise TypeError(
+            "X is lazy, without rows so far: pass X.collect(), or the path of a Parquet file."
+        )
     for kind in RowBlocks.kinds:
         if kind.takes(X):
             return kind.of(X, y, sample_weight, reading)

@@ -32,7 +32,7 @@ def row_blocks(
     ----------
     X : container of rows
         - A table in memory or a memory map: array, sparse matrix, data frame, list.
-        - An array of zarr (or h5py).
+        - An array of zarr.
         - The path of a Parquet, CSV or TSV file, of a folder of such files, or a pattern such as
           ``"part-*.parquet"``; y and `sample_weight` are then names of columns.
         - An array of dask, or a data frame, where y may be the name of a column.

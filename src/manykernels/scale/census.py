@@ -45,30 +45,35 @@ class Census:
         n_rows = len(block)
         weight = np.ones(n_rows) if block.weight is None else block.weight
         counting = weight > 0
-        plain = cls(n_rows, int(np.count_nonzero(counting)), float(weight.sum()))
+        sums = n_rows, int(np.count_nonzero(counting)), float(weight.sum())
         if labels is None:
-            return plain
+            return cls(*sums)
         size = len(labels.classes)
         counts = np.bincount(labels.codes, minlength=size)
         weights = np.bincount(labels.codes, weight[counting], minlength=size)
-        return cls(*plain._sums, labels.classes, counts, weights)
+        return cls(*sums, labels.classes, counts, weights)
 
     @property
-    def _sums(self) -> tuple[int, int, float]:
-        return self.n_rows, self.n_counting, self.total_weight
+    def _by_class(self) -> tuple[Any, Any, Any]:
+        return self.classes, self.counts, self.weights
 
     def merged(self, other: Census) -> Census:
         """That of the rows of both."""
-        sums = [a + b for a, b in zip(self._sums, other._sums, strict=True)]
+        sums = (
+            self.n_rows + other.n_rows,
+            self.n_counting + other.n_counting,
+            self.total_weight + other.total_weight,
+        )
         if self.classes is None or other.classes is None:
-            return Census(*sums)  # type: ignore[arg-type]
+            return Census(*sums)
         classes = merged_classes(self.classes, other.classes)
-        counts, weights = np.zeros(len(classes), dtype=np.intp), np.zeros(len(classes))
-        for one in (self, other):
-            places = np.searchsorted(classes, one.classes)  # type: ignore[arg-type]
-            counts[places] += one.counts
-            weights[places] += one.weights
-        return Census(*sums, classes, counts, weights)  # type: ignore[arg-type]
+        counts = np.zeros(len(classes), dtype=np.intp)
+        weights = np.zeros(len(classes))
+        for own, number, weight in (self._by_class, other._by_class):
+            places = np.searchsorted(classes, own)
+            counts[places] += number
+            weights[places] += weight
+        return Census(*sums, classes, counts, weights)
 
 
 @dataclass(frozen=True)

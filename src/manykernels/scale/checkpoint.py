@@ -62,8 +62,8 @@ class Checkpoint:
         Class of the state, with ``to_arrays()`` and the class method ``from_arrays(arrays)``.
     job : dict of str to value, optional
         What the state depends on besides the rows: parameters, seeds. Values are told apart as
-        they are printed. A checkpoint of another job is refused; block size, number of rows and
-        the first rows are always compared.
+        they are printed. A checkpoint of another job is refused; block size, number of rows and,
+        where rows can be read again, the first of them are compared too.
     every : float, default=60
         Seconds between checkpoints.
 
@@ -106,10 +106,10 @@ class Checkpoint:
         """The state after all blocks, from the last checkpoint on if there is one."""
         about = {"block_size": repr(rows.block_size), "n_rows": repr(rows.n_rows), **self._job}
         state, done, known = self._resumed(about)
-        first = next(rows.blocks(), None) if known is not None and not rows.one_shot else None
-        if first is not None:
+        about["first rows"] = known
+        # An iterator would not give its first rows again.
+        if known and not rows.one_shot and (first := next(rows.blocks(), None)) is not None:
             self._compare({"first rows": known}, {"first rows": first_rows(first)})
-        about["first rows"] = known or ""
         saved = time.monotonic()
         with _interruptions() as interruption:
             try:
@@ -150,13 +150,14 @@ class Checkpoint:
                 RuntimeWarning,
             )
 
-    def _resumed(self, about: dict[str, str]) -> tuple[Any, int, str | None]:
-        """State, number of blocks that are in it, and the first rows; None if there is no file."""
+    def _resumed(self, about: dict[str, str]) -> tuple[Any, int, str]:
+        """State, number of blocks that are in it, and the first rows, if there is a file."""
         if not self.path.exists():
-            return None, 0, None
+            return None, 0, ""
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+            # NumPy would leave a damaged file open.
+            with open(self.path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
             header = json.loads(str(arrays.pop(_ABOUT)))
             job, done = dict(header["job"]), int(header["blocks"])
             known = str(job.pop("first rows"))

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import Views
+from ..kernels.matching import shown
 from ..kernels.tables import (
     as_numbers,
     check_numbers,
@@ -49,7 +50,7 @@ def readable(X: Any) -> Any:
     if (strings := column_of_strings(X)) is not None:
         return strings
     refuse_masked(X, "X")
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    array = np.asarray(X)  # of memory maps too, whose kind is of no use for a few rows
     check_numbers(array, "X", "Tables with text are passed as data frames.")
     if array.ndim != 2:
         raise ValueError(
@@ -58,6 +59,20 @@ def readable(X: Any) -> Any:
             "array.reshape(1, -1) if it is a single row."
         )
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
+
+
+def names_in(given: Any) -> list[str]:
+    """Names of columns: those of a list, a single one, or none."""
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def refuse_unknown_names(given: Any, columns: list[Any], name: str) -> None:
+    """Refuse names of columns that are not there, for y or sample weights."""
+    for column in names_in(given):
+        if column not in columns:
+            raise ValueError(
+                f"There is no column {column!r} for {name}; X has the columns {shown(columns)}."
+            )
 
 
 def is_table(item: Any) -> bool:
@@ -237,7 +252,7 @@ def checked_targets(y: Any, n_rows: int, start: int = 0) -> np.ndarray:
         targets = targets[:, 0]
     if targets.ndim not in (1, 2):
         raise ValueError(f"y should be a 1d array, got an array of shape {targets.shape} instead.")
-    _check_length(targets, n_rows, "y")
+    check_length(len(targets), n_rows, "y")
     if targets.dtype.kind == "f":
         bad = ~np.isfinite(targets)
     elif targets.dtype.kind in "OMm":
@@ -264,7 +279,7 @@ def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
         raise ValueError(
             f"Sample weights must be 1D array or scalar, got an array of shape {weights.shape}."
         )
-    _check_length(weights, n_rows, "sample_weight")
+    check_length(len(weights), n_rows, "sample_weight")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -275,9 +290,10 @@ def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
     return weights
 
 
-def _check_length(values: np.ndarray, n_rows: int, name: str) -> None:
-    if len(values) != n_rows:
+def check_length(length: int, n_rows: int, name: str) -> None:
+    """Refuse targets, weights or views of another length than X."""
+    if length != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
-            f"but {name} has {len(values)}."
+            f"but {name} has {length}."
         )

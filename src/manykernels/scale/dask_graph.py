@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .._sklearn import num_samples
 from ..kernels.tables import naming
 from ..kernels.views import are_views
 from .base import Block, Reading
-from .checks import PieceCheck, Template, readable
+from .checks import PieceCheck, Template, check_length, names_in, readable
 from .joined import unlabelled
 
 # States that one task merges: the tree has few levels, and no worker holds many states at once.
@@ -49,6 +50,9 @@ class Job:
     y, weight : str, list of str or None
         Columns of a data frame with targets and weights.
     accumulate, merge : callable
+        Of a pass, see ``RowBlocks.reduce``.
+    function : callable
+        Of a map, from X of a block to its results.
     """
 
     reading: Reading
@@ -57,6 +61,7 @@ class Job:
     weight: Any = None
     accumulate: Any = None
     merge: Any = None
+    function: Any = None
 
     def blocks(self, chunk: Chunk, start: int, number: int) -> Iterator[Block]:
         """Checked blocks of a chunk whose first row, and block, have these numbers."""
@@ -77,21 +82,17 @@ class Job:
             X = {name: unlabelled(table) for name, table in X.items()}
             # Without rows there are no views.
             X = readable(X) if all(map(num_samples, X.values())) else np.empty((0, 1))
-        taken = [name for name in (self.y, self.weight) if name is not None]
         if self.y is not None:
             y = X[self.y]
         if self.weight is not None:
             weight = X[self.weight]
-        if taken:
-            X = X.drop(columns=list(np.hstack(taken)))
+        if taken := [*names_in(self.y), *names_in(self.weight)]:
+            X = X.drop(columns=taken)
         n_rows = int(num_samples(X))
-        for name, values in (("y", y), ("sample_weight", weight)):
-            if values is not None and num_samples(values) != n_rows:
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: the chunk of X "
-                    f"that begins at row {start} has {n_rows} rows, that of {name} has "
-                    f"{num_samples(values)}."
-                )
+        with naming(f"The chunk that begins at row {start}"):
+            for name, values in (("y", y), ("sample_weight", weight)):
+                if values is not None:
+                    check_length(int(num_samples(values)), n_rows, name)
         y, weight = (None if one is None else np.asarray(one) for one in (y, weight))
         return Block(X, y, weight, start, number)
 
@@ -122,13 +123,16 @@ def merge_states(job: Job, states: Sequence[Any]) -> Any:
 
 
 def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
-    """``job.accumulate(X)`` of all blocks of one chunk."""
+    """Results of all rows of one chunk; `empty` are those of none."""
     with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread():
-        parts = [
-            np.asarray(job.accumulate(block.X), dtype=empty.dtype)
-            for block in job.blocks(Chunk(X, None, None), 0, 0)
-        ]
-    return np.concatenate([empty, *parts])
+        blocks = job.blocks(Chunk(X, None, None), 0, 0)
+        found = np.concatenate([empty, *(np.asarray(job.function(block.X)) for block in blocks)])
+        # NumPy would cut texts that are longer than those of `empty`.
+        if found.dtype.kind in "US" and found.dtype.itemsize > empty.dtype.itemsize:
+            raise ValueError(
+                f"results of type {found.dtype} do not fit into {empty.dtype}, the type of meta."
+            )
+        return found.astype(empty.dtype, casting="same_kind", copy=False)
 
 
 # -- graphs ----------------------------------------------------------------------------------
@@ -154,7 +158,10 @@ def computed(delayed: Any) -> Any:
     """What a graph gives, on the current cluster or in threads."""
     import dask
 
-    with explaining_a_lost_cluster():
+    with explaining_a_lost_cluster(), warnings.catch_warnings():
+        # The job is in the graph once, so that a worker that takes over from a lost one finds it.
+        # Data in memory that users pass beside collections of dask are in it too.
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return dask.compute(delayed)[0]
 
 

@@ -17,14 +17,18 @@ from .._sklearn import num_samples
 from ..kernels.tables import is_frame
 from .base import Block, Reading, RowBlocks
 from .checkpoint import Checkpoint
-from .checks import Template, readable, refuse_no_rows, refuse_no_targets
+from .checks import (
+    Template,
+    check_length,
+    names_in,
+    readable,
+    refuse_no_rows,
+    refuse_no_targets,
+    refuse_unknown_names,
+)
 from .dask_graph import Chunk, Job, computed, count_rows, map_rows, reduced
 from .stacking import rows_of
-
-
-def is_dask(values: Any) -> bool:
-    """Whether values are a collection of dask."""
-    return hasattr(values, "__dask_graph__")
+from .tables import is_dask
 
 
 class DaskRows(RowBlocks):
@@ -51,28 +55,33 @@ class DaskRows(RowBlocks):
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
         _require_dask()
-        columns = []
+        every = list(X.columns) if is_frame(X) else []
+        columns: list[Any] = []
         for name, given in (("y", y), ("sample_weight", sample_weight)):
-            named = isinstance(given, str) or (name == "y" and _are_names(given))
+            # A list of texts is one of labels, unless all of them are names.
+            several = isinstance(given, list) and bool(given) and set(given) <= set(every)
+            named = isinstance(given, str) or (name == "y" and several)
             columns.append(given if named else None)
-            if named:
-                _check_columns(X, given, name)
+            if named and not every:
+                raise ValueError(
+                    f"{name}={given!r} names a column, but X is no data frame. Pass the values of "
+                    f"{name}."
+                )
+            refuse_unknown_names(columns[-1], every, name)
         if y is None and reading.needs_y:
             refuse_no_targets()
-        arrays = [
-            None if column is not None else given
+        y, sample_weight = (
+            given if column is None else None
             for column, given in zip(columns, (y, sample_weight), strict=True)
-        ]
-        return cls(X, *arrays, (columns[0], columns[1]), reading)
+        )
+        return cls(X, y, sample_weight, (columns[0], columns[1]), reading)
 
     def _known_columns(self) -> Template | None:
         """Those of a data frame without targets and weights; an array has them by construction."""
         (X,) = self._views.values()
         if not is_frame(X):
             return None
-        taken = [
-            name for given in self._columns if given is not None for name in np.hstack([given])
-        ]
+        taken = [name for given in self._columns for name in names_in(given)]
         return Template.of(X._meta.drop(columns=taken))
 
     # -- chunks ----------------------------------------------------------------------------
@@ -90,26 +99,22 @@ class DaskRows(RowBlocks):
 
     def _chunks(self) -> list[Chunk]:
         """Delayed tables, targets and weights of every chunk."""
-        views = {name: self._parts(table, name) for name, table in self._views.items()}
+        views = {name: self._parts(table, f"view {name!r}") for name, table in self._views.items()}
         columns: list[Any] = [dict(zip(views, parts, strict=True)) for parts in _zip(views)]
         if self._single:
             columns = [next(iter(one.values())) for one in columns]
-        y, weight = (
-            [None] * len(columns) if given is None else self._parts(given, name)
-            for name, given in (("y", self._y), ("sample_weight", self._weight))
-        )
-        return [Chunk(*one) for one in zip(columns, y, weight, strict=True)]
+        every: dict[str, list[Any]] = {"X": columns}
+        for name, given in (("y", self._y), ("sample_weight", self._weight)):
+            missing = [None] * len(columns)
+            every[name] = missing if given is None else self._parts(given, name)
+        return [Chunk(*one) for one in _zip(every)]
 
     def _parts(self, table: Any, name: str) -> list[Any]:
         """The chunks of one of the tables, with the rows that chunks of the first one have."""
         if not is_dask(table):
             # In memory: targets, weights, or a small view.
-            table, lengths = readable(table) if name in self._views else table, self.lengths()
-            if num_samples(table) != sum(lengths):
-                raise ValueError(
-                    "Found input variables with inconsistent numbers of samples: there are "
-                    f"{sum(lengths)} rows in X, but {num_samples(table)} in {name!r}."
-                )
+            lengths = self.lengths()
+            check_length(int(num_samples(table)), sum(lengths), name)
             stops = list(running_sums(lengths))
             return [
                 rows_of(table, slice(stop - length, stop))
@@ -117,19 +122,14 @@ class DaskRows(RowBlocks):
             ]
         known = _known_lengths(table)
         if known is not None and self._lengths is not None and known != self._lengths:
-            if sum(known) != sum(self._lengths):
-                raise ValueError(
-                    "Found input variables with inconsistent numbers of samples: there are "
-                    f"{sum(self._lengths)} rows in X, but {sum(known)} in {name!r}."
-                )
+            check_length(sum(known), sum(self._lengths), name)
             table = table.rechunk({0: tuple(self._lengths)})
         return _delayed(table)
 
     # -- passes ----------------------------------------------------------------------------
 
-    def _job(self, accumulate: Any = None, merge: Any = None) -> Job:
-        y, weight = self._columns
-        return Job(self.reading, self._template, y, weight, accumulate, merge)
+    def _job(self, **tasks: Any) -> Job:
+        return Job(self.reading, self._template, *self._columns, **tasks)
 
     def pieces(self, first_row: int) -> Iterator[Block]:
         job, start = self._job(), 0
@@ -157,7 +157,7 @@ class DaskRows(RowBlocks):
         lengths = self.lengths()
         if sum(lengths) == 0:
             refuse_no_rows()
-        return reduced(self._job(accumulate, merge), self._chunks(), lengths)
+        return reduced(self._job(accumulate=accumulate, merge=merge), self._chunks(), lengths)
 
     def map(self, function: Callable[[Any], np.ndarray], meta: np.ndarray | None) -> Any:
         import dask
@@ -168,8 +168,11 @@ class DaskRows(RowBlocks):
             if first is None:
                 refuse_no_rows()
             meta = np.asarray(function(first.cut(0, 1).X))
+            if meta.dtype.kind in "US":
+                # Texts of other rows may be longer.
+                meta = meta.astype(object)
         empty = np.empty((0, *meta.shape[1:]), dtype=meta.dtype)
-        job = dask.delayed(self._job(function), pure=False, traverse=False)
+        job = dask.delayed(self._job(function=function), pure=False, traverse=False)
         apply = dask.delayed(map_rows, pure=False)
         chunks = self._chunks()
         lengths: Sequence[float] = self._lengths or [np.nan] * len(chunks)
@@ -198,8 +201,10 @@ def _named(X: Any) -> dict[str, Any]:
 
 
 def _in_rows(table: Any) -> Any:
-    """A table whose chunks are whole rows."""
-    if not is_dask(table) or is_frame(table):
+    """A table whose chunks are whole rows, or one in memory."""
+    if not is_dask(table):
+        return readable(table)
+    if is_frame(table):
         return table
     if table.ndim != 2:
         readable(np.empty((1,) * table.ndim))  # which refuses it
@@ -219,31 +224,14 @@ def _delayed(table: Any) -> list[Any]:
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
 
 
-def _zip(views: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
-    (first, expected), *others = ((name, len(parts)) for name, parts in views.items())
+def _zip(parts: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
+    """Chunks side by side; a table with another number of them than the first is refused."""
+    (first, expected), *others = ((name, len(chunks)) for name, chunks in parts.items())
     for name, number in others:
-        _check_numbers_of_chunks(name, number, first, expected)
-    return list(zip(*views.values(), strict=True))
-
-
-def _check_numbers_of_chunks(name: str, number: int, first: str, expected: int) -> None:
-    if number != expected:
-        raise ValueError(
-            f"{name!r} has {number} chunks of rows, {first!r} has {expected}, and it is not known "
-            "which rows they have: give both the same partitions, or call compute_chunk_sizes() "
-            "of the arrays."
-        )
-
-
-def _are_names(given: Any) -> bool:
-    return isinstance(given, list) and bool(given) and all(isinstance(one, str) for one in given)
-
-
-def _check_columns(X: Any, given: Any, name: str) -> None:
-    if not is_frame(X):
-        raise ValueError(
-            f"{name}={given!r} names a column, but X is no data frame. Pass the values of {name}."
-        )
-    for column in np.hstack([given]):
-        if column not in X.columns:
-            raise ValueError(f"X has no column {column!r} for {name}.")
+        if number != expected:
+            raise ValueError(
+                f"{name!r} has {number} chunks of rows, {first!r} has {expected}, and it is not "
+                "known which rows they have: give both the same partitions, or call "
+                "compute_chunk_sizes() of the arrays."
+            )
+    return list(zip(*parts.values(), strict=True))

@@ -1,9 +1,14 @@
-"""Rows of Parquet, CSV and TSV files, read batch by batch."""
+"""Rows of Parquet, CSV and TSV files, read batch by batch.
+
+Files are read one after the other by the readers of pyarrow that hold one batch at a time. Its
+datasets read further ahead, up to whole files.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -13,19 +18,10 @@ import numpy as np
 from ..kernels.matching import shown
 from ..kernels.tables import naming
 from .base import Block, Reading, RowBlocks
-from .checks import refuse_no_targets
+from .checks import names_in, refuse_no_targets, refuse_unknown_names
 
-# What the endings of files say of their contents: the format of pyarrow, and what divides columns.
-_FORMATS = {
-    ".parquet": ("parquet", ""),
-    ".pq": ("parquet", ""),
-    ".csv": ("csv", ","),
-    ".tsv": ("csv", "\t"),
-}
 # Endings of compressed text files; pyarrow reads them by these.
 _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4"}
-# Batches read ahead of the one in use: enough to read while computing, and little memory.
-_AHEAD = 2
 
 
 class FileRows(RowBlocks):
@@ -33,24 +29,24 @@ class FileRows(RowBlocks):
 
     def __init__(self, path: str, y: Any, weight: Any, reading: Reading) -> None:
         super().__init__(reading)
+        _require_pyarrow(path)
         self.path = path
         self._y, self._weight = y, weight
-        self._dataset = _dataset(path, [*_names(y), *_names(weight)])
-        columns = self._dataset.schema.names
-        for name, given in (("y", y), ("sample_weight", weight)):
-            for column in _names(given):
-                if column not in columns:
-                    raise ValueError(
-                        f"{path} has no column {column!r} for {name}; its columns are "
-                        f"{shown(columns)}."
-                    )
-        taken = {*_names(y), *_names(weight)}
-        self._columns = [column for column in columns if column not in taken]
-        if not self._columns:
-            raise ValueError(f"{path} has no columns besides {shown(sorted(taken))}.")
-        if self._dataset.format.default_extname == "parquet":
-            # Written at the end of each file; the rows of other files are not counted.
-            self.n_rows = self._dataset.count_rows()
+        self._files = _files(path)
+        taken = [*names_in(y), *names_in(weight)]
+        kinds = {_format(file) for file in self._files}
+        if len(kinds) > 1:
+            raise ValueError(f"{path} has files of several kinds: {shown(self._files)}.")
+        with naming(path):
+            self._format = FORMATS[kinds.pop()](self._files, taken)
+            columns = self._format.columns()
+            for name, given in (("y", y), ("sample_weight", weight)):
+                refuse_unknown_names(given, columns, name)
+            if set(columns) <= set(taken):
+                raise ValueError(f"there are no columns besides {shown(sorted(taken))}.")
+            self._lengths = [self._format.n_rows(file) for file in self._files]
+        known = [length for length in self._lengths if length is not None]
+        self.n_rows = sum(known) if len(known) == len(self._files) else None
 
     @classmethod
     def takes(cls, X: Any) -> bool:
@@ -70,71 +66,140 @@ class FileRows(RowBlocks):
         return cls(os.fspath(X), y, sample_weight, reading)
 
     def pieces(self, first_row: int) -> Iterator[Block]:
-        scanner = self._dataset.scanner(
-            batch_size=self.block_size, batch_readahead=_AHEAD, fragment_readahead=1
-        )
         start = number = 0
-        batches = scanner.to_batches()
-        while True:
-            with naming(f"{self.path}, after row {start}"):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            if start + batch.num_rows > first_row:
-                yield self._block(batch, start, number)
-            start, number = start + batch.num_rows, number + (batch.num_rows > 0)
+        for file, length in zip(self._files, self._lengths, strict=True):
+            if length is not None and start + length <= first_row:
+                start += length
+                continue
+            batches = self._format.batches(file, self.block_size)
+            while True:
+                with naming(f"{file}, after row {start} of all"):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                if start + batch.num_rows > first_row:
+                    yield self._block(batch.to_pandas(), start, number)
+                start, number = start + batch.num_rows, number + (batch.num_rows > 0)
 
-    def _block(self, batch: Any, start: int, number: int) -> Block:
-        frame = batch.to_pandas()
-        y = None if self._y is None else np.asarray(frame[self._y])
-        weight = None if self._weight is None else np.asarray(frame[self._weight])
-        return Block(frame[self._columns], y, weight, start, number)
+    def _block(self, frame: Any, start: int, number: int) -> Block:
+        """Targets and weights divided from the table; those of another file may be elsewhere."""
+        values = []
+        for name, given in (("y", self._y), ("sample_weight", self._weight)):
+            with naming(f"Block {number}, which begins at row {start}"):
+                refuse_unknown_names(given, list(frame.columns), name)
+            values.append(None if given is None else np.asarray(frame[given]))
+        X = frame.drop(columns=[*names_in(self._y), *names_in(self._weight)])
+        return Block(X, values[0], values[1], start, number)
 
 
-def _names(given: Any) -> list[str]:
-    return [] if given is None else [given] if isinstance(given, str) else list(given)
+class Format(ABC):
+    """How files of one kind are read."""
+
+    def __init__(self, files: list[str], exact: list[str]) -> None:
+        self._first, self._exact = files[0], exact
+
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """Names of the columns of the first file."""
+
+    @abstractmethod
+    def n_rows(self, file: str) -> int | None:
+        """Number of rows of a file, if it is written there."""
+
+    @abstractmethod
+    def batches(self, file: str, size: int) -> Iterator[Any]:
+        """Rows of a file, some at a time."""
 
 
-def _dataset(path: str, exact: list[str]) -> Any:
-    """The dataset of pyarrow; whole numbers of text files are kept in the columns `exact`."""
+class Parquet(Format):
+    """Parquet files."""
+
+    def columns(self) -> list[str]:
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+        # Without the index that pandas may have written as a column.
+        return list(pq.read_schema(self._first).empty_table().to_pandas().columns)
+
+    def n_rows(self, file: str) -> int | None:
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(file).num_rows)
+
+    def batches(self, file: str, size: int) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        # Buffers that are filled before they are needed would be held to the end of the file.
+        with pq.ParquetFile(file, pre_buffer=False) as opened:
+            yield from opened.iter_batches(batch_size=size)
+
+
+class Csv(Format):
+    """Text files whose columns are divided by commas.
+
+    pyarrow finds the types of columns in the first rows. What looks like whole numbers there may
+    have fractions, or gaps, further on, so that such columns are read as floating-point numbers;
+    all but targets and weights, the columns `exact`.
+    """
+
+    separator = ","
+
+    def columns(self) -> list[str]:
+        with self._opened(self._first) as reader:
+            return list(reader.schema.names)
+
+    def n_rows(self, file: str) -> int | None:
+        return None
+
+    def batches(self, file: str, size: int) -> Iterator[Any]:
+        with self._opened(file, self._types()) as reader:
+            yield from reader
+
+    def _types(self) -> dict[str, Any]:
+        """Types of the columns, those of the first file."""
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        with self._opened(self._first) as reader:
+            return {
+                one.name: pa.float64()
+                if one.name not in self._exact
+                and (pa.types.is_integer(one.type) or pa.types.is_null(one.type))
+                else one.type
+                for one in reader.schema
+            }
+
+    def _opened(self, file: str, types: dict[str, Any] | None = None) -> Any:
+        from pyarrow import csv
+
+        return csv.open_csv(
+            file,
+            parse_options=csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(column_types=types),
+        )
+
+
+class Tsv(Csv):
+    """Text files whose columns are divided by tabs."""
+
+    separator = "\t"
+
+
+#: What the endings of files say of their contents.
+FORMATS: dict[str, type[Format]] = {
+    ".parquet": Parquet,
+    ".pq": Parquet,
+    ".csv": Csv,
+    ".tsv": Tsv,
+}
+
+
+def _require_pyarrow(path: str) -> None:
     try:
         import pandas  # noqa: F401
-        import pyarrow.dataset as ds
+        import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"Reading {path} needs pyarrow and pandas: pip install 'manykernels[files]' has both."
         ) from error
-    files = _files(path)
-    found = {_format(file) for file in files}
-    if len(found) > 1:
-        raise ValueError(f"{path} has files of several kinds: {shown(files)}.")
-    kind, separator = found.pop()
-    with naming(path):
-        if kind == "parquet":
-            return ds.dataset(files, format="parquet")
-        return _texts(files, separator, exact)
-
-
-def _texts(files: list[str], separator: str, exact: list[str]) -> Any:
-    """Dataset of CSV or TSV files.
-
-    pyarrow finds the types of columns in the first rows. What looks like whole numbers there may
-    have fractions, or gaps, further on, so that such columns are read as floating-point numbers.
-    """
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.dataset as ds
-
-    options = pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    form = ds.CsvFileFormat(parse_options=options)
-    dataset = ds.dataset(files, format=form)
-    fields = [
-        pa.field(one.name, pa.float64())
-        if one.name not in exact and (pa.types.is_integer(one.type) or pa.types.is_null(one.type))
-        else one
-        for one in dataset.schema
-    ]
-    return ds.dataset(files, format=form, schema=pa.schema(fields))
 
 
 def _files(path: str) -> list[str]:
@@ -152,13 +217,14 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def _format(file: str) -> tuple[str, str]:
+def _format(file: str) -> str:
+    """The ending of a file, by which its format is known."""
     stem, ending = os.path.splitext(file)
     if ending in _COMPRESSED:
         ending = os.path.splitext(stem)[1]
-    if ending.lower() not in _FORMATS:
+    if ending.lower() not in FORMATS:
         raise ValueError(
-            f"{file}: the ending {ending!r} is none of {', '.join(_FORMATS)}, so that it is not "
+            f"{file}: the ending {ending!r} is none of {', '.join(FORMATS)}, so that it is not "
             "known how to read it."
         )
-    return _FORMATS[ending.lower()]
+    return ending.lower()

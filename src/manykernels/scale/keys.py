@@ -45,10 +45,14 @@ def fold_of(rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
 
 
 def _keys(rows: np.ndarray, seed: int, purpose: int) -> np.ndarray:
-    (state,) = np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)
     # Arrays of unsigned integers are added and multiplied modulo 2⁶⁴, as it should be.
-    keys = (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * _GAMMA + state
+    keys = (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * _GAMMA + _state(seed, purpose)
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
         keys = (keys ^ (keys >> shift)) * factor
     mixed: np.ndarray = keys ^ (keys >> _SHIFTS[2])
     return mixed
+
+
+def _state(seed: int, purpose: int) -> np.uint64:
+    (state,) = np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)
+    return np.uint64(state)

@@ -66,7 +66,7 @@ class Drawn:
         arrays = self.rows[kept], self.keys[kept], self.codes[kept]
         pieces = []
         for rows, table in self.pieces:
-            inside = np.flatnonzero(np.isin(rows, arrays[0]))
+            inside = _places_inside(rows, arrays[0])
             if len(inside) >= _LEAST_USED * len(rows):
                 pieces.append((rows, table))
             elif len(inside):
@@ -80,7 +80,7 @@ class Drawn:
             return self
         numbers, tables = [], []
         for rows, table in self.pieces:
-            inside = np.flatnonzero(np.isin(rows, self.rows))
+            inside = _places_inside(rows, self.rows)
             numbers.append(rows[inside])
             tables.append(rows_of(table, inside))
         order = np.argsort(np.concatenate(numbers))
@@ -154,16 +154,14 @@ class Reservoir:
         """The state of the rows of both."""
         census = first.census.merged(second.census)
         codes = [_recoded(one, census) for one in (first, second)]
-        joined = [
-            np.concatenate(pair)
-            for pair in ((first.rows, second.rows), (first.keys, second.keys), codes)
-        ]
+        rows = np.concatenate([first.rows, second.rows])
+        keys = np.concatenate([first.keys, second.keys])
         y, weight = (
             None if a is None or b is None else np.concatenate([a, b])
             for a, b in ((first.y, second.y), (first.weight, second.weight))
         )
-        both = Drawn(*joined, y, weight, (*first.pieces, *second.pieces), census)  # type: ignore[arg-type]
-        return self._pruned(both)
+        pieces = (*first.pieces, *second.pieces)
+        return self._pruned(Drawn(rows, keys, np.concatenate(codes), y, weight, pieces, census))
 
     def sample(self, drawn: Drawn) -> Sample:
         """What was drawn, its rows sorted by number."""
@@ -192,6 +190,14 @@ class Reservoir:
             kept[grouped[place < self.per_class]] = True
         chosen = np.flatnonzero(kept)
         return drawn.kept(chosen[np.argsort(drawn.rows[chosen])])
+
+
+def _places_inside(rows: np.ndarray, sample: np.ndarray) -> np.ndarray:
+    """Places of those rows that are in the sample, which is sorted."""
+    if len(sample) == 0:
+        return np.arange(0)
+    nearest = np.minimum(np.searchsorted(sample, rows), len(sample) - 1)
+    return np.flatnonzero(sample[nearest] == rows)
 
 
 def _recoded(drawn: Drawn, census: Census) -> np.ndarray:

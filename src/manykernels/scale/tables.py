@@ -11,7 +11,8 @@ from scipy import sparse
 
 from .._sklearn import num_samples
 from ..kernels import Views
-from ..kernels.matching import matched_targets
+from ..kernels.matching import in_one_order, matched_targets, refuse_unlabelled
+from ..kernels.modalities import named_tables
 from ..kernels.tables import is_frame
 from ..kernels.views import are_views, as_views
 from .base import Block, Reading, RowBlocks
@@ -30,16 +31,18 @@ _BARE_ROWS = 2**18
 
 
 def is_stored_array(X: Any) -> bool:
-    """Whether X is an array outside of memory that is read by slices, of zarr or h5py."""
-    sliced = hasattr(X, "shape") and hasattr(X, "dtype") and hasattr(X, "__getitem__")
-    if not sliced or isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X):
-        return False
-    return not hasattr(X, "__dask_graph__") and not hasattr(X, "iloc") and hasattr(X, "chunks")
+    """Whether X is an array of zarr, outside of memory and read by slices."""
+    return hasattr(X, "oindex") and hasattr(X, "shape")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of dask."""
+    return hasattr(X, "__dask_graph__")
 
 
 def is_read_in_parts(table: Any) -> bool:
     """Whether the table of a view is not in memory: stored, of dask, a path, or an iterator."""
-    if isinstance(table, str | os.PathLike) or hasattr(table, "__dask_graph__"):
+    if isinstance(table, str | os.PathLike) or is_dask(table):
         return True
     return is_stored_array(table) or callable(table) or hasattr(table, "__next__")
 
@@ -57,8 +60,6 @@ class TableRows(RowBlocks):
     def __init__(self, X: Any, y: Any, weight: Any, reading: Reading) -> None:
         super().__init__(reading)
         self.n_rows = n_rows = int(num_samples(X))
-        if n_rows == 0:
-            refuse_no_rows()
         y, weight = read_if_stored(y), read_if_stored(weight)
         for name, values in (("y", y), ("sample_weight", weight)):
             if isinstance(values, str):
@@ -74,7 +75,7 @@ class TableRows(RowBlocks):
 
     @classmethod
     def takes(cls, X: Any) -> bool:
-        if hasattr(X, "__dask_graph__") or are_views(X):
+        if is_dask(X) or are_views(X):
             return False
         if isinstance(X, list | tuple):
             return not is_list_of_blocks(X)
@@ -83,6 +84,8 @@ class TableRows(RowBlocks):
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
+        if num_samples(X) == 0:
+            refuse_no_rows()
         # An array, mapped or not, is read when its rows come up; lists become one at once.
         lazy = isinstance(X, np.ndarray) or is_stored_array(X)
         if lazy and len(X.shape) != 2 and X.dtype.kind in "biuf":
@@ -116,8 +119,9 @@ class ViewsRows(TableRows):
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        join = "outer" if reading.allow_nan and not isinstance(X, Views) else "exact"
-        views = as_views(X, join=join)
+        if not isinstance(X, Views) and not in_one_order(named_tables(X)):
+            refuse_unlabelled({"y": y, "sample_weight": sample_weight})
+        views = as_views(X, join="outer" if reading.allow_nan else "exact")
         y = matched_targets(y, views.labels, "y")
         weight = matched_targets(sample_weight, views.labels, "sample_weight")
         return cls(views, y, weight, reading)

@@ -12,11 +12,16 @@ kernels. If that is within the tolerance, the weights are certified as if all ke
 part. If not, a kernel outside W has the largest gain per price. The next W has the kernels that
 have a weight now and those with the largest gains per price. The last solution is feasible there,
 hence F never rises from round to round.
+
+Kernels on demand (:mod:`manykernels.losses.swept`) are the reason for a second way to begin: equal
+weights of all would take a sweep to add the kernels up. The first W is a sample of them instead,
+and as a sweep costs more than a round, rounds have more kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,11 +37,18 @@ from .run import Run
 MANY_KERNELS = 150
 # Kernels of largest gains that join a round. Measured: 20 and 100 take 8 % more inner solves.
 _CANDIDATES = 50
+# The same of kernels on demand, where a round costs less than the sweep that it saves, and the
+# size of their matrices up to which there are more than the candidates above: 1 GiB of float64.
+_CANDIDATES_ON_DEMAND = 300
+_ENTRIES_ON_DEMAND = 2**27
 # A round is solved to this part of the gap over all kernels, as the next active set differs
 # (measured: 0.01 takes 10 % fewer inner solves, 0.5 takes 19 % more), but no further than to this
 # part of the tolerance, which leaves room for the gains of the other kernels (0.1 to 0.9 alike).
 _PART_OF_GAP = 0.1
 _PART_OF_TOL = 0.3
+# Weights that tend to zero are set to zero at the end of a round if no more than one per cent of
+# the budget is in them: to first order that lowers F, whose other kernels have larger gains.
+_LEAST_SETTLED = 0.99
 
 #: Minimises a loss over a domain, from some weights.
 Descent = Callable[[Loss, Domain, Run, Array], None]
@@ -46,12 +58,16 @@ def minimize_on_active_sets(
     descend: Descent, loss: Loss, domain: Simplex, run: Run, start: Array | None
 ) -> None:
     """Minimise `loss` over `domain`; a round on one active set is an outer iteration."""
-    n = loss.n_kernels
+    solve = _Rounds(descend, loss, domain, run.max_iter)
+    n_solves = 1
+    if start is None and loss.outline.on_demand:
+        first = solve(sampled_kernels(loss), np.zeros(loss.n_kernels), _PART_OF_GAP)
+        start, n_solves = first.weights, 1 + first.n_solves
     point = loss.evaluate(start_or_uniform(start, loss, domain))
-    gains, n_solves, bound = point.gains, 1, NO_BOUND
+    gains, bound = point.gains, NO_BOUND
     # A start with weights on most kernels does not tell which ones matter.
     weighted = np.flatnonzero(point.weights)
-    weighted = weighted if len(weighted) < n // 2 else weighted[:0]
+    weighted = weighted if len(weighted) < loss.n_kernels // 2 else weighted[:0]
     active, tol = weighted[:0], np.inf
     while not run.record(point, n_solves, bound):
         last_active, last_tol = active, tol
@@ -60,26 +76,75 @@ def minimize_on_active_sets(
         if np.array_equal(active, last_active) and tol >= last_tol:
             # The last descent has missed its tolerance on the same kernels; this one would too.
             break
-        face = domain.restricted(active)
-        inner = Run(face, tol, run.max_iter)
-        held = point.weights[active]
-        begin = face.onto_boundary(held) if held.any() else face.start(len(active))
-        descend(loss.restricted(active), face, inner, begin)
-        weights = np.zeros(n)
-        weights[active] = inner.best.weights
-        weighted = np.flatnonzero(weights)
-        point = loss.evaluate(weights)
-        gains, n_solves, bound = point.gains, 1 + inner.n_inner_solves, NO_BOUND
-        dual = inner.bound.dual
+        found = solve(active, point.weights, tol)
+        weighted = np.flatnonzero(found.weights)
+        dual = found.bound.dual
+        if dual is not None:
+            loss.foresee(dual)
+        point = loss.evaluate(found.weights)
+        gains, n_solves, bound = point.gains, 1 + found.n_solves, NO_BOUND
         if dual is not None and not certify(point, domain, run.tol).exhausted:
             gains = loss.gains_at(dual)
-            bound = Bound(inner.bound.constant - domain.support(gains), dual)
+            bound = Bound(found.bound.constant - domain.support(gains), dual)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Weights of all kernels after a round, what it cost, and the bound that it proves."""
+
+    weights: Array
+    n_solves: int
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Minimises the loss over one active set after the other."""
+
+    descend: Descent
+    loss: Loss
+    domain: Simplex
+    max_iter: int
+
+    def __call__(self, active: Indices, weights: Array, tol: float) -> _Found:
+        """Descend over the kernels `active` to the relative gap `tol`, from their `weights`."""
+        face = self.domain.restricted(active)
+        inner = Run(face, tol, self.max_iter)
+        held = weights[active]
+        begin = face.onto_boundary(held) if held.any() else face.start(len(active))
+        self.descend(self.loss.restricted(active), face, inner, begin)
+        best = inner.best
+        # A descent that ends early may leave small weights on kernels that are about to lose them.
+        settled = face.settle(best.weights, best.gains)
+        if face.gauge(settled) < _LEAST_SETTLED * face.gauge(best.weights):
+            settled = best.weights
+        found = np.zeros(self.loss.n_kernels)
+        found[active] = face.onto_boundary(settled)
+        return _Found(found, inner.n_inner_solves, inner.bound)
 
 
 def active_kernels(loss: Loss, domain: Simplex, weighted: Indices, gains: Array) -> Indices:
     """Kernels with a weight, or with one of the largest gains per price; sorted."""
     gains_per_price = gains / domain.prices(len(gains))
-    best = np.argpartition(-gains_per_price, _CANDIDATES)[:_CANDIDATES]
-    chosen = np.union1d(weighted, best)
-    # The weight of the regularisation stays: at zero the inner problem may have no solution.
-    return np.union1d(chosen, [0]) if loss.outline.learns_reg else chosen
+    number = min(_number_of_candidates(loss), len(gains))
+    best = np.argpartition(-gains_per_price, number - 1)[:number]
+    return _with_regularization(loss, np.union1d(weighted, best))
+
+
+def sampled_kernels(loss: Loss) -> Indices:
+    """As many kernels as join a round, spread evenly over all."""
+    number = min(_number_of_candidates(loss), loss.n_kernels)
+    spread = np.linspace(0, loss.n_kernels - 1, number).astype(np.intp)
+    return _with_regularization(loss, np.unique(spread))
+
+
+def _number_of_candidates(loss: Loss) -> int:
+    if not loss.outline.on_demand:
+        return _CANDIDATES
+    affordable = _ENTRIES_ON_DEMAND // loss.outline.n_samples**2
+    return max(_CANDIDATES, min(_CANDIDATES_ON_DEMAND, affordable))
+
+
+def _with_regularization(loss: Loss, kernels: Indices) -> Indices:
+    """Its weight, if there is one, stays: at zero the inner problem may have no solution."""
+    return np.union1d(kernels, [0]) if loss.outline.learns_reg else kernels

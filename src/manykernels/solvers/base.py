@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..domains import Array, Domain
+from ..domains import Array, Domain, Simplex
 from ..losses.base import Loss, Outline
 from .run import Observer, Run, Solution
 
@@ -56,6 +56,9 @@ class Solver(ABC):
     by_columns : bool
         Whether it reads kernels a few columns at a time, so that estimators need not store
         kernel matrices; `cache_bytes` is its memory for columns kept between iterations.
+    on_demand : bool or None
+        Whether kernels are to be computed when they are needed, for kernels that are too many to
+        be stored; None leaves it to the estimator, by the memory there is, and False to nobody.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Solver(ABC):
     default_max_iter: int = 50
     by_columns: bool = False
     cache_bytes: int = 0
+    on_demand: bool | None = False
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -106,6 +110,7 @@ class Solver(ABC):
             If the problem does not meet the needs of the solver.
         """
         refuse_unfit(self, Problem(loss.outline, domain, tol))
+        loss = loss.in_sweeps()
         run = Run(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
         status = self._minimize(loss, domain, run, start)
         return run.solution(loss, status or "")
@@ -128,7 +133,7 @@ def as_solver(given: Any) -> Solver:
     --------
     >>> from manykernels.solvers import SIP, as_solver
     >>> as_solver("newton"), as_solver(SIP(eps=1e-4))
-    (Newton(coarse_tol=0.001), SIP(eps=0.0001))
+    (Newton(coarse_tol=0.001, on_demand=None), SIP(eps=0.0001))
     """
     if isinstance(given, Solver):
         return given
@@ -153,6 +158,7 @@ class _Foreign(Solver):
         self.default_max_iter = getattr(given, "default_max_iter", Solver.default_max_iter)
         self.by_columns = getattr(given, "by_columns", Solver.by_columns)
         self.cache_bytes = getattr(given, "cache_bytes", Solver.cache_bytes)
+        self.on_demand = getattr(given, "on_demand", Solver.on_demand)
         self.solve = given.solve  # type: ignore[method-assign]
 
 
@@ -168,7 +174,7 @@ def weights_are_free(loss: Loss, domain: Domain) -> bool:
 
 def complaint(solver: Solver, problem: Problem) -> str | None:
     """Why `solver` refuses `problem`, by the first need that is not met; None if it takes it."""
-    needs = (_one_budget, *solver.needs)
+    needs = (_one_budget, _stored_kernels, *solver.needs)
     return next(filter(None, (need(solver, problem) for need in needs)), None)
 
 
@@ -177,6 +183,20 @@ def _one_budget(solver: Solver, problem: Problem) -> str | None:
     if problem.outline.learns_reg and problem.domain.n_blocks > 1:
         return "cannot learn reg or C with weights of several regions: pass a number"
     return None
+
+
+def _stored_kernels(solver: Solver, problem: Problem) -> str | None:
+    """Kernels that are computed on demand can be used where few of them have a weight."""
+    if not problem.outline.on_demand:
+        return None
+    if solver.on_demand is False:
+        return "needs all kernels in memory, and these are computed on demand"
+    if isinstance(problem.domain, Simplex):
+        return None
+    return (
+        "can compute kernels on demand at p=1 only, where few of them have a weight: pass p=1, or "
+        "so few kernels that they fit into memory"
+    )
 
 
 def refuse_unfit(solver: Solver, problem: Problem) -> None:
@@ -200,11 +220,17 @@ def refuse_indefinite(solution: Solution, domain: Domain, loss: Loss, names: lis
     allowed = certificate.tol * abs(certificate.primal)
     gains = loss.kernel_weights(evaluation.gains)
     lowest = gains + loss.kernel_weights(evaluation.gain_errors)
-    rises = [domain.support(row) for row in np.diag(np.maximum(-lowest, 0.0))]
+    # Each alone, and only those that are negative: there may be very many kernels.
+    rises = np.zeros(len(lowest))
+    for j in np.flatnonzero(lowest < 0.0):
+        alone = np.zeros(len(lowest))
+        alone[j] = -lowest[j]
+        rises[j] = domain.support(alone)
     worst = int(np.argmax(rises))
-    proved = rises[worst] > allowed
+    proved = bool(rises[worst] > allowed)
     if not proved and certificate.gap < -allowed - certificate.rounding:
-        kernels = [loss.kernel(len(evaluation.gains) - len(names) + j) for j in range(len(names))]
+        first = len(evaluation.gains) - len(names)
+        kernels = (loss.kernel(first + j) for j in range(len(names)))
         worst = int(np.argmin([np.linalg.eigvalsh(kernel)[0] for kernel in kernels]))
         proved = True
     if proved:

@@ -35,6 +35,10 @@ class Newton(Solver, name="newton"):
     ----------
     coarse_tol : float, default=1e-3
         Relative gap to which the coarse problem is solved for the start.
+    on_demand : bool, optional
+        Whether an estimator computes kernels when they are needed instead of storing them, at
+        p = 1: a few at a time, all of them once per round. By default it does so if they would
+        take more than half of the memory that is available, and says so in a warning.
 
     Examples
     --------
@@ -46,9 +50,11 @@ class Newton(Solver, name="newton"):
     """
 
     coarse_tol: float = 1e-3
+    on_demand: bool | None = None
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
-        if isinstance(domain, Simplex) and loss.n_kernels >= MANY_KERNELS:
+        many = loss.n_kernels >= MANY_KERNELS or loss.outline.on_demand
+        if isinstance(domain, Simplex) and many:
             minimize_on_active_sets(self.descend, loss, domain, run, start)
             return
         coarse = loss.coarse() if start is None and weights_are_free(loss, domain) else None

@@ -1,0 +1,235 @@
+"""The picture of where each kernel counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .base import Display, required, shaped
+from .parts import End, name_lines, shades
+from .style import GREY, GUIDE, bare, cue, ink, literally, named_ticks, shown_names, titled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Places along each axis of a plane, and along a line, at which a gate is evaluated.
+_PER_SIDE = 60
+_ALONG_LINE = 200
+# Maps of single kernels, each in a panel, and names of lines: as many as can be compared.
+_MOST = 6
+# Points of samples on a map; more would hide it.
+_MOST_SAMPLES = 400
+
+
+@dataclass(eq=False)
+class GateDisplay(Display):
+    """How much each kernel counts at each place, or each region.
+
+    For samples with two features a map for every kernel; for one feature a line for each. For more
+    features a strip for each kernel, with the samples side by side, those with the same largest
+    kernel together and in the order of how much it counts.
+
+    Parameters
+    ----------
+    gate : ndarray of shape (n_points, n_kernels)
+        Not negative.
+    kernel_names : list of str
+        Or those of regions.
+    points : ndarray of shape (n_points, 1) or (n_points, 2), optional
+        Where the gate was evaluated.
+    samples : ndarray of shape (n_samples, 2), optional
+        Drawn on the maps.
+    quantity : str, default="Gate"
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        The first axes if there are several.
+    axes_ : list of Axes
+        One for every map, else one.
+    order_ : ndarray of int
+        The samples in the order of the strips.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedSVC
+    >>> from manykernels.display import GateDisplay
+    >>> from manykernels.kernels import Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (100, 2))
+    >>> lines = [("left", Linear()), ("right", Linear())]
+    >>> model = LocalizedSVC(lines, C=10.0, random_state=0).fit(X, X[:, 1] > np.abs(X[:, 0]))
+    >>> display = GateDisplay.from_estimator(model, X)
+    >>> [ax.get_title(loc="left") for ax in display.axes_]
+    ['left', 'right']
+    """
+
+    gate: np.ndarray
+    kernel_names: list[str]
+    points: np.ndarray | None = None
+    samples: np.ndarray | None = None
+    quantity: str = "Gate"
+
+    def __post_init__(self) -> None:
+        number = len(self.kernel_names)
+        each = f"a column for each of {number} kernels"
+        self.gate = shaped("gate", self.gate, None, number, of=each)
+        if self.points is not None:
+            rows = f"{len(self.gate)} rows with one or two columns"
+            self.points = shaped("points", self.points, len(self.gate), None, of=rows)
+            if self.points.shape[1] not in (1, 2):
+                raise ValueError(f"points must be {rows}; got the shape {self.points.shape}.")
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, which: int = 0, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw the gate of a fitted estimator, or shares in its regions.
+
+        Parameters
+        ----------
+        estimator : LocalizedSVC, ConvexLocalizedSVC or another with a gate or regions
+        X : as for ``estimator.predict``
+            Of an array with one or two columns the gate is drawn between its smallest and largest
+            values, else at its rows.
+        which : int, default=0
+            The class to draw, where classes have gates of their own.
+        ax, **kwargs
+            As for :meth:`plot`.
+        """
+        regional = hasattr(estimator, "memberships")
+        why = "its kernels count the same everywhere; WeightsDisplay draws how much."
+        evaluate = required(estimator, "memberships" if regional else "gate", why)
+        samples = X if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] <= 2 else None
+        points = None if samples is None else _between(np.asarray(samples, dtype=float))
+        found = np.asarray(evaluate(X if points is None else points))
+        found = found[which] if found.ndim == 3 else found
+        if regional:
+            names = [f"region {number}" for number in range(found.shape[1])]
+        else:
+            names = list(estimator.kernel_names_)
+        quantity = "Share in regions" if regional else "Gate"
+        return cls(found, names, points, samples, quantity).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, top: int = _MOST, **kwargs: Any) -> Self:
+        """Draw on `ax`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional; for maps a sequence of them
+        top : int, default=6
+            Kernels with a map, or with a name at their line, those that count most in the mean.
+        **kwargs
+            For ``ax.imshow`` or ``ax.plot``.
+        """
+        largest = np.argsort(-self.gate.mean(axis=0), kind="stable")
+        if self.points is None:
+            self._draw_strips(ax, kwargs)
+        elif self.points.shape[1] == 1:
+            self._draw_lines(ax, largest[:top].tolist(), kwargs)
+        else:
+            self._draw_maps(ax, np.sort(largest[:top]).tolist(), kwargs)
+        return self
+
+    def _draw_strips(self, ax: Axes | None, kwargs: dict[str, Any]) -> None:
+        n_kernels = self.gate.shape[1]
+        ax = self._begin(ax, (6.8, 1.4 + 0.3 * n_kernels))
+        self.axes_ = [ax]
+        first = self.gate.argmax(axis=1)
+        self.order_ = np.lexsort((-self.gate.max(axis=1), first))
+        options = {"cmap": shades(), "vmin": 0.0, "vmax": self._most, **kwargs}
+        image = ax.imshow(self.gate[self.order_].T, aspect="auto", interpolation="none", **options)
+        _scale(ax, image, [ax])
+        named_ticks(ax, "y", range(n_kernels), self.kernel_names)
+        for edge in np.arange(1, n_kernels):
+            ax.axhline(edge - 0.5, **GUIDE)
+        ax.set_xticks([])
+        bare(ax)
+        titled(ax, self.quantity, f"{len(self.gate)} samples, by their largest")
+
+    def _draw_lines(self, ax: Axes | None, named: list[int], kwargs: dict[str, Any]) -> None:
+        ax = self._begin(ax, (6.4, 3.4))
+        self.axes_ = [ax]
+        points = np.ravel(self.points)  # type: ignore[arg-type]
+        order = np.argsort(points)
+        ends = []
+        for j, name in enumerate(self.kernel_names):
+            style: dict[str, Any] = {"color": GREY, "alpha": 0.45, "linewidth": 0.8}
+            if j in named:
+                # Markers at a few places only, of a line of hundreds.
+                every = max(1, len(points) // 12)
+                style = {**cue(named.index(j)), "linewidth": 1.8, "markevery": every, **kwargs}
+            ax.plot(points[order], self.gate[order, j], **style)
+            if j in named:
+                ends.append(End(points[order[-1]], self.gate[order[-1], j], name, style["color"]))
+        if self.samples is not None:
+            ticks = {"color": ink(ax), "alpha": 0.3, "markersize": 6, "zorder": 1}
+            ax.plot(self.samples[:, 0], np.zeros(len(self.samples)), "|", **ticks)
+        ax.set_ylim(bottom=0.0 if self.samples is None else -0.03 * self._most)
+        ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
+        ax.grid(axis="y", **GUIDE)
+        bare(ax, "bottom")
+        titled(ax, self.quantity)
+        name_lines(ax, ends)
+
+    def _draw_maps(self, ax: Any, shown: list[int], kwargs: dict[str, Any]) -> None:
+        columns = 2 if len(shown) == 4 else min(3, len(shown))
+        rows = -(-len(shown) // columns)
+        size = (0.9 + 2.5 * columns, 0.4 + 2.5 * rows)
+        layout = {"nrows": rows, "ncols": columns, "sharex": True, "sharey": True}
+        axes = self._begin_several(ax, len(shown), size, **layout)
+        for empty in axes[len(shown) :] if ax is None else ():
+            empty.set_visible(False)
+        self.axes_ = axes[: len(shown)]
+        options = {"cmap": shades(), "vmin": 0.0, "vmax": self._most, **kwargs}
+        names = shown_names([self.kernel_names[j] for j in shown], 26)
+        for one, j, name in zip(self.axes_, shown, names, strict=True):
+            image = _map(one, self.points, self.gate[:, j], options)  # type: ignore[arg-type]
+            if self.samples is not None:
+                step = -(-len(self.samples) // _MOST_SAMPLES)
+                dots = {"color": ink(one), "alpha": 0.55, "markersize": 2.0, "mew": 0.0}
+                one.plot(*self.samples[::step].T, "o", **dots)
+            bare(one)
+            titled(one, name)
+        # Where no panel is below.
+        for one in self.axes_[-columns:] if ax is None else ():
+            one.tick_params(labelbottom=True)
+        _scale(self.axes_[-1], image, self.axes_)
+        if ax is None:
+            more = len(self.kernel_names) - len(shown)
+            said = f" (and {more} other kernels, which count less)" if more else ""
+            text = f"{self.quantity}{said}"
+            literally(self.figure_.suptitle(text, x=0.01, ha="left", fontsize="medium"))
+
+    @property
+    def _most(self) -> float:
+        return float(self.gate.max()) or 1.0
+
+
+def _between(samples: np.ndarray) -> np.ndarray:
+    """Places of a grid that covers the samples."""
+    low, high = samples.min(axis=0), samples.max(axis=0)
+    margin = np.where(high > low, 0.04 * (high - low), 0.5)
+    number = _ALONG_LINE if samples.shape[1] == 1 else _PER_SIDE
+    sides = np.linspace(low - margin, high + margin, number).T
+    return np.column_stack([one.ravel() for one in np.meshgrid(*sides)])
+
+
+def _map(ax: Axes, points: np.ndarray, values: np.ndarray, options: dict[str, Any]) -> Any:
+    """An image if the points are a full grid, else a dot for each."""
+    x, y = np.unique(points[:, 0]), np.unique(points[:, 1])
+    if min(len(x), len(y)) < 2 or len(x) * len(y) != len(points):
+        dots = {"c": values, "s": 16.0, "edgecolors": GREY, "linewidths": 0.3, **options}
+        return ax.scatter(points[:, 0], points[:, 1], **dots)
+    order = np.lexsort((points[:, 0], points[:, 1]))
+    image = values[order].reshape(len(y), len(x))
+    return ax.pcolormesh(x, y, image, shading="nearest", rasterized=True, **options)
+
+
+def _scale(ax: Axes, image: Any, axes: list[Axes]) -> None:
+    bar = ax.figure.colorbar(image, ax=axes, shrink=0.7, aspect=18, pad=0.02)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.ax.tick_params(length=0, labelsize="small")

@@ -1,0 +1,175 @@
+"""The picture of what each view is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .base import Display, shaped
+from .style import BLUE, GREY, GUIDE, VERMILION, bare, ink, named_ticks, titled, width_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(eq=False)
+class ImportanceDisplay(Display):
+    """Three panels that share their views: left out, alone, weight; each with intervals.
+
+    Left: how much the score falls without a view; an interval beyond the line says that the view
+    is needed. Middle: the score of each view alone beside that of all of them, the line and its
+    band. Right: shares in the weights, a stroke for every half-sample, and how often each view was
+    chosen. The caption is the gain of learnt weights over the plain sum.
+
+    Parameters
+    ----------
+    names : list of str
+        Of the views.
+    fall, alone, weight : ndarray of shape (n_views,)
+    fall_interval, alone_interval : ndarray of shape (n_views, 2)
+    score, score_interval : float and ndarray of shape (2,)
+        With all views.
+    gain, gain_interval : float and ndarray of shape (2,)
+        Over the plain sum.
+    resampled_weights : ndarray of shape (n_resamples, n_views)
+    chosen : ndarray of shape (n_views,)
+        How often each view has a weight among the resamples; NaN if there are none.
+    scoring : str, default="score"
+    confidence : float, default=0.95
+        Of the intervals.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        `ax_` is the first of the three.
+    axes_ : list of three Axes
+
+    Examples
+    --------
+    >>> from manykernels import MKFDA, view_importance
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.display import ImportanceDisplay
+    >>> from manykernels.kernels import RBF
+    >>> views, y = load_digit_views(noise=1)
+    >>> views = {name: views[name][:100] for name in ("rows", "columns", "noise1")}
+    >>> importance = view_importance(MKFDA(RBF(), p=1), views, y[:100], n_resamples=4)
+    >>> display = ImportanceDisplay.from_importance(importance)
+    >>> [ax.get_title(loc="left") for ax in display.axes_]
+    ['Fall of accuracy without it', 'accuracy alone (line: all)', 'Share of weight, ...']
+    """
+
+    names: list[str]
+    fall: np.ndarray
+    fall_interval: np.ndarray
+    alone: np.ndarray
+    alone_interval: np.ndarray
+    weight: np.ndarray
+    resampled_weights: np.ndarray
+    chosen: np.ndarray
+    score: float
+    score_interval: np.ndarray
+    gain: float
+    gain_interval: np.ndarray
+    scoring: str = "score"
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        number = len(self.names)
+        for name in ("fall", "alone", "weight", "chosen"):
+            given = getattr(self, name)
+            setattr(self, name, shaped(name, given, number, of=f"a number for {number} views"))
+        for name in ("fall_interval", "alone_interval"):
+            given, pairs = getattr(self, name), f"{number} pairs (low, high)"
+            setattr(self, name, shaped(name, given, number, 2, of=pairs))
+        given, rows = self.resampled_weights, f"rows of {number} shares"
+        self.resampled_weights = shaped("resampled_weights", given, None, number, of=rows)
+
+    @classmethod
+    def from_importance(cls, importance: Any, *, ax: Any = None) -> Self:
+        """Draw what :func:`~manykernels.view_importance` returns.
+
+        Parameters
+        ----------
+        importance : ViewImportance
+        ax : sequence of three matplotlib axes, optional
+        """
+        names = (
+            *("names", "fall", "fall_interval", "alone", "alone_interval", "weight"),
+            *("resampled_weights", "chosen", "score", "score_interval", "gain"),
+            *("gain_interval", "scoring", "confidence"),
+        )
+        return cls(**{name: getattr(importance, name) for name in names}).plot(ax)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw on three axes, or in a new figure.
+
+        Parameters
+        ----------
+        ax : sequence of three matplotlib axes, optional
+        **kwargs
+            For the points, ``ax.plot``.
+        """
+        n_views = len(self.names)
+        # A third of an inch for each view, and room for titles.
+        size = (10.0, 1.6 + 0.34 * n_views)
+        self.axes_ = self._begin_several(ax, 3, size, sharey=True)[:3]
+        fall, alone, weight = self.axes_
+        width = sum(map(width_of, self.axes_))
+        points = {"color": BLUE, "markersize": 5, **kwargs}
+        _draw_intervals(fall, self.fall, self.fall_interval, points)
+        fall.axvline(0.0, color=ink(fall), linewidth=1, zorder=0)
+        titled(fall, f"Fall of {self.scoring} without it", self._caption())
+        _draw_intervals(alone, self.alone, self.alone_interval, points)
+        alone.axvspan(*self.score_interval, color=GREY, alpha=0.2, linewidth=0, zorder=0)
+        alone.axvline(self.score, color=ink(alone), linewidth=1, zorder=0)
+        titled(alone, f"{self.scoring} alone (line: all)")
+        self._draw_weights(weight)
+        from matplotlib.ticker import MaxNLocator
+
+        for one in self.axes_:
+            one.set_ylim(n_views - 0.5, -0.5)
+            one.grid(axis="y", **GUIDE)
+            bare(one, "bottom")
+            one.xaxis.set_major_locator(MaxNLocator(4))
+            named_ticks(one, "y", range(n_views), self.names, width if ax is None else None)
+        if ax is None:
+            for one in self.axes_[1:]:
+                one.tick_params(labelleft=False)
+        return self
+
+    def _draw_weights(self, ax: Axes) -> None:
+        """Every half-sample a faint stroke, and the weight of all samples a point."""
+        for j, shares in enumerate(self.resampled_weights.T):
+            places = np.full(len(shares), j)
+            ax.plot(shares, places, "|", color=VERMILION, alpha=0.35, markersize=9)
+        ax.plot(self.weight, np.arange(len(self.names)), "D", color=VERMILION, markersize=5)
+        for j, often in enumerate(self.chosen):
+            if not np.isnan(often):
+                # Beside the panel, whatever its range.
+                ax.annotate(
+                    f"{often:.0%}",
+                    (1.02, j),
+                    xycoords=("axes fraction", "data"),
+                    va="center",
+                    fontsize="small",
+                    annotation_clip=False,
+                )
+        ax.set_xlim(left=min(0.0, ax.get_xlim()[0]))
+        titled(ax, "Share of weight, how often chosen")
+
+    def _caption(self) -> str:
+        if np.isnan(self.gain):
+            return ""
+        low, high = self.gain_interval
+        return (
+            f"Gain over the plain sum {self.gain:+.3f} [{low:+.3f}, {high:+.3f}];\n"
+            f"intervals at {self.confidence:.0%}"
+        )
+
+
+def _draw_intervals(ax: Axes, values: np.ndarray, intervals: np.ndarray, points: Any) -> None:
+    lines = np.arange(len(values))
+    ax.hlines(lines, intervals[:, 0], intervals[:, 1], color=points["color"], linewidth=2)
+    ax.plot(values, lines, "o", **points)

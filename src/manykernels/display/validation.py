@@ -1,0 +1,218 @@
+"""The picture of scores over a grid of parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .base import Display, required, shaped
+from .parts import End, grid_axis, name_lines
+from .style import GREY, GUIDE, bare, cue, ink, norm_name, power_name, titled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# How parameters are called in pictures.
+_LETTERS = {"reg": "λ", "epsilon": "ε", "n_regions": "regions"}
+# What is on the x axis if nothing else is said: the first of these that a grid has.
+_ALONG = ("reg", "C", "penalty", "epsilon", "sharpness", "n_regions", "p")
+
+
+@dataclass(eq=False)
+class ValidationDisplay(Display):
+    """Mean scores of held-out samples: a line for every p, along λ or C.
+
+    Bars are one standard error of the mean over splits to both sides. The chosen point is ringed,
+    and a dashed line is one standard error below the best score.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Of the parameter on the x axis.
+    scores, errors : ndarray of shape (n_lines, n_values)
+        Mean scores and their standard errors. NaN where they are not known.
+    line_names : list of str
+    parameter : str, default="reg"
+        What the values are of.
+    chosen : (int, int), optional
+        Line and value of the chosen point.
+    best : (float, float), optional
+        The best mean score of the grid and its standard error.
+    scoring : str, default="score"
+    caption : str, default=""
+        Such as parameters that are held.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : list of Line2D
+        One for every row of `scores`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKFDACV
+    >>> from manykernels.display import ValidationDisplay
+    >>> model = MKFDACV(ps=[1, 2], regs=[0.01, 0.1, 1]).fit(*load_iris(return_X_y=True))
+    >>> display = ValidationDisplay.from_estimator(model)
+    >>> display.line_names
+    ['p = 1', 'p = 2']
+    >>> (display.scores == model.validation_curve()).all()
+    np.True_
+    """
+
+    values: np.ndarray
+    scores: np.ndarray
+    errors: np.ndarray
+    line_names: list[str]
+    parameter: str = "reg"
+    chosen: tuple[int, int] | None = None
+    best: tuple[float, float] | None = None
+    scoring: str = "score"
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        self.values = shaped("values", self.values, None, of="a row of numbers")
+        sizes = len(self.line_names), len(self.values)
+        table = f"{sizes[0]} × {sizes[1]}, lines by values"
+        self.scores = shaped("scores", self.scores, *sizes, of=table)
+        self.errors = shaped("errors", self.errors, *sizes, of=table)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        along: str | None = None,
+        lines: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the scores of an estimator that has chosen by cross-validation.
+
+        Parameters
+        ----------
+        estimator : MKFDACV, MKSVCCV or another with ``cv_results_``
+        along : str, optional
+            The parameter on the x axis; by default λ or C.
+        lines : str, optional
+            The parameter with a line for each of its values; by default p. The other parameters
+            are held at what was chosen.
+        ax, **kwargs
+            As for :meth:`plot`.
+        """
+        results = required(estimator, "cv_results_", "it has chosen nothing by cross-validation.")
+        if not isinstance(results, dict):
+            raise ValueError(
+                f"{type(estimator).__name__} has chosen for each of {len(results)} labels: draw "
+                "one of its estimators_."
+            )
+        names = [name for name in results if name.startswith("param_")]
+        values = {name.removeprefix("param_"): np.unique(results[name]) for name in names}
+        chosen = {name: float(getattr(estimator, f"{name}_")) for name in values}
+        x = _one_of(along, values, "along", next(name for name in _ALONG if name in values))
+        rest = [name for name in values if name != x]
+        line = _one_of(lines, values, "lines", "p" if "p" in rest else (rest or [None])[0])
+        if line == x:
+            raise ValueError(f"along and lines are both {x!r}; they must differ.")
+        held = [name for name in rest if name != line]
+        several = values[line] if line else np.zeros(1)
+        table = np.full((2, len(several), len(values[x])), np.nan)
+        for k, params in enumerate(results["params"]):
+            if all(params[name] == chosen[name] for name in held):
+                row = int(np.searchsorted(several, params[line])) if line else 0
+                at = row, int(np.searchsorted(values[x], params[x]))
+                table[:, *at] = results["mean_test_score"][k], results["se_test_score"][k]
+        best = int(np.nanargmax(results["mean_test_score"]))
+        picked = int(np.searchsorted(several, chosen[line])) if line else 0
+        display = cls(
+            values[x],
+            table[0],
+            table[1],
+            [_said(line, value) for value in several] if line else [""],
+            x,
+            (picked, int(np.searchsorted(values[x], chosen[x]))),
+            (float(results["mean_test_score"][best]), float(results["se_test_score"][best])),
+            _name_of_score(estimator),
+            ", ".join(_said(name, chosen[name]) for name in held if len(values[name]) > 1),
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw on `ax`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **kwargs
+            For the lines, ``ax.errorbar``.
+        """
+        ax = self._begin(ax, (6.8, 3.8))
+        names = norm_name if self.parameter == "p" else power_name
+        places = grid_axis(ax, self.values, _LETTERS.get(self.parameter, self.parameter), names)
+        self.lines_, ends = [], []
+        for i, scores in enumerate(self.scores):
+            is_chosen = self.chosen is not None and i == self.chosen[0]
+            style = {**cue(i), "linewidth": 2.2 if is_chosen else 1.3, "elinewidth": 0.9}
+            # Side by side, so that bars of lines at one height are told apart.
+            x = _aside(ax, places, i, len(self.scores))
+            errors = np.nan_to_num(self.errors[i])
+            drawn = ax.errorbar(x, scores, errors, **{**style, **kwargs})
+            self.lines_.append(drawn.lines[0])
+            known = np.flatnonzero(np.isfinite(scores))
+            if len(known) and self.line_names[i]:
+                at = known[-1]
+                ends.append(End(x[at], scores[at], self.line_names[i], drawn.lines[0].get_color()))
+        if self.best is not None and np.isfinite(self.best[1]):
+            level = self.best[0] - self.best[1]
+            ax.axhline(level, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
+        if self.chosen is not None:
+            i, k = self.chosen
+            x = _aside(ax, places, i, len(self.scores))
+            ring = {"markersize": 13, "mfc": "none", "mec": ink(ax), "mew": 1.6, "zorder": 5}
+            ax.plot(x[k], self.scores[i, k], "o", **ring)
+        ax.grid(axis="y", **GUIDE)
+        bare(ax, "bottom")
+        titled(ax, self._title())
+        ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
+        name_lines(ax, ends)
+        return self
+
+    def _title(self) -> str:
+        remarks = [self.caption, "ring: chosen" if self.chosen is not None else ""]
+        if self.best is not None and np.isfinite(self.best[1]):
+            remarks.append("dashed: best less one standard error")
+        said = "; ".join(filter(None, remarks))
+        return f"{self.scoring}{f' ({said})' if said else ''}"
+
+
+def _aside(ax: Axes, places: np.ndarray, line: int, number: int) -> np.ndarray:
+    """Places a little to one side, by the number of the line."""
+    if len(places) < 2:
+        return places
+    logs = ax.get_xscale() == "log"
+    at = np.log10(places) if logs else places
+    # All lines together take a sixth of the smallest distance.
+    moved = at + (line - (number - 1) / 2.0) * np.diff(at).min() / (6.0 * number)
+    return 10.0**moved if logs else moved
+
+
+def _one_of(given: str | None, values: Any, what: str, default: Any) -> Any:
+    if given is None:
+        return default
+    if given not in values:
+        raise ValueError(f"{what} must be one of {', '.join(values)}; got {given!r}.")
+    return given
+
+
+def _said(name: str, value: float) -> str:
+    return f"{_LETTERS.get(name, name)} = {(norm_name if name == 'p' else power_name)(value)}"
+
+
+def _name_of_score(estimator: Any) -> str:
+    scoring = estimator.scoring
+    if scoring is None:
+        return "Mean held-out score"
+    return str(scoring) if isinstance(scoring, str) else getattr(scoring, "__name__", "score")

@@ -1,0 +1,288 @@
+"""The picture of kernel weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from ..metrics.weights import effective_number
+from .base import Display, required, shaped
+from .parts import heat_map
+from .style import BLUE, GREY, GUIDE, bare, ink, named_ticks, norm_name, titled, weight_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Bars, or rows of a table, that are drawn at most: more would be too thin, or no page.
+_MOST = 30
+# Kernels of a view that are left out have a line each up to this number, and else one for all.
+_FEW_UNUSED = 2
+
+
+class _Line(NamedTuple):
+    """A line of the picture: kernels that it stands for, none if it is the name of a view."""
+
+    name: str
+    kernels: list[int]
+
+
+@dataclass(eq=False)
+class WeightsDisplay(Display):
+    """Kernel weights as bars, or as a table in colours where there are several of each kernel.
+
+    Kernels with names such as ``"view:kernel"`` are grouped by view.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_kernels,) or (n_rows, n_kernels)
+        Not negative. Rows are classes, regions or targets with weights of their own.
+    kernel_names : list of str
+    row_names : list of str, optional
+    p : float, optional
+        The norm of the weights, which the caption tells.
+    intervals : ndarray of shape (n_kernels, 2), optional
+        Drawn as error bars; of one row of weights only.
+    quantity : str, default="Kernel weights"
+        What is drawn.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    bars_ : BarContainer
+        Of one row of weights.
+    im_ : AxesImage
+        Of several.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from manykernels import MKFDA
+    >>> from manykernels.display import WeightsDisplay
+    >>> model = MKFDA(p=1).fit(*load_iris(return_X_y=True))
+    >>> display = WeightsDisplay.from_estimator(model)
+    >>> len(display.bars_) == len(model.weights_)
+    True
+    >>> print(display.ax_.get_xlabel())
+    p = 1, effective number of kernels ... of 6
+    """
+
+    weights: np.ndarray
+    kernel_names: list[str]
+    row_names: list[str] | None = None
+    p: float | None = None
+    intervals: np.ndarray | None = None
+    quantity: str = "Kernel weights"
+
+    def __post_init__(self) -> None:
+        n_kernels = len(self.kernel_names)
+        several = np.ndim(self.weights) == 2
+        sizes = (None, n_kernels) if several else (n_kernels,)
+        self.weights = shaped(
+            "weights", self.weights, *sizes, of=f"a weight for each of {n_kernels} kernels"
+        )
+        if not (self.weights >= 0.0).all():
+            raise ValueError("weights must not be negative, nor NaN.")
+        if self.row_names is None and several:
+            self.row_names = [str(row) for row in range(len(self.weights))]
+        if several and len(self.row_names or ()) != len(self.weights):
+            raise ValueError(f"row_names must be {len(self.weights)} names, one for every row.")
+        if self.intervals is not None:
+            if several:
+                raise ValueError("intervals can be drawn of one row of weights only.")
+            self.intervals = shaped(
+                "intervals", self.intervals, n_kernels, 2, of=f"{n_kernels} pairs (low, high)"
+            )
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, which: int = 0, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : one that learns kernel weights, such as MKFDA or ConvexLocalizedSVC
+        which : int, default=0
+            The class to draw, where classes have weights of their own in every region.
+        ax : matplotlib Axes, optional
+        **kwargs
+            As for :meth:`plot`.
+        """
+        why = "its kernels count in different places; GateDisplay draws how much."
+        if not hasattr(estimator, "gate"):
+            why = "it learns no kernel weights."
+        weights = np.asarray(required(estimator, "weights_", why))
+        weights = weights[which] if weights.ndim == 3 else weights
+        p = getattr(estimator, "p_", getattr(estimator, "p", None))
+        names = _names_of_rows(estimator, len(weights)) if weights.ndim == 2 else None
+        # Labels with a norm each have no common one.
+        norm = None if p is None or np.shape(p) else float(p)
+        display = cls(weights, list(estimator.kernel_names_), names, norm)
+        return display.plot(ax, **kwargs)
+
+    @classmethod
+    def from_importance(cls, importance: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw shares of views in the weights, with their spread over half-samples.
+
+        Parameters
+        ----------
+        importance : ViewImportance
+            What :func:`~manykernels.view_importance` returns.
+        ax, **kwargs
+            As for :meth:`plot`.
+        """
+        spread = importance.weight_interval
+        display = cls(
+            importance.weight,
+            list(importance.names),
+            intervals=None if np.isnan(spread).all() else spread,
+            quantity="Share of weight",
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(
+        self, ax: Axes | None = None, *, sort: bool = True, top: int = _MOST, **kwargs: Any
+    ) -> Self:
+        """Draw on `ax`, or in a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        sort : bool, default=True
+            Largest weights first; of views, those with the largest sum. Else in the order given.
+        top : int, default=30
+            Of more kernels the ones with the largest weights are drawn, and the sum of the others.
+        **kwargs
+            For ``ax.barh``, or ``ax.imshow`` where there are several rows.
+        """
+        hidden = 0
+        if self.weights.ndim == 2:
+            hidden = self._draw_table(ax, sort, top, kwargs)
+        else:
+            self._draw_bars(ax, sort, top, kwargs)
+        titled(self.ax_, self.quantity, self._caption(hidden))
+        return self
+
+    # -- one weight per kernel -------------------------------------------------------------
+
+    def _draw_bars(self, ax: Axes | None, sort: bool, top: int, kwargs: dict[str, Any]) -> None:
+        lines = self._lines(self.weights, sort, top)
+        # A quarter of an inch for each line, and room for title and caption.
+        ax = self._begin(ax, (6.4, 1.0 + 0.25 * max(len(lines), 2)))
+        places = [i for i, line in enumerate(lines) if line.kernels]
+        widths = np.array([self.weights[lines[i].kernels].sum() for i in places])
+        self.bars_ = ax.barh(places, widths, **{"height": 0.72, "color": BLUE, **kwargs})
+        edges = widths.copy()
+        for k, i in enumerate(places):
+            if len(lines[i].kernels) > 1 and widths[k]:  # the sum of the others
+                self.bars_[k].set(facecolor="none", edgecolor=GREY, hatch="////", linewidth=0.8)
+            elif self.intervals is not None:
+                low, high = self.intervals[lines[i].kernels[0]]
+                ax.hlines(i, low, high, color=ink(ax), linewidth=1.4)
+                edges[k] = np.nanmax([high, widths[k]])
+        for place, edge, width in zip(places, edges, widths, strict=True):
+            ax.annotate(
+                weight_name(width) if width else "left out",
+                (edge, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize="small",
+                color=ink(ax) if width else GREY,
+            )
+        labels = named_ticks(ax, "y", range(len(lines)), [line.name for line in lines])
+        for label, line in zip(labels, lines, strict=True):
+            if not line.kernels:
+                label.set_fontweight("bold")
+            elif not self.weights[line.kernels].any():
+                label.set_color(GREY)
+        ax.set_ylim(max(len(lines), 2) - 0.5, -0.5)
+        # Room for the numbers at the right.
+        ax.set_xlim(0.0, 1.16 * (edges.max() or 1.0))
+        ax.set_xticks([])
+        bare(ax, "left")
+
+    def _lines(self, weights: np.ndarray, sort: bool, top: int) -> list[_Line]:
+        """Which kernels are drawn, in which order, under which names."""
+        if top < 1:
+            raise ValueError(f"top must be at least 1, got {top!r}.")
+        order = np.argsort(-weights, kind="stable")
+        n_shown = len(order) if len(order) <= top else top
+        shown = order[:n_shown] if sort else np.sort(order[:n_shown])
+        views: dict[str, list[int]] = {}
+        for j in shown.tolist():
+            view, colon, _ = str(self.kernel_names[j]).partition(":")
+            views.setdefault(view if colon else str(self.kernel_names[j]), []).append(j)
+        several = [len(kernels) > 1 for kernels in views.values()]
+        lines = []
+        if not any(several) or len(views) == 1:
+            lines = [_Line(str(self.kernel_names[j]), [j]) for j in shown.tolist()]
+        else:
+            for view in self._views_in_order(views, weights, sort):
+                kernels = views[view]
+                unused = [j for j in kernels if sort and not weights[j]]
+                lines += self._lines_of_view(view, kernels, unused)
+        if len(rest := order[n_shown:].tolist()):
+            lines.append(_Line(f"{len(rest)} others, their sum", rest))
+        return lines
+
+    def _views_in_order(
+        self, views: dict[str, list[int]], weights: np.ndarray, sort: bool
+    ) -> list[str]:
+        if not sort:
+            return list(views)
+        return sorted(views, key=lambda view: -weights[views[view]].sum())
+
+    def _lines_of_view(self, view: str, kernels: list[int], unused: list[int]) -> list[_Line]:
+        """A line for a single kernel; for several the name of the view, and a line for each."""
+        if len(kernels) == 1:
+            return [_Line(str(self.kernel_names[kernels[0]]), kernels)]
+        if len(unused) == len(kernels):
+            return [_Line(f"{view}, all {len(kernels)}", kernels)]
+        together = unused if len(unused) > _FEW_UNUSED else []
+        lines = [_Line(view, [])]
+        for j in kernels:
+            if j not in together:
+                name = str(self.kernel_names[j])
+                lines.append(_Line(name.partition(":")[2] or name, [j]))
+        return [*lines, _Line(f"{len(together)} others", together)] if together else lines
+
+    # -- several weights per kernel --------------------------------------------------------
+
+    def _draw_table(self, ax: Axes | None, sort: bool, top: int, kwargs: dict[str, Any]) -> int:
+        """Draw, and say how many kernels were not."""
+        largest = self.weights.max(axis=0)
+        lines = [line for line in self._lines(largest, sort, top) if len(line.kernels) == 1]
+        chosen = [line.kernels[0] for line in lines]
+        table, rows = self.weights[:, chosen].T, self.row_names or []
+        ax = self._begin(ax, (2.6 + 0.62 * len(rows), 1.4 + 0.27 * len(chosen)))
+        names = [self.kernel_names[j] for j in chosen]
+        most = float(self.weights.max()) or 1.0
+        self.im_ = heat_map(
+            ax, table, names, rows, most, lambda w: weight_name(w) if w else "0", **kwargs
+        )
+        for edge in np.arange(1, len(names)):
+            ax.axhline(edge - 0.5, **GUIDE)
+        return len(self.kernel_names) - len(names)
+
+    def _caption(self, hidden: int) -> str:
+        parts = [] if self.p is None else [f"p = {norm_name(self.p)}"]
+        n_kernels = len(self.kernel_names)
+        if n_kernels > 1 and self.weights.ndim == 1 and self.weights.any():
+            number = float(effective_number(self.weights))
+            parts.append(f"effective number of kernels {number:.1f} of {n_kernels}")
+        if hidden:
+            parts.append(f"{hidden} kernels with smaller weights not shown")
+        return ", ".join(parts)
+
+
+def _names_of_rows(estimator: Any, number: int) -> list[str]:
+    sizes = getattr(estimator, "region_sizes_", None)
+    if sizes is not None:
+        return [f"region {region} ({size:.0%})" for region, size in enumerate(sizes)]
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None and len(classes) == number:
+        return [str(name) for name in classes]
+    return [f"target {row}" for row in range(number)]
