@@ -63,6 +63,7 @@ check: $(STAMP) ## lint, formatting, types
 # Without network and without warnings. Examples are drawn again when they have changed.
 docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(STAMP) ## build the documentation, docs/_build/html/index.html
+	rm -rf docs/reference/generated # pages of names that are no more
 	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
 
 bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)

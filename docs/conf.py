@@ -34,7 +34,6 @@ root_doc = "index"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = [
-    "toctree.empty_glob",  # a part of a table of contents whose pages are yet to come
     "config.cache",  # the order of examples is a function, which cannot be kept between builds
 ]
 copybutton_prompt_text = r">>> |\.\.\. "
@@ -58,7 +57,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     # Those that draw are run here; the tests run all of them.
     "filename_pattern": r"/plot_",
-    "backreferences_dir": "reference/generated/backreferences",
+    "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("manykernels",),
     "remove_config_comments": True,
     "show_memory": False,

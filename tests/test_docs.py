@@ -2,7 +2,10 @@
 
 import doctest
 import re
+from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -26,7 +29,7 @@ def code_of(page):
     """Every block of Python, and what it prints, if a block of text follows at once."""
     text, blocks = text_of(page), []
     found = list(FENCE.finditer(text))
-    for fence, after in zip(found, [*found[1:], None], strict=True):
+    for fence, after in zip_longest(found, found[1:]):
         if fence[1] == "python":
             follows = after and after[1] == "text" and not text[fence.end() : after.start()].strip()
             blocks.append((fence[2], after[2] if follows else None))
@@ -36,7 +39,19 @@ def code_of(page):
 # -- code ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", filter(code_of, PAGES), ids=name_of)
+# Pages whose code takes more than a second or two.
+SLOW = {"how_to/million_rows", "how_to/multi_omics"}
+SLOW |= {"tutorials/reading_a_model", "tutorials/several_tables"}
+
+
+def with_code():
+    """Pages with code, for the fast tests or the slow ones."""
+    for page in filter(code_of, PAGES):
+        marks = [pytest.mark.slow] if name_of(page) in SLOW else []
+        yield pytest.param(page, marks=marks, id=name_of(page))
+
+
+@pytest.mark.parametrize("page", list(with_code()))
 def test_code_runs_and_prints_what_the_page_says(page, capsys, monkeypatch, tmp_path):
     """The blocks of a page run in their order, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
@@ -82,17 +97,23 @@ def test_pages_speak_of_files_of_the_repository_only():
 # -- reference -------------------------------------------------------------------------------
 
 
+def rooms():
+    """Modules of the package with public names."""
+    found = [manykernels]
+    for room in iter_modules(manykernels.__path__):
+        module = import_module(f"manykernels.{room.name}")
+        if not room.name.startswith("_") and hasattr(module, "__all__"):
+            found.append(module)
+    return found
+
+
 def listed_names():
-    """What the pages of the reference list, as objects."""
+    """What the pages of the reference list: places, and what is found there."""
+    block = re.compile(r"currentmodule:: (\S+)\n\n\.\. autosummary::\n(.*?)^```", re.DOTALL | re.MULTILINE)
     for page in (DOCS / "reference").glob("*.md"):
-        for module, names in re.findall(
-            r"currentmodule:: (\S+)\n\n\.\. autosummary::\n(.*?)^```", text_of(page), flags=re.S | re.M
-        ):
-            home = manykernels
-            for part in module.split(".")[1:]:
-                home = getattr(home, part)
+        for home, names in block.findall(text_of(page)):
             for name in re.findall(r"^   (\w+)$", names, flags=re.MULTILINE):
-                yield f"{module}.{name}", getattr(home, name)
+                yield f"{home}.{name}", getattr(import_module(home), name)
 
 
 def test_every_public_name_is_in_the_reference_once():
@@ -100,13 +121,34 @@ def test_every_public_name_is_in_the_reference_once():
     places = [place for place, _ in listed]
     assert len(set(places)) == len(places)
     known = {id(value) for _, value in listed}
-    rooms = {"": manykernels, **{name: getattr(manykernels, name) for name in manykernels._FOLDERS}}
-    rooms["kernels"] = manykernels.kernels
     absent = {
-        f"{room}.{name}"
-        for room, module in rooms.items()
-        for name in module.__all__
-        if id(getattr(module, name)) not in known
+        f"{room.__name__}.{name}"
+        for room in rooms()
+        for name in room.__all__
+        if id(getattr(room, name)) not in known
     }
     # A version, and a type that annotations name.
-    assert absent == {".__version__", "domains.Array"}, "to be listed in docs/reference"
+    assert absent == {"manykernels.__version__", "manykernels.domains.Array"}, "to be listed"
+
+
+# -- figures ---------------------------------------------------------------------------------
+
+
+def rows_of(text):
+    """Cells of all rows of tables."""
+    lines = re.findall(r"^\|(.*)\|$", text, flags=re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
+def test_learnt_weights_and_the_plain_sum_are_those_that_were_measured():
+    measured = {}
+    for section in text_of(DOCS / "benchmarks" / "defaults.md").split("\n## ")[1:]:
+        scores = {row[0]: row[1].split(" ±")[0] for row in rows_of(section)}
+        learnt = scores.get("MKFDACV", scores.get("MKRidgeCV"))
+        measured[section.splitlines()[0].split(",")[0]] = (learnt, scores["plain sum"])
+    page = rows_of(text_of(DOCS / "explanation" / "when_weights_help.md"))
+    told = {row[0]: row[2:] for row in page if row[0] in measured}
+    assert told.keys() == measured.keys()
+    for data, (learnt, plain, difference) in told.items():
+        assert (learnt, plain) == measured[data]
+        assert float(difference.replace("−", "-")) == pytest.approx(float(learnt) - float(plain))
