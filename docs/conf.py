@@ -79,6 +79,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "navbar_align": "left",
+    "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
