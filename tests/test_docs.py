@@ -31,7 +31,9 @@ def code_of(page):
     found = list(FENCE.finditer(text))
     for fence, after in zip_longest(found, found[1:]):
         if fence[1] == "python":
-            follows = after and after[1] == "text" and not text[fence.end() : after.start()].strip()
+            follows = (
+                after and after[1] == "text" and not text[fence.end() : after.start()].strip()
+            )
             blocks.append((fence[2], after[2] if follows else None))
     return blocks
 
@@ -109,7 +111,9 @@ def rooms():
 
 def listed_names():
     """What the pages of the reference list: places, and what is found there."""
-    block = re.compile(r"currentmodule:: (\S+)\n\n\.\. autosummary::\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    block = re.compile(
+        r"currentmodule:: (\S+)\n\n\.\. autosummary::\n(.*?)^```", re.DOTALL | re.MULTILINE
+    )
     for page in (DOCS / "reference").glob("*.md"):
         for home, names in block.findall(text_of(page)):
             for name in re.findall(r"^   (\w+)$", names, flags=re.MULTILINE):
