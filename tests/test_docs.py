@@ -1,4 +1,4 @@
-"""The pages of the documentation: their code runs and prints what they say, links lead somewhere."""
+"""Pages of the documentation: code runs and prints what they say, links lead somewhere."""
 
 import doctest
 import re
