@@ -1,6 +1,6 @@
 """From a thousand rows to ten million: MKFDA on explicit features, in two passes over the rows.
 
-    python -m benchmarks.scale [--sets simulated,pendigits,scikit-learn] [--most 10000000] [--write]
+    python -m benchmarks.scale [--sets simulated,pendigits,scikit-learn] [--most 1e7] [--write]
 
 Ten Gaussian kernels of 200 landmarks each, 2000 features in all. Rows are drawn when they are
 read: three classes in ten views, of which three matter; and the strokes of pendigits, copied with
@@ -103,15 +103,15 @@ def section(results: list[dict[str, Any]], relevant: bool) -> str:
         if np.isfinite(grown := slope(own)):
             held = abs(grown - 1.0) <= _SLOPE
             remarks.append(
-                f"- {method}: from {_LINEAR_FROM:.0e} rows on, time grows as the power {grown:.2f} "
-                f"of the rows (1 ± {_SLOPE}: {verdict(held)})."
+                f"- {method}: from {_LINEAR_FROM:.0e} rows on, time grows as the power "
+                f"{grown:.2f} of the rows (1 ± {_SLOPE}: {verdict(held)})."
             )
         for one in own:
             if one["rows"] in MOST_SECONDS:
                 most = MOST_SECONDS[one["rows"]]
                 remarks.append(
-                    f"- {method}, {one['rows']:.0e} rows: {one['seconds']:.0f} s, bound {most:.0f} "
-                    f"({verdict(one['seconds'] <= most)})."
+                    f"- {method}, {one['rows']:.0e} rows: {one['seconds']:.0f} s, bound "
+                    f"{most:.0f} ({verdict(one['seconds'] <= most)})."
                 )
             if one["rows"] == 10**6:
                 remarks.append(

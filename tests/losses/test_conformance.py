@@ -23,6 +23,7 @@ from manykernels.losses import (
     OneClassLoss,
     SquaredHingeLoss,
     SquareLoss,
+    SummedLoss,
 )
 from manykernels.solvers import certify
 from tests.differences import assert_derivatives, derivative
@@ -50,6 +51,13 @@ def centred(matrices, n_classes, weight, seed):
 
 def on_features(matrices, n_classes, weight, seed):
     return feature_loss(centred(matrices, n_classes, weight, seed))
+
+
+def summed(matrices, weight, seed):
+    """Two outputs, each with sums of its own."""
+    other = 1.0 + np.arange(matrices.shape[1]) % 3
+    parts = [(weight, seed), (other, seed + 1)]
+    return SummedLoss([on_features(matrices, 2, own, s) for own, s in parts])
 
 
 def joint_square(matrices, weight, seed):
@@ -115,6 +123,7 @@ LOSSES = {
     "square of three classes": Case(SquareLoss, lambda K, w, s: centred(K, 3, w, s), 2),
     "features": Case(FeatureLoss, lambda K, w, s: on_features(K, 2, w, s)),
     "features of three classes": Case(FeatureLoss, lambda K, w, s: on_features(K, 3, w, s), 2),
+    "sum": Case(SummedLoss, summed, 2),
     "joint square": Case(JointSquareLoss, joint_square, 2, learns_reg=True),
     "kim": Case(KimLoss, kim),
     "hinge": svm(HingeLoss),
@@ -285,12 +294,13 @@ def test_weights_of_kernels_and_of_the_regularisation(case):
         assert regularization == 0.5 * weights[0]
         # The matrix of that weight is a multiple of the identity.
         np.testing.assert_allclose(loss.kernel(0), 0.5 * np.eye(M))
-    elif issubclass(case.kind, BoxLoss):
+    elif issubclass(case.kind, BoxLoss | SummedLoss):
         assert regularization is None
     else:
         assert regularization == loss.reg
+    size = M * len(loss.parts) if case.kind is SummedLoss else M
     for j in range(loss.n_kernels):
-        assert loss.kernel(j).shape == (M, M)
+        assert loss.kernel(j).shape == (size, size)
 
 
 def test_the_dual_point_of_an_evaluation_attains_its_value(loss):

@@ -11,6 +11,7 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_learning`      learning kernel weights: domain, solver, warning
 `_ridge`         targets of ridge regressions, and what is kept of these
 `_machines`      kernels of support vector machines, support vectors
+`_passes`        machines on explicit features, learnt in passes over the rows
 `_gate_inputs`   what a gate looks at
 `_gated`         kernels weighted by a gate, for the localized estimators
 `_gated_path`    gates at every point of a grid

@@ -38,7 +38,7 @@ def _takes_more(estimator: Any) -> bool:
 
 
 @estimator
-class ApproximationParameters:
+class FeatureParameters:
     """Parameters and attributes of estimators that can learn on explicit features.
 
     Parameters
@@ -61,9 +61,6 @@ class ApproximationParameters:
     coef_ : ndarray of shape (n_features, n_outputs)
         With an approximation, in the place of `dual_coef_`: coefficients of the features of all
         kernels, one kernel after the other, centred and normalised.
-    left_out_rows_ : ndarray of int
-        With an approximation: numbers of the training rows that left-out results are told for,
-        a sample if there are more than 4000.
     """
 
     approximation: Any = None
@@ -72,17 +69,11 @@ class ApproximationParameters:
         "approximation": [Approximation, StrOptions({"auto"}), None]
     }
 
-    #: The rows of all calls of partial_fit; see `_base`.
-    _stream: ClassVar[Any]
     _keep: ClassVar[Callable[..., Any]]
 
     @abstractmethod
     def _gathering(self, approximation: Approximation) -> Gathering:
         """How rows are read; refuses parameters that features do not allow."""
-
-    @abstractmethod
-    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
-        """The task of the fit and all fitted attributes, given what was gathered."""
 
     def _approximation_for(self, X: Any) -> Approximation | None:
         """The approximation to use for this X, if any."""
@@ -104,6 +95,25 @@ class ApproximationParameters:
             UserWarning,
         )
         return Nystrom()
+
+
+@estimator
+class ApproximationParameters(FeatureParameters):
+    """Estimators that need no more of the rows than moments and a sample.
+
+    Attributes
+    ----------
+    left_out_rows_ : ndarray of int
+        With an approximation: numbers of the training rows that left-out results are told for,
+        a sample if there are more than 4000.
+    """
+
+    #: The rows of all calls of partial_fit; see `_base`.
+    _stream: ClassVar[Any]
+
+    @abstractmethod
+    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
+        """The task of the fit and all fitted attributes, given what was gathered."""
 
     def _fit_on_features(
         self, approximation: Approximation, X: Any, y: Any, sample_weight: Any

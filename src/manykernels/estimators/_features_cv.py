@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._blas import matmul
 from ..discriminant import fisher_targets
 from ..discriminant.held_out import HeldOut, HeldOutScores
 from ..discriminant.rules import Discriminant, indicator_rule
@@ -24,6 +25,10 @@ from ._grid import Grid
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._on_features import FeatureProblem, FeatureTargets, judged_samples
 from ._progress import FitTask
+
+#: Kernel weights at points of a grid, by the positions of p and λ.
+Solutions = dict[tuple[int, int], np.ndarray]
+
 
 # -- discriminants ---------------------------------------------------------------------------
 
@@ -43,12 +48,16 @@ def held_out_on_features(
     n_splits, size = rows.plan.n_splits, len(ps) * len(regs)
     every = judged_samples(rows, rows.moments.total.target_sums())
     parts, tests = [], []
+    # Training parts have most of their samples in common: each begins where the last one ended.
+    solutions: Solutions = {}
     for k in range(n_splits):
         own = rows.plan.tested(rows.sample.rows, k)
         _refuse_split(rows, own, k)
         tests.append(every.of(own))
         part = task.part(f"{purpose}split {k + 1}/{n_splits}", size)
-        parts.append(_scores_of_split(rows, own, k, normalize, ps, regs, rules, tol, part))
+        parts.append(
+            _scores_of_split(rows, own, k, normalize, ps, regs, rules, tol, part, solutions)
+        )
         part.end()
     given = None if priors is None else np.asarray(priors, dtype=float)
     return HeldOut(parts, tests, every.frequencies, given)
@@ -82,6 +91,7 @@ def _scores_of_split(
     rules: Sequence[str],
     tol: float,
     task: FitTask,
+    solutions: Solutions,
 ) -> HeldOutScores:
     problem = FeatureProblem.of(training_moments(rows, k), rows.features, normalize)
     sums = problem.sums(problem.fisher_turn())
@@ -96,7 +106,8 @@ def _scores_of_split(
     def visit(point: GridPoint) -> bool:
         at = point.norm_index, point.reg_index
         evaluation, rotation = point.evaluation, point.loss.rotation
-        outputs = features @ evaluation.solution
+        solutions[at] = evaluation.weights
+        outputs = matmul(features, evaluation.solution)
         for name in rules:
             if name == "indicator":
                 rule = indicator_rule(frequencies, rotation)
@@ -106,7 +117,9 @@ def _scores_of_split(
         params = {"p": float(ps[at[0]]), "reg": float(regs[at[1]])}
         return task(found.record.note(at, params, point.certificate, point.n_inner_solves))
 
-    failures = walk_grid(lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol)
+    failures = walk_grid(
+        lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol, starts=dict(solutions)
+    )
     found.record.failures.extend(failures)
     return found
 
@@ -122,7 +135,7 @@ def discriminant_of_moments(problem: FeatureProblem, evaluation: Any) -> Discrim
     moments, masses = problem.moments, problem.masses
     coefficients = problem.scaling.factors[:, None] * evaluation.solution
     means = (coefficients.T @ moments.cross / masses).T
-    total = coefficients.T @ moments.gram @ coefficients
+    total = coefficients.T @ matmul(moments.gram, coefficients)
     within = (total - (means.T * masses) @ means) / moments.weight
     kappa = max(1.0 - evaluation.mean_leverage - 1.0 / moments.n_rows, 1.0 / moments.n_rows)
     targets = fisher_targets(np.arange(len(masses)), masses) @ evaluation.loss.rotation
@@ -145,6 +158,7 @@ def held_out_values_on_features(
     y = np.asarray(rows.sample.y, dtype=np.float64)
     columns = y.reshape(len(y), -1)
     found: list[list[SplitOutputs]] = []
+    solutions: list[Solutions] = [{} for _ in groups]
     tested = [rows.plan.tested(rows.sample.rows, k) for k in range(n_splits)]
     for k, own in enumerate(tested):
         if len(own) == 0:
@@ -155,7 +169,10 @@ def held_out_values_on_features(
         features = problem.scaling(rows.sampled[own])
         shape = (len(own),) if len(groups) > 1 or y.ndim == 1 else (len(own), columns.shape[1])
         found.append(
-            [_walk(problem, targets, features, one, grid, shape, tol, part) for one in groups]
+            [
+                _walk(problem, targets, features, group, grid, shape, tol, part, own_solutions)
+                for group, own_solutions in zip(groups, solutions, strict=True)
+            ]
         )
         part.end()
     values = []
@@ -179,6 +196,7 @@ def _walk(
     shape: tuple[int, ...],
     tol: float,
     task: FitTask,
+    solutions: Solutions,
 ) -> SplitOutputs:
     """Predictions of one group of targets at every point of the grid."""
     found = SplitOutputs.unsolved(grid.shape, shape)
@@ -186,11 +204,14 @@ def _walk(
 
     def visit(point: GridPoint) -> bool:
         at = point.norm_index, point.reg_index
-        outputs = features @ point.evaluation.coefficients
+        solutions[at] = point.evaluation.weights
+        outputs = matmul(features, point.evaluation.coefficients)
         values = targets.restored(outputs, group).reshape(shape)
         return task(found.note(at, grid.at(at), values, point.certificate, point.n_inner_solves))
 
     ps, regs = grid.values.values()
-    failures = walk_grid(lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol)
+    failures = walk_grid(
+        lambda reg: FeatureLoss(sums, reg), ps, regs, visit, tol=tol, starts=dict(solutions)
+    )
     found.record.failures.extend(failures)
     return found

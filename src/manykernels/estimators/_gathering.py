@@ -18,8 +18,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._rounding import ROUNDING
 from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
+from ..kernels._threads import n_threads
 from ..kernels.given import kernels_for
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable
@@ -131,7 +133,10 @@ class Gathering:
 
     def gather(self, X: Any, y: Any, sample_weight: Any) -> FeatureRows:
         """All passes over X."""
-        blocks = self.blocks(X, y, sample_weight)
+        return self.gathered(self.blocks(X, y, sample_weight), y)
+
+    def gathered(self, blocks: RowBlocks, y: Any) -> FeatureRows:
+        """All passes over the rows, whose targets are `y` unless they come with the blocks."""
         if blocks.one_shot:
             return self._gather_stream(blocks)
         sample, census = self.reservoir.draw(blocks)
@@ -235,7 +240,7 @@ class Gathering:
             classes = census.classes
         name = type(self.estimator).__name__
         if classes is None or len(classes) < 2:
-            found = [] if classes is None else list(classes)
+            found = [] if classes is None else classes.tolist()
             raise ValueError(
                 f"{name} needs samples of at least 2 classes, got {len(found)} class: {found}."
             )
@@ -259,6 +264,11 @@ class Gathering:
             )
         return np.asarray(factors)
 
+    def copies(self, targets: TargetCoding, plan: Plan) -> int:
+        """How many moments are in memory at once."""
+        # Of the parts in every thread, and one more for each while they are added.
+        return (plan.n_parts + 1) * n_threads()
+
     def _accumulator(
         self, sample: Sample, targets: TargetCoding, plan: Plan, n_rows: int | None
     ) -> tuple[Accumulator, TableSource, dict[str, Any]]:
@@ -276,10 +286,13 @@ class Gathering:
             union.fit(shared, sample_weight=weights)
         spherical = estimator.normalize == "spherical"
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
-        # Of the parts, and two more while they are added.
-        copies = plan.n_parts + 2
-        require_room(features.n_features, targets.width, copies, len(union.kernels_))
-        origin = features(rows_for_errors(data.X, seed)).mean(axis=0)
+        n_kernels, copies = len(union.kernels_), self.copies(targets, plan)
+        require_room(features.n_features, targets.width, copies, n_kernels)
+        sampled = features(rows_for_errors(data.X, seed))
+        origin = sampled.mean(axis=0)
+        # Less an origin, a constant would be a rounding error that looks like any other feature.
+        spread = np.abs(sampled - origin).max(axis=0)
+        origin[spread <= ROUNDING * np.abs(origin)] = 0.0
         accumulator = Accumulator(features, origin, targets, plan)
         source = TableSource(union, safe_indexing(data.X, np.arange(1)))
         errors = features.errors(rows_for_errors(data.X, seed))
@@ -356,8 +369,7 @@ class FeatureStream:
         """The same, to which rows can be added without changing this one."""
         new = copy(self)
         if self.moments is not None:
-            parts = [replace(one, matrix=one.matrix.copy("F")) for one in self.moments.parts]
-            new.moments = PartMoments(parts)
+            new.moments = self.moments.copy()
         return new
 
     def _learn_classes(self, y: np.ndarray) -> None:

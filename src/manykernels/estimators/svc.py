@@ -8,19 +8,33 @@ import numpy as np
 
 from .._sklearn import StrOptions
 from ..losses import HingeLoss, JointSquaredHingeLoss, Outline, SquaredHingeLoss
+from ..scale import Approximation
+from ._approximated import FeatureParameters, refuse_with_features
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
 from ._outputs import KernelClassifier
+from ._passes import MachineGathering, learn_machines_on_features
 from ._progress import FitTask
 from ._rows import TrainingRows, labelled_rows, one_against_rest
 
 #: The losses that machines of two classes may have.
 LOSSES: dict[str, Any] = {"hinge": HingeLoss, "squared_hinge": SquaredHingeLoss}
 
+# What machines on features cannot have: the value that they need of a parameter, and why.
+MACHINES_ON_FEATURES: dict[str, tuple[Any, str]] = {
+    "loss": (
+        "squared_hinge",
+        "machines on features are learnt by Newton's method, which needs a loss with derivatives",
+    ),
+    "solver": ("newton", "the other solvers take kernel matrices"),
+}
+
 
 @estimator
-class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimator):
+class MKSVC(
+    FeatureParameters, KernelClassifier, SupportAttributes, WeightParameters, KernelEstimator
+):
     """ℓp-norm multiple kernel support vector classification.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a support vector machine on the
@@ -55,6 +69,16 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
 
     Notes
     -----
+    With an `approximation`, which needs ``loss="squared_hinge"``, machines are learnt by Newton's
+    method in passes over the rows, each of which computes the features again
+    (:mod:`manykernels.scale.hinge`). There are about ten of them, and more the larger C is:
+    ``history_["n_passes"]``. So X has to be data that can be read again, not an iterator. Support
+    vectors are neither kept nor counted: instead of `support_`, `n_support_`, `support_vectors_`
+    and `dual_coef_` there is `coef_`. An inner solve is a factorisation of a matrix of all
+    features, for each machine. ``certificate_.dual_point`` has coefficients and, in its last row,
+    biases of machines f. Their errors ``C max(0, 1 − y f)``, times the weights of samples, are the
+    dual variables, once those of the two sides have been scaled to the same sum.
+
     Decision values are not probabilities. Where these are wanted, use :class:`MKSVCCV`, which
     chooses p and C, too, or calibrate: ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.
 
@@ -101,6 +125,8 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
                 'C="joint" needs loss="squared_hinge": with the hinge loss C is a bound, not '
                 "the weight of a kernel."
             )
+        if (approximation := self._approximation_for(X)) is not None:
+            return self._fit_on_features(approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
@@ -112,6 +138,30 @@ class MKSVC(KernelClassifier, SupportAttributes, WeightParameters, KernelEstimat
         learnt = learning.learn(losses, kernels.stack.names, task)
         C = float(self.C) if self.C != "joint" else _learnt_penalties(learnt)
         return self._keep(task, LearntMachine.of(rows, kernels, learnt).attributes, C_=C)
+
+    def _gathering(self, approximation: Approximation) -> MachineGathering:
+        refuse_with_features(self, **MACHINES_ON_FEATURES)
+        if self.C == "joint":
+            raise ValueError(
+                f'C="joint" does not go with approximation={self.approximation}: the identity '
+                "matrix has as many features as there are samples. Pass a number, or "
+                "approximation=None."
+            )
+        return MachineGathering(self, approximation, classifies=True)
+
+    def _fit_on_features(
+        self, approximation: Approximation, X: Any, y: Any, sample_weight: Any
+    ) -> Self:
+        gathering = self._gathering(approximation)
+        blocks = gathering.blocks(X, y, sample_weight)
+        rows, learning = gathering.gathered(blocks, y), WeightLearning.of(self)
+        n_classes, C = rows.targets.width, float(self.C)
+        groups = machine_groups(np.arange(n_classes), n_classes, self.multi_class)
+        task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
+        fitted = learn_machines_on_features(
+            rows, blocks, groups, C, self.class_weight, self.normalize, learning, task
+        )
+        return self._keep(task, fitted, C_=C)
 
     def _outline(self, n_samples: int, n_kernels: int, n_outputs: int) -> Outline:
         """Kind and sizes of one loss, before kernels are computed."""

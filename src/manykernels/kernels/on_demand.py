@@ -24,7 +24,7 @@ from sklearn.utils import gen_batches
 
 from .._memory import allocate
 from .._sklearn import num_samples
-from .evaluation import in_threads
+from ._threads import in_threads
 from .samples import row_names
 from .stack import KernelStack
 from .tables import SharedTable

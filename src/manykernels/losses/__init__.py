@@ -26,6 +26,7 @@ from .hinge import (
 from .joint import JointSquareLoss
 from .kim import KimLoss
 from .square import SquareLoss
+from .summed import SummedLoss
 
 __all__ = [
     "BoxLoss",
@@ -46,4 +47,5 @@ __all__ = [
     "Outline",
     "SquareLoss",
     "SquaredHingeLoss",
+    "SummedLoss",
 ]

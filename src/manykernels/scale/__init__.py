@@ -8,6 +8,7 @@
   ``random_features.py``: by random frequencies; ``exact_features.py``, ``word_maps.py``: where
   finitely many are enough; ``kernel_maps.py``: what the last three share, by kernel.
 - ``moments.py``, ``accumulation.py``: the second pass, sums of products of features and targets.
+- ``hinge.py``, ``hinge_pass.py``: support vector machines, which take more passes.
 - ``checkpoint.py``: a pass that goes on after an interruption.
 """
 

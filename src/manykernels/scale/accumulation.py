@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
+from ..kernels._threads import in_threads, n_threads
 from ..kernels.tables import naming
 from .base import Block
 from .features import FeatureMap
@@ -16,28 +18,38 @@ from .moments import Moments
 from .plan import Plan
 
 
-@dataclass
 class PartMoments:
-    """The moments of every part of a :class:`.Plan`."""
+    """The moments of every part of a :class:`.Plan`.
 
-    parts: list[Moments]
+    They are sums over `lanes`, each of which has moments of all parts, for a thread of its own.
+    """
+
+    def __init__(self, parts: list[Moments]) -> None:
+        self.lanes = [parts]
+
+    @property
+    def parts(self) -> list[Moments]:
+        """Moments of every part."""
+        if len(self.lanes) > 1:
+            self.lanes = [[_sum(list(lanes)) for lanes in zip(*self.lanes, strict=True)]]
+        return self.lanes[0]
 
     @property
     def total(self) -> Moments:
         """Of all samples."""
-        return self.of(np.ones(len(self.parts), dtype=bool))
+        return _sum(self.parts)
 
     def of(self, chosen: np.ndarray) -> Moments:
         """Of the samples in some of the parts, which a mask chooses."""
-        first, *others = [self.parts[k] for k in np.flatnonzero(chosen)]
-        total = first
-        for part in others:
-            total = total + part
-        return total
+        return _sum([self.parts[k] for k in np.flatnonzero(chosen)])
 
     def __add__(self, other: PartMoments) -> PartMoments:
         pairs = zip(self.parts, other.parts, strict=True)
         return PartMoments([mine + its for mine, its in pairs])
+
+    def copy(self) -> PartMoments:
+        """The same, to which rows can be added without changing this one."""
+        return PartMoments([replace(part, matrix=part.matrix.copy()) for part in self.parts])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """What a file of them holds."""
@@ -54,6 +66,13 @@ class PartMoments:
         names = ("matrix", "counts")
         parts = [{name: arrays[f"{name}{k}"] for name in names} for k in range(n_parts)]
         return cls([Moments.from_arrays(part) for part in parts])
+
+
+def _sum(parts: list[Moments]) -> Moments:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
 
 
 class TargetCoding(ABC):
@@ -144,23 +163,41 @@ class Accumulator:
     plan: Plan
 
     def __call__(self, state: PartMoments | None, block: Block) -> PartMoments:
-        """The moments with those of one more block, `state` being changed."""
+        """The moments with those of one more block, `state` being changed.
+
+        Its rows are divided among threads, each with moments of its own.
+        """
         if state is None:
-            D, width = self.features.n_features, self.targets.width
-            state = PartMoments([Moments.none(D, width) for _ in range(self.plan.n_parts)])
-        with naming(f"Block {block.number}, which begins at row {block.start}"):
-            columns = self._columns(block)
+            state = PartMoments([self._none() for _ in range(self.plan.n_parts)])
+        lanes = state.lanes
+        ends = np.linspace(0, len(block), min(n_threads(), len(block)) + 1).astype(int)
+        while len(lanes) < len(ends) - 1:
+            lanes.append([self._none() for _ in range(self.plan.n_parts)])
+
+        def add(lane: int) -> None:
+            if ends[lane] < ends[lane + 1]:
+                self._add(lanes[lane], block.cut(int(ends[lane]), int(ends[lane + 1])))
+
+        with naming_block(block):
+            in_threads(add, list(range(len(ends) - 1)))
+        return state
+
+    def _none(self) -> Moments:
+        return Moments.none(self.features.n_features, self.targets.width)
+
+    def _add(self, parts: list[Moments], block: Block) -> None:
+        """Add rows to the moments of their parts."""
+        columns = self._columns(block)
         counts = np.ones(len(block)) if block.weight is None else block.weight
         counting = counts > 0.0
         if self.plan.n_parts == 1 and counting.all():
-            state.parts[0].add(columns, float(counts.sum()))
-            return state
+            parts[0].add(columns, float(counts.sum()))
+            return
         part_of = self.plan.parts(block.rows)
-        for k, part in enumerate(state.parts):
+        for k, part in enumerate(parts):
             own = np.flatnonzero(counting & (part_of == k))
             if len(own):
                 part.add(np.take(columns, own, axis=1), float(counts[own].sum()))
-        return state
 
     def merge(self, first: PartMoments, second: PartMoments) -> PartMoments:
         """The moments of the rows of both."""
@@ -169,15 +206,35 @@ class Accumulator:
     def _columns(self, block: Block) -> np.ndarray:
         """a√w of every row, (D + 1 + q, n_rows)."""
         assert block.y is not None
-        D = self.features.n_features
-        columns = np.empty((D + 1 + self.targets.width, len(block)))
-        self.features.write(block.X, columns[:D])
-        columns[:D] -= self.origin[:, None]
-        columns[D] = 1.0
-        columns[D + 1 :] = self.targets.columns(block.y).T
-        weights = self.targets.factors(block.y)
-        if block.weight is not None:
-            weights = block.weight if weights is None else weights * block.weight
+        columns = augmented(self.features, self.origin, block, self.targets.width)
+        columns[self.features.n_features + 1 :] = self.targets.columns(block.y).T
+        weights = weights_of(block, self.targets)
         if weights is not None:
             columns *= np.sqrt(weights)
         return columns
+
+
+def augmented(
+    features: FeatureMap, origin: np.ndarray, block: Block, n_targets: int
+) -> np.ndarray:
+    """(z − z₀, 1, t) of every row, (D + 1 + n_targets, n_rows), C-ordered; t is not set."""
+    D = features.n_features
+    columns = np.empty((D + 1 + n_targets, len(block)))
+    features.write(block.X, columns[:D])
+    columns[:D] -= origin[:, None]
+    columns[D] = 1.0
+    return columns
+
+
+def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
+    """How much each row matters: sample weight times the factor of its target; None for one."""
+    assert block.y is not None
+    factors = targets.factors(block.y)
+    if block.weight is None:
+        return factors
+    return block.weight if factors is None else factors * block.weight
+
+
+def naming_block(block: Block) -> AbstractContextManager[None]:
+    """Put the block in front of the message of any error raised inside."""
+    return naming(f"Block {block.number}, which begins at row {block.start}")

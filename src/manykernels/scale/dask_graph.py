@@ -13,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .._sklearn import num_samples
+from ..kernels._threads import undivided
 from ..kernels.tables import naming
 from ..kernels.views import are_views
 from .base import Block, Reading
@@ -184,7 +185,7 @@ def explaining_a_lost_cluster() -> Iterator[None]:
 
 
 class _Limit:
-    """One BLAS thread for each task that runs.
+    """One thread for each task that runs, of BLAS and of this package.
 
     Workers have as many threads as there are cores to use, and each task one of them. The number
     of BLAS threads belongs to the whole process, so that the first task that comes sets it and the
@@ -203,7 +204,8 @@ class _Limit:
                 self._limits = threadpool_limits(limits=1, user_api="blas")
             self._inside += 1
         try:
-            yield
+            with undivided():
+                yield
         finally:
             with self._lock:
                 self._inside -= 1

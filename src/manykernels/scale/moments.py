@@ -34,8 +34,7 @@ class Moments:
 
     Attributes
     ----------
-    matrix : ndarray of shape (D + 1 + q, D + 1 + q), Fortran-ordered
-        The upper triangle of M.
+    matrix : ndarray of shape (D + 1 + q, D + 1 + q)
     n_features : int
         D.
     n_rows : int
@@ -53,15 +52,17 @@ class Moments:
     def none(cls, n_features: int, n_targets: int) -> Self:
         """Those of no samples."""
         size = n_features + 1 + n_targets
-        return cls(np.zeros((size, size), order="F"), n_features)
+        return cls(np.zeros((size, size)), n_features)
 
     @property
     def n_targets(self) -> int:
         return len(self.matrix) - self.n_features - 1
 
     def add(self, rows: np.ndarray, count: float | None = None) -> None:
-        """Add samples a√w, one in every column of the C-ordered array `rows`."""
-        self.matrix = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.matrix, trans=1, overwrite_c=1)
+        """Add samples a√w, one in every column of the array `rows`."""
+        # By NumPy, which computes half of a product with the transpose and copies the rest, and
+        # lets other threads run meanwhile; SciPy's BLAS does not.
+        self.matrix += rows @ rows.T
         self.n_rows += rows.shape[1]
         self.count += rows.shape[1] if count is None else count
 
@@ -73,8 +74,8 @@ class Moments:
         """With more targets, zero for all samples so far; the old ones are at `places`."""
         D = self.n_features
         kept = np.concatenate([np.arange(D + 1), D + 1 + places])
-        whole = np.zeros((D + 1 + n_targets, D + 1 + n_targets), order="F")
-        whole[np.ix_(kept, kept)] = np.triu(self.matrix)
+        whole = np.zeros((D + 1 + n_targets, D + 1 + n_targets))
+        whole[np.ix_(kept, kept)] = self.matrix
         return Moments(whole, D, self.n_rows, self.count)
 
     def target_sums(self) -> np.ndarray:
@@ -83,13 +84,11 @@ class Moments:
 
     def centred(self) -> CentredMoments:
         """Centred by the means of these samples."""
-        D = self.n_features
-        whole = np.triu(self.matrix)
-        whole += np.triu(self.matrix, 1).T
+        D, whole = self.n_features, self.matrix
         weight = float(whole[D, D])
         means = whole[D] / weight
         features, targets = means[:D], means[D + 1 :]
-        gram = np.ascontiguousarray(whole[:D, :D])
+        gram = whole[:D, :D].copy()
         uncentred = np.diagonal(gram).copy()
         blas.dger(-weight, features, features, a=gram.T, overwrite_a=1)
         cross = whole[:D, D + 1 :] - weight * np.outer(features, targets)
@@ -109,8 +108,7 @@ class Moments:
     def from_arrays(cls, arrays: dict[str, Any]) -> Self:
         """From what :meth:`to_arrays` gave."""
         n_features, n_rows, count = arrays["counts"]
-        matrix = np.asfortranarray(arrays["matrix"])
-        return cls(matrix, int(n_features), int(n_rows), float(count))
+        return cls(np.array(arrays["matrix"]), int(n_features), int(n_rows), float(count))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import blas
 
 from .._rounding import EPS
 from .._sklearn import Interval, num_samples
@@ -67,10 +66,7 @@ class NystromMap(FeatureMap):
         for block, own, projection in zip(
             self.blocks, similarities, self.projections, strict=True
         ):
-            if projection.shape[1] == 0:
-                continue  # a kernel that is zero
-            # Written in place: the transpose of rows of the C-ordered `out` is Fortran-ordered.
-            blas.dgemm(1.0, own.T, projection, trans_a=1, c=out[block].T, overwrite_c=1)
+            np.matmul(projection.T, own.T, out=out[block])
 
 
 class Nystrom(Approximation):
@@ -148,7 +144,7 @@ class Nystrom(Approximation):
 
 
 def _projection(gram: np.ndarray) -> np.ndarray:
-    """``QΛ^{−½}`` of the eigenvalues above their rounding error, Fortran-ordered."""
+    """``QΛ^{−½}`` of the eigenvalues above their rounding error."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > len(gram) * EPS * max(values[-1], 0.0)
-    return np.asfortranarray(vectors[:, kept] / np.sqrt(values[kept]))
+    return vectors[:, kept] / np.sqrt(values[kept])

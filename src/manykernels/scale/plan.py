@@ -28,14 +28,14 @@ class Plan:
     part_of_row : ndarray of int, (n_rows,), or None
         The part of every row. Rows with larger numbers, or all if it is None, are in folds that
         are drawn at random, by their numbers.
-    seed : int
-        Of such folds.
+    seed : int or None
+        Of such folds; None if splits are no folds, so that there is no place for other rows.
     """
 
     training: np.ndarray
     testing: np.ndarray
     part_of_row: np.ndarray | None = None
-    seed: int = 0
+    seed: int | None = None
 
     @classmethod
     def whole(cls) -> Self:
@@ -89,8 +89,7 @@ class Plan:
         if self.part_of_row is not None:
             parts[rows < known] = self.part_of_row[rows[rows < known]]
         if (later := rows >= known).any():
-            folds = ~np.eye(self.n_splits, dtype=bool)
-            if not np.array_equal(self.training[:, : self.n_splits], folds):
+            if self.seed is None:
                 raise ValueError(
                     "More rows than cv has divided: where rows are added, cv is a number of folds."
                 )

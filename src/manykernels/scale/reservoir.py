@@ -172,7 +172,7 @@ class Reservoir:
     def drawn(self, sample: Sample, census: Census) -> Drawn:
         """The state of a pass that has given this sample and census."""
         codes = np.zeros(len(sample), dtype=np.intp)
-        if census.classes is not None:
+        if census.classes is not None and sample.y is not None:
             codes = np.searchsorted(census.classes, sample.y)
         keys, piece = sample_keys(sample.rows, self.seed), ((sample.rows, sample.X),)
         return Drawn(sample.rows, keys, codes, sample.y, sample.weight, piece, census)

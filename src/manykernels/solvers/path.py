@@ -14,7 +14,7 @@ Newton steps until its own gap is closed. Where the loss rejects a step,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -64,6 +64,7 @@ def walk_grid(
     *,
     tol: float = 1e-5,
     max_iter: int = 50,
+    starts: Mapping[tuple[int, int], Array] | None = None,
 ) -> list[str]:
     """Solve the square loss for every p and λ, from large p to small.
 
@@ -82,7 +83,11 @@ def walk_grid(
         Relative gap of every point.
     max_iter : int, default=50
         Limit on Newton steps at a point.
+    starts : mapping of (int, int) to ndarray, optional
+        Weights to start from at some points, by the positions of p and λ: the solutions of nearly
+        the same problem.
     """
+    known = {} if starts is None else starts
     # In order of λ, so that points solved side by side take similar numbers of steps.
     reg_order = np.argsort(regs)[::-1].tolist()
     failures: list[str] = []
@@ -94,8 +99,13 @@ def walk_grid(
             p = float(ps[i])
             domain = lp_domain(p)
             runs = {j: Run(domain, tol, max_iter) for j in some}
-            starts = {j: predictors[j].weights_at(p, domain, losses[j].n_kernels) for j in some}
-            points = _solve_together(losses, domain, runs, starts, failures)
+            begin = {
+                j: known[i, j]
+                if (i, j) in known
+                else predictors[j].weights_at(p, domain, losses[j].n_kernels)
+                for j in some
+            }
+            points = _solve_together(losses, domain, runs, begin, failures)
             for j, point in points.items():
                 run = runs[j]
                 predictors[j].add(p, point)

@@ -1,0 +1,550 @@
+"""Estimators on explicit features: equal to those on kernels, whatever rows come in."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+import manykernels as mk
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    ExactFeatures,
+    MKRidge,
+    MKRidgeCV,
+    Nystrom,
+    RandomFeatures,
+    Views,
+    rbf_grid,
+)
+from manykernels.kernels import RBF, Linear, Polynomial
+from tests.problems import scikit_learn_checks, slow
+
+WIDTHS = rbf_grid([0.7, 3.0], gamma="median")
+FLAT = {"flat": Linear(), "curved": Polynomial(2), "some": Linear().on([0, 2])}
+GRID = {"ps": [1, 2], "regs": [0.1, 10.0]}
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+CLASSES = {"two": scaled(load_breast_cancer), "three": scaled(load_iris)}
+X, Y = CLASSES["three"]
+NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
+VALUES = scaled(load_diabetes)
+
+
+def same(model, other, table=X, rtol=1e-8):
+    """Two models with the same weights and answers."""
+    size = np.abs(other.weights_).max()
+    np.testing.assert_allclose(model.weights_, other.weights_, atol=rtol * size)
+    method = "decision_function" if hasattr(model, "decision_function") else "predict"
+    expected = getattr(other, method)(table)
+    np.testing.assert_allclose(
+        getattr(model, method)(table), expected, atol=rtol * np.abs(expected).max()
+    )
+
+
+# -- the same as on kernel matrices ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical", "trace", None)])
+@pytest.mark.parametrize("p", [1, *slow(1.5, np.inf)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_rows_as_landmarks_are_the_exact_discriminant(classes, normalize, p, weighted):
+    X, y = CLASSES[classes]
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 3, len(y)).astype(float) if weighted else None
+    n_landmarks = len(y) if weight is None else int(np.count_nonzero(weight))
+    reg = 1e-3 if normalize == "trace" else 0.3
+    options = {"p": p, "normalize": normalize, "reg": reg, "tol": 1e-11}
+    exact = MKFDA(WIDTHS, **options).fit(X, y, weight)
+    model = MKFDA(WIDTHS, **options, approximation=Nystrom(n_landmarks)).fit(X, y, weight)
+    same(model, exact, X)
+    assert model.certificate_.converged
+    assert model.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-9)
+    np.testing.assert_allclose(
+        model.left_out_log_proba_, exact.left_out_log_proba_, rtol=1e-6, atol=1e-8
+    )
+    np.testing.assert_allclose(model.transform(X), exact.transform(X), atol=1e-6)
+    assert (model.rule_, model.kernel_names_) == (exact.rule_, exact.kernel_names_)
+    np.testing.assert_array_equal(model.classes_, exact.classes_)
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+def test_exact_features_are_the_exact_discriminant(classes):
+    X, y = CLASSES[classes]
+    exact = MKFDA(FLAT, p=1.5, tol=1e-11).fit(X, y)
+    model = MKFDA(FLAT, p=1.5, tol=1e-11, approximation=ExactFeatures()).fit(X, y)
+    same(model, exact, X)
+    assert model.approximation_errors_.max() < 1e-12
+
+
+@pytest.mark.parametrize("multi_target", ["shared", "separate"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ridge_regression_is_the_exact_one(multi_target, weighted):
+    X, y = VALUES
+    y = np.column_stack([y, 1e6 + 100 * X[:, 3] ** 2])
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    options = {"multi_target": multi_target, "tol": 1e-11, "reg": 3.0}
+    exact = MKRidge(WIDTHS, **options).fit(X, y, weight)
+    model = MKRidge(WIDTHS, **options, approximation=Nystrom(len(y))).fit(X, y, weight)
+    for column in range(2):
+        spread = y[:, column].std()
+        for found, expected in (
+            (model.predict(X), exact.predict(X)),
+            (model.left_out_predictions_, exact.left_out_predictions_),
+        ):
+            np.testing.assert_allclose(
+                found[:, column], expected[:, column], rtol=1e-12, atol=1e-7 * spread
+            )
+    np.testing.assert_allclose(model.weights_, exact.weights_, atol=1e-8)
+
+
+def test_class_weights_and_priors():
+    X, y = CLASSES["two"]
+    for options in (
+        {"class_weight": "balanced"},
+        {"class_weight": {0: 3.0}, "priors": [0.2, 0.8]},
+    ):
+        exact = MKFDA(WIDTHS, tol=1e-11, **options).fit(X, y)
+        model = MKFDA(WIDTHS, tol=1e-11, **options, approximation=Nystrom(len(y))).fit(X, y)
+        same(model, exact, X)
+        np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=1e-8)
+
+
+def test_a_sample_of_the_rows_judges_like_all_of_them(monkeypatch):
+    """With fewer rows to judge by, weights stay and probabilities hardly change."""
+    X, y = CLASSES["two"]
+    options = {"approximation": Nystrom(100), "tol": 1e-11}
+    whole = MKFDA(WIDTHS, **options).fit(X, y)
+    monkeypatch.setattr("manykernels.estimators._gathering.SAMPLE_ROWS", 300)
+    union = rbf_grid([0.7, 3.0], gamma=0.05)
+    whole = MKFDA(union, **options).fit(X, y)
+    some = MKFDA(union, **options).fit(X, y)
+    assert 300 <= len(some.left_out_rows_) < len(y)
+    assert len(some.left_out_log_proba_) == len(some.left_out_rows_)
+    assert np.abs(some.predict_proba(X) - whole.predict_proba(X)).max() < 0.1
+
+
+def test_left_out_probabilities_tell_of_new_rows():
+    X, y = CLASSES["two"]
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:300], order[300:]
+    model = MKFDA(WIDTHS, approximation=Nystrom(60)).fit(X[train], y[train])
+    left_out = np.mean(model.left_out_log_proba_.argmax(axis=1) == y[train][model.left_out_rows_])
+    assert abs(left_out - model.score(X[test], y[test])) < 0.04
+
+
+# -- rows in any container ------------------------------------------------------------------
+
+
+def containers(tmp_path):
+    """The same rows in whatever holds rows, each with its y."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    parquet, text = tmp_path / "rows.parquet", tmp_path / "rows.csv"
+    frame.assign(kind=NAMES).to_parquet(parquet)
+    frame.assign(kind=NAMES).to_csv(text, index=False)
+    mapped = np.memmap(tmp_path / "rows.bin", np.float64, "w+", shape=X.shape)
+    mapped[...] = X
+
+    def generate():
+        for start in range(0, len(X), 31):
+            yield X[start : start + 31], NAMES[start : start + 31]
+
+    lazy = dd.from_pandas(frame.assign(kind=NAMES), npartitions=3)
+    return {
+        "memmap": (mapped, NAMES),
+        "frame": (frame, pd.Series(NAMES)),
+        "sparse": (sparse.csr_array(X), NAMES),
+        "list of blocks": ([(X[:40], NAMES[:40]), (X[40:], NAMES[40:])], None),
+        "generator function": (generate, None),
+        "parquet": (str(parquet), "kind"),
+        "csv": (text, "kind"),
+        "dask array": (da.from_array(X, chunks=(23, 2)), da.from_array(NAMES, chunks=31)),
+        "dask frame": (lazy, "kind"),
+    }
+
+
+KINDS = [
+    "memmap", "frame", "sparse", "list of blocks", "generator function", "parquet", "csv",
+    "dask array", "dask frame",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_container_changes_anything(kind, tmp_path):
+    options = {"p": 1.5, "approximation": Nystrom(50, block_size=40), "tol": 1e-11}
+    whole = MKFDA(rbf_grid([1.0, 3.0]), **options).fit(X, NAMES)
+    data, y = containers(tmp_path)[kind]
+    model = MKFDA(rbf_grid([1.0, 3.0]), **options).fit(data, y)
+    np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-10)
+    table = pd.DataFrame(X, columns=list("abcd")) if kind in ("frame", *KINDS[5:7]) else X
+    table = pd.DataFrame(X, columns=list("abcd")) if kind == "dask frame" else table
+    np.testing.assert_allclose(
+        model.decision_function(table), whole.decision_function(X), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 150])
+def test_block_size_changes_nothing(block_size):
+    def fitted(size):
+        return MKFDA(WIDTHS, tol=1e-11, approximation=Nystrom(40, block_size=size)).fit(X, Y)
+
+    same(fitted(block_size), fitted(64), rtol=1e-10)
+
+
+def test_chunks_of_dask_change_nothing():
+    models = [
+        MKFDACV(WIDTHS, **GRID, cv=3, approximation=Nystrom(40)).fit(
+            da.from_array(X, chunks=chunks), da.from_array(Y, chunks=chunks[0])
+        )
+        for chunks in ((150, 4), (20, 4), ((1, 99, 50), 2))
+    ]
+    whole = MKFDACV(WIDTHS, **GRID, cv=3, approximation=Nystrom(40)).fit(X, Y)
+    for model in models:
+        assert (model.p_, model.reg_) == (whole.p_, whole.reg_)
+        same(model, whole, rtol=1e-10)
+
+
+def test_predictions_of_dask_are_lazy_and_the_same():
+    model = MKFDA(WIDTHS, approximation=Nystrom(40)).fit(X, NAMES)
+    lazy = da.from_array(X, chunks=(40, 4))
+    for method in ("predict", "predict_proba", "decision_function", "transform"):
+        found = getattr(model, method)(lazy)
+        assert isinstance(found, da.Array)
+        expected = getattr(model, method)(X)
+        if method == "predict":
+            np.testing.assert_array_equal(found.compute(), expected)
+        else:
+            np.testing.assert_allclose(found.compute(), expected, atol=1e-11)
+
+
+def test_an_exact_model_predicts_rows_in_blocks_too(tmp_path):
+    model = MKFDA(rbf_grid([1.0])).fit(X, NAMES)
+    data, _ = containers(tmp_path)["generator function"]
+    np.testing.assert_array_equal(model.predict(data), model.predict(X))
+
+
+def test_views_of_tables_and_of_arrays_of_dask():
+    tables = {"sepal": X[:, :2], "petal": X[:, 2:]}
+    whole = MKFDA(RBF(), tol=1e-11, approximation=Nystrom(50)).fit(Views(tables), Y)
+    assert whole.kernel_names_ == ["sepal", "petal"]
+    lazy = {name: da.from_array(table, chunks=(37, 2)) for name, table in tables.items()}
+    for data in (tables, lazy):
+        model = MKFDA(RBF(), tol=1e-11, approximation=Nystrom(50)).fit(data, Y)
+        np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-10)
+        np.testing.assert_array_equal(model.predict(tables), whole.predict(tables))
+
+
+def test_default_kernels():
+    model = MKFDA(approximation=Nystrom(60)).fit(X, Y)
+    assert model.score(X, Y) > 0.95
+    assert model.kernel_names_ == MKFDA().fit(X, Y).kernel_names_
+
+
+def test_random_features():
+    model = MKFDA(WIDTHS, approximation=RandomFeatures(200)).fit(X, Y)
+    assert model.score(X, Y) > 0.93
+    assert 0.0 < model.approximation_errors_.max() < 0.5
+
+
+# -- rows that come one after the other -----------------------------------------------------
+
+
+def test_an_iterator_is_read_once_with_a_warning():
+    def blocks():
+        order = np.random.default_rng(0).permutation(150)
+        for rows in np.array_split(order, 3):
+            yield X[rows], NAMES[rows]
+
+    with pytest.warns(UserWarning, match="MKFDA has learnt widths of kernels .* first 50 rows"):
+        model = MKFDA(WIDTHS, approximation=Nystrom(30, block_size=50)).fit(blocks(), None)
+    assert model.score(X, NAMES) > 0.93
+
+
+def test_a_class_that_comes_late_is_learnt():
+    """The rows are in the order of the classes: the third one is not in the first block."""
+    blocks = ((X[a : a + 60], NAMES[a : a + 60]) for a in (0, 60, 120))
+    with pytest.warns(UserWarning, match="read only once"):
+        model = MKFDA(WIDTHS, approximation=Nystrom(30, block_size=60)).fit(blocks, None)
+    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert model.score(X, NAMES) > 0.85
+
+
+@pytest.mark.parametrize("cv", [False, True])
+def test_partial_fit_adds_up(cv):
+    """Blocks added one by one are the iterator of the same blocks, and fit is a beginning."""
+    order = np.random.default_rng(0).permutation(150)
+    parts = np.array_split(order, 3)
+    kind = MKFDACV(WIDTHS, **GRID, cv=3) if cv else MKFDA(WIDTHS, tol=1e-11)
+    kind.set_params(approximation=Nystrom(30, block_size=50))
+    with pytest.warns(UserWarning, match="read only once"):
+        whole = clone(kind).fit(((X[rows], NAMES[rows]) for rows in parts), None)
+    stream = clone(kind)
+    for rows in parts:
+        stream.partial_fit(X[rows], NAMES[rows], classes=np.unique(NAMES))
+    same(stream, whole, rtol=1e-9)
+    begun = clone(kind).fit(X[parts[0]], NAMES[parts[0]])
+    for rows in parts[1:]:
+        begun.partial_fit(X[rows], NAMES[rows])
+    same(begun, stream, rtol=1e-9)
+    again = pickle.loads(pickle.dumps(stream)).partial_fit(X[:30], NAMES[:30])
+    assert again.score(X, NAMES) > 0.9
+
+
+def test_partial_fit_of_regressions():
+    X, y = VALUES
+    model = MKRidge(WIDTHS, approximation=Nystrom(50))
+    for rows in np.array_split(np.arange(len(y)), 4):
+        model.partial_fit(X[rows], y[rows])
+    assert len(model.left_out_rows_) == len(y)
+    assert model.score(X, y) > 0.4
+
+
+def test_partial_fit_refuses_and_stays_as_it_was():
+    model = MKFDA(WIDTHS, approximation=Nystrom(20))
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X[:60], NAMES[:60])
+    model.partial_fit(X[:100], NAMES[:100], classes=np.unique(NAMES)[:2])
+    weights, n_rows = model.weights_.copy(), len(model.left_out_rows_)
+    for data, y, classes, message in (
+        (X[100:], NAMES[100:], None, "y has the class .*virginica"),
+        (X[:, :2], NAMES, None, "X has 2 features, but MKFDA is expecting 4"),
+        (X[:9], NAMES[:9], np.unique(NAMES), "not those of the calls before"),
+        (np.full((3, 4), np.nan), NAMES[:3], None, "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(data, y, classes=classes)
+        np.testing.assert_array_equal(model.weights_, weights)
+    model.partial_fit(X[:40], NAMES[:40])
+    assert len(model.left_out_rows_) == n_rows + 40
+    assert not hasattr(MKFDA(WIDTHS), "partial_fit")
+
+
+# -- choosing -------------------------------------------------------------------------------
+
+
+def test_a_choice_on_moments_is_that_of_refits():
+    """Scores of folds are those of models learnt without them."""
+    X, y = CLASSES["two"]
+    cv = list(KFold(4, shuffle=True, random_state=0).split(X))
+    options = {"normalize": "multiplicative", "approximation": Nystrom(40)}
+    kernels = rbf_grid([3.0, 9.0])
+    model = MKFDACV(kernels, ps=[1, 2], regs=[0.1, 10.0], cv=cv, **options).fit(X, y)
+    landmarks = mk.scale.Fixed(model.landmarks_)
+    refits = np.array(
+        [
+            cross_val_score(
+                MKFDA(kernels, p=p, reg=reg, approximation=Nystrom(selector=landmarks)),
+                X,
+                y,
+                cv=cv,
+            ).mean()
+            for p in (1, 2)
+            for reg in (0.1, 10.0)
+        ]
+    )
+    # The refits calibrate themselves, which moves a few decisions.
+    np.testing.assert_allclose(model.cv_results_["mean_test_score"], refits, atol=0.02)
+
+
+def test_scores_on_noise_are_those_of_guessing():
+    rng = np.random.default_rng(0)
+    table, labels = rng.normal(size=(300, 30)), rng.integers(2, size=300)
+    kernels = {f"k{j}": RBF().on([j]) for j in range(30)}
+    model = MKFDACV(kernels, ps=[1], regs=[1.0, 10.0], approximation=Nystrom(20))
+    assert abs(model.fit(table, labels).best_score_ - 0.5) < 0.08
+
+
+def test_ridge_choices():
+    X, y = VALUES
+    exact = MKRidgeCV(WIDTHS, ps=[1, 2], regs=[1.0, 100.0]).fit(X, y)
+    model = MKRidgeCV(WIDTHS, ps=[1, 2], regs=[1.0, 100.0], approximation=Nystrom(len(y)))
+    model.fit(X, y)
+    np.testing.assert_allclose(
+        model.cv_results_["mean_test_score"], exact.cv_results_["mean_test_score"], atol=0.08
+    )
+    several = np.column_stack([y, X[:, 0]])
+    model.set_params(multi_target="separate").fit(X, several)
+    assert model.best_score_.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [("closed-form", "does not go with approximation"), ((X, Y), "does not go with")],
+)
+def test_splits_that_moments_do_not_have(cv, message):
+    with pytest.raises(ValueError, match=message):
+        MKFDACV(WIDTHS, **GRID, cv=cv, approximation=Nystrom(20)).fit(X, Y)
+
+
+def test_splitters_need_rows_in_memory():
+    model = MKFDACV(WIDTHS, **GRID, cv=KFold(3), approximation=Nystrom(20))
+    with pytest.raises(ValueError, match="pass a number of folds"):
+        model.fit(da.from_array(X, chunks=50), da.from_array(Y, chunks=50))
+
+
+# -- when to approximate --------------------------------------------------------------------
+
+
+def test_auto_is_exact_for_few_rows_and_says_when_it_is_not(monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = MKFDA(WIDTHS, approximation="auto").fit(X, Y)
+    assert hasattr(model, "dual_coef_")
+    monkeypatch.setattr("manykernels.estimators._approximated.AUTO_ROWS", 100)
+    with pytest.warns(UserWarning, match="150 rows are more than 100"):
+        model = MKFDA(WIDTHS, approximation="auto").fit(X, Y)
+    assert model.landmarks_.shape == (150, 4)
+
+
+def test_rows_that_are_not_in_memory_need_an_approximation():
+    lazy = da.from_array(X, chunks=50)
+    with pytest.raises(TypeError, match=r"not in memory.*approximation=Nystrom\(\)"):
+        MKFDA(WIDTHS).fit(lazy, Y)
+    with pytest.raises(TypeError, match="not in memory"):
+        mk.MKOneClassSVM(WIDTHS).fit(lazy)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reg": "joint"}, "the identity matrix has as many features"),
+        ({"denoise": mk.Denoise(3)}, "denoise=.*does not go with approximation"),
+        ({"missing": "mean"}, "missing='mean' does not go with approximation"),
+        ({"kernels": "precomputed"}, "computes features of rows"),
+        ({"solver": "coordinate"}, "solver='newton'"),
+        ({"solver": "sdp", "p": 1}, "solver='newton'"),
+        ({"approximation": "nystrom"}, "The 'approximation' parameter of MKFDA"),
+        ({"approximation": Nystrom(n_landmarks=500)}, "n_landmarks=500 is more than"),
+    ],
+)
+def test_what_does_not_go_with_features_is_refused(options, message):
+    params = {"kernels": WIDTHS, "approximation": Nystrom(20), **options}
+    with pytest.raises(ValueError, match=message):
+        MKFDA(**params).fit(X, Y)
+
+
+def test_one_class_and_no_rows():
+    with pytest.raises(ValueError, match="at least 2 classes, got 1 class"):
+        MKFDA(WIDTHS, approximation=Nystrom(5)).fit(X, np.zeros(150))
+    with pytest.raises(ValueError, match="0 sample"):
+        MKFDA(WIDTHS, approximation=Nystrom(5)).fit(X[:0], Y[:0])
+    with pytest.raises(NotFittedError):
+        MKFDA(WIDTHS, approximation=Nystrom(5)).predict(X)
+
+
+def test_a_missing_value_is_named_with_its_block_and_row():
+    def blocks():
+        for number in range(8):
+            table = X[:50].copy()
+            if number == 6:
+                table[13, 2] = np.nan
+            yield table, Y[:50] + number % 2
+
+    with pytest.raises(ValueError, match=r"[Bb]lock 6.*row 313"):
+        MKFDA(WIDTHS, approximation=Nystrom(20)).fit(blocks, None)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    model = MKFDA(WIDTHS, approximation=Nystrom(20)).fit(X, Y)
+    weights = model.weights_.copy()
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((20, 4), np.nan), Y[::8][:19].repeat(2)[:20])
+    np.testing.assert_array_equal(model.weights_, weights)
+
+
+def test_checkpoints_are_removed_and_their_job_is_known(tmp_path):
+    path = tmp_path / "moments.npz"
+    model = MKFDA(WIDTHS, approximation=Nystrom(20, checkpoint=path, block_size=40)).fit(X, Y)
+    assert not path.exists()
+    plain = MKFDA(WIDTHS, approximation=Nystrom(20, block_size=40)).fit(X, Y)
+    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-12)
+
+
+def test_an_interrupted_pass_goes_on(tmp_path):
+    path, passes = tmp_path / "moments.npz", []
+
+    def blocks():
+        passes.append(0)
+        for start in range(0, 150, 30):
+            passes[-1] += 1
+            if len(passes) == 2 and start == 90:
+                raise KeyboardInterrupt
+            yield X[start : start + 30], Y[start : start + 30]
+
+    def fitted(data, **options):
+        approximation = Nystrom(20, block_size=30, **options)
+        return MKFDA(WIDTHS, tol=1e-11, approximation=approximation).fit(data, None)
+
+    whole = fitted([(X, Y)])
+    with pytest.raises(KeyboardInterrupt):
+        fitted(blocks, checkpoint=path)
+    assert path.exists()
+    model = fitted(blocks, checkpoint=path)
+    assert not path.exists()
+    same(model, whole, rtol=1e-9)
+
+
+# -- scikit-learn ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKFDA(RBF(), approximation=Nystrom()),
+        MKRidge(RBF(), approximation=Nystrom()),
+        *slow(
+            MKFDA(approximation=Nystrom()),
+            MKRidge(approximation=Nystrom()),
+            MKFDACV(ps=[1, 2], regs=[1.0], cv=2, approximation=Nystrom()),
+            MKRidgeCV(ps=[1, 2], regs=[1.0], cv=2, approximation=Nystrom()),
+            MKFDA(RBF(), approximation=RandomFeatures(20)),
+        ),
+    ],
+    ids=str,
+)
+def test_scikit_learn_checks(model):
+    broken, n_passed = scikit_learn_checks(model)
+    assert broken == []
+    assert n_passed >= 50
+
+
+def test_in_a_search():
+    search = GridSearchCV(
+        MKFDA(WIDTHS, approximation=Nystrom(20)),
+        {"approximation__n_landmarks": [5, 30], "reg": [0.1, 1.0]},
+        cv=3,
+    ).fit(X, Y)
+    assert search.best_score_ > 0.9
+
+
+def test_wine_by_every_kind_of_features():
+    table, labels = scaled(load_wine)
+    scores = {
+        str(one): cross_val_score(MKFDA(WIDTHS, approximation=one), table, labels, cv=5).mean()
+        for one in (Nystrom(50), RandomFeatures(100), None)
+    }
+    assert min(scores.values()) > 0.93, scores
+
+
+def test_machines_of_the_plain_hinge_are_refused():
+    if "approximation" in MKSVC().get_params():
+        with pytest.raises(ValueError, match="squared_hinge"):
+            MKSVC(WIDTHS, approximation=Nystrom(20)).fit(X, Y)
