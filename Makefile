@@ -100,6 +100,6 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.importance
 
 clean: ## remove everything that can be rebuilt, the environment too
-	rm -rf docs/_build docs/auto_examples docs/reference/generated docs/sg_execution_times.rst
+	rm -rf docs/_build docs/auto_examples docs/reference/generated
 	rm -rf $(VENV) build dist out examples/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,9 +33,7 @@ root_doc = "index"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-suppress_warnings = [
-    "config.cache",  # the order of examples is a function, which cannot be kept between builds
-]
+highlight_language = "none"  # blocks of Python say so
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
@@ -63,7 +61,9 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "abort_on_example_error": True,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.PicturesFirst",
+    "default_thumb_file": str(HERE / "_static" / "no_picture.png"),
+    "write_computation_times": False,  # its page loads scripts from elsewhere
 }
 
 # -- looks -----------------------------------------------------------------------------------

@@ -135,6 +135,13 @@ def test_every_public_name_is_in_the_reference_once():
     assert absent == {"manykernels.__version__", "manykernels.domains.Array"}, "to be listed"
 
 
+def test_the_flowchart_leads_to_pages_of_the_reference():
+    links = re.findall(r'href="([^"]+)"', (DOCS / "how_to" / "flowchart.svg").read_text())
+    pages = {f"../reference/generated/{place}.html" for place, _ in listed_names()}
+    assert links
+    assert set(links) <= pages
+
+
 # -- figures ---------------------------------------------------------------------------------
 
 
