@@ -93,6 +93,12 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.localized
 	$(BIN)/python -m benchmarks.regions
 	$(BIN)/python -m benchmarks.many_kernels
+	$(BIN)/python -m benchmarks.kernels_on_demand
+	$(BIN)/python -m benchmarks.landmarks
+	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.medium
+	$(BIN)/python -m benchmarks.importing
 	$(BIN)/python -m benchmarks.missing
 	$(BIN)/python -m benchmarks.building
 	$(BIN)/python -m benchmarks.safety

@@ -143,8 +143,30 @@ FRAMES = pandas_frame(0, N), pandas_frame(N, N + M)
 POLARS = polars_frame(0, N), polars_frame(N, N + M)
 MISSING = views(0, N, lacking=True), views(N, N + M, lacking=True)
 
+SCALED = RBF().after(StandardScaler())
+
 CASES = {
     "default": Case(mk.MKSVC(), TRAIN, NEW),
+    "landmarks": Case(
+        mk.MKFDA(approximation=mk.Nystrom(12, selector=mk.scale.KMeansPlusPlus())), TRAIN, NEW
+    ),
+    "random features": Case(
+        mk.MKRidge(
+            {"gauss": RBF() + Linear(), "laplace": 2 * Laplacian(), "scaled": SCALED},
+            approximation=mk.RandomFeatures(20),
+        ),
+        TRAIN,
+        NEW,
+        TRAIN[:, 0],
+    ),
+    "exact features": Case(
+        mk.MKFDA({"square": Polynomial(2), "cosine": Cosine()}, approximation=mk.ExactFeatures()),
+        TRAIN,
+        NEW,
+    ),
+    "machine on features": Case(
+        mk.MKSVC(RBF(), loss="squared_hinge", approximation=mk.Nystrom(12)), TRAIN, NEW
+    ),
     "regression": Case(mk.MKRidge(), TRAIN, NEW, TRAIN[:, 0]),
     "one class": Case(mk.MKOneClassSVM(nu=0.3), TRAIN, NEW),
     "texts as labels": Case(mk.MKFDA(), TRAIN, NEW, TWO),

@@ -68,14 +68,22 @@ def assert_same(found, known):
 
 
 def state(value):
-    """Attributes, without what is made anew when it is needed."""
+    """Attributes, without what is made anew when it is needed, or is for fits only."""
     kept = value.__getstate__() or {}
-    return {name: one for name, one in kept.items() if name != "_skl_callbacks"}
+    return {name: one for name, one in kept.items() if name not in ("_skl_callbacks", "_stream")}
 
 
 # One of every kind of data; the others wait for the slow tests.
 QUICK = {
-    *("default", "objects as labels", "sparse", "algebra", "pandas, chosen", "pandas, one array"),
+    *(
+        "default",
+        "landmarks",
+        "objects as labels",
+        "sparse",
+        "algebra",
+        "pandas, chosen",
+        "pandas, one array",
+    ),
     *("polars", "views of several kinds", "texts", "sequences", "stack", "row numbers"),
     *("missing views, conditional", "gate", "regions, given", "bands", "pipeline"),
 }
@@ -255,3 +263,10 @@ def assert_small(kind, n_samples, folder):
     rows = sum(table.nbytes for table in tables.values())
     coefficients = 8 * n_samples * (4 * 10 + 18)
     assert (folder / "model.skops").stat().st_size <= rows + coefficients
+
+
+def test_no_rows_are_added_to_a_model_without_its_moments(tmp_path):
+    model = fitted("landmarks")
+    assert hasattr(model, "partial_fit")
+    with pytest.raises(ValueError, match="has no moments of the rows"):
+        twin_of(model, tmp_path).partial_fit(TRAIN, model.predict(TRAIN))

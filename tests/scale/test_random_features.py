@@ -27,7 +27,7 @@ from manykernels.kernels import (
     rbf_grid,
 )
 from manykernels.scale import ExactFeatures, RandomFeatures
-from manykernels.scale.random_features import _additive_map, _normal
+from manykernels.scale.random_features import AdditiveChiSquare, _normal
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(8, 3))
@@ -141,7 +141,7 @@ def test_frequencies_are_normal():
 
 
 def test_squared_distances_of_the_additive_map_are_those_of_chi_square():
-    mapped = _additive_map(HISTOGRAMS)
+    mapped = AdditiveChiSquare()(HISTOGRAMS)
     found = ((mapped[:, None] - mapped) ** 2).sum(axis=2)
     both = HISTOGRAMS[:, None] + HISTOGRAMS
     squares = (HISTOGRAMS[:, None] - HISTOGRAMS) ** 2

@@ -130,6 +130,12 @@ class ApproximationParameters(FeatureParameters):
         """Learn from more rows, and from all of those before; an error changes nothing."""
         self._validate_params()  # type: ignore[attr-defined]
         gathering, stream = self._gathering(self.approximation), vars(self).get("_stream")
+        if stream is None and "_expansion" in vars(self):
+            raise ValueError(
+                f"This {type(self).__name__} has no moments of the rows that it has learnt from, "
+                "because it was loaded from a file, or fitted with other parameters: more rows "
+                "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
+            )
         if stream is not None:
             stream = stream.copy()
             known = stream.rows().targets.classes if classes is not None else None
@@ -170,7 +176,7 @@ class ClassifierOfStreams:
             All classes; needed in the first call.
         sample_weight : array-like of shape (n_samples,), optional
         """
-        if classes is None and "_stream" not in vars(self):
+        if classes is None and "_expansion" not in vars(self):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         classes = None if classes is None else np.unique(classes)
         added: Self = self._add_rows(X, y, sample_weight, classes)

@@ -22,8 +22,9 @@ from .frames import Frame, Labels, Missing, is_na, library_of
 from .plain import LONG, Entries, Objects, Pairs, Stored, are_plain
 from .trusted import functions, path_of
 
-# Where scikit-learn keeps callbacks, which concern fits only and hold displays and threads.
-_CALLBACKS = ("_skl_callbacks", "_skl_callbacks_to_teardown")
+# Where scikit-learn keeps callbacks, which concern fits only and hold displays and threads; and
+# moments of the rows seen so far, to which partial_fit adds: far larger than the model.
+_OF_FITS = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_stream")
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type(np.sum))
 
 
@@ -155,13 +156,13 @@ def _stand_in(value: Any, walk: _Walk) -> Any:
         return slice(*(int(end) if isinstance(end, np.integer) else end for end in ends))
     if hasattr(value, "__dict__") and not isinstance(value, type):
         _check_importable(type(value), walk.place)
-    if isinstance(value, BaseEstimator) and any(name in vars(value) for name in _CALLBACKS):
-        return walk.inside(_without_callbacks(value))
+    if isinstance(value, BaseEstimator) and any(name in vars(value) for name in _OF_FITS):
+        return walk.inside(_without_fits(value))
     return value
 
 
-def _without_callbacks(estimator: Any) -> Any:
-    kept = {name: one for name, one in vars(estimator).items() if name not in _CALLBACKS}
+def _without_fits(estimator: Any) -> Any:
+    kept = {name: one for name, one in vars(estimator).items() if name not in _OF_FITS}
     return _made(type(estimator), kept)
 
 

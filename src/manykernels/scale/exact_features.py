@@ -68,9 +68,16 @@ def _of_linear(kernel: Linear, request: Request) -> KernelMap:
 
 @map_of.register
 def _of_cosine(kernel: Cosine, request: Request) -> KernelMap:
-    request = request.of_rows(kernel).through(normalize)
+    request = request.of_rows(kernel).through(UnitRows())
     request.require(kernel.n_features_in_, kernel)
     return ColumnsMap(request.steps, kernel.n_features_in_)
+
+
+class UnitRows:
+    """Rows divided by their lengths; rows of zeros stay."""
+
+    def __call__(self, rows: Any) -> Any:
+        return normalize(rows)
 
 
 @dataclass(frozen=True)

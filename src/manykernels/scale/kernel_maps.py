@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, singledispatch
+from functools import singledispatch
 from math import prod
 from typing import Any, NoReturn, Self
 
@@ -113,7 +113,7 @@ class Request:
 
     def of_rows(self, kernel: Kernel) -> Self:
         """The same for the columns of a kernel, as it validates them."""
-        return self.through(partial(validated_rows, kernel))
+        return self.through(ValidatedRows(kernel))
 
     def require(self, n_features: int, kernel: Kernel) -> None:
         """Refuse a kernel with more features than may be."""
@@ -130,9 +130,17 @@ def refuse(kernel: Kernel, why: str) -> NoReturn:
     raise ValueError(f"{kernel._title} {why}")
 
 
-def validated_rows(kernel: Kernel, X: Any) -> Any:
+# Steps are objects with attributes rather than functions, so that models can be stored.
+
+
+@dataclass(frozen=True)
+class ValidatedRows:
     """The columns of a fitted kernel, as it validates them."""
-    return kernel._prepared(X)[0]
+
+    kernel: Kernel
+
+    def __call__(self, X: Any) -> Any:
+        return self.kernel._prepared(X)[0]
 
 
 @singledispatch
@@ -270,29 +278,39 @@ def _of_product(kernel: Product, request: Request) -> KernelMap:
 
 @map_of.register
 def _of_transformed(kernel: After, request: Request) -> KernelMap:
-    return map_of(kernel.kernel_, request.through(partial(_output, kernel)))
+    return map_of(kernel.kernel_, request.through(TransformedRows(kernel)))
 
 
-def _output(kernel: After, X: Any) -> SharedTable:
-    """What the transformer makes of the columns, once for all kernels with an equal one."""
-    return kernel._output(validated_rows(kernel, X))
+@dataclass(frozen=True)
+class TransformedRows:
+    """What a transformer makes of the columns, once for all kernels with an equal one."""
+
+    kernel: After
+
+    def __call__(self, X: Any) -> SharedTable:
+        return self.kernel._output(self.kernel._prepared(X)[0])
 
 
 @map_of.register
 def _of_part(kernel: PartialKernel, request: Request) -> KernelMap:
-    return map_of(kernel.kernel_, request.through(partial(_complete_rows, kernel)))
+    return map_of(kernel.kernel_, request.through(CompleteRows(kernel)))
 
 
-def _complete_rows(kernel: PartialKernel, X: Any) -> SharedTable:
-    """The table that the kernel is of, such as a view, which no row may lack."""
-    has, table = kernel._rows(SharedTable.of(X))
-    if not has.all():
-        raise ValueError(
-            f"{kernel._title}: {np.count_nonzero(~has)} of {len(has)} rows lack what it compares, "
-            f"the first is row {int(np.argmin(has))}: features need all of it, so leave these "
-            "rows out, or fill it in."
-        )
-    return table
+@dataclass(frozen=True)
+class CompleteRows:
+    """The table that a kernel is of, such as a view, which no row may lack."""
+
+    kernel: PartialKernel
+
+    def __call__(self, X: Any) -> SharedTable:
+        has, table = self.kernel._rows(SharedTable.of(X))
+        if not has.all():
+            raise ValueError(
+                f"{self.kernel._title}: {np.count_nonzero(~has)} of {len(has)} rows lack what it "
+                f"compares, the first is row {int(np.argmin(has))}: features need all of it, so "
+                "leave these rows out, or fill it in."
+            )
+        return table
 
 
 # -- all kernels of a union ------------------------------------------------------------------

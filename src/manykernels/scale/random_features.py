@@ -139,16 +139,18 @@ def _of_laplacian(kernel: Laplacian, request: Request) -> KernelMap:
 
 @map_of.register
 def _of_chi_square(kernel: ChiSquare, request: Request) -> KernelMap:
-    request = request.of_rows(kernel).through(_additive_map)
+    request = request.of_rows(kernel).through(AdditiveChiSquare())
     return _fourier(kernel, request, _normal, np.sqrt(2.0 * kernel._factor()))
 
 
-def _additive_map(rows: np.ndarray) -> np.ndarray:
+class AdditiveChiSquare:
     """ψ(x) with ``ψ(x)·ψ(y) ≈ Σ_j 2 x_j y_j / (x_j + y_j)``, so ``‖ψ(x) − ψ(y)‖² ≈ χ²(x, y)``."""
-    sampler = AdditiveChi2Sampler(
-        sample_steps=_CHI_SQUARE_STEPS, sample_interval=_CHI_SQUARE_INTERVAL
-    )
-    return sampler.fit_transform(rows)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        sampler = AdditiveChi2Sampler(
+            sample_steps=_CHI_SQUARE_STEPS, sample_interval=_CHI_SQUARE_INTERVAL
+        )
+        return sampler.fit_transform(rows)
 
 
 class RandomFeatures(Approximation):
