@@ -15,7 +15,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-browser explore check bench clean
+.PHONY: help setup demo test test-slow test-browser explore check docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ check: $(STAMP) ## lint, formatting, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Without network and without warnings. Examples are drawn again when they have changed.
+docs: export OPENBLAS_NUM_THREADS = 1
+docs: $(STAMP) ## build the documentation, docs/_build/html/index.html
+	rm -rf docs/reference/generated # pages of names that are no more
+	$(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+
 bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.defaults
 	$(BIN)/python -m benchmarks.core
@@ -106,5 +112,6 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 	$(BIN)/python -m benchmarks.importance
 
 clean: ## remove everything that can be rebuilt, the environment too
-	rm -rf $(VENV) build dist out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/auto_examples docs/reference/generated
+	rm -rf $(VENV) build dist out examples/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

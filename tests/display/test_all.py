@@ -39,6 +39,18 @@ def test_it_is_drawn_where_it_is_asked_for_though_it_is_small(kind):
 
 
 @every_kind
+def test_it_is_drawn_in_a_part_of_a_figure(kind):
+    figure = plt.figure(figsize=(9.0, 6.0), layout="constrained")
+    part = figure.subfigures(2, 1)[1]
+    axes = part.subplots(1, 4)
+    many = kind in ("importance", "gate, maps", "gate, dots")
+    display = display_of(kind).plot(axes if many else axes[0])
+    assert display.ax_ is axes[0]
+    assert plt.get_fignums() == [figure.number]
+    figure.canvas.draw()
+
+
+@every_kind
 def test_data_are_plain(kind):
     data = display_of(kind).data()
     assert json.loads(json.dumps(data)) == data

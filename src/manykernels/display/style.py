@@ -143,12 +143,12 @@ def weight_name(weight: float) -> str:
 
 def width_of(ax: Axes) -> float:
     """Inches of the axes, before the layout has made room for names."""
-    return float(ax.get_position().width * ax.figure.get_figwidth())  # type: ignore[union-attr]
+    return float(ax.bbox.width / ax.figure.dpi)  # also where the figure is a part of another
 
 
 def height_of(ax: Axes) -> float:
     """As :func:`width_of`."""
-    return float(ax.get_position().height * ax.figure.get_figheight())  # type: ignore[union-attr]
+    return float(ax.bbox.height / ax.figure.dpi)
 
 
 def titled(ax: Axes, title: str, caption: str = "") -> None:

@@ -59,9 +59,9 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features_out_,)
+    mean_ : ndarray of shape (n_features_out,)
         Means of the features over the training rows.
-    scale_ : ndarray of shape (n_features_out_,)
+    scale_ : ndarray of shape (n_features_out,)
         Their standard deviations; 0 for a feature that is constant. ``transform`` sets that
         feature to 0 but keeps its column, so that a gate has a weight for every feature.
     n_features_out_ : int
@@ -117,7 +117,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        features : ndarray of shape (rows, n_features_out_)
+        features : ndarray of shape (rows, n_features_out)
             Clipped to ±1e100, so that no formula of a gate overflows.
         """
         check_is_fitted(self, "mean_")

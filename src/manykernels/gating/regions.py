@@ -155,7 +155,7 @@ class KernelRegions(BaseEstimator):
 
         Returns
         -------
-        shares : ndarray of shape (rows, n_regions_)
+        shares : ndarray of shape (rows, n_regions)
         """
         check_is_fitted(self, "scale_")
         # k(x, x) is the same for all regions.

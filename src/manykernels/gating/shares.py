@@ -73,7 +73,7 @@ class GivenRegions(BaseEstimator):
         return self
 
     def shares(self, X: Any) -> Array:
-        """Shares of the rows of X, (n_rows, n_regions_)."""
+        """Shares of the rows of X, ``(n_rows, n_regions_)``."""
         check_is_fitted(self, "n_regions_")
         with naming("regions"):
             shares = self._checked(X)

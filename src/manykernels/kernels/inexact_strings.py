@@ -32,7 +32,7 @@ class Mismatch(StringKernel):
     near to both, so ``K(x, y) = Σ_d f(d) M_d``, M_d the number of pairs of words, one of each
     string, that differ at d places. Let S_J be the number of pairs that agree at the places J;
     those are products of counts of shorter words. Since pairs at distance d agree at
-    ``C(k − d, j)`` sets of j places,
+    ``C(k − d, j)`` sets of j places::
 
         Σ_{|J|=j} S_J = Σ_d C(k − d, j) M_d   and so   K(x, y) = Σ_j c_j Σ_{|J|=j} S_J
 

@@ -1,0 +1,89 @@
+"""How the documentation is built: ``make docs``, without network and without warnings."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+from manykernels import __version__  # noqa: E402 (the folder of the package is known only now)
+
+project = "manykernels"
+author = "The manykernels developers"
+project_copyright = author
+version = release = __version__
+language = "en"
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "linked_names",
+    "mathml",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+root_doc = "index"
+
+# -- pages -----------------------------------------------------------------------------------
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+highlight_language = "none"  # blocks of Python say so
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+# -- reference -------------------------------------------------------------------------------
+
+autosummary_generate = True
+autosummary_imported_members = True
+autodoc_typehints = "none"  # docstrings say what parameters are
+autodoc_member_order = "groupwise"
+# Members are listed by the templates, once.
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+
+# -- gallery ---------------------------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    # Those that draw are run here; the tests run all of them.
+    "filename_pattern": r"/plot_",
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("manykernels",),
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "abort_on_example_error": True,
+    "within_subsection_order": "gallery_order.PicturesFirst",
+    "default_thumb_file": str(HERE / "_static" / "no_picture.png"),
+    "write_computation_times": False,  # its page loads scripts from elsewhere
+}
+
+# -- looks -----------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"manykernels {version}"
+html_static_path = ["_static"]
+html_css_files = ["house.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_nav_level": 1,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+    "secondary_sidebar_items": ["page-toc"],
+}
