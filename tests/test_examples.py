@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 # What each example must print.
 EXPECTED = {
     "certificate.py": "by hand",
+    "very_many_kernels.py": "accuracy",
     "fisher_ratio_baseline.py": "Fisher ratio",
     "how_sparse.py": "p-value",
     "kernels_and_columns.py": "kernels__edge__gamma",

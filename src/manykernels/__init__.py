@@ -102,8 +102,8 @@ __all__ = [
 _HOMES = ("scale", "estimators", "persistence", "inspection", "comparison")
 _FOLDERS = (
     *_HOMES,
-    *("baselines", "cli", "datasets", "discriminant", "domains", "gating", "losses", "metrics"),
-    *("model_selection", "report", "smo", "solvers"),
+    *("baselines", "cli", "datasets", "discriminant", "display", "domains", "gating", "losses"),
+    *("metrics", "model_selection", "report", "smo", "solvers"),
 )
 
 if not TYPE_CHECKING:  # to a type checker, this function would mean that every name exists

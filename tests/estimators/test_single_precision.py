@@ -48,7 +48,7 @@ def test_the_certificate_is_that_of_the_kernels_as_they_are_stored(tmp_path, mod
 def test_no_copy_of_the_kernels(tmp_path, kind):
     """A fit holds a few matrices, not the kernels: 700 rows are enough for a coarse problem."""
     m, n_kernels = 700, 40
-    table = RNG.normal(size=(m, 3))
+    table = np.random.default_rng(1).normal(size=(m, 3))
     labels = (table[:, 0] > 0) + (table[:, 1] > 0.5)
     union = rbf_grid(np.logspace(-0.5, 1, n_kernels)).fit(table)
     stack = union(table, dtype=np.float32, memmap=tmp_path / "stack.npy")
