@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,12 @@ def section(results: list[dict[str, Any]], relevant: bool) -> str:
     table = markdown([*head, "largest shares of the weights", "chosen"], rows)
     for method in ("single", "grid"):
         own = [one for one in results if one["method"] == method]
+        for small, large in pairwise([one for one in own if one["rows"] >= _LINEAR_FROM]):
+            more = large["seconds"] - small["seconds"]
+            remarks.append(
+                f"- {method}: from {small['rows']:.0e} to {large['rows']:.0e} rows each further row "
+                f"takes {1e6 * more / (large['rows'] - small['rows']):.0f} µs."
+            )
         if np.isfinite(grown := slope(own)):
             held = abs(grown - 1.0) <= _SLOPE
             remarks.append(
