@@ -104,8 +104,8 @@ def section(results: list[dict[str, Any]], relevant: bool) -> str:
         for small, large in pairwise([one for one in own if one["rows"] >= _LINEAR_FROM]):
             more = large["seconds"] - small["seconds"]
             remarks.append(
-                f"- {method}: from {small['rows']:.0e} to {large['rows']:.0e} rows each further row "
-                f"takes {1e6 * more / (large['rows'] - small['rows']):.0f} µs."
+                f"- {method}: from {small['rows']:.0e} to {large['rows']:.0e} rows each further "
+                f"row takes {1e6 * more / (large['rows'] - small['rows']):.0f} µs."
             )
         if np.isfinite(grown := slope(own)):
             held = abs(grown - 1.0) <= _SLOPE

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from pkgutil import iter_modules
 
+import matplotlib.pyplot
 import pytest
 
 import manykernels
@@ -48,15 +49,17 @@ SLOW |= {"tutorials/reading_a_model", "tutorials/several_tables"}
 
 def with_code():
     """Pages with code, for the fast tests or the slow ones."""
-    for page in filter(code_of, PAGES):
+    # The page of the command line is run by tests/cli, with its commands.
+    for page in [one for one in PAGES if code_of(one) and name_of(one) != "command_line"]:
         marks = [pytest.mark.slow] if name_of(page) in SLOW else []
         yield pytest.param(page, marks=marks, id=name_of(page))
 
 
 @pytest.mark.parametrize("page", list(with_code()))
-def test_code_runs_and_prints_what_the_page_says(page, capsys, monkeypatch, tmp_path):
+def test_code_runs_and_prints_what_the_page_says(page, capsys, monkeypatch, tmp_path, request):
     """The blocks of a page run in their order, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
+    request.addfinalizer(lambda: matplotlib.pyplot.close("all"))
     namespace = {"__name__": "__main__"}
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     for number, (code, printed) in enumerate(code_of(page), start=1):
@@ -131,8 +134,9 @@ def test_every_public_name_is_in_the_reference_once():
         for name in room.__all__
         if id(getattr(room, name)) not in known
     }
-    # A version, and a type that annotations name.
-    assert absent == {"manykernels.__version__", "manykernels.domains.Array"}, "to be listed"
+    # A version, a type that annotations name, and what the installed command calls.
+    known = {"manykernels.__version__", "manykernels.domains.Array", "manykernels.cli.main"}
+    assert absent == known, "to be listed"
 
 
 def test_the_flowchart_leads_to_pages_of_the_reference():

@@ -187,6 +187,9 @@ class Shrunk:
         self.n_kernels = loss.n_kernels
         self.outline = Outline(Shrunk, 30, loss.n_kernels, 1)
 
+    def in_sweeps(self):
+        return self
+
     def evaluate(self, weights):
         point = self.loss.evaluate(weights)
         return ShrunkEvaluation(point, self.t)

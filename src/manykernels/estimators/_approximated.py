@@ -38,7 +38,7 @@ def _takes_more(estimator: Any) -> bool:
 
 
 @estimator
-class FeatureParameters:
+class ApproximationParameters:
     """Parameters and attributes of estimators that can learn on explicit features.
 
     Parameters
@@ -69,8 +69,6 @@ class FeatureParameters:
         "approximation": [Approximation, StrOptions({"auto"}), None]
     }
 
-    _keep: ClassVar[Callable[..., Any]]
-
     @abstractmethod
     def _gathering(self, approximation: Approximation) -> Gathering:
         """How rows are read; refuses parameters that features do not allow."""
@@ -97,8 +95,7 @@ class FeatureParameters:
         return Nystrom()
 
 
-@estimator
-class ApproximationParameters(FeatureParameters):
+class LearnsFromMoments:
     """Estimators that need no more of the rows than moments and a sample.
 
     Attributes
@@ -110,6 +107,10 @@ class ApproximationParameters(FeatureParameters):
 
     #: The rows of all calls of partial_fit; see `_base`.
     _stream: ClassVar[Any]
+
+    approximation: ClassVar[Any]
+    _gathering: ClassVar[Callable[..., Gathering]]
+    _keep: ClassVar[Callable[..., Any]]
 
     @abstractmethod
     def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:

@@ -21,6 +21,7 @@ from ._approximated import (
     DISCRIMINANT_ON_FEATURES,
     ApproximationParameters,
     ClassifierOfStreams,
+    LearnsFromMoments,
     feature_learning,
     refuse_joint,
     refuse_with_features,
@@ -38,6 +39,7 @@ from ._rows import discriminant_rows
 @estimator
 class MKFDA(
     ClassifierOfStreams,
+    LearnsFromMoments,
     ApproximationParameters,
     DiscriminantTransformer,
     Probabilities,

@@ -19,6 +19,7 @@ from ._approximated import (
     DISCRIMINANT_ON_FEATURES,
     ApproximationParameters,
     ClassifierOfStreams,
+    LearnsFromMoments,
     refuse_with_features,
 )
 from ._base import CLASS_WEIGHT, KernelEstimator, estimator, fits
@@ -40,6 +41,7 @@ from .fda import fisher_preparation, learn_discriminant
 @estimator
 class MKFDACV(
     ClassifierOfStreams,
+    LearnsFromMoments,
     ApproximationParameters,
     LabelwiseAnswers,
     DiscriminantTransformer,

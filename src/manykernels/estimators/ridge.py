@@ -10,6 +10,7 @@ from ..losses import Outline, SquareLoss
 from ..scale import Approximation
 from ._approximated import (
     ApproximationParameters,
+    LearnsFromMoments,
     RegressorOfStreams,
     feature_learning,
     refuse_with_features,
@@ -28,6 +29,7 @@ from ._rows import ridge_rows
 @estimator
 class MKRidge(
     RegressorOfStreams,
+    LearnsFromMoments,
     ApproximationParameters,
     TargetRegressor,
     WeightParameters,

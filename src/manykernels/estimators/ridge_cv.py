@@ -20,7 +20,12 @@ from ..kernels.transforms import Chain
 from ..scale import Approximation
 from ..solvers import GridPoint, walk_grid
 from ..solvers.response import weight_response
-from ._approximated import ApproximationParameters, RegressorOfStreams, refuse_with_features
+from ._approximated import (
+    ApproximationParameters,
+    LearnsFromMoments,
+    RegressorOfStreams,
+    refuse_with_features,
+)
 from ._base import KernelEstimator, estimator, fits
 from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
 from ._features_cv import held_out_values_on_features
@@ -40,6 +45,7 @@ from ._splits import Split, ValueSplits
 @estimator
 class MKRidgeCV(
     RegressorOfStreams,
+    LearnsFromMoments,
     ApproximationParameters,
     ChoiceParameters,
     ChosenWeights,

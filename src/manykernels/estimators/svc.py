@@ -9,7 +9,7 @@ import numpy as np
 from .._sklearn import StrOptions
 from ..losses import HingeLoss, JointSquaredHingeLoss, Outline, SquaredHingeLoss
 from ..scale import Approximation
-from ._approximated import FeatureParameters, refuse_with_features
+from ._approximated import ApproximationParameters, refuse_with_features
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
 from ._learning import WeightLearning, WeightParameters
 from ._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
@@ -33,7 +33,7 @@ MACHINES_ON_FEATURES: dict[str, tuple[Any, str]] = {
 
 @estimator
 class MKSVC(
-    FeatureParameters, KernelClassifier, SupportAttributes, WeightParameters, KernelEstimator
+    ApproximationParameters, KernelClassifier, SupportAttributes, WeightParameters, KernelEstimator
 ):
     """ℓp-norm multiple kernel support vector classification.
 

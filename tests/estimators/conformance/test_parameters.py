@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC
 
-from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion, MKRidge
+from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion, MKRidge, Nystrom
 from manykernels.baselines import KimFDA
 from manykernels.gating import Softmax
 from manykernels.kernels import RBF, Center, Linear
@@ -26,6 +26,7 @@ Y = np.arange(N_ROWS) % 2
 
 # What no estimator takes for a parameter of this name.
 REFUSED = {
+    "approximation": ["nystrom", 3, Nystrom],
     "estimator": [3, "svc", MKSVC, LinearSVC()],
     "method": ["align", None],
     "degree": [0, 1.5, None],
