@@ -128,6 +128,16 @@ def test_class_weights_and_priors():
         np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=1e-8)
 
 
+@pytest.mark.parametrize("model", [MKFDA(WIDTHS), MKSVC(WIDTHS, loss="squared_hinge")], ids=str)
+def test_a_class_of_weight_zero_is_none(model):
+    model = clone(model).set_params(approximation=Nystrom(30))
+    weight = (Y != 2).astype(float)
+    some = clone(model).fit(X[Y != 2], NAMES[Y != 2])
+    model.fit(X, NAMES, weight)
+    assert model.classes_.tolist() == ["setosa", "versicolor"]
+    assert model.score(X[Y != 2], NAMES[Y != 2]) == some.score(X[Y != 2], NAMES[Y != 2]) == 1.0
+
+
 def test_a_sample_of_the_rows_judges_like_all_of_them(monkeypatch):
     """With fewer rows to judge by, weights stay and probabilities hardly change."""
     X, y = CLASSES["two"]

@@ -13,7 +13,6 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_gathering`     rows of any container: their sample, their moments on explicit features
 `_on_features`   discriminants and ridge regressions from moments
 `_features_cv`   p and λ chosen by folds of moments
-`_passes`        machines on features, in several passes over the rows
 `_ridge`         targets of ridge regressions, and what is kept of these
 `_machines`      kernels of support vector machines, support vectors
 `_passes`        machines on explicit features, learnt in passes over the rows

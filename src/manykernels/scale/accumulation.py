@@ -91,6 +91,10 @@ class TargetCoding(ABC):
         """What sample weights are multiplied with, None for one."""
         return None
 
+    def ignoring_weightless(self, block: Block) -> Block:
+        """The block, whose rows of weight zero may have targets that no other row has."""
+        return block
+
 
 @dataclass(frozen=True)
 class ClassTargets(TargetCoding):
@@ -118,6 +122,11 @@ class ClassTargets(TargetCoding):
                 "partial_fit(X, y, classes=[...])."
             )
         return places
+
+    def ignoring_weightless(self, block: Block) -> Block:
+        if block.weight is None or block.y is None or block.weight.all():
+            return block
+        return replace(block, y=np.where(block.weight > 0.0, block.y, self.classes[0]))
 
     def columns(self, y: np.ndarray) -> np.ndarray:
         return np.eye(self.width)[self.labels(y)]
@@ -187,7 +196,7 @@ class Accumulator:
 
     def _add(self, parts: list[Moments], block: Block) -> None:
         """Add rows to the moments of their parts."""
-        columns = self._columns(block)
+        columns = self._columns(self.targets.ignoring_weightless(block))
         counts = np.ones(len(block)) if block.weight is None else block.weight
         counting = counts > 0.0
         if self.plan.n_parts == 1 and counting.all():

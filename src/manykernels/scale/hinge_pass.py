@@ -170,6 +170,7 @@ class HingePass:
             state = [HingeSums.none(machines) for machines in self.groups]
         assert block.y is not None
         with naming_block(block):
+            block = self.targets.ignoring_weightless(block)
             columns = augmented(self.features, self.origin, block, 1)
             labels, weights = self.targets.labels(block.y), weights_of(block, self.targets)
         columns[:-2] *= self.factors[:, None]
