@@ -168,9 +168,9 @@ class HingePass:
         """The sums with those of one more block, `state` being changed."""
         if state is None:
             state = [HingeSums.none(machines) for machines in self.groups]
-        assert block.y is not None
         with naming_block(block):
             block = self.targets.ignoring_weightless(block)
+            assert block.y is not None
             columns = augmented(self.features, self.origin, block, 1)
             labels, weights = self.targets.labels(block.y), weights_of(block, self.targets)
         columns[:-2] *= self.factors[:, None]
