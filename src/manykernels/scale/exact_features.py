@@ -26,7 +26,7 @@ from .._sklearn import Interval
 from ..kernels import Categorical, Cosine, KernelUnion, Linear, Polynomial
 from ..kernels.tables import SharedTable
 from . import word_maps  # noqa: F401  (which registers maps of its own)
-from .features import Approximation
+from .features import MOST_FEATURES, Approximation
 from .kernel_maps import (
     KernelMap,
     MapsOfKernels,
@@ -35,9 +35,6 @@ from .kernel_maps import (
     map_of,
     refuse_indefinite,
 )
-
-# Features of one kernel unless more are allowed: the matrix of products of as many takes 128 MB.
-_MOST_FEATURES = 4000
 
 
 def dense(rows: Any) -> np.ndarray:
@@ -197,7 +194,7 @@ class ExactFeatures(Approximation):
 
     def __init__(
         self,
-        max_features: int = _MOST_FEATURES,
+        max_features: int = MOST_FEATURES,
         *,
         block_size: int | None = None,
         checkpoint: Any = None,

@@ -20,6 +20,9 @@ from .._memory import require_memory
 from .._sklearn import Interval, num_samples, safe_indexing
 from ..kernels import KernelUnion
 
+# Features that kernels have unless more are asked for, of all kernels or of an exact one: the
+# matrix of products of as many takes 128 MB.
+MOST_FEATURES = 4000
 # Rows of a sample on which the error of an approximation is measured: the relative error of the
 # norm of a 500 × 500 matrix is a few percent, and it takes a tenth of a second for ten kernels.
 _ROWS_OF_ERROR = 500

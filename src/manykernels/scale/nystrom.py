@@ -25,13 +25,12 @@ from ..kernels import KernelUnion
 from ..kernels.evaluation import evaluate_into
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable
-from .features import Approximation, FeatureMap
+from .features import MOST_FEATURES, Approximation, FeatureMap
 from .landmarks import LandmarkSelector, Uniform
 
-# Landmarks of each kernel unless given, and the features of all kernels that they may add up to:
-# with many kernels there are fewer landmarks, but not fewer than the last number.
+# Landmarks of each kernel unless given. With many kernels, whose features would be more than
+# MOST_FEATURES in all, there are fewer, but not fewer than the last number.
 DEFAULT_LANDMARKS = 200
-_MOST_FEATURES = 4000
 _FEWEST_LANDMARKS = 50
 
 
@@ -132,7 +131,7 @@ class Nystrom(Approximation):
         """How many landmarks there are."""
         given = self.n_landmarks
         if given is None:
-            default = min(DEFAULT_LANDMARKS, max(_MOST_FEATURES // n_kernels, _FEWEST_LANDMARKS))
+            default = min(DEFAULT_LANDMARKS, max(MOST_FEATURES // n_kernels, _FEWEST_LANDMARKS))
             return min(default, n_sampled)
         if given > n_sampled:
             known = f"there are {n_sampled}" if n_rows == n_sampled else f"{n_sampled} were drawn"

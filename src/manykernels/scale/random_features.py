@@ -35,13 +35,12 @@ from .._sklearn import Interval
 from ..kernels import RBF, ChiSquare, Kernel, KernelUnion, Laplacian
 from ..kernels.tables import SharedTable
 from . import exact_features  # noqa: F401  (which registers maps of its own)
-from .features import Approximation
+from .features import MOST_FEATURES, Approximation
 from .kernel_maps import KernelMap, MapsOfKernels, Request, Step, map_of, refuse, through
 
-# Features of each kernel unless given, and what those of all kernels may add up to: with many
-# kernels there are fewer of each, but not fewer than the last number.
+# Features of each kernel unless given. With many kernels, whose features would add up to more than
+# MOST_FEATURES, there are fewer, but not fewer than the last number.
 DEFAULT_FEATURES = 400
-_MOST_FEATURES = 4000
 _FEWEST_FEATURES = 100
 # The additive χ² map takes eleven columns for one: with these the error of the exponential kernel,
 # centred, was half a percent or less on three kinds of histograms, with the three columns that
@@ -234,4 +233,4 @@ class RandomFeatures(Approximation):
         """The most features of each kernel."""
         if self.n_features is not None:
             return int(self.n_features)
-        return min(DEFAULT_FEATURES, max(_MOST_FEATURES // n_kernels, _FEWEST_FEATURES))
+        return min(DEFAULT_FEATURES, max(MOST_FEATURES // n_kernels, _FEWEST_FEATURES))
