@@ -7,7 +7,6 @@ from itertools import zip_longest
 from pathlib import Path
 from pkgutil import iter_modules
 
-import matplotlib.pyplot
 import pytest
 
 import manykernels
@@ -56,10 +55,9 @@ def with_code():
 
 
 @pytest.mark.parametrize("page", list(with_code()))
-def test_code_runs_and_prints_what_the_page_says(page, capsys, monkeypatch, tmp_path, request):
+def test_code_runs_and_prints_what_the_page_says(page, capsys, monkeypatch, tmp_path):
     """The blocks of a page run in their order, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)
-    request.addfinalizer(lambda: matplotlib.pyplot.close("all"))
     namespace = {"__name__": "__main__"}
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     for number, (code, printed) in enumerate(code_of(page), start=1):

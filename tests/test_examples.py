@@ -3,7 +3,6 @@
 import runpy
 from pathlib import Path
 
-import matplotlib
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -53,15 +52,8 @@ EXPECTED = {
 
 
 @pytest.fixture
-def without_display(tmp_path, monkeypatch):
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    backend = matplotlib.get_backend()
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    yield
-    plt.close("all")
-    matplotlib.use(backend)
 
 
 def test_every_example_is_run_here():
@@ -70,7 +62,7 @@ def test_every_example_is_run_here():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
-@pytest.mark.usefixtures("without_display")
+@pytest.mark.usefixtures("in_a_folder_of_its_own")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name, capsys):
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
@@ -78,7 +70,7 @@ def test_example(name, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_display")
+@pytest.mark.usefixtures("in_a_folder_of_its_own")
 def test_the_demo_gives_noise_nothing_and_draws_it(tmp_path):
     names = runpy.run_path(str(EXAMPLES / "plot_which_views_matter.py"))
     sparse, dense = (names["models"][p].weights_ for p in (1, 2))

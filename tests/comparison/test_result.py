@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import stats
@@ -14,8 +14,6 @@ from manykernels import Comparison, compare
 from manykernels.comparison import Cell, rank_methods
 from manykernels.metrics import corrected_t_test
 from tests.comparison.methods import ByColumn, labelled_table
-
-mpl.use("Agg")
 
 
 def comparison(scores, design="resampled", n_train=80, n_test=20, scoring="accuracy", **options):
@@ -204,15 +202,13 @@ def test_the_picture_shows_splits_means_and_intervals():
     (bar,) = ax.collections[0].get_segments()
     np.testing.assert_allclose(bar[:, 0], result.intervals()[0])
     assert "best" in ax.get_title(loc="left")
-    mpl.pyplot.close(ax.figure)
 
 
 def test_the_picture_goes_where_it_is_told():
-    fig, axes = mpl.pyplot.subplots(1, 2)
+    fig, axes = plt.subplots(1, 2)
     assert comparison({"a": FIRST[:1]}).plot(axes[1]) is axes[1]
     assert not axes[0].lines
     fig.canvas.draw()
-    mpl.pyplot.close(fig)
 
 
 # -- ranks -----------------------------------------------------------------------------------

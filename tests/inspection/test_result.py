@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -14,17 +14,6 @@ from tests.display.importances import IMPORTANCE
 @pytest.fixture
 def result():
     return IMPORTANCE
-
-
-@pytest.fixture
-def figures():
-    before = mpl.get_backend()
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    yield plt
-    plt.close("all")
-    mpl.use(before)
 
 
 def test_the_table_is_printed(result):
@@ -61,7 +50,7 @@ def test_without_pandas_there_are_rows(result, monkeypatch):
         result.to_frame()
 
 
-def test_the_picture_has_an_interval_for_every_view(result, figures):
+def test_the_picture_has_an_interval_for_every_view(result):
     figure = result.plot()
     fall, alone, weight = figure.axes
     segments = fall.collections[0].get_segments()
@@ -74,8 +63,8 @@ def test_the_picture_has_an_interval_for_every_view(result, figures):
     figure.canvas.draw()
 
 
-def test_the_picture_is_drawn_where_it_is_asked_for(result, figures):
-    figure, axes = figures.subplots(1, 3)
+def test_the_picture_is_drawn_where_it_is_asked_for(result):
+    figure, axes = plt.subplots(1, 3)
     assert result.plot(axes) is figure
     with pytest.raises(ValueError, match="draws on 3 axes, but ax has 2"):
         result.plot(axes[:2])

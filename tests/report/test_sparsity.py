@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -216,13 +215,9 @@ def test_the_printed_report_names_the_kernels_that_are_most_alike():
 
 
 @pytest.mark.parametrize(("kept", "n_panels"), [(None, 3), (KEPT, 4)])
-def test_the_picture(stack, kept, n_panels, tmp_path, monkeypatch):
-    monkeypatch.setitem(mpl.rcParams, "backend", "Agg")
-    from matplotlib import pyplot as plt
-
+def test_the_picture(stack, kept, n_panels, tmp_path):
     figure = sparsity_report(stack, labels_for(60, 2), kept_variance=kept).plot()
     titled = [ax for ax in figure.axes if ax.get_title(loc="left")]
     assert len(titled) == n_panels
     assert [label.get_text() for label in titled[0].get_yticklabels()] == list("abcde")
     figure.savefig(tmp_path / "report.png")
-    plt.close(figure)
