@@ -390,6 +390,25 @@ def test_single_missing_values_are_not_missing_views():
         fitted.predict(X)
 
 
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_kernels_fill_in_single_values(container):
+    """In arrays as in data frames; columns that no kernel fills in are checked as ever."""
+    tables, y = samples(share=0.0)
+    broken = tables["sound"].copy()
+    broken[4, 1] = np.nan
+    filled = SimpleImputer().fit_transform(broken)
+    kernels = [("all", RBF(gamma=0.1).after(SimpleImputer())), ("first", Linear().on([0]))]
+    model = MKFDA(kernels).fit(container(broken), y)
+    same = MKFDA([("all", RBF(gamma=0.1)), kernels[1]]).fit(filled, y)
+    assert_allclose(model.weights_, same.weights_, rtol=1e-9)
+    new = container(broken)
+    expected = same.decision_function(filled)
+    assert_allclose(model.decision_function(new), expected, rtol=1e-9, atol=1e-9)
+    for other in (Linear(), Linear().on([1, 2])):
+        with pytest.raises(ValueError, match=r"kernel 'first'.*missing value \(NaN\) at row 4"):
+            MKFDA([kernels[0], ("first", other)]).fit(container(broken), y)
+
+
 def test_stray_values_of_matrices_are_named():
     tables, y = samples(share=0.0)
     stack, _ = matrices(MKFDA(RBF()).fit(tables, y), tables, tables)

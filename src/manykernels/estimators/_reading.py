@@ -13,9 +13,7 @@ from .._sklearn import num_samples
 from ..kernels import KernelStack, Views
 from ..kernels.checks import check_finite
 from ..kernels.completion import refuse_samples_without_kernels
-from ..kernels.given import as_union
 from ..kernels.matrices import read_matrices
-from ..kernels.presence import explaining_lacking_rows
 from ..kernels.samples import column_names, row_names
 from ..kernels.tables import check_numbers, copied, is_frame
 from ..kernels.view_tables import column_of_strings
@@ -59,19 +57,16 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, strings, skip_check_array=True, reset=reset)
         return strings
     check_numbers(X, "X", "Tables with text are passed as data frames.")
-    may_lack = may_lack_views(estimator)
-    # Default kernels have all columns; nothing more can be said of a row without any.
-    known = None if may_lack or estimator.kernels is None else as_union(estimator.kernels)
-    with explaining_lacking_rows(known, X):
-        return validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            ensure_all_finite="allow-nan" if may_lack else True,
-            reset=reset,
-            copy=reset,
-        )
+    # Kernels say which value is missing, or fill it in by a transformer of theirs.
+    return validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_all_finite="allow-nan",
+        reset=reset,
+        copy=reset,
+    )
 
 
 def _refuse_lists_of_tables(X: Any) -> None:
