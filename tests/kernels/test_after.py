@@ -300,7 +300,7 @@ def returning(value):
         (DropsARow(), ValueError, "RBF after DropsARow: .* returned 9 rows for 10"),
         (returning("word"), ValueError, "RBF after FunctionTransformer, output .*RBF: .*'word'"),
         (returning(np.nan), ValueError, "RBF after FunctionTransformer, output .*NaN"),
-        (returning(np.inf), ValueError, "RBF after FunctionTransformer, output .*infinity"),
+        (returning(np.inf), ValueError, "RBF after FunctionTransformer, output .*infinite"),
         (returning(1j), ValueError, "RBF after FunctionTransformer, output .*Complex"),
         (PCA(5), ValueError, "RBF after PCA: n_components=5"),
         (SelectKBest(k=2), ValueError, "RBF after SelectKBest: .*requires y"),

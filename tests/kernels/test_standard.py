@@ -177,7 +177,7 @@ def test_negative_histograms_are_located(kernel, X):
         ([1.0, 2.0], "RBF: Expected 2D array"),
         ([["a"], ["b"]], "RBF: could not convert string"),
         (np.empty((3, 0)), "RBF: Found array with 0 feature"),
-        ([[1.0], [np.inf]], "RBF: Input contains infinity"),
+        ([[1.0], [np.inf]], r"RBF: X has an infinite value \(inf\) at row 1, selected column 0"),
     ],
 )
 def test_unusable_data_is_refused_by_the_kernel_by_name(X, message):

@@ -15,7 +15,7 @@ from ..kernels.checks import check_finite
 from ..kernels.completion import refuse_samples_without_kernels
 from ..kernels.matrices import read_matrices
 from ..kernels.samples import column_names, row_names
-from ..kernels.tables import check_numbers, copied, is_frame
+from ..kernels.tables import check_numbers, copied, is_frame, refuse_infinite
 from ..kernels.view_tables import column_of_strings
 from ..kernels.views import as_views
 
@@ -57,16 +57,18 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         validate_data(estimator, strings, skip_check_array=True, reset=reset)
         return strings
     check_numbers(X, "X", "Tables with text are passed as data frames.")
-    # Kernels say which value is missing, or fill it in by a transformer of theirs.
-    return validate_data(
+    table = validate_data(
         estimator,
         X,
         accept_sparse="csr",
         dtype=np.float64,
-        ensure_all_finite="allow-nan",
+        ensure_all_finite=False,
         reset=reset,
         copy=reset,
     )
+    # Kernels say which value is missing, or fill it in by a transformer of theirs.
+    refuse_infinite(table, "X")
+    return table
 
 
 def _refuse_lists_of_tables(X: Any) -> None:

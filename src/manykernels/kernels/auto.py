@@ -24,7 +24,7 @@ from .tables import (
     is_frame,
     is_missing,
     is_numeric,
-    refuse_missing,
+    refuse_not_finite,
     select_columns,
     stands_for_number,
 )
@@ -194,7 +194,7 @@ def _are_sequences(entries: np.ndarray) -> bool:
 
 def _of_numbers(table: Any) -> Named:
     check_numbers(table, "X", _ENCODE if is_frame(table) else _AS_FRAME)
-    refuse_missing(table, "X")
+    refuse_not_finite(table, "X")
     if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
         raise TypeError(
             "columns of the data frame are sparse: pass frame.sparse.to_coo(), or dense columns, "

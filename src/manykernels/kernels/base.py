@@ -21,7 +21,7 @@ from .tables import (
     check_numbers,
     column_positions,
     naming,
-    refuse_missing,
+    refuse_not_finite,
     resolve_columns,
     select_columns,
 )
@@ -211,8 +211,8 @@ class Kernel(BaseEstimator, ABC):
                 estimator=type(self).__name__,
             )
         except ValueError as error:
-            if "NaN" in str(error):
-                refuse_missing(X, "X")  # which also says where it is
+            if "NaN" in str(error) or "infinity" in str(error):
+                refuse_not_finite(X, "X")  # which also says where it is
             raise
 
     def _fit(self, X: Any, sample_weight: Any) -> None:

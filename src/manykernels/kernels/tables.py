@@ -214,21 +214,33 @@ def refuse_masked(array: Any, what: str) -> None:
         )
 
 
-def refuse_missing(table: Any, what: str) -> None:
-    """Refuse a table of numbers with a missing value: NaN, or None and NA in data frames."""
+def refuse_not_finite(table: Any, what: str) -> None:
+    """Refuse a table of numbers with an infinite or missing one: NaN, in data frames None, NA."""
+    refuse_infinite(table, what)
+    if place := _first_place(table, np.isnan):
+        raise ValueError(
+            f"{what} has a missing value (NaN) at {place}: fill it in, or let the kernel do so, "
+            "as in RBF().after(make_pipeline(SimpleImputer(), StandardScaler()))."
+        )
+
+
+def refuse_infinite(table: Any, what: str) -> None:
+    """Refuse a table of numbers with an infinite one."""
+    if place := _first_place(table, np.isinf):
+        raise ValueError(
+            f"{what} has an infinite value (inf) at {place}: correct it, or leave the row out."
+        )
+
+
+def _first_place(table: Any, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
+    """Row and column of the first entry that is wrong, or nothing if none is."""
     if sparse.issparse(table):
         entries = table.tocoo()
-        lacking = np.isnan(entries.data)
-        places = np.transpose([entries.row[lacking], entries.col[lacking]])
+        found = wrong(entries.data)
+        places = np.transpose([entries.row[found], entries.col[found]])
     else:
-        places = np.argwhere(np.isnan(as_numbers(table)))
-    if len(places):
-        row, column = places[0]
-        raise ValueError(
-            f"{what} has a missing value (NaN) at row {row}, {column_label(table, column)}: fill "
-            "it in, or let the kernel do so, as in "
-            "RBF().after(make_pipeline(SimpleImputer(), StandardScaler()))."
-        )
+        places = np.argwhere(wrong(as_numbers(table)))
+    return f"row {places[0, 0]}, {column_label(table, places[0, 1])}" if len(places) else ""
 
 
 def as_numbers(table: Any) -> np.ndarray:

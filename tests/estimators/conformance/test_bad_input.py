@@ -23,31 +23,28 @@ from tests.estimators.registry import METHODS, changed, every_estimator, refused
 
 # -- values ----------------------------------------------------------------------------------
 
-NOT_FINITE = [(np.nan, "NaN", "NaN"), (np.inf, "inf", "infinity"), (-np.inf, "inf", "infinity")]
-either_value = pytest.mark.parametrize(("value", "shown", "named"), NOT_FINITE)
+NOT_FINITE = [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf")]
+either_value = pytest.mark.parametrize(("value", "shown"), NOT_FINITE)
 
 
 @every_estimator
 @either_value
-def test_table_with_values_that_are_not_finite(entry, value, shown, named):
+def test_table_with_values_that_are_not_finite(entry, value, shown):
     broken = changed(X, (2, 1), value)
-    with refused(f"Input X contains {named}"):
+    with refused(rf"value \({shown}\) at row 2"):
         on_table(entry, broken)
     model = on_table(entry)
-    with refused(f"Input X contains {named}"):
+    with refused(rf"value \({shown}\) at row 2"):
         model.predict(broken)
 
 
 @every_estimator
 @either_value
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_dataframe_with_values_that_are_not_finite(entry, value, shown, named, frame):
+def test_dataframe_with_values_that_are_not_finite(entry, value, shown, frame):
     columns = frame(dict(zip("abc", changed(X, (2, 1), value).T, strict=True)))
     kernels = [("clean", RBF().on(["a"])), ("broken", RBF().on(["b", "c"]))]
-    where = f"kernel 'broken': RBF: Input contains {named}"
-    if np.isnan(value):
-        where = r"kernel 'broken': RBF: X has a missing value \(NaN\) at row 2, column 'b'"
-    with refused(where):
+    with refused(rf"kernel 'broken': RBF: X has .* value \({shown}\) at row 2, column 'b'"):
         on_table(entry, columns, kernels)
     if entry.localized:
         where = rf"gating_features: .*not finite \(-?{shown}\) at row 2, column 'b'"
@@ -66,7 +63,7 @@ def test_a_column_that_is_not_compared_may_hold_anything(entry):
 
 @every_estimator
 @either_value
-def test_kernel_with_values_that_are_not_finite(entry, value, shown, named):
+def test_kernel_with_values_that_are_not_finite(entry, value, shown):
     broken = changed(changed(GRAM, (3, 4), value), (4, 3), value)
     where = rf"has a value that is not finite \(-?{shown}\) at row 3, column 4"
     stack = KernelStack(np.stack([GRAM, broken]), ["shape", "texture"], gram=True)
@@ -77,7 +74,7 @@ def test_kernel_with_values_that_are_not_finite(entry, value, shown, named):
 
 @every_estimator
 @either_value
-def test_test_block_with_values_that_are_not_finite(entry, value, shown, named):
+def test_test_block_with_values_that_are_not_finite(entry, value, shown):
     where = rf"has a value that is not finite \(-?{shown}\) at row 2, column 7"
     broken = changed(BLOCK, (2, 7), value)
     single, several = (on_kernels(entry, data) for data in (GRAM + 1, layers(GRAM, GRAM + 1)))
