@@ -57,6 +57,7 @@ def test_every_name_is_found_and_the_same_as_at_home():
     }
 
 
+@pytest.mark.slow
 def test_names_and_folders_in_a_new_interpreter():
     """Here all of them may have been imported by other tests."""
     assert "manykernels.estimators.fda" in loaded(

@@ -100,6 +100,7 @@ def test_joint_weights_by_brute_force():
     assert found > best - 1e-3
 
 
+@pytest.mark.slow
 @few
 @given(seed=seeds, weighted=st.booleans())
 def test_joint_is_at_least_any_other(seed, weighted):

@@ -20,6 +20,7 @@ MACHINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "normalize"),
     [*((name, "multiplicative") for name in MACHINES), ("MKSVCCV", "spherical")],

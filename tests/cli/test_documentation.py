@@ -128,6 +128,7 @@ def empty_folder(tmp_path, monkeypatch):
     return monkeypatch
 
 
+@pytest.mark.slow
 def test_the_page_runs(empty_folder, run, capsys, one_point):
     """What a search of one point says is not what the page shows."""
     empty_folder.setattr(manykernels.report, "report", Stub, raising=False)

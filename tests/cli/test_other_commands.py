@@ -36,6 +36,7 @@ def test_importance(folder, run):
     assert table.loc["a", "fall"] > table.loc["b", "fall"]
 
 
+@pytest.mark.slow
 def test_compare(folder, run):
     options = (*BOTH, "--folds", "2", "--folder", "cells", "--output", "table.csv")
     code, out, _ = run("compare", *options)
@@ -60,6 +61,7 @@ def test_compare_leaves_out_single_views_with_gaps(folder, run):
     assert "view 'b' is not compared alone" in err
 
 
+@pytest.mark.slow
 def test_demo(folder, run, monkeypatch, one_point):
     code, out, _ = run("demo")
     assert code == 0

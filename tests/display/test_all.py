@@ -27,6 +27,7 @@ def test_it_is_drawn_in_a_new_figure_without_a_warning(kind):
     assert not any(text.get_parse_math() for text in given if text.get_visible())
 
 
+@pytest.mark.slow
 @every_kind
 def test_it_is_drawn_where_it_is_asked_for_though_it_is_small(kind):
     figure, axes = plt.subplots(2, 2, figsize=(7.0, 4.4), layout="constrained")
@@ -38,6 +39,7 @@ def test_it_is_drawn_where_it_is_asked_for_though_it_is_small(kind):
     figure.canvas.draw()
 
 
+@pytest.mark.slow
 @every_kind
 def test_it_is_drawn_in_a_part_of_a_figure(kind):
     figure = plt.figure(figsize=(9.0, 6.0), layout="constrained")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKOneClassSVM, MKRidge
 from manykernels.baselines import KimFDA
-from tests.estimators.registry import Entry
+from tests.estimators.registry import Entry, parametrized
 from tests.problems import labels_for, random_gram_matrices
 
 N_TRAIN, N_TEST, N_KERNELS = 26, 9, 4
@@ -45,9 +44,10 @@ LAWFUL = {
 
 
 def lawful(condition=lambda entry: True):
-    """Parametrize a test over the entries for which something holds."""
+    """Parametrize a test over the entries for which something holds, variants for the slow run."""
     found = [entry for entry in LAWFUL.values() if condition(entry)]
-    return pytest.mark.parametrize("entry", found, ids=str)
+    usual = ("", "two classes", "three classes")
+    return parametrized(found, lambda entry: entry.variant not in usual)
 
 
 class Problem:

@@ -238,16 +238,20 @@ def those(condition=lambda entry: True, among=ENTRIES):
     values of kernels have tests of their own.
     """
     found = [entry for entry in among if entry.signed and condition(entry)]
-    return _parametrized(found, waits)
+    return parametrized(found, waits)
 
 
 def waits(entry):
-    """Variants, baselines, and local ones, which have tests of their own."""
+    """Variants, baselines, local ones, which have tests of their own, and searches for numbers.
+
+    What these have in common with searches for classes is tested by the latter.
+    """
     is_baseline = entry.kind.__module__.startswith("manykernels.baselines")
-    return bool(entry.variant or entry.local or is_baseline)
+    is_twin = entry.chooses and entry.target == "values"
+    return bool(entry.variant or entry.local or is_baseline or is_twin)
 
 
-def _parametrized(entries, waiting):
+def parametrized(entries, waiting):
     slow = {True: [pytest.mark.slow], False: []}
     return pytest.mark.parametrize(
         "entry",
@@ -260,11 +264,11 @@ def _parametrized(entries, waiting):
 
 every_variant = those()
 # For tests whose kernels have no negative values.
-every_variant_on_positive_kernels = _parametrized(ENTRIES, waits)
+every_variant_on_positive_kernels = parametrized(ENTRIES, waits)
 every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
-every_quick_estimator = _parametrized(
-    ONE_OF_EACH, lambda entry: entry.chooses or entry.local or waits(entry)
+every_quick_estimator = parametrized(
+    ONE_OF_EACH, lambda entry: entry.kind not in (mk.MKFDA, mk.MKSVC)
 )
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)

@@ -23,6 +23,9 @@ from manykernels.kernels import RBF
 from tests.estimators import registry
 from tests.estimators.registry import PAIRS, STACK, X_TEST, X, Y, refused
 
+# Fits with gates, or of many machines, take long.
+pytestmark = pytest.mark.slow
+
 VALUES = registry.SHARED_TARGETS["values"]
 GRID = {"regions": [1, 2, 3], "sharpnesses": [0.5, 4.0], "ps": [1.0, 2.0], "Cs": [0.1, 10.0]}
 VALUE_GRID = {**GRID, "ps": [1.5], "epsilons": [0.1, 0.3]}

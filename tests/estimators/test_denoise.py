@@ -52,6 +52,7 @@ def close(actual, expected, tolerance=1e-6):
 # -- the same as by hand ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", SCALINGS)
 def test_kernels_are_centred_then_cut_then_scaled(denoise, normalize):
     before, after = SCALINGS[normalize]
@@ -163,6 +164,7 @@ def test_blocks_of_rows_give_the_same(monkeypatch, denoise):
 # -- as a parameter --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("denoise", "grid"),
     [

@@ -117,6 +117,7 @@ def test_validation_set():
     np.testing.assert_array_equal(one.validation_curve(), other.validation_curve())
 
 
+@pytest.mark.slow
 def test_precomputed_frames_weights_and_nested_cross_validation():
     stack = rbf_grid([0.1, 1.0]).fit(X)(X)
     assert cross_val_score(MKFDACV("precomputed", **SMALL), stack, Y, cv=3).min() > 0.9
@@ -154,6 +155,7 @@ def test_verbose_prints_the_grid(capsys):
     assert "p 1.125  reg 0.1" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [None, 3, "closed-form"])
 @pytest.mark.parametrize("denoise", [Denoise(0.9), Denoise("cv"), Bands(2)], ids=repr)
 def test_kernels_are_cut_within_every_fold(denoise, cv):
@@ -163,6 +165,7 @@ def test_kernels_are_cut_within_every_fold(denoise, cv):
     assert model.score(X, Y) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("denoise", [Denoise(0.9), Bands(2)], ids=repr)
 def test_axes_are_those_of_the_fold(denoise):
     """The order of the scores of two classes is that of the regression, whatever the rule."""
@@ -180,6 +183,7 @@ def test_axes_are_those_of_the_fold(denoise):
 # -- several labels --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_label_has_its_own_norm():
     Z, labels = make_multilabel_classification(150, 8, n_classes=3, random_state=0)
     model = MKFDACV(**SMALL).fit(Z[:100], labels[:100])

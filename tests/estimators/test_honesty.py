@@ -86,6 +86,7 @@ FEW_AND_MANY = pytest.mark.parametrize(
 every_noise = pytest.mark.parametrize("kind", NOISE)
 
 
+@pytest.mark.slow
 @FEW_AND_MANY
 @every_noise
 @pytest.mark.parametrize("p", [1, 2])
@@ -198,6 +199,7 @@ def confirmed_by_new_samples(cv, ps, n_draws, n_new):
     return np.mean(found, axis=0)
 
 
+@pytest.mark.slow
 def test_many_classes_and_low_rank():
     estimate, accuracy, confidence = confirmed_by_new_samples(None, [np.inf], 5, 1000)
     assert abs(estimate - accuracy) <= 0.04

@@ -172,6 +172,7 @@ def test_the_single_machine_is_the_quadratic_program_at_its_gate():
     assert_allclose(found, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_the_single_machine_of_ten_classes_and_many_samples():
     table, y = load_digits(return_X_y=True)
     train, test = slice(0, 1500), slice(1500, None)
@@ -217,6 +218,7 @@ def by_hand(model, kernels, old, new):
     return (expected + model.intercept_).squeeze()
 
 
+@pytest.mark.slow
 @every_machine
 @pytest.mark.parametrize("normalize", ["spherical", "multiplicative", "trace", None])
 def test_scores_are_the_gated_sums_by_hand(machine, normalize):
@@ -393,6 +395,7 @@ def test_doubled_weights_and_twice_the_regularization():
     assert_allclose(model.gate(X_TEST), expected.gate(X_TEST), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gating", ["softmax", "sigmoid", "cluster"])
 @every_machine
 def test_a_weight_of_two_is_a_repeated_sample(machine, gating):

@@ -38,6 +38,9 @@ from tests.estimators.braked_problems import (
     steps,
 )
 
+# Fits with gates, or of many machines, take long.
+pytestmark = pytest.mark.slow
+
 # -- step 0 is plain multiple kernel learning ------------------------------------------------
 
 

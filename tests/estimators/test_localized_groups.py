@@ -17,6 +17,9 @@ from manykernels import (
 from manykernels.gating import PerCluster, PerSample
 from manykernels.kernels import RBF, Linear
 
+# Fits with gates, or of many machines, take long.
+pytestmark = pytest.mark.slow
+
 # In two of four blobs the first kernel knows the class, in the two across the second.
 KERNELS = [("first", Linear().on([2])), ("second", Linear().on([3]))]
 ON_PLACE = {"gating_features": [0, 1], "normalize": None, "random_state": 0}

@@ -29,6 +29,9 @@ from tests.estimators.braked_problems import (
 )
 from tests.estimators.registry import Recorder
 
+# Fits with gates, or of many machines, take long.
+pytestmark = pytest.mark.slow
+
 # -- held-out samples ------------------------------------------------------------------------
 
 

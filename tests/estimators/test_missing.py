@@ -214,6 +214,7 @@ def test_two_classes_of_a_baseline(missing):
     assert np.isfinite(model.decision_function(samples(NEW, seed=1)[0])).all()
 
 
+@pytest.mark.slow
 @ignore_convergence
 @both
 @pytest.mark.parametrize("model", LOCALIZED.values(), ids=LOCALIZED)
@@ -233,6 +234,7 @@ def test_gates_look_at_a_view_that_all_samples_have(model, missing):
     assert_allclose(answers(again, plain), answers(complete, plain), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("model", LOCALIZED.values(), ids=LOCALIZED)
 def test_gates_look_at_all_kernels_by_default_whatever_samples_lack(model, missing):

@@ -67,6 +67,7 @@ def test_the_same_as_columns_prepared_by_hand(estimator):
     assert_allclose(outputs, expected, rtol=1e-7)
 
 
+@pytest.mark.slow
 @estimators
 @pytest.mark.parametrize("kernels", [KERNELS, dict(KERNELS), KernelUnion(KERNELS)])
 def test_parameters_of_transformers_in_a_grid_search(estimator, kernels):

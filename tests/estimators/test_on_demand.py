@@ -83,6 +83,7 @@ def test_they_are_as_on_a_stack(variant, weighted):
             np.testing.assert_allclose(getattr(demanded, name), getattr(stored, name), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["svc of three classes", "fda", "ridge"])
 def test_the_same_steps_find_the_same(variant, monkeypatch):
     """With the same sets of kernels in all rounds, to rounding error."""

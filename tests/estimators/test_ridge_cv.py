@@ -43,6 +43,7 @@ def scores_by_hand(y, p, reg, weight=None, score=r2_score):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y", [Y[:, 0], Y], ids=["one", "two"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scores_are_those_of_fits_fold_by_fold(y, weighted):
@@ -99,6 +100,7 @@ def of_one(cv, y, p, reg, **params):
     return np.ravel(model.best_score_)
 
 
+@pytest.mark.slow
 @either
 @pytest.mark.parametrize("p", [1.2, np.inf])
 def test_folds_in_closed_form_are_close_to_refits(multi_target, p, monkeypatch):
@@ -171,6 +173,7 @@ def test_one_standard_error_takes_the_simplest():
     assert (simple.p_, simple.reg_) == max(within, key=lambda point: (-point[0], point[1]))
 
 
+@pytest.mark.slow
 def test_parallel_splits_give_the_same():
     params = {"cv": 3, "multi_target": "separate", "ps": [1, 2], "regs": [0.1, 1.0]}
     model, parallel = (MKRidgeCV(KERNELS, n_jobs=n, **params).fit(X, Y) for n in (None, 2))

@@ -41,6 +41,7 @@ def test_regions_are_sharp_where_they_help(kind):
     assert model.score(X, y) > plain(LINES).fit(X, y).score(X, y) + 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [ConvexLocalizedSVC, ConvexLocalizedFDA])
 def test_noise_has_no_regions(local):
     chosen = [local(LINES).fit(X, np.roll(NOISE, k)).regions_.sharpness for k in range(0, 100, 20)]

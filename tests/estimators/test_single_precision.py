@@ -44,6 +44,7 @@ def test_the_certificate_is_that_of_the_kernels_as_they_are_stored(tmp_path, mod
     assert_allclose(*outputs, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MKFDA, MKRidge])
 def test_no_copy_of_the_kernels(tmp_path, kind):
     """A fit holds a few matrices, not the kernels: 700 rows are enough for a coarse problem."""

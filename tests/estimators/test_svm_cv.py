@@ -69,6 +69,7 @@ def test_a_point_has_the_scores_of_machines_learnt_by_hand(options, scoring, fir
             assert score == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_grid_search_on_a_stack_makes_the_same_choice():
     names = {"p": GRID["ps"], "C": GRID["Cs"]}
     for scoring in ("accuracy", "balanced_accuracy"):
@@ -82,6 +83,7 @@ def test_a_grid_search_on_a_stack_makes_the_same_choice():
         assert model.best_score_ == pytest.approx(search.best_score_)
 
 
+@pytest.mark.slow
 def test_regression_has_the_scores_of_a_grid_search():
     names = {"p": VALUE_GRID["ps"], "C": VALUE_GRID["Cs"], "epsilon": VALUE_GRID["epsilons"]}
     options = {"cv": KFold(3), "scoring": "neg_mean_absolute_error"}
@@ -127,6 +129,7 @@ def test_every_point_is_certified(model):
     assert model.best_score_ == results["mean_test_score"].max()
 
 
+@pytest.mark.slow
 def test_the_order_of_the_grid_and_of_the_rows_changes_nothing():
     order = np.random.default_rng(0).permutation(150)
     one = MKSVCCV(tol=1e-6, **GRID).fit(X, Y)
@@ -138,6 +141,7 @@ def test_the_order_of_the_grid_and_of_the_rows_changes_nothing():
     assert (one.p_, one.C_) == (other.p_, other.C_)
 
 
+@pytest.mark.slow
 def test_jobs_change_nothing():
     options = {"ps": [2.0], "Cs": [1.0], "epsilons": [0.1, 0.2], "cv": 2}
     one = MKSVRCV(COLUMNS, **options).fit(X_VALUES, VALUES)
@@ -162,6 +166,7 @@ def test_validation_sets():
     assert values.fit(X_VALUES[:60], VALUES[:60]).n_splits_ == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MKSVCCV, MKSVRCV])
 def test_one_standard_error(kind):
     targets = Y if kind is MKSVCCV else X[:, 0]
@@ -222,6 +227,7 @@ def with_rare_class(rng, n_common, n_rare):
     return rng.normal(size=(len(labels), 6)) + 1.3 * labels[:, None] * (np.arange(6) < 3), labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"), [(MKSVCCV, {}), (ConvexLocalizedSVCCV, {"regions": [1]})]
 )

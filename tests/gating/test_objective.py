@@ -57,6 +57,7 @@ def random_point(objective, size=0.8):
     return start + size * np.random.default_rng(3).standard_normal(len(start))
 
 
+@pytest.mark.slow
 @every_gate
 @every_machine
 @with_and_without_weights

@@ -335,6 +335,7 @@ def test_more_classes_and_weights_for_each_of_them():
         assert found.weight.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_a_search_chooses_the_norm_once_and_the_rest_again(classes):
     views, y = classes
     grid = {"ps": [1, 2], "regs": [0.1, 1.0, 10.0], "cv": 3}
@@ -351,6 +352,7 @@ def test_a_search_chooses_the_norm_once_and_the_rest_again(classes):
     assert held_out.fall_interval[0, 0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

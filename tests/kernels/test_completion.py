@@ -240,6 +240,7 @@ def test_a_sample_of_weight_two_counts_as_two(completion, F, has):
     )
 
 
+@pytest.mark.slow
 @both
 @settings(deadline=None)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.0, 0.7))

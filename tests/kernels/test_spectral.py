@@ -185,6 +185,7 @@ def test_training_rows_are_a_block_too(transform, train):
     assert_allclose(again.row_diag, gram.row_diag, atol=1e-9)
 
 
+@pytest.mark.slow
 @few
 @given(weights=counts, seed=st.integers(0, 20))
 @pytest.mark.parametrize("name", sorted(TRANSFORMS.keys() - {"denoise-folds"}))

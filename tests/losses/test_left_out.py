@@ -81,6 +81,7 @@ def output_without(stack, targets, weight, p, reg, i):
     return block.apply_combined(point.weights, point.coefficients)[0] + mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 1.25, 2.0])
 @pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (3, True)])
 def test_first_order_is_close_to_refits_and_held_weights_are_not(p, n_classes, weighted):

@@ -116,6 +116,7 @@ def test_ridge_regression_is_the_exact_one(multi_target, weighted):
     np.testing.assert_allclose(model.weights_, exact.weights_, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_class_weights_and_priors():
     X, y = CLASSES["two"]
     for options in (
@@ -384,6 +385,7 @@ def test_scores_on_noise_are_those_of_guessing():
     assert abs(model.fit(table, labels).best_score_ - 0.5) < 0.08
 
 
+@pytest.mark.slow
 def test_ridge_choices():
     X, y = VALUES
     exact = MKRidgeCV(WIDTHS, ps=[1, 2], regs=[1.0, 100.0]).fit(X, y)
@@ -517,6 +519,7 @@ def test_an_interrupted_pass_goes_on(tmp_path):
 # -- scikit-learn ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

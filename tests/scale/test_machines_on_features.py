@@ -203,6 +203,7 @@ def test_the_bound_holds_however_early_the_machine_is():
     assert model.certificate_.primal >= exact.certificate_.dual * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_so_many_kernels_that_they_are_solved_on_active_sets(n_classes):
     X, y = samples(n_classes)
@@ -226,6 +227,7 @@ def blocks_of(size, X=X3, y=Y3):
     return blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multi_class", ["shared", "separate"])
 def test_how_rows_are_cut_changes_nothing(multi_class):
     import dask.array as da

@@ -98,6 +98,7 @@ def test_a_jump_never_loses_what_there_was(monkeypatch):
     assert ascent.gap <= 1e-9 * abs(p.value(v, K @ v))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0])
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.3])
 def test_regression_on_duplicated_kernels_of_low_rank(p, noise, monkeypatch):

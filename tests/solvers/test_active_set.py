@@ -105,6 +105,7 @@ def test_the_regularisation_stays_in_the_set():
     check_over_all_kernels(loss, np.ones(N + 1), solution, 1e-6)
 
 
+@pytest.mark.slow
 def test_more_kernels_with_a_weight_than_candidates():
     """With kernels of rank one the minimum has as many weights as degrees of freedom."""
     m = 140

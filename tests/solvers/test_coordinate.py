@@ -302,6 +302,7 @@ def test_estimator_with_precomputed_kernels():
     np.testing.assert_array_equal(model.predict(stack), reference.predict(stack))
 
 
+@pytest.mark.slow
 def test_the_cache_changes_nothing_but_time():
     X, y = table(120)
     models = [
@@ -315,6 +316,7 @@ def test_the_cache_changes_nothing_but_time():
         )
 
 
+@pytest.mark.slow
 def test_many_rows_do_without_any_square_matrix(monkeypatch):
     monkeypatch.setattr(inexact, "_EXACT_ROWS", 100)
     monkeypatch.setattr(StreamedKernels, "combine", None)

@@ -178,6 +178,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["LocalizedSVC, features", *slow(*SEARCHES)])
 def test_grid_search_scores_as_a_loop_over_folds_with_any_number_of_jobs(case):
     estimator, grid, data, y = SEARCHES[case]
