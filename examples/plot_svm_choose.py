@@ -1,6 +1,6 @@
 """
 Choosing the norm and the penalty of a support vector machine
-==============================================================
+=============================================================
 
 :class:`MKSVCCV` tries a small grid of norms p and penalties C, judged by five folds in which the
 kernel weights and the machines are learnt again. Every model starts from its neighbours; the whole

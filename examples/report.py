@@ -1,9 +1,13 @@
-"""What a model has learnt, as one page: which views matter, how sure that is, how good it is.
+"""
+What a model has learnt, as one page
+====================================
 
-Three views tell about four classes, a fourth is a copy of the first, and two are noise. The page
-needs neither a network nor scripts, so it can be sent, printed and kept beside the results that it
-explains. Predictions are judged by samples that the model has not seen; training samples would be
-judged by left-out answers, and never by a score on what was learnt.
+Which views matter, how sure that is, and how good the model is: in one HTML file that needs
+neither a network nor scripts, so it can be sent, printed and kept beside the results.
+
+Three views tell about four classes, a fourth is a copy of the first, and two are noise.
+Predictions are judged by samples that the model has not seen; training samples would be judged by
+left-out answers, and never by a score on what was learnt.
 """
 
 # %%

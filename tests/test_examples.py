@@ -44,6 +44,7 @@ EXPECTED = {
     "svm_solvers.py": "takes this problem",
     "text_and_numbers.py": "best of 8 settings",
     "plot_view_importance.py": "fall without rows and copy",
+    "plot_many_rows.py": "100,000 rows: accuracy 9",
     "plot_which_views_matter.py": "which_views_matter.png",
     "precomputed_kernels.py": "best of 9 settings",
     "report.py": "out/report.html has learnt, importance, judged",
@@ -58,6 +59,14 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 def test_every_example_is_run_here():
     assert {path.name for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_example_has_a_title(name):
+    """Or else the gallery could not list it."""
+    head, title, line = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()[:3]
+    assert head == '"""'
+    assert line == "=" * len(title)
 
 
 @pytest.mark.slow

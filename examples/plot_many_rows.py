@@ -1,0 +1,78 @@
+"""
+More rows than kernel matrices can have
+=======================================
+
+Kernel matrices end at some ten thousand samples. With ``approximation=Nystrom(n)`` every kernel is
+described by its values at n landmarks, samples that are drawn on the way, and a fit reads the rows
+twice, block by block, and keeps none of them. What is learnt, and the certificate, are those of
+:class:`MKFDA`; ``approximation_errors_`` says how far the features are from the kernels.
+"""
+
+# %%
+# Rows that nobody keeps: a function that yields them in blocks, as they would come from files or a
+# data base. Two views tell the classes, by a wave and by a sign, and a third is noise.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from manykernels import MKFDA, Nystrom
+from manykernels.kernels import RBF
+
+VIEWS = {"wave": [0, 1], "sign": [2], "noise": [3, 4]}
+
+
+def draw(n_rows, seed):
+    X = np.random.default_rng(seed).normal(size=(n_rows, 5))
+    height = np.sin(4.0 * X[:, 0]) * np.cos(4.0 * X[:, 1]) + 0.5 * X[:, 2]
+    return X, np.where(height > 0.0, "high", "low")
+
+
+def blocks(n_rows, size=5000):
+    for number in range(n_rows // size):
+        yield draw(size, number)
+
+
+kernels = {name: RBF(gamma=4.0).on(columns) for name, columns in VIEWS.items()}
+X_new, y_new = draw(3000, seed=10**6)
+
+# %%
+# A function can be called again for the second pass, so it is passed itself.
+
+model = MKFDA(kernels, p=1, approximation=Nystrom(200, random_state=0))
+model.fit(lambda: blocks(100_000), None)
+print(f"100,000 rows: accuracy {model.score(X_new, y_new):.1%}")
+print(model.certificate_)
+for name, weight, error in zip(
+    model.kernel_names_, model.weights_, model.approximation_errors_, strict=True
+):
+    print(f"  {name:6s} weight {weight:.2f}, error of the approximation {error:.3f}")
+
+# %%
+# How many landmarks, how many rows? More landmarks bring features nearer to the kernels; more rows
+# tell more, up to what the kernels can say.
+
+n_landmarks = [25, 50, 100, 200]
+n_rows = [5_000, 50_000]
+scores = {}
+for rows in n_rows:
+    for n in n_landmarks:
+        fitted = MKFDA(kernels, p=1, approximation=Nystrom(n, random_state=0))
+        scores[rows, n] = fitted.fit(lambda rows=rows: blocks(rows), None).score(X_new, y_new)
+
+fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+colours = ["#c55a11", "#08519c"]
+for rows, colour in zip(n_rows, colours, strict=True):
+    curve = [100 * scores[rows, n] for n in n_landmarks]
+    ax.plot(n_landmarks, curve, "o-", color=colour)
+    ax.annotate(
+        f"{rows:,} rows", (n_landmarks[-1], curve[-1]), xytext=(8, 0), textcoords="offset points",
+        va="center", color=colour,
+    )  # fmt: skip
+ax.set_xscale("log", base=2)
+ax.set_xticks(n_landmarks, [str(n) for n in n_landmarks])
+ax.set_xlim(right=2.2 * n_landmarks[-1])
+ax.set_xlabel("landmarks of each kernel")
+ax.set_ylabel("accuracy of new rows, %")
+ax.spines[["top", "right"]].set_visible(False)
+ax.set_title("Landmarks and rows", loc="left", weight="bold")
+plt.show()
