@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP) ## learn which views of a digit matter, and draw it
-	$(BIN)/python examples/plot_which_views_matter.py
+	$(BIN)/python examples/start/plot_which_views_matter.py
 
 # One worker per core, and one BLAS thread in each. Tests differ much in length, so a worker
 # that has nothing left to do takes from the others.
@@ -113,5 +113,5 @@ bench: $(STAMP) ## run the benchmarks (public data: see benchmarks/_data.py)
 
 clean: ## remove everything that can be rebuilt, the environment too
 	rm -rf docs/_build docs/auto_examples docs/reference/generated
-	rm -rf $(VENV) build dist out examples/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

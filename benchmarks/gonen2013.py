@@ -33,7 +33,7 @@ from manykernels import MKRidge
 from manykernels.kernels import Polynomial
 
 MOST_POINTS = 1.0
-_EXAMPLES = "../../examples"
+_EXAMPLES = "../../examples/regions"
 #: Tables and figures of the paper, and where they are reproduced.
 INDEX = [
     [

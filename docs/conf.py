@@ -61,6 +61,10 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "abort_on_example_error": True,
+    "subsection_order": [
+        f"../examples/{section}"
+        for section in ("start", "data", "judging", "machines", "regions", "scale", "solvers")
+    ],
     "within_subsection_order": "gallery_order.PicturesFirst",
     "default_thumb_file": str(HERE / "_static" / "no_picture.png"),
     "write_computation_times": False,  # its page loads scripts from elsewhere

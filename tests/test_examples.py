@@ -9,46 +9,46 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 # What each example must print.
 EXPECTED = {
-    "certificate.py": "by hand",
-    "very_many_kernels.py": "accuracy",
-    "fisher_ratio_baseline.py": "Fisher ratio",
-    "how_sparse.py": "p-value",
-    "kernels_and_columns.py": "kernels__edge__gamma",
-    "plot_denoising.py": "test accuracy",
-    "kernels_by_columns.py": "by columns",
-    "plot_compare.py": "the reference, by the corrected resampled t test",
-    "plot_choose_norm.py": "held-out accuracy",
-    "plot_convex_regions.py": "by place",
-    "plot_displays.py": "kernels have a weight",
-    "plot_discriminant_directions.py": "held-out accuracy",
-    "plot_honest_scores.py": "five folds of MKFDACV",
-    "fingerprints.py": "balanced accuracy",
-    "plot_learnt_regularization.py": "λ learnt",
-    "plot_lp_norms.py": "share of noise",
-    "plot_sequences.py": "probability of a box",
-    "plot_simulation.py": "effective, ℓ1",
-    "plot_solvers.py": "takes this problem",
-    "localized_fda.py": "saved by the gate",
-    "plot_localized_clusters.py": "single samples",
-    "plot_localized_how_many.py": "3, best of 5",
-    "plot_localized_regions.py": "best possible",
-    "plot_localized_regression.py": "largest gate",
-    "plot_localized_saliency.py": "sigmoid gates",
-    "plot_multi_omics.py": "predicted, without proteins",
-    "plot_one_class.py": "outliers found",
-    "plot_photographs.py": "new photographs named correctly",
-    "plot_ridge_targets.py": "largest change of a weight",
-    "plot_svm_choose.py": "accuracy in folds",
-    "plot_svm_which_kernels.py": "weights separate",
-    "plot_svr_regression.py": "support vectors",
-    "svm_solvers.py": "takes this problem",
-    "text_and_numbers.py": "best of 8 settings",
-    "plot_view_importance.py": "fall without rows and copy",
-    "plot_many_rows.py": "100,000 rows: accuracy 9",
-    "plot_which_views_matter.py": "which_views_matter.png",
-    "precomputed_kernels.py": "best of 9 settings",
-    "report.py": "out/report.html has learnt, importance, judged",
-    "save_and_load.py": "bit for bit: True",
+    "start/kernels_and_columns.py": "kernels__edge__gamma",
+    "start/plot_choose_norm.py": "held-out accuracy",
+    "start/plot_displays.py": "kernels have a weight",
+    "start/plot_lp_norms.py": "share of noise",
+    "start/plot_which_views_matter.py": "which_views_matter.png",
+    "start/precomputed_kernels.py": "best of 9 settings",
+    "start/report.py": "out/report.html has learnt, importance, judged",
+    "start/save_and_load.py": "bit for bit: True",
+    "data/fingerprints.py": "balanced accuracy",
+    "data/plot_sequences.py": "probability of a box",
+    "data/plot_multi_omics.py": "predicted, without proteins",
+    "data/plot_photographs.py": "new photographs named correctly",
+    "data/text_and_numbers.py": "best of 8 settings",
+    "judging/how_sparse.py": "p-value",
+    "judging/plot_compare.py": "the reference, by the corrected resampled t test",
+    "judging/plot_honest_scores.py": "five folds of MKFDACV",
+    "judging/plot_simulation.py": "effective, ℓ1",
+    "judging/plot_view_importance.py": "fall without rows and copy",
+    "machines/fisher_ratio_baseline.py": "Fisher ratio",
+    "machines/plot_denoising.py": "test accuracy",
+    "machines/plot_discriminant_directions.py": "held-out accuracy",
+    "machines/plot_learnt_regularization.py": "λ learnt",
+    "machines/plot_one_class.py": "outliers found",
+    "machines/plot_ridge_targets.py": "largest change of a weight",
+    "machines/plot_svm_choose.py": "accuracy in folds",
+    "machines/plot_svm_which_kernels.py": "weights separate",
+    "machines/plot_svr_regression.py": "support vectors",
+    "regions/plot_convex_regions.py": "by place",
+    "regions/localized_fda.py": "saved by the gate",
+    "regions/plot_localized_clusters.py": "single samples",
+    "regions/plot_localized_how_many.py": "3, best of 5",
+    "regions/plot_localized_regions.py": "best possible",
+    "regions/plot_localized_regression.py": "largest gate",
+    "regions/plot_localized_saliency.py": "sigmoid gates",
+    "scale/very_many_kernels.py": "accuracy",
+    "scale/kernels_by_columns.py": "by columns",
+    "scale/plot_many_rows.py": "100,000 rows: accuracy 9",
+    "solvers/certificate.py": "by hand",
+    "solvers/plot_solvers.py": "takes this problem",
+    "solvers/svm_solvers.py": "takes this problem",
 }
 
 
@@ -58,7 +58,7 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 def test_every_example_is_run_here():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
+    assert {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")} == EXPECTED.keys()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -81,7 +81,7 @@ def test_example(name, capsys):
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_a_folder_of_its_own")
 def test_the_demo_gives_noise_nothing_and_draws_it(tmp_path):
-    names = runpy.run_path(str(EXAMPLES / "plot_which_views_matter.py"))
+    names = runpy.run_path(str(EXAMPLES / "start" / "plot_which_views_matter.py"))
     sparse, dense = (names["models"][p].weights_ for p in (1, 2))
     is_noise = names["is_noise"]
     assert is_noise.sum() == 3

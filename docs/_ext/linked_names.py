@@ -70,9 +70,9 @@ class LinkExamples(SphinxTransform):
     def apply(self, **kwargs):
         for link in list(self.document.findall(addnodes.download_reference)):
             path = Path(link["reftarget"])
-            if path.parent.name == "examples" and path.suffix == ".py":
+            if path.parent.parent.name == "examples" and path.suffix == ".py":
                 to_page = {"refdomain": "std", "reftype": "doc"}
-                to_page["reftarget"] = f"/auto_examples/{path.stem}"
+                to_page["reftarget"] = f"/auto_examples/{path.parent.name}/{path.stem}"
                 page = addnodes.pending_xref(
                     "", *link.children, refdoc=self.env.docname, refexplicit=True, **to_page
                 )

@@ -72,7 +72,7 @@ def test_all_rows_as_landmarks_are_the_exact_discriminant(classes, normalize, p,
     weight = rng.integers(0, 3, len(y)).astype(float) if weighted else None
     n_landmarks = len(y) if weight is None else int(np.count_nonzero(weight))
     reg = 1e-3 if normalize == "trace" else 0.3
-    options = {"p": p, "normalize": normalize, "reg": reg, "tol": 1e-11}
+    options = {"p": p, "normalize": normalize, "reg": reg, "tol": 1e-12}
     exact = MKFDA(WIDTHS, **options).fit(X, y, weight)
     model = MKFDA(WIDTHS, **options, approximation=Nystrom(n_landmarks)).fit(X, y, weight)
     same(model, exact, X)

@@ -7,10 +7,11 @@ import pickle
 import numpy as np
 import pytest
 
-from manykernels import KernelUnion, Nystrom, Views
+from manykernels import MKFDA, KernelUnion, Nystrom, Views
 from manykernels.kernels import RBF, Linear, Spectrum
 from manykernels.kernels.transforms import Spherical
 from manykernels.scale import Fixed, KMeansPlusPlus, LeverageScores, Uniform
+from manykernels.scale.features import rows_for_errors
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 UNION = KernelUnion({"wide": RBF(0.1), "narrow": RBF(2.0), "flat": Linear()}).fit(X)
@@ -54,14 +55,39 @@ def test_errors_are_the_relative_distance_of_centred_matrices():
     assert features.errors(X)[1] > features.errors(X)[0] > 1e-6
 
 
+@pytest.mark.parametrize("n_landmarks", [20, 79, 80])
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: type(one).__name__)
+def test_errors_are_not_measured_on_landmarks(selector, n_landmarks):
+    """On these there is none, however narrow the kernels are."""
+    approximation = Nystrom(n_landmarks, selector=selector)
+    features = approximation.features_of(UNION, X, 80, spherical=False)
+    judged = {tuple(row) for row in rows_for_errors(features, X, 0)}
+    landmarks = {tuple(row) for row in features.landmarks}
+    if n_landmarks == 20:
+        assert judged == {tuple(row) for row in X} - landmarks
+    else:  # all rows, as there are too few others
+        assert judged == {tuple(row) for row in X}
+
+
+def test_the_errors_of_a_model_are_those_of_new_rows():
+    """Though half of all rows are landmarks."""
+    rng = np.random.default_rng(0)
+    table, new = rng.normal(size=(1000, 4)), rng.normal(size=(500, 4))
+    model = MKFDA(RBF(1.0), approximation=Nystrom(500)).fit(table, table[:, 0] > 0)
+    features = Nystrom(500).features_of(model.union_, table, 1000, spherical=False)
+    assert model.approximation_errors_[0] == pytest.approx(features.errors(new)[0], rel=0.1)
+    assert model.approximation_errors_[0] > 0.1
+
+
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: type(one).__name__)
 def test_selectors_choose_different_rows_and_the_same_ones_again(selector):
-    chosen = selector.choose(UNION, X, 20, 0)
+    chosen, rows = selector.choose(UNION, X, 20, 0)
     assert chosen.shape == (20, 3)
     assert len(np.unique(chosen, axis=0)) == 20
     assert all((row == X).all(axis=1).any() for row in chosen)
-    np.testing.assert_array_equal(selector.choose(UNION, X, 20, 0), chosen)
-    assert not np.array_equal(selector.choose(UNION, X, 20, 1), chosen)
+    np.testing.assert_array_equal(X[rows], chosen)
+    np.testing.assert_array_equal(selector.choose(UNION, X, 20, 0)[1], rows)
+    assert not np.array_equal(selector.choose(UNION, X, 20, 1)[1], rows)
 
 
 def test_far_rows_are_chosen_by_those_that_look():
@@ -70,7 +96,7 @@ def test_far_rows_are_chosen_by_those_that_look():
     union = KernelUnion({"flat": Linear()}).fit(table)
     found = {
         type(one).__name__: sum(
-            bool((one.choose(union, table, 10, seed) > 20).any()) for seed in range(10)
+            bool((one.choose(union, table, 10, seed)[0] > 20).any()) for seed in range(10)
         )
         for one in SELECTORS
     }
@@ -82,7 +108,7 @@ def test_far_rows_are_chosen_by_those_that_look():
 def test_equal_rows_do_not_stop_the_search_for_far_ones():
     table = np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0)
     union = KernelUnion({"rbf": RBF(1.0)}).fit(table)
-    assert KMeansPlusPlus().choose(union, table, 5, 0).shape == (5, 2)
+    assert KMeansPlusPlus().choose(union, table, 5, 0)[0].shape == (5, 2)
 
 
 def test_fixed_landmarks():

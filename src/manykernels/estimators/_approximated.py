@@ -54,8 +54,8 @@ class ApproximationParameters:
     Attributes
     ----------
     approximation_errors_ : ndarray of shape (n_kernels,)
-        With an approximation: relative error of each kernel matrix of up to 500 training rows,
-        after centring, in the Frobenius norm.
+        With an approximation: relative error of each kernel matrix of up to 500 training rows
+        that are no landmarks, after centring, in the Frobenius norm.
     landmarks_ : table
         With :class:`~manykernels.Nystrom`: the rows that others are compared with.
     coef_ : ndarray of shape (n_features, n_outputs)

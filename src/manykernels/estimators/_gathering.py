@@ -288,14 +288,15 @@ class Gathering:
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)
         n_kernels, copies = len(union.kernels_), self.copies(targets, plan)
         require_room(features.n_features, targets.width, copies, n_kernels)
-        sampled = features(rows_for_errors(data.X, seed))
+        judged = rows_for_errors(features, data.X, seed)
+        sampled = features(judged)
         origin = sampled.mean(axis=0)
         # Less an origin, a constant would be a rounding error that looks like any other feature.
         spread = np.abs(sampled - origin).max(axis=0)
         origin[spread <= ROUNDING * np.abs(origin)] = 0.0
         accumulator = Accumulator(features, origin, targets, plan)
         source = TableSource(union, safe_indexing(data.X, np.arange(1)))
-        errors = features.errors(rows_for_errors(data.X, seed))
+        errors = features.errors(judged)
         attributes = {**data.features, **features.attributes, "approximation_errors_": errors}
         return accumulator, source, {**attributes, "union_": union}
 

@@ -171,7 +171,7 @@ class Bands(SpectralTransform):
 
     Weights are learnt from an error on training samples. With little regularisation the last
     bands, which have the most axes, fit these best even if they hold noise. So `reg` has to be
-    chosen as without bands (docs/benchmarks/denoising.md, examples/plot_denoising.py).
+    chosen as without bands (docs/benchmarks/denoising.md, examples/machines/plot_denoising.py).
 
     Examples
     --------

@@ -70,6 +70,14 @@ class FeatureMap(ABC):
         return [slice(ends[j], ends[j + 1]) for j in range(len(self.sizes))]
 
     @property
+    def made_from(self) -> np.ndarray:
+        """Numbers of the rows of the sample that the features were made from.
+
+        On these rows the features are nearer to the kernels than on any others.
+        """
+        return np.empty(0, dtype=np.intp)
+
+    @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
         return {}
@@ -162,8 +170,15 @@ def require_room(n_features: int, n_targets: int, copies: int, n_kernels: int) -
         ) from error
 
 
-def rows_for_errors(table: Any, seed: int) -> Any:
-    """Rows of a sample on which errors are measured."""
-    n_rows = int(num_samples(table))
-    chosen = np.random.default_rng(seed).permutation(n_rows)[:_ROWS_OF_ERROR]
-    return safe_indexing(table, np.sort(chosen))
+def rows_for_errors(features: FeatureMap, sample: Any, seed: int) -> Any:
+    """Rows of a sample on which errors are measured.
+
+    They are none of those that the features were made from, on which there is no error at all;
+    unless these are all.
+    """
+    n_rows = int(num_samples(sample))
+    others = np.setdiff1d(np.arange(n_rows), features.made_from)
+    if len(others) < 2:  # after centring, a row alone is nothing
+        others = np.arange(n_rows)
+    chosen = np.random.default_rng(seed).permutation(others)[:_ROWS_OF_ERROR]
+    return safe_indexing(sample, np.sort(chosen))

@@ -19,6 +19,8 @@ from .._sklearn import Interval, num_samples, safe_indexing
 from ..kernels import KernelUnion
 from ..kernels.transforms import Multiplicative
 
+#: Landmarks, and their numbers among the rows that they were chosen from.
+Chosen = tuple[Any, np.ndarray]
 # Rows that are looked at: kernel matrices of as many have to be computed.
 _MOST_ROWS = 2000
 
@@ -29,16 +31,19 @@ class LandmarkSelector(BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
     @abstractmethod
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Any:
-        """A table of `n_landmarks` rows, chosen from `sample` for fitted kernels."""
+    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+        """A table of `n_landmarks` rows of `sample`, chosen for fitted kernels, and their numbers.
+
+        There are no numbers of landmarks that come from elsewhere.
+        """
 
 
 class Uniform(LandmarkSelector):
     """Rows drawn at random, all with the same probability."""
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Any:
+    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
         drawn = np.random.default_rng(seed).permutation(int(num_samples(sample)))
-        return safe_indexing(sample, np.sort(drawn[:n_landmarks]))
+        return _rows_of(sample, drawn[:n_landmarks])
 
 
 class KMeansPlusPlus(LandmarkSelector):
@@ -47,7 +52,7 @@ class KMeansPlusPlus(LandmarkSelector):
     The start of k-means by Arthur and Vassilvitskii (2007), in the feature space of the kernels.
     """
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Any:
+    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
         rng = np.random.default_rng(seed)
         rows, kernel = _mean_kernel(union, sample, max(n_landmarks, _MOST_ROWS), rng)
         lengths = np.diagonal(kernel)
@@ -62,7 +67,7 @@ class KMeansPlusPlus(LandmarkSelector):
                 new = int(np.delete(np.arange(len(kernel)), chosen)[0])
             chosen.append(new)
             nearest = np.minimum(nearest, lengths - 2.0 * kernel[new] + lengths[new])
-        return safe_indexing(sample, np.sort(rows[chosen]))
+        return _rows_of(sample, rows[chosen])
 
 
 class LeverageScores(LandmarkSelector):
@@ -83,7 +88,7 @@ class LeverageScores(LandmarkSelector):
     def __init__(self, reg: float = 1.0) -> None:
         self.reg = reg
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Any:
+    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
         self._validate_params()
         rng = np.random.default_rng(seed)
         rows, kernel = _mean_kernel(union, sample, max(n_landmarks, _MOST_ROWS), rng)
@@ -92,7 +97,7 @@ class LeverageScores(LandmarkSelector):
         # A part for all rows, so that there are enough with a score above zero.
         scores = np.maximum(scores, 0.0) + 1e-3 / len(scores)
         chosen = rng.choice(len(rows), n_landmarks, replace=False, p=scores / scores.sum())
-        return safe_indexing(sample, np.sort(rows[chosen]))
+        return _rows_of(sample, rows[chosen])
 
 
 class Fixed(LandmarkSelector):
@@ -107,8 +112,13 @@ class Fixed(LandmarkSelector):
     def __init__(self, landmarks: Any) -> None:
         self.landmarks = landmarks
 
-    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Any:
-        return self.landmarks
+    def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
+        return self.landmarks, np.empty(0, dtype=np.intp)
+
+
+def _rows_of(sample: Any, numbers: np.ndarray) -> Chosen:
+    numbers = np.sort(numbers)
+    return safe_indexing(sample, numbers), numbers
 
 
 def _mean_kernel(

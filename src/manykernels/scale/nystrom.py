@@ -40,6 +40,7 @@ class NystromMap(FeatureMap):
 
     landmarks: Any
     projections: list[np.ndarray]
+    chosen: np.ndarray
 
     @cached_property
     def _shared(self) -> SharedTable:
@@ -52,6 +53,10 @@ class NystromMap(FeatureMap):
     @property
     def sizes(self) -> list[int]:
         return [projection.shape[1] for projection in self.projections]
+
+    @property
+    def made_from(self) -> np.ndarray:
+        return self.chosen
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -122,10 +127,10 @@ class Nystrom(Approximation):
         self._validate_params()
         selector = Uniform() if self.selector is None else self.selector
         number = self._number(len(union.kernels_), int(num_samples(sample)), n_rows)
-        landmarks = selector.choose(union, sample, number, self.random_state)
+        landmarks, rows = selector.choose(union, sample, number, self.random_state)
         stack = union(landmarks)
         projections = [_projection(stack.kernel(j)) for j in range(stack.n_kernels)]
-        return NystromMap(union, spherical, landmarks, projections)
+        return NystromMap(union, spherical, landmarks, projections, rows)
 
     def _number(self, n_kernels: int, n_sampled: int, n_rows: int | None) -> int:
         """How many landmarks there are."""
