@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 from manykernels.estimators._documentation import inherited
@@ -17,6 +18,15 @@ def documented(docstring):
 @every_estimator
 def test_every_parameter_is_documented(entry):
     assert entry.parameters <= documented(entry.kind.__doc__)
+
+
+@every_estimator
+def test_parameters_are_listed_in_the_order_of_the_signature(entry):
+    section = re.search(r"^Parameters\n-+\n(.*?)^Attributes$", entry.kind.__doc__, re.M | re.S)[1]
+    listed = re.findall(r"^(\w+)(?: :|$)", section, re.M)
+    assert listed == list(inspect.signature(entry.kind).parameters)
+    assert listed[0] == "kernels"
+    assert listed[-1] == "verbose"
 
 
 @every_variant

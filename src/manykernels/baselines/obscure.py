@@ -63,8 +63,10 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
     C : float, default=1.0
         Penalty of samples inside the margin, on kernels after `normalize`; the paper's λ is
         ``1/(n_samples · C)``.
-    n_epochs_online, n_epochs_batch : int, default=5
-        Passes over the samples in the first two stages, T1 and T2 in Yan et al. (2012).
+    n_epochs_online : int, default=5
+        Passes over the samples in the first stage, T1 in Yan et al. (2012).
+    n_epochs_batch : int, default=5
+        Passes in the second stage, T2.
     exact : bool, default=True
         Whether a third stage closes the duality gap; without it the model is that of the paper.
     max_iter : int, default=1000

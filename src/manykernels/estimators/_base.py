@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -29,6 +30,10 @@ Class = TypeVar("Class")
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+# Parameters that a reader looks for first, and those that most leave as they are.
+_FIRST = ["kernels", "p", "ps"]
+_LAST = ["cv", "scoring", "one_standard_error", "normalize", "missing", "approximation", "solver"]
+_LAST += ["tol", "max_iter", "n_jobs", "random_state", "verbose"]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -43,13 +48,24 @@ def estimator(cls: type[Class]) -> type[Class]:
     constraints: dict[str, Any] = {}
     for base in reversed(bases):
         constraints.update(vars(base).get("_parameter_constraints", {}))
-    parameters = {parameter.name for parameter in fields(cls)}  # type: ignore[arg-type]
+    parameters = _in_order(cls)
     cls._parameter_constraints = {  # type: ignore[attr-defined]
         name: allowed for name, allowed in constraints.items() if name in parameters
     }
-    order = {"Parameters": ["kernels"], "Attributes": [], "References": []}
+    order = {"Parameters": parameters, "Attributes": [], "References": []}
     cls.__doc__ = inherited(cls.__doc__, (base.__doc__ for base in bases[1:]), order)
+    given = inspect.signature(cls.__init__)
+    listed = [given.parameters[name] for name in ("self", *parameters)]
+    cls.__init__.__signature__ = given.replace(parameters=listed)  # type: ignore[attr-defined]
     return cls
+
+
+def _in_order(cls: type) -> list[str]:
+    """Names of the parameters as they are listed: those of the class itself before inherited."""
+    names = [parameter.name for parameter in fields(cls)]  # type: ignore[arg-type]
+    own = [name for name in inspect.get_annotations(cls) if name in names]
+    middle = [name for name in dict.fromkeys(own + names) if name not in _FIRST + _LAST]
+    return [name for name in _FIRST + middle + _LAST if name in names]
 
 
 def fits(fit: Fit) -> Fit:
