@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -196,6 +197,11 @@ def shortened(text: Any) -> str:
     return tables.shortened(shown(text))
 
 
+def _sentence(text: Any) -> str:
+    """A sentence of ours, whose numbers are not broken at the hyphen of an exponent."""
+    return re.sub(r"(?<=\de)-(?=\d)", "−", shown(text))
+
+
 def _number(spec: str) -> Callable[[Any], str]:
     def written(value: Any) -> str:
         return "–" if value is None else format(value, spec).replace("-", "−")
@@ -212,6 +218,7 @@ def _interval(low: Any, high: Any, spec: str = ".3f") -> str:
 _FILTERS: dict[str, Callable[..., str]] = {
     "shown": shown,
     "shortened": shortened,
+    "sentence": _sentence,
     "score": _number(".3f"),
     "signed": _number("+.3f"),
     "weight": _number(".4g"),
