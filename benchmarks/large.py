@@ -98,6 +98,7 @@ class Machine:
     """What is fitted, and by which solver."""
 
     page: str
+    title: str
     parameter: str
     make: Callable[[int, int], tuple[Any, TimedSolver]]
 
@@ -113,8 +114,8 @@ def _svm(block_size: int, cache_bytes: int) -> tuple[Any, TimedSolver]:
 
 
 MACHINES = {
-    "fda": Machine("large", f"λ = {REG:g}", _fda),
-    "svm": Machine("large_svm", f"C = {PENALTY:g}", _svm),
+    "fda": Machine("large", "discriminants", f"λ = {REG:g}", _fda),
+    "svm": Machine("large_svm", "support vectors", f"C = {PENALTY:g}", _svm),
 }
 
 
@@ -173,7 +174,7 @@ def report(results: list[Result], n_samples: int, cache_gib: float, machine: str
         for k, (seconds, gap) in enumerate(zip(result.times, result.gaps, strict=True))
     ]
     parts = [
-        "# More samples than kernel matrices fit into memory",
+        f"# Kernels by columns: {MACHINES[machine].title}",
         f"Written by `{command}`. {n_samples} samples of {N_FEATURES} features in two classes, "
         f"{N_KERNELS} Gaussian kernels, {MACHINES[machine].parameter}, relative gap asked "
         f'for {TOL:g}, `solver="{solver}"` with a cache of {cache_gib:g} GiB. The kernel '
