@@ -87,23 +87,57 @@ def fisher_bounds(
     """
     roots = np.sqrt(np.asarray(mass, dtype=Wide))[:, None]
     parts = [roots * centred(kernel, mass)[0] * roots.T / Wide(reg) for kernel in kernels]
+    witness = None if witness is None else witness.astype(Wide) / roots
+
+    def gains(solution: Any) -> Any:
+        return np.array([np.sum(solution * (part @ solution)) for part in parts])
+
+    return _square_bounds(parts, gains, roots * fisher_targets(labels, mass), weights, p, witness)
+
+
+def feature_bounds(
+    features: list[Any],
+    labels: Any,
+    mass: Any,
+    reg: float,
+    weights: Any,
+    p: float,
+    coefficients: Any,
+) -> Bounds:
+    """Of a Fisher discriminant on the centred and normalised features Z_j of every kernel.
+
+    Gains are ``g_j = ‖Z_jᵀU‖²/λ``, a square that rounding cannot make negative. The witness is
+    ``U = H − ZV`` with the coefficients V that the model gives.
+    """
+    roots = np.sqrt(np.asarray(mass, dtype=Wide))[:, None]
+    features = [roots * own / np.sqrt(Wide(reg)) for own in features]
     targets = roots * fisher_targets(labels, mass)
-    system = np.eye(len(labels), dtype=Wide)
+    outputs = np.hstack(features) @ coefficients.astype(Wide) * np.sqrt(Wide(reg))
+
+    def gains(solution: Any) -> Any:
+        return np.array([np.sum((own.T @ solution) ** 2) for own in features])
+
+    parts = [own @ own.T for own in features]
+    return _square_bounds(parts, gains, targets, weights, p, targets - outputs)
+
+
+def _square_bounds(
+    parts: list[Any], gains: Any, targets: Any, weights: Any, p: float, witness: Any
+) -> Bounds:
+    """Of the square loss with the matrices M_j; the function `gains` computes the g_j of any U."""
+    system = np.eye(len(targets), dtype=Wide)
     for weight, part in zip(np.asarray(weights, dtype=Wide), parts, strict=True):
         system = system + weight * part
     solution = _solve_definite(system, targets)
     if solution is None:
         return Bounds(np.inf, -np.inf)
     upper = np.sum(targets * solution)
-    lower = _fisher_lower(parts, targets, solution, p)
-    if witness is not None:
-        lower = max(lower, _fisher_lower(parts, targets, witness.astype(Wide) / roots, p))
-    return Bounds(upper, lower)
+    tried = [solution] if witness is None else [solution, witness]
+    return Bounds(upper, max(_fisher_lower(gains(one), targets, one, p) for one in tried))
 
 
-def _fisher_lower(parts: list[Any], targets: Any, solution: Any, p: float) -> Any:
+def _fisher_lower(gains: Any, targets: Any, solution: Any, p: float) -> Any:
     """What U proves, scaled at its best."""
-    gains = np.array([np.sum(solution * (part @ solution)) for part in parts])
     quadratic = np.sum(solution**2) + support(gains, p)
     return np.sum(targets * solution) ** 2 / quadratic
 

@@ -1,20 +1,23 @@
 """Whether "converged" can be believed: random fits, judged by an oracle of their own.
 
-    python -m benchmarks.certificates [--fits 10000] [--first 0] [--seed K] [--quick] [--write]
+    python -m benchmarks.certificates [--sets kernels,features] [--fits 10000] [--first 0]
+        [--seed K] [--quick] [--write]
 
-Each seed draws an estimator, a stack of hard kernels (low rank, near duplicates, scales 1e12
-apart, offsets in the data, zero and constant kernels, slightly indefinite ones), its parameters
-(tiny and huge regularisation, p from 1 to ∞, several solvers and tolerances) and fits it. The
-oracle (:mod:`benchmarks._certificate_oracle`) computes the duality gap again from the kernels and
-the returned model, in extended precision. A fit that claims to have converged and whose gap is
-above twice its tolerance is listed, as is one that crashed or that did not warn and should have;
-``--seed`` runs that one alone.
+Of kernels, each seed draws an estimator, a stack of hard kernels (low rank, near duplicates,
+scales 1e12 apart, offsets in the data, zero and constant kernels, slightly indefinite ones), its
+parameters (tiny and huge regularisation, p from 1 to ∞, several solvers and tolerances) and fits
+it. The oracle (:mod:`benchmarks._certificate_oracle`) computes the duality gap again from the
+kernels and the returned model, in extended precision. A fit that claims to have converged and
+whose gap is above twice its tolerance is listed, as is one that crashed or that did not warn and
+should have; ``--seed`` runs that one alone. Fits on explicit features, of
+:mod:`._certificate_features`, are judged by the same oracle.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +25,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from benchmarks import _certificate_features
 from benchmarks._certificate_oracle import (
     Bounds,
     Machine,
@@ -30,12 +34,18 @@ from benchmarks._certificate_oracle import (
     fisher_bounds,
     machine_bounds,
 )
-from benchmarks._command import command_line, write_page
+from benchmarks._command import command_line, write_sections
 from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKOneClassSVM
 from manykernels.kernels.transforms import preparation
 
 FITS, FITS_QUICK = 10_000, 200
+TITLES = {"kernels": "Kernel matrices", "features": "Explicit features"}
+HEAD = """# Certificates against an oracle
+
+`python -m benchmarks.certificates --write`. Random fits of hard problems. Of those that claim a
+gap within their tolerance, an oracle computes the gap again from the data and the model, in
+extended precision."""
 MOST = 2.0
 NORMS = (1.0, 1.0, 1.01, 1.1, 1.5, 2.0, 2.0, 4.0, 8.0, np.inf)
 SOLVERS = ("newton", "newton", "newton", "sip", "analytic")
@@ -124,6 +134,10 @@ class Fit:
             model = self.model.fit(stack, self.y, sample_weight=self.mass)
         return model, any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
+    def judge(self, model: Any) -> Bounds:
+        """What the oracle says of the fitted model."""
+        return _judged(self, model)
+
 
 def draw(seed: int) -> Fit:
     """The random fit of this number."""
@@ -173,8 +187,7 @@ def draw(seed: int) -> Fit:
 # -- verdicts --------------------------------------------------------------------------------
 
 
-def judge(fit: Fit, model: Any) -> Bounds:
-    """What the oracle says of a fitted model."""
+def _judged(fit: Fit, model: Any) -> Bounds:
     witness = getattr(model.certificate_, "dual_point", None)
     mass = np.ones(len(fit.kernels[0])) if fit.mass is None else fit.mass
     kernels = _normalized(fit, mass)
@@ -247,9 +260,12 @@ class Verdict:
         return self.status == "crashed" or not (self.warned or self.status == "refused")
 
 
-def examine(seed: int) -> Verdict:
+DRAWN: dict[str, Callable[[int], Any]] = {"kernels": draw, "features": _certificate_features.draw}
+
+
+def examine(seed: int, kind: str = "kernels") -> Verdict:
     """Draw, fit and judge."""
-    fit = draw(seed)
+    fit = DRAWN[kind](seed)
     try:
         model, warned = fit.run()
     except ValueError as error:
@@ -257,7 +273,7 @@ def examine(seed: int) -> Verdict:
     except Exception as error:
         return Verdict(seed, f"{fit.title}: {error!r}", "crashed")
     certificate = model.certificate_
-    bounds = judge(fit, model)
+    bounds = fit.judge(model)
     # A claimed objective that is not that of the model is as wrong as a claimed gap.
     off = abs(certificate.primal - bounds.upper) / (abs(bounds.upper) or 1.0)
     found = max(bounds.relative_gap, float(off))
@@ -276,7 +292,7 @@ def report(verdicts: list[Verdict]) -> str:
     wrong = [verdict for verdict in verdicts if verdict.is_wrong]
     above = sum(verdict.status == "certified" for verdict in wrong)
     parts = [
-        markdown(["estimator", *statuses], [*rows, ["all", *totals]]),
+        markdown(["", *statuses], [*rows, ["all", *totals]]),
         f"Of {totals[0]} certified fits {above} have an independent gap above {MOST:g} · tol.",
     ]
     if wrong:
@@ -289,30 +305,27 @@ def report(verdicts: list[Verdict]) -> str:
 
 
 def main() -> None:
-    parser = command_line("certificates", __doc__.split("\n")[0], ["random"])
+    parser = command_line("certificates", __doc__.split("\n")[0], list(DRAWN))
     parser.add_argument("--fits", type=int, default=FITS, help="how many (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument("--seed", type=int, help="one fit alone")
     options = parser.parse_args()
-    if options.seed is not None:
-        print(examine(options.seed))
-        return
     n_fits = FITS_QUICK if options.quick else options.fits
-    verdicts = []
-    with threadpool_limits(1):
-        for seed in range(options.first, options.first + n_fits):
-            verdicts.append(examine(seed))
-            if verdicts[-1].is_wrong:
-                print(verdicts[-1], flush=True)
-    text = report(verdicts)
-    print(text)
-    if options.write:
-        write_page(
-            "certificates",
-            "# Certificates against an oracle\n\n"
-            f"Written by `python -m benchmarks.certificates --fits {n_fits} --write`.\n\n"
-            f"{environment()}\n\n{text}\n",
-        )
+    sections = {}
+    for kind in options.sets:
+        if options.seed is not None:
+            print(examine(options.seed, kind))
+            continue
+        verdicts = []
+        with threadpool_limits(1):
+            for seed in range(options.first, options.first + n_fits):
+                verdicts.append(examine(seed, kind))
+                if verdicts[-1].is_wrong:
+                    print(verdicts[-1], flush=True)
+        sections[TITLES[kind]] = f"{environment()}\n\n{report(verdicts)}"
+        print(f"\n## {TITLES[kind]}\n\n{sections[TITLES[kind]]}")
+    if options.write and sections:
+        write_sections("certificates", HEAD, sections)
 
 
 if __name__ == "__main__":

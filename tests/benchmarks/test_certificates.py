@@ -12,8 +12,9 @@ from benchmarks.certificates import examine, report
 from manykernels.domains import lp_domain
 
 
-def test_no_certified_fit_is_wrong():
-    verdicts = [examine(seed) for seed in range(60)]
+@pytest.mark.parametrize("kind", ["kernels", "features"])
+def test_no_certified_fit_is_wrong(kind):
+    verdicts = [examine(seed, kind) for seed in range(60)]
     text = report(verdicts)
     assert "0 have an independent gap above 2 · tol" in text
     certified = [verdict for verdict in verdicts if verdict.status == "certified"]
@@ -21,6 +22,13 @@ def test_no_certified_fit_is_wrong():
     claims_too_much = replace(certified[0], found=3.0 * certified[0].tol)
     assert claims_too_much.is_wrong
     assert f"| {claims_too_much.seed} " in report([claims_too_much])
+
+
+def test_a_greatest_cut_of_zero():
+    """Its relative rise was a division by zero."""
+    verdict = examine(578, "features")
+    assert "solver=sip" in verdict.title
+    assert not verdict.is_wrong
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, np.inf])

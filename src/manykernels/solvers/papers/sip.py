@@ -119,8 +119,10 @@ class SILP(SIP, name="silp"):
 
 def _rise(point: Evaluation, least: float) -> float:
     """Relative rise ``(D − ζ)/|ζ|`` of the greatest cut at `point` by the cut made there."""
-    dual_value = point.value - point.slack
-    return (dual_value - least) / abs(least) if least > -np.inf else np.inf
+    rise = point.value - point.slack - least
+    if least == 0.0 or least == -np.inf:
+        return np.inf if rise > 0.0 else 0.0
+    return rise / abs(least)
 
 
 def _master(domain: Domain, size: float, n_kernels: int) -> _LinearMaster | _QuadraticMaster:
