@@ -1,0 +1,45 @@
+"""The curves of :mod:`benchmarks.landmarks`, drawn from the tables of its page."""
+
+from __future__ import annotations
+
+import re
+
+from matplotlib.figure import Figure
+
+_ROW = re.compile(r"^\| (\d+|exact) +\| +([\d.]+)", re.MULTILINE)
+
+
+def curves(page: str) -> dict[str, tuple[dict[int, float], float]]:
+    """For every section: accuracy by the number of landmarks, and that of exact kernels."""
+    found = {}
+    for section in page.split("\n## ")[1:]:
+        title, text = section.split("\n", 1)
+        rows = dict(_ROW.findall(text))
+        exact = float(rows.pop("exact"))
+        found[title] = {int(number): float(value) for number, value in rows.items()}, exact
+    return found
+
+
+def draw(page: str, default: int) -> Figure:
+    """Accuracy against landmarks beside exact kernels; a line marks the `default`."""
+    found = curves(page)
+    figure = Figure(figsize=(3.1 * len(found), 3.0), layout="constrained")
+    axes = figure.subplots(1, len(found), squeeze=False)[0]
+    for ax, (title, (curve, exact)) in zip(axes, found.items(), strict=True):
+        ax.axvline(default, color="#9a9a9a", linestyle=":", linewidth=1)
+        ax.axhline(exact, color="#c55a11", linestyle="--", linewidth=1.2)
+        ax.annotate(
+            "exact", (min(curve), exact), xytext=(0, 3), textcoords="offset points",
+            color="#c55a11", fontsize=9,
+        )  # fmt: skip
+        ax.plot(list(curve), list(curve.values()), "o-", color="#0072b2", markersize=4)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(list(curve), [str(number) for number in curve], fontsize=8)
+        ax.minorticks_off()
+        ax.tick_params(axis="y", labelsize=8)
+        ax.margins(y=0.15)
+        ax.set_title(title, loc="left", weight="bold", fontsize=10)
+        ax.set_xlabel("landmarks of each kernel", fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("accuracy of test rows, %", fontsize=9)
+    return figure
