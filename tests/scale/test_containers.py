@@ -185,7 +185,7 @@ def test_rows_that_lack_a_view_if_they_may():
     left = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=list("xyz"))
     right = pd.DataFrame({"b": [4.0, 5.0]}, index=list("zx"))
     y = pd.Series([0, 1, 2], index=list("zyx"))
-    blocks = row_blocks({"p": left, "q": right}, y, block_size=2, allow_nan=True)
+    blocks = row_blocks({"p": left, "q": right}, y, block_size=2, may_lack=True)
     first, second = blocks
     assert first.X.present.tolist() == [[True, True], [True, False]]
     assert first.y.tolist() == [2, 1]

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import manykernels as mk
@@ -563,3 +564,28 @@ def test_machines_of_the_plain_hinge_are_refused():
     if "approximation" in MKSVC().get_params():
         with pytest.raises(ValueError, match="squared_hinge"):
             MKSVC(WIDTHS, approximation=Nystrom(20)).fit(X, Y)
+
+
+# -- missing numbers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", [np.asarray, pd.DataFrame, da.asarray])
+def test_kernels_fill_in_missing_numbers(made):
+    broken = X.copy()
+    broken[[3, 120], 1] = np.nan
+    filled = SimpleImputer().fit_transform(broken)
+    options = {"approximation": Nystrom(30, block_size=40), "reg": 1.0}
+    kernel = RBF(0.1).after(SimpleImputer())
+    expected = MKFDA(RBF(0.1), **options).fit(filled, Y)
+    model = MKFDA(kernel, **options).fit(made(broken), Y)
+    answers = np.asarray(model.decision_function(made(broken)))
+    np.testing.assert_allclose(answers, expected.decision_function(filled), atol=1e-8)
+    with pytest.raises(ValueError, match=r"kernel 'plain'.*missing value \(NaN\) at row"):
+        MKFDA({"filled": kernel, "plain": RBF(0.1)}, **options).fit(made(broken), Y)
+
+
+def test_samples_that_lack_a_view_are_refused_though_kernels_fill_in_numbers():
+    kernel = RBF(0.1).after(SimpleImputer())
+    tables = {"p": pd.DataFrame(X[:, :2]), "q": pd.DataFrame(X[:, 2:])[:100]}
+    with pytest.raises(ValueError, match="lack"):
+        MKFDA(kernel, approximation=Nystrom(30)).fit(tables, pd.Series(Y))

@@ -47,6 +47,7 @@ from ..scale.checks import refuse_no_rows
 from ..scale.features import require_room, rows_for_errors
 from ..scale.plan import Plan
 from ._inputs import FEATURES, TableSource, copy_with_features, read_training
+from ._reading import may_have_gaps
 from ._rows import rows_that_count
 
 # Rows of the sample. Leaving them out takes a matrix of as many rows and columns, 128 MB; with
@@ -156,7 +157,8 @@ class Gathering:
         if self.classifies and isinstance(y, np.ndarray | list):
             y = check_y(y, multi_output=False)
             check_classification_targets(y)
-        return row_blocks(X, y, sample_weight, block_size=size, needs_y=True)
+        gaps = may_have_gaps(self.estimator)
+        return row_blocks(X, y, sample_weight, block_size=size, needs_y=True, allow_nan=gaps)
 
     def _gather_stream(self, blocks: RowBlocks) -> FeatureRows:
         """The rows of an iterator, in the only pass over it."""

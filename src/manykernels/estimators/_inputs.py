@@ -33,7 +33,7 @@ from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import SharedTable
 from ..kernels.views import are_views, as_views
 from ..scale.blocks import comes_in_blocks, map_blocks
-from ._reading import may_lack_views, read_stack, read_table, read_views
+from ._reading import may_have_gaps, may_lack_views, read_stack, read_table, read_views
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -338,7 +338,8 @@ def by_blocks(method: Method) -> Method:
     @wraps(method)
     def answer(estimator: Any, X: Any) -> Any:
         if comes_in_blocks(X):
-            return map_blocks(X, partial(answer, estimator))
+            gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
+            return map_blocks(X, partial(answer, estimator), allow_nan=gaps, may_lack=lack)
         return method(estimator, X)
 
     return answer  # type: ignore[return-value]

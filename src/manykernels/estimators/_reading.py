@@ -13,6 +13,7 @@ from .._sklearn import num_samples
 from ..kernels import KernelStack, Views
 from ..kernels.checks import check_finite
 from ..kernels.completion import refuse_samples_without_kernels
+from ..kernels.given import transforms
 from ..kernels.matrices import read_matrices
 from ..kernels.samples import column_names, row_names
 from ..kernels.tables import check_numbers, copied, is_frame, refuse_infinite
@@ -23,6 +24,13 @@ from ..kernels.views import as_views
 def may_lack_views(estimator: Any) -> bool:
     """Whether samples may lack views, by the parameter ``missing`` of an estimator."""
     return getattr(estimator, "missing", "error") != "error"
+
+
+def may_have_gaps(estimator: Any) -> bool:
+    """Whether numbers may be missing: because samples may lack views, or kernels fill them in."""
+    return may_lack_views(estimator) or (
+        not estimator._is_precomputed and transforms(estimator.kernels)
+    )
 
 
 def read_views(estimator: Any, X: Any, training: Views | None = None) -> Views:

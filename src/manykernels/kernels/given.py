@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import clone
 
 from .adapters import as_kernel
+from .after import After
 from .auto import auto_kernels
 from .base import Kernel
 from .of_view import names_its_views, views_of
@@ -29,6 +30,20 @@ def as_union(kernels: Any) -> KernelUnion:
             return KernelUnion(list(clone(kernels, safe=False)))
         return KernelUnion(_named([as_kernel(kernel) for kernel in kernels]))
     return KernelUnion(_named([as_kernel(kernels)]))
+
+
+def transforms(kernels: Any) -> bool:
+    """Whether some of the `kernels` is one of what a transformer makes of its columns."""
+    if kernels is None:
+        return False
+    if isinstance(kernels, Mapping):  # kernels by their names, or by those of views
+        return any(map(transforms, kernels.values()))
+    pairs = as_union(kernels)._pairs
+    if not isinstance(pairs, list | tuple):
+        return False  # very many, made when they are asked for, of the columns as they are
+    parts = [as_kernel(kernel) for _, kernel in pairs]
+    parts += [inner for part in parts for inner in part.get_params(deep=True).values()]
+    return any(isinstance(part, After) for part in parts)
 
 
 def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:

@@ -81,19 +81,22 @@ class Reading:
     needs_y : bool
         Whether blocks without y are refused.
     allow_nan : bool
-        Whether tables of numbers may have NaN, and samples may lack views.
+        Whether tables of numbers may have NaN.
+    may_lack : bool
+        Whether samples may lack views.
     """
 
     block_size: int = BLOCK_SIZE
     needs_y: bool = False
     allow_nan: bool = False
+    may_lack: bool = False
 
     def blocks(self, pieces: Iterable[Block], first: int = 0) -> Iterator[Block]:
         """Pieces, checked and cut into blocks, from block number `first` on."""
         return recut(self._checked(pieces, first * self.block_size), first, self.block_size)
 
     def _checked(self, pieces: Iterable[Block], first_row: int) -> Iterator[Block]:
-        check = PieceCheck(self.needs_y, self.allow_nan)
+        check = PieceCheck(self.needs_y, self.allow_nan, self.may_lack)
         for piece in pieces:
             n_rows = len(piece)
             if n_rows > 0 and piece.start + n_rows > first_row:

@@ -25,6 +25,7 @@ def row_blocks(
     block_size: int | None = None,
     needs_y: bool = False,
     allow_nan: bool = False,
+    may_lack: bool = False,
 ) -> RowBlocks:
     """The rows of X in blocks, whatever X is.
 
@@ -45,7 +46,9 @@ def row_blocks(
     needs_y : bool, default=False
         Refuse rows without y.
     allow_nan : bool, default=False
-        Whether numbers may be missing, and samples may lack views.
+        Whether numbers may be missing.
+    may_lack : bool, default=False
+        Whether samples may lack views.
 
     Returns
     -------
@@ -61,7 +64,8 @@ def row_blocks(
     >>> blocks.reduce(lambda total, block: (total or 0.0) + block.X.sum(), sum)
     np.float64(190.0)
     """
-    return rows_in(X, y, sample_weight, Reading(_checked_size(block_size), needs_y, allow_nan))
+    reading = Reading(_checked_size(block_size), needs_y, allow_nan, may_lack)
+    return rows_in(X, y, sample_weight, reading)
 
 
 def map_blocks(
@@ -71,6 +75,7 @@ def map_blocks(
     meta: np.ndarray | None = None,
     block_size: int | None = None,
     allow_nan: bool = False,
+    may_lack: bool = False,
 ) -> Any:
     """``function(X)`` block by block: one result for every row.
 
@@ -83,8 +88,7 @@ def map_blocks(
     meta : ndarray, optional
         An empty result, such as ``np.empty((0, 3))``. For dask, which has to know the kind of
         results before it computes them; without it the first row is computed.
-    block_size : int, default=4096
-    allow_nan : bool, default=False
+    block_size, allow_nan, may_lack : see :func:`row_blocks`
 
     Returns
     -------
@@ -97,7 +101,8 @@ def map_blocks(
     >>> map_blocks([[1.0, 2.0], [3.0, 4.0]], lambda X: X.sum(axis=1))
     array([3., 7.])
     """
-    return row_blocks(X, block_size=block_size, allow_nan=allow_nan).map(function, meta)
+    blocks = row_blocks(X, block_size=block_size, allow_nan=allow_nan, may_lack=may_lack)
+    return blocks.map(function, meta)
 
 
 def comes_in_blocks(X: Any) -> bool:

@@ -93,8 +93,14 @@ def is_list_of_blocks(X: Any) -> bool:
 class PieceCheck:
     """Checks pieces one after the other, each against the first."""
 
-    def __init__(self, needs_y: bool, allow_nan: bool, template: Template | None = None) -> None:
-        self._needs_y, self._allow_nan = needs_y, allow_nan
+    def __init__(
+        self,
+        needs_y: bool,
+        allow_nan: bool,
+        may_lack: bool,
+        template: Template | ViewsTemplate | None = None,
+    ) -> None:
+        self._needs_y, self._allow_nan, self._may_lack = needs_y, allow_nan, may_lack
         self._template = template
         # Whether the first piece had targets and weights.
         self._given: tuple[bool, bool] | None = None
@@ -107,6 +113,8 @@ class PieceCheck:
             X = readable(X)
             self._template = self._template or Template.of(X)
             X = self._template.like(X)
+            if isinstance(X, Views) and not self._may_lack:
+                X.refuse_lacking()
             refuse_not_finite(X, start, self._allow_nan)
             if y is None and self._needs_y:
                 refuse_no_targets()
@@ -195,8 +203,6 @@ def _column(table: Any, position: int) -> str:
 def refuse_not_finite(table: Any, start: int, allow_nan: bool) -> None:
     """Refuse infinite numbers in a table whose first row is number `start`, and NaN."""
     if isinstance(table, Views):
-        if not allow_nan:
-            table.refuse_lacking()
         for name, one in table.items():
             # A row without this view is not in the table.
             rows = start + np.flatnonzero(table.has(name))

@@ -69,8 +69,8 @@ class Job:
         piece = self.piece(chunk, start, number)
         if len(piece) == 0:
             return
-        check = PieceCheck(self.reading.needs_y, self.reading.allow_nan, self.template)
-        size = self.reading.block_size
+        reading, size = self.reading, self.reading.block_size
+        check = PieceCheck(reading.needs_y, reading.allow_nan, reading.may_lack, self.template)
         for first in range(0, len(piece), size):
             part = piece.cut(first, first + size)
             at = number + first // size

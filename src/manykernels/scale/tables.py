@@ -121,7 +121,7 @@ class ViewsRows(TableRows):
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
         if not isinstance(X, Views) and not in_one_order(named_tables(X)):
             refuse_unlabelled({"y": y, "sample_weight": sample_weight})
-        views = as_views(X, join="outer" if reading.allow_nan else "exact")
+        views = as_views(X, join="outer" if reading.may_lack else "exact")
         y = matched_targets(y, views.labels, "y")
         weight = matched_targets(sample_weight, views.labels, "sample_weight")
         return cls(views, y, weight, reading)
