@@ -11,6 +11,7 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 `_learning`      learning kernel weights: domain, solver, warning
 `_approximated`  the parameter ``approximation``, ``partial_fit``
 `_gathering`     rows of any container: their sample, their moments on explicit features
+`_feature_rows`  what fits on features learn from
 `_on_features`   discriminants and ridge regressions from moments
 `_features_cv`   p and λ chosen by folds of moments
 `_ridge`         targets of ridge regressions, and what is kept of these

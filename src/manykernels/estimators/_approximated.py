@@ -17,7 +17,8 @@ from ..scale import Approximation, Nystrom
 from ..scale.blocks import comes_in_blocks
 from ..scale.checks import refuse_no_rows
 from ._base import estimator
-from ._gathering import FeatureRows, FeatureStream, Gathering
+from ._feature_rows import FeatureRows
+from ._gathering import FeatureStream, Gathering
 from ._learning import WeightLearning
 from ._progress import FitTask
 

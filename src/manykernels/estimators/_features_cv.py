@@ -20,7 +20,7 @@ from ..discriminant.rules import Discriminant, indicator_rule
 from ..losses import FeatureLoss
 from ..scale.moments import Moments
 from ..solvers import GridPoint, GridRecord, walk_grid
-from ._gathering import FeatureRows
+from ._feature_rows import FeatureRows
 from ._grid import Grid
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._on_features import FeatureProblem, FeatureTargets, judged_samples

@@ -29,7 +29,6 @@ from ..scale import (
     Approximation,
     Block,
     Checkpoint,
-    FeatureMap,
     Reservoir,
     RowBlocks,
     Sample,
@@ -46,6 +45,7 @@ from ..scale.census import Census
 from ..scale.checks import refuse_no_rows
 from ..scale.features import require_room, rows_for_errors
 from ..scale.plan import Plan
+from ._feature_rows import FeatureRows
 from ._inputs import FEATURES, TableSource, copy_with_features, read_training
 from ._reading import may_have_gaps
 from ._rows import rows_that_count
@@ -57,65 +57,6 @@ SAMPLE_ROWS = 4000
 _DEFAULT_FOLDS = 5
 # Rows of every class in it at least, so that also a rare class has a mean and a spread.
 _ROWS_OF_CLASS = 50
-
-
-@dataclass(frozen=True)
-class FeatureRows:
-    """Moments of all training rows, and a sample of these with its features.
-
-    Attributes
-    ----------
-    features : FeatureMap
-    moments : PartMoments
-    targets : TargetCoding
-    sample : Sample
-    sampled : ndarray of shape (n_sampled, D)
-        Features of the sample, from the origin of the moments.
-    plan : Plan
-        The splits into training and test rows.
-    origin : ndarray of shape (D,)
-    source : TableSource
-        Reads new X.
-    attributes : dict
-        Fitted attributes: features of X, errors of the approximation.
-    stream : FeatureStream
-        Where these come from; more rows can be added to it.
-    """
-
-    features: FeatureMap
-    moments: PartMoments
-    targets: TargetCoding
-    sample: Sample
-    sampled: np.ndarray
-    plan: Plan
-    origin: np.ndarray
-    source: TableSource
-    attributes: dict[str, Any]
-    stream: FeatureStream
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the kernels."""
-        return self.features.union.names_
-
-    @property
-    def complete(self) -> bool:
-        """Whether the sample has all rows."""
-        return len(self.sample) == sum(part.n_rows for part in self.moments.parts)
-
-    @property
-    def counts(self) -> np.ndarray | None:
-        """How many samples each row of the sample stands for; None for one."""
-        return self.sample.weight
-
-    @property
-    def weights(self) -> np.ndarray | None:
-        """How much each row of the sample matters: counts times the weight of its class."""
-        assert self.sample.y is not None
-        factors = self.targets.factors(self.sample.y)
-        if factors is None:
-            return self.counts
-        return factors if self.counts is None else factors * self.counts
 
 
 @dataclass(frozen=True)

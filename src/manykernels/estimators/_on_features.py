@@ -32,7 +32,7 @@ from ..scale import FeatureMap
 from ..scale.accumulation import ClassTargets
 from ..scale.moments import CentredMoments, Moments
 from ..solvers.response import weight_response
-from ._gathering import FeatureRows
+from ._feature_rows import FeatureRows
 from ._inputs import TableSource
 from ._learning import WeightLearning, solve_each
 from ._progress import FitTask

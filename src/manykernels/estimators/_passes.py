@@ -19,7 +19,8 @@ from ..scale.accumulation import ClassTargets, TargetCoding
 from ..scale.hinge import Descent, HingeProblem, descend_together
 from ..scale.hinge_pass import HingePass
 from ..scale.plan import Plan
-from ._gathering import FeatureRows, Gathering
+from ._feature_rows import FeatureRows
+from ._gathering import Gathering
 from ._learning import Learnt, WeightLearning, joined_certificate
 from ._on_features import FeatureProblem, expansion_of
 from ._progress import FitTask

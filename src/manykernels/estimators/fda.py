@@ -27,7 +27,8 @@ from ._approximated import (
     refuse_with_features,
 )
 from ._base import CLASS_WEIGHT, POSITIVE, KernelEstimator, estimator, fits
-from ._gathering import FeatureRows, Gathering
+from ._feature_rows import FeatureRows
+from ._gathering import Gathering
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning, WeightParameters
 from ._on_features import learn_discriminant_on_features

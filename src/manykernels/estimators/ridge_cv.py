@@ -28,8 +28,9 @@ from ._approximated import (
 )
 from ._base import KernelEstimator, estimator, fits
 from ._choice import Choice, ChoiceParameters, ChosenWeights, refuse_single_split
+from ._feature_rows import FeatureRows
 from ._features_cv import held_out_values_on_features
-from ._gathering import FeatureRows, Gathering
+from ._gathering import Gathering
 from ._grid import Grid, checked_norms, checked_regs
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._kernels import TrainingKernels
