@@ -43,7 +43,8 @@ landmarks, seconds are of one processor and fit.
 ![Accuracy against landmarks, beside exact kernels](../images/landmarks.png)
 
 The default is {default} landmarks of each kernel (dotted line): from there on, twice as many gain
-a quarter of a point or less on these sets, for three to five times the time."""
+a quarter of a point or less on these sets, for three to five times the time. What it costs beside
+exact kernels is 0.1 to 0.6 points."""
 
 
 @dataclass(frozen=True)
