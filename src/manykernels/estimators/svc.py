@@ -58,6 +58,12 @@ class MKSVC(
         "smo-mkl" (p > 1), "qcqp" (SM1, SM2 and SM2_C of Lanckriet 2004, p = 1).
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
+    approximation : Nystrom, RandomFeatures, ExactFeatures, "auto" or None, default=None
+        Replace kernels by explicit features, whose products sum up to them, with
+        ``loss="squared_hinge"``: memory depends on the number of features, not of rows, which are
+        read several times; see the notes. X and y may then be whatever
+        :func:`~manykernels.scale.row_blocks` reads, but for iterators. "auto" is ``Nystrom()`` for
+        more than 5000 rows, with a warning that says so. None learns from kernel matrices.
 
     Attributes
     ----------
