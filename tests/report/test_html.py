@@ -215,6 +215,13 @@ def test_without_jinja_it_says_what_to_install(monkeypatch):
         _ = made.html
     assert made.data["estimator"] == "MKFDA"
 
+    def not_reached(*given, **options):
+        raise AssertionError("the work is done though nothing can be written")
+
+    monkeypatch.setattr("manykernels.report.html.summarize", not_reached)
+    with pytest.raises(ImportError, match=r"manykernels\[report\]"):
+        report(made, path="page.html")
+
 
 # -- pictures --------------------------------------------------------------------------------
 

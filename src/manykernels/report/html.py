@@ -124,6 +124,8 @@ def report(
     >>> page.html.startswith("<!DOCTYPE html>")
     True
     """
+    if path is not None:
+        _template()  # tells that something is missing before the work rather than after it
     made = Report(summarize(estimator, X, y, importance=importance, new=new))
     if path is not None:
         made.save(path)
