@@ -198,6 +198,11 @@ def test_a_full_disk_costs_the_checkpoint_only(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found, straight())
 
 
+def test_a_folder_that_is_not_there_is_told_before_the_pass(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere\. Create it"):
+        reduced(table(), Adding(0, fail), tmp_path / "nowhere" / "pass.npz")
+
+
 # -- checkpoints of other jobs ---------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ from manykernels import (
     rbf_grid,
 )
 from manykernels.kernels import RBF, Linear, Polynomial
+from manykernels.scale import Fixed
 from tests.problems import scikit_learn_checks, slow
 
 WIDTHS = rbf_grid([0.7, 3.0], gamma="median")
@@ -320,6 +321,25 @@ def test_partial_fit_adds_up(cv):
     same(begun, stream, rtol=1e-9)
     again = pickle.loads(pickle.dumps(stream)).partial_fit(X[:30], NAMES[:30])
     assert again.score(X, NAMES) > 0.9
+
+
+@pytest.mark.parametrize("kind", [MKFDA(WIDTHS), MKFDACV(WIDTHS, **GRID, cv=3)])
+def test_partial_fit_of_classes_that_come_late(kind):
+    """Rows in the order of their classes: what is learnt is as if only those seen were named."""
+    every = np.unique(NAMES)
+    approximation = Nystrom(selector=Fixed(X[::3]))
+    model = clone(kind).set_params(approximation=approximation, class_weight={every[1]: 2.0})
+    model.partial_fit(X[:40], NAMES[:40], classes=every)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.partial_fit(X[40:90], NAMES[40:90])
+    assert model.classes_.tolist() == every[:2].tolist()
+    two = clone(model).partial_fit(X[:40], NAMES[:40], classes=every[:2])
+    same(model, two.partial_fit(X[40:90], NAMES[40:90]), X[:90])
+    assert model.predict_proba(X).shape == (150, 2)
+    model.partial_fit(X[90:], NAMES[90:], classes=every)
+    assert model.classes_.tolist() == every.tolist()
+    assert model.score(X, NAMES) > 0.9
 
 
 def test_partial_fit_of_regressions():

@@ -140,11 +140,10 @@ class LearnsFromMoments:
             )
         if stream is not None:
             stream = stream.copy()
-            known = stream.rows().targets.classes if classes is not None else None
-            if known is not None and not np.array_equal(classes, known):
+            if classes is not None and not np.array_equal(classes, stream.known_classes):
                 raise ValueError(
-                    f"classes={list(classes)} are not those of the calls before, {list(known)}: "
-                    "fit a new model."
+                    f"classes={list(classes)} are not those of the calls before, "
+                    f"{list(stream.known_classes)}: fit a new model."
                 )
         for block in gathering.blocks(X, y, sample_weight):
             if stream is None:
@@ -153,7 +152,11 @@ class LearnsFromMoments:
             stream.add(block)
         if stream is None:
             refuse_no_rows()
-        return self._kept(stream.rows(), X, y)
+        rows = stream.rows()
+        if gathering.classifies and rows.targets.width < 2:
+            vars(self)["_stream"] = stream  # there is nothing to tell apart yet
+            return self
+        return self._kept(rows, X, y)
 
 
 class ClassifierOfStreams:
@@ -169,6 +172,8 @@ class ClassifierOfStreams:
 
         Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
         Every call solves for the kernel weights, which takes as long for few rows as for many.
+        Classes that have not come yet are not predicted: `classes_` has the others. With rows of
+        a single class these are kept, and the model is fitted when another one comes.
 
         Parameters
         ----------
@@ -178,7 +183,7 @@ class ClassifierOfStreams:
             All classes; needed in the first call.
         sample_weight : array-like of shape (n_samples,), optional
         """
-        if classes is None and "_expansion" not in vars(self):
+        if classes is None and not {"_expansion", "_stream"} & vars(self).keys():
             raise ValueError("classes must be passed on the first call to partial_fit.")
         classes = None if classes is None else np.unique(classes)
         added: Self = self._add_rows(X, y, sample_weight, classes)

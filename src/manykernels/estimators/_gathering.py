@@ -332,15 +332,28 @@ class FeatureStream:
         wider = ClassTargets(joined, self.gathering._class_factors(joined, None))
         self._accumulator = replace(self._accumulator, targets=wider)
 
+    @property
+    def known_classes(self) -> np.ndarray:
+        """All that may come, or those that have come."""
+        targets = self._accumulator.targets
+        assert isinstance(targets, ClassTargets)
+        return targets.classes
+
     def rows(self) -> FeatureRows:
-        """What was gathered so far."""
+        """What was gathered so far; classes that were named, but have not come, are left out."""
         assert self.moments is not None
-        accumulator = self._accumulator
+        accumulator, moments = self._accumulator, self.moments
+        targets = accumulator.targets
+        if isinstance(targets, ClassTargets):
+            masses = np.sum([part.target_sums() for part in moments.parts], axis=0)
+            if not np.all(masses > 0.0):
+                seen = np.flatnonzero(masses > 0.0)
+                targets, moments = targets.at(seen), moments.of_targets(seen)
         sample = self.gathering.reservoir.sample(self._drawn)
         return FeatureRows(
             accumulator.features,
-            self.moments,
-            accumulator.targets,
+            moments,
+            targets,
             sample,
             accumulator.features(sample.X) - accumulator.origin,
             accumulator.plan,

@@ -47,6 +47,10 @@ class PartMoments:
         pairs = zip(self.parts, other.parts, strict=True)
         return PartMoments([mine + its for mine, its in pairs])
 
+    def of_targets(self, places: np.ndarray) -> PartMoments:
+        """Those of some of the targets."""
+        return PartMoments([part.of_targets(places) for part in self.parts])
+
     def copy(self) -> PartMoments:
         """The same, to which rows can be added without changing this one."""
         return PartMoments([replace(part, matrix=part.matrix.copy()) for part in self.parts])
@@ -109,6 +113,11 @@ class ClassTargets(TargetCoding):
     @property
     def width(self) -> int:
         return len(self.classes)
+
+    def at(self, places: np.ndarray) -> ClassTargets:
+        """Some of the classes."""
+        factors = None if self.class_factors is None else self.class_factors[places]
+        return ClassTargets(self.classes[places], factors)
 
     def labels(self, y: np.ndarray) -> np.ndarray:
         """Positions of the classes of some samples."""

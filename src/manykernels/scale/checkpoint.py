@@ -104,6 +104,11 @@ class Checkpoint:
 
     def reduce(self, rows: RowBlocks, accumulate: Callable[[Any, Block], Any]) -> Any:
         """The state after all blocks, from the last checkpoint on if there is one."""
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"The checkpoint {self.path} cannot be written: there is no folder "
+                f"{self.path.parent}. Create it, or name another file."
+            )
         about = {"block_size": repr(rows.block_size), "n_rows": repr(rows.n_rows), **self._job}
         state, done, known = self._resumed(about)
         about["first rows"] = known

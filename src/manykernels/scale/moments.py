@@ -78,6 +78,12 @@ class Moments:
         whole[np.ix_(kept, kept)] = self.matrix
         return Moments(whole, D, self.n_rows, self.count)
 
+    def of_targets(self, places: np.ndarray) -> Moments:
+        """Those of some of the targets."""
+        D = self.n_features
+        kept = np.concatenate([np.arange(D + 1), D + 1 + places])
+        return Moments(self.matrix[np.ix_(kept, kept)], D, self.n_rows, self.count)
+
     def target_sums(self) -> np.ndarray:
         """Weighted sums of the targets: the masses of classes, if these are indicators."""
         return self.matrix[self.n_features, self.n_features + 1 :].copy()
