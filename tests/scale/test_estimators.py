@@ -586,6 +586,23 @@ def test_machines_of_the_plain_hinge_are_refused():
             MKSVC(WIDTHS, approximation=Nystrom(20)).fit(X, Y)
 
 
+# -- files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("approximation", [None, Nystrom(30)])
+def test_files_to_predict_may_have_further_columns(approximation, tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    file = tmp_path / "rows.csv"
+    frame[list("dcba")].assign(name=NAMES, e=1.0).to_csv(file, index=False)
+    model = MKFDA(WIDTHS, approximation=approximation).fit(frame, NAMES)
+    expected = model.predict(frame)
+    np.testing.assert_array_equal(model.predict(file), expected)
+    np.testing.assert_array_equal(model.predict(str(file)), expected)
+    frame[list("abc")].to_csv(file, index=False)
+    with pytest.raises(ValueError, match="yet now missing"):
+        model.predict(file)
+
+
 # -- missing numbers -------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -332,14 +333,23 @@ def block_while_fitting(source: Source, estimator: Any, data: Table | Matrices, 
     return source.block(new, slice(0, int(num_samples(new))), np.arange(len(source.names)))
 
 
+def _answer_of_file(answer: Callable[..., Any], estimator: Any, table: Any) -> Any:
+    """For rows of a file, which may have further columns, such as the target."""
+    known = list(getattr(estimator, "feature_names_in_", ()))
+    return answer(estimator, table[known] if known and set(known) <= set(table) else table)
+
+
 def by_blocks(method: Method) -> Method:
     """Decorator of predictions: those of X that is not in memory are made block by block."""
 
     @wraps(method)
     def answer(estimator: Any, X: Any) -> Any:
         if comes_in_blocks(X):
+            each = partial(answer, estimator)
+            if isinstance(X, str | PathLike):
+                each = partial(_answer_of_file, answer, estimator)
             gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
-            return map_blocks(X, partial(answer, estimator), allow_nan=gaps, may_lack=lack)
+            return map_blocks(X, each, allow_nan=gaps, may_lack=lack)
         return method(estimator, X)
 
     return answer  # type: ignore[return-value]

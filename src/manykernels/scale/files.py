@@ -54,6 +54,8 @@ class FileRows(RowBlocks):
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
+        for file in _files(os.fspath(X)):
+            _format(file)
         for name, given in (("y", y), ("sample_weight", sample_weight)):
             several = isinstance(given, list) and all(isinstance(one, str) for one in given)
             if given is not None and not isinstance(given, str) and not (name == "y" and several):
@@ -225,6 +227,6 @@ def _format(file: str) -> str:
     if ending.lower() not in FORMATS:
         raise ValueError(
             f"{file}: the ending {ending!r} is none of {', '.join(FORMATS)}, so that it is not "
-            "known how to read it."
+            "known how to read it. (An array in a .npy file: np.load(file, mmap_mode='r').)"
         )
     return ending.lower()
