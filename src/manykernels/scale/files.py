@@ -29,7 +29,6 @@ class FileRows(RowBlocks):
 
     def __init__(self, path: str, y: Any, weight: Any, reading: Reading) -> None:
         super().__init__(reading)
-        _require_pyarrow(path)
         self.path = path
         self._y, self._weight = y, weight
         self._files = _files(path)
@@ -54,7 +53,9 @@ class FileRows(RowBlocks):
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        for file in _files(os.fspath(X)):
+        path = os.fspath(X)
+        _require_pyarrow(path)
+        for file in _files(path):
             _format(file)
         for name, given in (("y", y), ("sample_weight", sample_weight)):
             several = isinstance(given, list) and all(isinstance(one, str) for one in given)
@@ -65,7 +66,7 @@ class FileRows(RowBlocks):
                 )
         if y is None and reading.needs_y:
             refuse_no_targets()
-        return cls(os.fspath(X), y, sample_weight, reading)
+        return cls(path, y, sample_weight, reading)
 
     def pieces(self, first_row: int) -> Iterator[Block]:
         start = number = 0
