@@ -155,8 +155,8 @@ def findings(rows: list[Row]) -> str:
                 lines.append(
                     f"- {name}, 10⁶ kernels: {row.seconds / 60:.0f} minutes of the clock "
                     f"({row.processor / 60:.0f} of the processor), {row.n_sweeps} sweeps, a gap "
-                    f"of {row.rel_gap:.1e} over all of them, {row.peak_gib:.2f} GiB. Their matrices "
-                    f"would take {row.kernels_gib:.0f} GiB."
+                    f"of {row.rel_gap:.1e} over all of them, {row.peak_gib:.2f} GiB. Their "
+                    f"matrices would take {row.kernels_gib:.0f} GiB."
                 )
         if last.n_kernels < 10**6:
             each = last.sweeping / last.n_sweeps / last.n_kernels
