@@ -16,6 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.preprocessing import StandardScaler
 
 import manykernels as mk
 from manykernels import (
@@ -626,3 +627,20 @@ def test_samples_that_lack_a_view_are_refused_though_kernels_fill_in_numbers():
     tables = {"p": pd.DataFrame(X[:, :2]), "q": pd.DataFrame(X[:, 2:])[:100]}
     with pytest.raises(ValueError, match="lack"):
         MKFDA(kernel, approximation=Nystrom(30)).fit(tables, pd.Series(Y))
+
+
+@pytest.mark.parametrize("row", [3, 4500])
+@pytest.mark.parametrize("approximation", [Nystrom(20), RandomFeatures(20)])
+def test_transformers_that_leave_gaps(approximation, row):
+    """They are found in the sample or in the pass, and in predictions; the error says where."""
+    table = np.random.default_rng(0).normal(size=(4600, 2))
+    broken = table.copy()
+    broken[row, 1] = np.nan
+    model = MKFDA(RBF(0.1).after(StandardScaler()), approximation=approximation)
+    where = r"(Block \d, which begins at row \d+|In a sample of 4000 rows): .*missing value"
+    with pytest.raises(ValueError, match=where):
+        model.fit(broken, table[:, 0] > 0)
+    model.fit(table, table[:, 0] > 0)
+    where = rf"missing value \(NaN\) at row {row}" if row < 4096 else "From row 4096 on: .*row 404"
+    with pytest.raises(ValueError, match=where):
+        model.predict(broken)

@@ -24,7 +24,7 @@ from .._warnings import warn_caller
 from ..kernels._threads import n_threads
 from ..kernels.given import kernels_for
 from ..kernels.presence import explaining_lacking_rows
-from ..kernels.tables import SharedTable
+from ..kernels.tables import SharedTable, naming
 from ..scale import (
     Approximation,
     Block,
@@ -225,7 +225,8 @@ class Gathering:
         weights = sample.weight
         if factors is not None:
             weights = factors if weights is None else weights * factors
-        with explaining_lacking_rows(union, data.X):
+        numbered = "" if len(sample) == n_rows else f"In a sample of {len(sample)} rows"
+        with naming(numbered), explaining_lacking_rows(union, data.X):
             union.fit(shared, sample_weight=weights)
         spherical = estimator.normalize == "spherical"
         features = self.approximation.features_of(union, data.X, n_rows, spherical=spherical)

@@ -26,6 +26,7 @@ from ..discriminant.decision import (
     folds_by_distance,
 )
 from ..domains import Domain
+from ..kernels.tables import naming
 from ..losses import FeatureLoss, FeatureSums
 from ..losses.known_rows import KnownRows
 from ..scale import FeatureMap
@@ -119,7 +120,9 @@ class FeatureExpansion:
         n_rows = int(num_samples(data))
         outputs = np.empty((n_rows, coefficients.shape[1]))
         for rows in gen_batches(n_rows, _ROWS_AT_ONCE):
-            part = self.features(safe_indexing(data, np.arange(rows.start, rows.stop)))
+            own = safe_indexing(data, np.arange(rows.start, rows.stop))
+            with naming(f"From row {rows.start} on" if rows.start else ""):
+                part = self.features(own)
             outputs[rows] = self.scaling(part) @ coefficients
         return outputs
 

@@ -28,11 +28,12 @@ _NOT_REAL = {
 
 @contextmanager
 def naming(culprit: str) -> Iterator[None]:
-    """Put `culprit` in front of the message of any error raised inside, and raise it again."""
+    """Put `culprit`, if any, in front of the message of any error raised inside."""
     try:
         yield
     except Exception as error:
-        error.args = (f"{culprit}: {error}", *error.args[1:])
+        if culprit:
+            error.args = (f"{culprit}: {error}", *error.args[1:])
         raise
 
 
