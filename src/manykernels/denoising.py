@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ._folds import stratified_folds
+from ._folds import equal_kernel_rows, groups_to_keep, stratified_folds
 from .discriminant import fisher_targets
 from .kernels import Center, KernelStack
 from .kernels.axes import n_leading, spectrum
@@ -63,8 +63,10 @@ class CrossValidatedErrors:
 
         NaN if samples are too alike to be divided into folds.
         """
-        labels, position = self.labels[self.present], K.diagonal()[self.present]
-        folds = stratified_folds(labels, position, self.n_folds)
+        labels, weights = self.labels[self.present], self.weights[self.present]
+        matrix = KernelStack(K[np.ix_(self.present, self.present)][None], ["kernel"], gram=True)
+        groups = groups_to_keep(equal_kernel_rows(matrix))
+        folds = stratified_folds(labels, groups, self.n_folds, weights)
         if len(folds) < 2:
             return np.full(len(VARIANCES), np.nan)
         errors = np.sum([self._fold_errors(K, self.present[fold]) for fold in folds], axis=0)

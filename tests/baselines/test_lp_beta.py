@@ -174,18 +174,6 @@ def test_permuted_kernels_permute_the_weights(kind, n_classes):
     assert_allclose(permuted.decision_function(NEW), model.decision_function(NEW), atol=1e-6)
 
 
-@both
-def test_permuted_rows_change_nothing(kind):
-    X, y = DATA[3]
-    order = np.random.default_rng(0).permutation(len(X))
-    model, permuted = (
-        kind(KERNELS, tol=1e-8).fit(X[rows], y[rows]) for rows in (np.arange(len(X)), order)
-    )
-    assert_array_equal(permuted.C_, model.C_)
-    assert_allclose(permuted.weights_, model.weights_, atol=1e-6)
-    assert_allclose(permuted.decision_function(NEW), model.decision_function(NEW), atol=1e-6)
-
-
 def test_swapped_classes_turn_the_decision_round():
     X, y = DATA[2]
     model, swapped = (

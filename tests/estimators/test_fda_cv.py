@@ -277,13 +277,15 @@ def test_a_class_of_one_sample_is_learnt_and_never_judged():
     assert model.best_score_ > 0.9
 
 
-def test_default_folds_do_not_depend_on_the_order_of_rows():
-    order = np.random.default_rng(0).permutation(150)
-    one = MKFDACV(KERNELS, **SMALL).fit(X, Y)
-    other = MKFDACV(KERNELS, **SMALL).fit(X[order], Y[order])
-    np.testing.assert_allclose(
-        one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"], atol=1e-9
-    )
+def test_default_folds_of_sorted_rows_are_shuffled():
+    """Five folds of rows that are sorted by class each have a part of every class."""
+    order = np.argsort(Y, kind="stable")
+    model = MKFDACV(KERNELS, **SMALL).fit(X[order], Y[order])
+    for split in range(5):
+        test = model.test_fold_ == split
+        assert test.sum() == 30
+        np.testing.assert_allclose(np.bincount(Y[order][test]), np.bincount(Y) / 5, atol=1)
+        assert len(np.unique(np.diff(np.flatnonzero(test)))) > 3
 
 
 # -- points that cannot be solved --------------------------------------------------------------

@@ -218,17 +218,20 @@ def test_many_classes_and_low_rank_at_several_norms(cv):
 @pytest.mark.parametrize("model", [MKFDA(reg=0.1), MKFDACV(ps=[2.0])], ids=["MKFDA", "MKFDACV"])
 def test_classes_on_a_line_are_not_masked(n_classes, model):
     """Regression on indicators never chooses the classes in the middle."""
-    rng = np.random.default_rng(0)
+    differences = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
 
-    def line(n_rows):
-        y = rng.integers(0, n_classes, n_rows)
-        return np.c_[y + 0.25 * rng.standard_normal(n_rows), rng.standard_normal(n_rows)], y
+        def line(n_rows, rng=rng):
+            y = rng.integers(0, n_classes, n_rows)
+            return np.c_[y + 0.25 * rng.standard_normal(n_rows), rng.standard_normal(n_rows)], y
 
-    (X, y), (new, truth) = line(200), line(5000)
-    model = clone(model).set_params(kernels=[("linear", Linear())]).fit(X, y)
-    assert model.rule_ == "discriminant"
-    reference = LinearDiscriminantAnalysis().fit(X, y).score(new, truth)
-    assert model.score(new, truth) >= reference - 0.02
+        (X, y), (new, truth) = line(200), line(5000)
+        model = clone(model).set_params(kernels=[("linear", Linear())]).fit(X, y)
+        assert model.rule_ == "discriminant"
+        reference = LinearDiscriminantAnalysis().fit(X, y).score(new, truth)
+        differences.append(model.score(new, truth) - reference)
+    assert np.mean(differences) >= -0.02
 
 
 @pytest.mark.slow

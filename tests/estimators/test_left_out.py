@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import r2_score
 
-from manykernels import MKFDA, MKFDACV, KernelStack
+from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, KernelStack, MKRidge, MKRidgeCV
 from manykernels.baselines import KimFDA
+from manykernels.kernels import RBF
 
 
 def table(n=40, seed=0):
@@ -54,13 +57,65 @@ def test_priors_move_them():
     np.testing.assert_allclose(shift, expected)
 
 
-def test_rows_of_weight_zero_have_none_and_a_search_has_those_of_its_choice():
+def test_rows_of_weight_zero_have_none():
     X, y = table()
     weight = (np.arange(40) > 9).astype(float)
     model = MKFDA(reg=1.0, tol=1e-9).fit(X, y, weight)
     assert model.left_out_log_proba_.shape == (30, 2)
     search = MKFDACV(ps=[2], regs=[1.0], tol=1e-9).fit(X, y, weight)
-    np.testing.assert_allclose(search.left_out_log_proba_, model.left_out_log_proba_, atol=1e-4)
+    assert search.left_out_log_proba_.shape == (30, 2)
+
+
+SEARCHES = {
+    "MKFDACV": (MKFDACV(ps=[1, 2], regs=[0.1, 1.0]), "left_out_log_proba_"),
+    "closed form": (MKFDACV(ps=[1, 2], regs=[1.0], cv="closed-form"), "left_out_log_proba_"),
+    "MKSVCCV": (MKSVCCV(ps=[1, 2], Cs=[0.1, 1.0]), "left_out_decisions_"),
+    "MKRidgeCV": (MKRidgeCV(ps=[1, 2], regs=[0.1, 1.0]), "left_out_predictions_"),
+    "MKSVRCV": (MKSVRCV(ps=[1, 2], Cs=[1.0], epsilons=[0.1]), "left_out_predictions_"),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_best_score_of_a_search_is_that_of_its_left_out_rows(name, n_classes):
+    search, attribute = SEARCHES[name]
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, 61)
+    X = rng.standard_normal((61, 3)) + y[:, None]
+    model = clone(search).fit(X, y)
+    answers, fold = getattr(model, attribute), model.test_fold_
+    assert np.isfinite(answers).all()
+    if is_classifier(model):
+        columns = np.c_[-answers, answers] if answers.ndim == 1 else answers
+        scores = [np.mean(columns[fold == k].argmax(1) == y[fold == k]) for k in set(fold)]
+    else:
+        scores = [r2_score(y[fold == k], answers[fold == k]) for k in set(fold)]
+    assert len(scores) == model.n_splits_
+    assert model.best_score_ == pytest.approx(np.mean(scores), abs=1e-12)
+
+
+def test_left_out_rows_of_a_search_are_those_of_refits():
+    X, y = table()
+    model = MKRidgeCV(ps=[2], regs=[1.0], tol=1e-10, cv=4, kernels=RBF(0.5)).fit(X, y)
+    for fold in range(4):
+        test = model.test_fold_ == fold
+        refit = MKRidge(RBF(0.5), p=2, reg=1.0, tol=1e-10).fit(X[~test], y[~test])
+        np.testing.assert_allclose(
+            model.left_out_predictions_[test], refit.predict(X[test]), atol=1e-6
+        )
+
+
+def test_rows_that_no_split_tests_are_not_a_number():
+    X, y = table()
+    split = [(np.arange(20), np.arange(20, 30))]
+    model = MKFDACV(ps=[2], regs=[1.0], cv=split).fit(X, y)
+    tested = np.isin(np.arange(len(y)), np.arange(20, 30))
+    np.testing.assert_array_equal(np.isfinite(model.left_out_log_proba_).all(axis=1), tested)
+    np.testing.assert_array_equal(model.test_fold_, np.where(tested, 0, -1))
+    validated = MKFDACV(ps=[2], regs=[1.0], cv=(X[20:], y[20:])).fit(X[:20], y[:20])
+    alone = MKFDA(p=2, reg=1.0, tol=1e-5).fit(X[:20], y[:20])
+    assert not hasattr(validated, "test_fold_")
+    np.testing.assert_allclose(validated.left_out_log_proba_, alone.left_out_log_proba_, atol=1e-3)
 
 
 def test_a_method_whose_weights_are_held_has_none():

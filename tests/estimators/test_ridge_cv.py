@@ -132,15 +132,6 @@ def test_a_validation_set():
     assert model.n_splits_ == 1
 
 
-def test_folds_do_not_depend_on_the_order_of_rows():
-    order = np.random.default_rng(2).permutation(N)
-    model, shuffled = (
-        MKRidgeCV(KERNELS, **GRID).fit(X[rows], Y[rows]) for rows in (np.arange(N), order)
-    )
-    assert (shuffled.p_, shuffled.reg_) == (model.p_, model.reg_)
-    assert_allclose(shuffled.validation_curve(), model.validation_curve(), atol=1e-4)
-
-
 @pytest.mark.parametrize("cv", [None, "closed-form"])
 def test_a_sample_of_weight_two_is_two(cv):
     counts = 1 + np.arange(N) % 2
@@ -229,5 +220,5 @@ def test_a_score_that_single_samples_do_not_have():
 
 
 def test_one_sample():
-    with refused("cannot be judged by folds: no two samples differ .n_samples = 1"):
+    with refused("cannot be judged by folds: there are no two samples .* .n_samples = 1"):
         MKRidgeCV().fit([[1.0]], [1.0])

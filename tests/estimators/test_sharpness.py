@@ -15,10 +15,10 @@ from manykernels import (
     ConvexLocalizedSVR,
     KernelUnion,
 )
-from manykernels.discriminant.decision import folds_to_judge_by
+from manykernels._folds import stratified_folds
 from manykernels.estimators._sharpness import CANDIDATES
 from manykernels.gating.judging import ClassJudge, HeldOutCurve, Judged, ValueJudge
-from manykernels.kernels import Center, Linear, Multiplicative
+from manykernels.kernels import Linear
 
 _rng = np.random.default_rng(0)
 X = _rng.uniform(-1, 1, (120, 2))
@@ -52,7 +52,7 @@ def test_noise_has_no_regions(local):
 def test_where_regions_do_not_help_the_model_is_the_plain_one(kind):
     local, plain, _ = KINDS[kind]
     noisy = X[:, 0] + np.random.default_rng(1).normal(scale=0.5, size=len(X))
-    y = noisy if kind == "values" else (X[:, 0] > 0).astype(int)
+    y = noisy if kind == "values" else (noisy > 0).astype(int)
     model, expected = local(LINES).fit(X, y), plain(LINES).fit(X, y)
     assert_allclose(model.weights_, [expected.weights_], rtol=1e-11)
     assert model.regions_.n_regions == 1
@@ -66,10 +66,8 @@ def test_the_choice_by_hand(kind):
     """Estimators of a given sharpness, fitted without each fold."""
     local, _, y = KINDS[kind]
     stack = KernelUnion(LINES).fit(X)(X)
-    centred = Center().fit_transform(stack)
-    scaled = Multiplicative().fit_transform(centred)
     labels = np.zeros(len(y), int) if kind == "values" else y
-    folds = folds_to_judge_by(labels, scaled, 3)
+    folds = stratified_folds(labels, np.arange(len(y)), 3)
     judge = ValueJudge(y) if kind == "values" else ClassJudge.of(y, 2, None)
     judged = []
     for sharpness in CANDIDATES:

@@ -46,10 +46,11 @@ def test_a_count_of_two_is_a_repeated_sample(kind):
     rows = np.repeat(EVERY, counts.astype(int))
     if kind == "classes":
         weighted = ClassJudge.of(LABELS, 3, counts)(SCORES, EVERY)
-        repeated = ClassJudge.of(LABELS[rows], 3, None)(SCORES[rows], np.arange(len(rows)))
+        repeated = ClassJudge.of(LABELS[rows], 3, None, rows)(SCORES[rows], np.arange(len(rows)))
     else:
         weighted = ValueJudge(SCORES[:, 0], counts)(SCORES[:, 1:], EVERY)
-        repeated = ValueJudge(SCORES[rows, 0])(SCORES[rows, 1:], np.arange(len(rows)))
+        judge = ValueJudge(SCORES[rows, 0], groups=rows)
+        repeated = judge(SCORES[rows, 1:], np.arange(len(rows)))
     assert weighted.loss == pytest.approx(repeated.loss, rel=1e-6)
     assert weighted.error == pytest.approx(repeated.error)
     # Both say the same of another candidate.

@@ -11,7 +11,7 @@ from manykernels.domains import lp_domain
 from manykernels.kernels import KernelStack
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import JointSquareLoss, SquareLoss
-from manykernels.losses.left_out import left_out_singly, remove
+from manykernels.losses.left_out import remove, residuals_left_out
 from manykernels.solvers import Newton
 from manykernels.solvers.response import weight_response
 from tests.problems import labels_for, random_gram_matrices
@@ -32,19 +32,25 @@ def test_both_formulas_are_the_solutions_of_the_written_out_system(n_outputs, n_
     M = 0.05 * rng.standard_normal((9, n_outputs, n_weights))
     U = rng.standard_normal((9, n_outputs))
     whole = residual_map(Q, M)
-    for i, found in enumerate(left_out_singly(U, np.diag(Q).copy(), M)):
-        own = slice(i * n_outputs, (i + 1) * n_outputs)
-        np.testing.assert_allclose(found, np.linalg.solve(whole[own, own], U[i]), rtol=1e-10)
+
+    def expected(removed):
+        places = (removed[:, None] * n_outputs + np.arange(n_outputs)).ravel()
+        return np.linalg.solve(whole[np.ix_(places, places)], U[removed].ravel())
+
+    for sets in (np.arange(9)[:, None], np.arange(9).reshape(3, 3)):
+        blocks = Q[sets[:, :, None], sets[:, None, :]]
+        for removed, residuals in zip(
+            sets, residuals_left_out(blocks, U[sets], M[sets], 1e-15), strict=True
+        ):
+            np.testing.assert_allclose(residuals.ravel(), expected(removed), rtol=1e-9)
     removed = np.array([1, 4, 5])
-    places = (removed[:, None] * n_outputs + np.arange(n_outputs)).ravel()
-    expected = np.linalg.solve(whole[np.ix_(places, places)], U[removed].ravel())
-    residuals, rows, solution, kept = remove(Q, U, M, removed)
-    np.testing.assert_allclose(residuals.ravel(), expected, rtol=1e-9)
+    residuals, rows, solution, across = remove(Q, U, M, removed)
+    np.testing.assert_allclose(residuals.ravel(), expected(removed), rtol=1e-9)
     # What stays, with the weights held, is the same with the others left out from the start.
     np.testing.assert_array_equal(rows, [0, 2, 3, 6, 7, 8])
     A = np.linalg.inv(Q)
     left = np.linalg.inv(A[np.ix_(rows, rows)])
-    np.testing.assert_allclose(kept, np.diag(left), rtol=1e-9)
+    np.testing.assert_allclose(Q[np.ix_(rows, rows)] - across.T @ across, left, atol=1e-12)
     np.testing.assert_allclose(solution, left @ (A @ U)[rows], rtol=1e-8, atol=1e-9)
 
 
@@ -156,7 +162,8 @@ def test_weights_answer_as_finite_differences_say():
     np.testing.assert_allclose(change, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-def test_a_multiplicity_is_so_many_equal_samples_in_every_fold():
+def test_a_weight_is_so_many_equal_samples_in_every_fold():
+    """A row is left out whole, whatever its weight, and equal rows are left out together."""
     matrices = random_gram_matrices(3, 20)
     y = labels_for(20, 3)
     counts = np.where(np.arange(20) % 4 == 0, 3.0, 1.0)
@@ -164,19 +171,51 @@ def test_a_multiplicity_is_so_many_equal_samples_in_every_fold():
     written_out = KernelStack.from_arrays([K[np.ix_(repeated, repeated)] for K in matrices])
     folds = [np.arange(20)[k::5] for k in range(5)]
     found = []
-    for stack, labels, weight, sets in [
-        (KernelStack.from_arrays(matrices), y, counts, folds),
-        (written_out, y[repeated], None, [np.flatnonzero(np.isin(repeated, f)) for f in folds]),
+    repeated_folds = [np.flatnonzero(np.isin(repeated, fold)) for fold in folds]
+    for stack, labels, weight, groups, sets in [
+        (KernelStack.from_arrays(matrices), y, counts, None, folds),
+        (written_out, y[repeated], None, repeated, repeated_folds),
     ]:
         loss, solution = learnt(stack, labels, weight, 1.5, 0.5)
         response = weight_response(loss.evaluate(solution.weights), lp_domain(1.5))
-        found.append(loss.evaluate(solution.weights).leave_out(sets, weight, response))
+        found.append(loss.evaluate(solution.weights).leave_out(sets, groups, response))
     weighted, plain = found
     np.testing.assert_allclose(weighted.singly[repeated], plain.singly, rtol=1e-5, atol=1e-7)
     for part, other in zip(weighted.folds, plain.folds, strict=True):
         where = {row: place for place, row in enumerate(part.fold)}
         places = [where[row] for row in repeated[other.fold]]
         np.testing.assert_allclose(part.outputs[places], other.outputs, rtol=1e-5, atol=1e-7)
+        where = {row: place for place, row in enumerate(part.others)}
+        places = [where[row] for row in repeated[other.others]]
+        np.testing.assert_allclose(
+            part.outputs_of_others[places], other.outputs_of_others, rtol=1e-5, atol=1e-7
+        )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_classes", "reg"), [(2, 0.3), (4, 1e-6)])
+def test_groups_are_refits_without_all_of_their_samples(n_classes, reg, weighted):
+    """At p = ∞ all weights are one, and the closed form is exact."""
+    stack, _, weight, (loss, solution) = problem(
+        1, n_classes, np.inf, reg, m=40, n=4, weighted=weighted
+    )
+    groups = np.random.default_rng(0).integers(0, 15, 40)
+    singly = loss.evaluate(solution.weights).leave_one_out(groups, from_mean=True)
+    folds = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    left_out = loss.evaluate(solution.weights).leave_out(folds, groups, None)
+    np.testing.assert_allclose(left_out.singly, singly, rtol=1e-6, atol=1e-9)
+    for part in left_out.folds:
+        np.testing.assert_allclose(part.outputs, singly[part.fold], rtol=1e-6, atol=1e-9)
+        w = None if weight is None else weight[part.others]
+        center = preparation(None)
+        inside = center.fit_transform(stack[np.ix_(part.others, part.others)], sample_weight=w)
+        mean = np.average(loss.targets[part.others], axis=0, weights=w)
+        point = SquareLoss(inside, loss.targets[part.others] - mean, reg, w).evaluate(np.ones(4))
+        block = center.transform(stack[np.ix_(part.fold, part.others)])
+        outputs = block.apply_combined(np.ones(4), point.coefficients)
+        np.testing.assert_allclose(part.outputs, outputs, rtol=1e-6, atol=1e-9)
+        of_others = point.leave_one_out(groups[part.others], from_mean=True)
+        np.testing.assert_allclose(part.outputs_of_others, of_others, rtol=1e-5, atol=1e-9)
 
 
 def test_a_learnt_regularisation_answers_too():

@@ -133,17 +133,17 @@ def test_leave_one_out_is_brute_force_with_weights_held(seed, n_classes, weighte
         np.testing.assert_allclose(fast[i], left_out, rtol=1e-7, atol=1e-9 * np.abs(H).max())
 
 
-def test_leave_one_out_of_a_multiplicity_is_that_of_repeated_samples():
+def test_a_weighted_sample_is_left_out_like_all_of_its_repeats():
     counts = np.array([1.0, 2.0, 3.0] * 4)
     loss = square_loss(random_gram_matrices(2, 12), 3, sample_weight=counts)
     weights = np.array([0.6, 0.4])
-    counted = loss.evaluate(weights).leave_one_out(counts)
+    counted = loss.evaluate(weights).leave_one_out()
     repeated = np.repeat(np.arange(12), counts.astype(int))
     written_out = SquareLoss(
         loss.kernels[np.ix_(repeated, repeated)], loss.targets[repeated], loss.reg
     )
     np.testing.assert_allclose(
-        counted[repeated], written_out.evaluate(weights).leave_one_out(), rtol=1e-8
+        counted[repeated], written_out.evaluate(weights).leave_one_out(repeated), rtol=1e-8
     )
 
 

@@ -112,7 +112,9 @@ class HeldOutMachines:
     ) -> HeldOutMachines:
         """Learn them; begins the task of the fit, with one part more than there are splits."""
         counts = rows.counts
-        samples = LabelledKernels(kernels.stack, rows.labels, rows.classes, counts, counts)
+        samples = LabelledKernels(
+            kernels.stack, rows.labels, rows.classes, counts, counts, rows.groups
+        )
         splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
         task = FitTask.begin(estimator, X, y, len(splits) + 1)
         names = kernels.stack.names

@@ -97,7 +97,8 @@ class SourceKernels:
         matrix = merge.matrix(self.stack, (numbers, numbers))
         # It is PSD, or so once centred, where all kernels are; a power of centred ones is not.
         guarantees = replace(self.stack.guarantees, checked=True, centered=False)
-        return KernelStack(matrix[None], [merge.name], gram=True)._changed(guarantees=guarantees)
+        stack = KernelStack(matrix[None], [merge.name], gram=True)
+        return stack._changed(guarantees=guarantees, groups=self.rows.groups)
 
     def learn(
         self,
@@ -118,8 +119,11 @@ class SourceKernels:
         if width > len(numbers):
             matrix = np.zeros((width, width))
             matrix[np.ix_(numbers, numbers)] = one.kernel(0)
-            guarantees = one.guarantees
-            one = KernelStack(matrix[None], one.names, gram=True)._changed(guarantees=guarantees)
+            # Rows of no weight are in no group of others.
+            groups = len(numbers) + np.arange(width)
+            groups[numbers] = self.rows.groups
+            wide = KernelStack(matrix[None], one.names, gram=True)
+            one = wide._changed(guarantees=one.guarantees, groups=groups)
         given: Any = getattr(machine, "cv", None)
         if is_validation_set(given) and len(given) == 2:
             machine.set_params(cv=self._validation_set(merge, given, width))

@@ -10,7 +10,6 @@ from sklearn.base import clone, is_classifier
 from ..estimators import MKSVCCV
 from ..estimators._base import KernelEstimator, estimator, fits
 from ..estimators._choice import ChoiceParameters
-from ..estimators._held_out import TargetedKernels
 from ..estimators._progress import FitTask
 from ..estimators._splits import LabelSplits, Splits, ValueSplits, is_validation_set
 from ._machine import OneKernelMachine
@@ -123,6 +122,5 @@ def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
     if is_classifier(machine):
         splits = LabelSplits(machine, rows, source, kernels.kernels.labelled(rows))
     else:
-        samples = TargetedKernels(kernels.kernels.stack, rows.targets, rows.counts)
-        splits = ValueSplits(machine, rows, source, samples)
+        splits = ValueSplits(machine, rows, source, kernels.kernels.targeted(rows))
     return [(rows.numbers[one.train], rows.numbers[one.test]) for one in splits.of(y)]

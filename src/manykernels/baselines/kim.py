@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .._sklearn import check_y
 from ..discriminant import FisherProblem
-from ..discriminant.decision import N_FOLDS, Regression, checked_priors, folds_to_judge_by
+from ..discriminant.decision import N_FOLDS, Regression, checked_priors
 from ..domains import Domain
 from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
 from ..estimators._kernels import TrainingKernels
@@ -157,8 +157,8 @@ def _ratio_direction(
     """The direction of largest ratio; kernel weights are held while samples are left out."""
     samples = problem.samples
     # The only rule here, the discriminant, is learnt from left-out outputs: it is judged by folds.
-    folds = folds_to_judge_by(samples.labels, problem.stack, N_FOLDS)
-    singly = evaluation.leave_one_out(samples.counts) + evaluation.midpoint
+    folds = samples.folds(N_FOLDS)
+    singly = evaluation.leave_one_out(samples.groups) + evaluation.midpoint
     return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
 

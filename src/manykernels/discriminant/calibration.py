@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_softmax
 
+from .._folds import standard_error
 from .._rounding import ACCUMULATED, EPS, ROUNDING
 
 # Most steps of Newton's method. It takes about ten, unless rounding errors keep it from ending.
@@ -113,26 +114,32 @@ def log_losses(log_probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def paired_gain(
-    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, n_samples: float
+    first: np.ndarray,
+    second: np.ndarray,
+    weights: np.ndarray | None,
+    groups: np.ndarray | None,
 ) -> tuple[float, float]:
     """How much smaller the mean of `first` is than that of `second`, and its standard error.
 
-    Both are losses of the same samples, so the standard error is that of their difference.
+    Both are losses of the same samples, so the standard error is that of their difference. Samples
+    of different `groups` are independent; None means all of them.
     """
     difference = second - first
     mean = float(np.average(difference, weights=weights))
-    variance = np.average((difference - mean) ** 2, weights=weights)
-    return mean, float(np.sqrt(variance / n_samples))
+    return mean, standard_error(difference, weights, groups)
 
 
 def clearly_smaller(
-    first: np.ndarray, second: np.ndarray, weights: np.ndarray | None, n_samples: float
+    first: np.ndarray,
+    second: np.ndarray,
+    weights: np.ndarray | None,
+    groups: np.ndarray | None,
 ) -> bool:
     """Whether the mean of `first` is below that of `second` by more than a standard error.
 
     Differences below the least slope do not count: scores without information may differ as much.
     """
-    gain, error = paired_gain(first, second, weights, n_samples)
+    gain, error = paired_gain(first, second, weights, groups)
     return gain > max(error, _LEAST_SLOPE)
 
 

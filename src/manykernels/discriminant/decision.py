@@ -16,13 +16,12 @@ seemed to be 99 %, and was 14 % on new samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
-from .._folds import stratified_folds
 from ..domains import Domain
 from ..losses import SquareLoss
 from ..losses.left_out import FoldOutputs, LeftOut
@@ -35,22 +34,6 @@ from .rules import Discriminant, LinearRule, indicator_rule, rule_offsets
 # that models without a fold are close to the final one: where there are about as many samples as
 # the kernels have rank, a model of four fifths of them differs much from that of all.
 N_FOLDS = 50
-
-
-def folds_to_judge_by(labels: np.ndarray, stack: Any, n_folds: int) -> list[np.ndarray]:
-    """Folds of the samples of a centred stack, whatever the order of its rows.
-
-    Within each class, samples are dealt out in the order of their squared distance from the mean,
-    summed over kernels of equal scale.
-    """
-    return folds_by_distance(labels, stack.row_diag, n_folds)
-
-
-def folds_by_distance(labels: np.ndarray, squares: np.ndarray, n_folds: int) -> list[np.ndarray]:
-    """The same, given the squared distances from the mean in every kernel, (n_kernels, m)."""
-    longest = squares.max(axis=1, keepdims=True)
-    distance = np.sum(squares / np.where(longest > 0.0, longest, 1.0), axis=0)
-    return stratified_folds(labels, distance, n_folds)
 
 
 @dataclass(frozen=True)
@@ -80,11 +63,11 @@ def fisher_regression(
 
     When samples are left out the kernel weights change too. Without a domain they are held.
     """
-    rotation, samples, stack = loss.rotation, problem.samples, problem.stack
+    rotation, samples = loss.rotation, problem.samples
     response = None if domain is None else weight_response(evaluation, domain)
     # For two classes there is only the indicator rule, and nothing to judge by folds.
-    folds = [] if len(samples.classes) == 2 else folds_to_judge_by(samples.labels, stack, N_FOLDS)
-    left_out = evaluation.leave_out(folds, samples.counts, response)
+    folds = [] if len(samples.classes) == 2 else samples.folds(N_FOLDS)
+    left_out = evaluation.leave_out(folds, samples.groups, response)
     return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
 
 
@@ -164,7 +147,7 @@ class Decision:
                 log_losses(found.log_probabilities, judged.labels)
                 for found in (of_discriminant, of_indicator)
             ]
-            if clearly_smaller(losses[0], losses[1], judged.weights, n_samples):
+            if clearly_smaller(losses[0], losses[1], judged.weights, judged.groups):
                 return decided(rule, of_discriminant, rows)
         # The indicator rule has seen no labels: it is calibrated on samples left out singly, whose
         # models are closer to the final one.
@@ -181,12 +164,14 @@ def scores_of_folds(
     """
     scores = []
     for part in folds:
-        others = samples.of(part.others)
+        # With the class frequencies of all samples: those of the others would tell the labels of
+        # the fold, since the more samples of a class are in one, the fewer are in the other.
         if rule == "indicator":
             assert rotation is not None
-            learnt = indicator_rule(others.frequencies, rotation)
+            learnt = indicator_rule(samples.frequencies, rotation)
         else:
-            learnt = Discriminant.learn(part.outputs_of_others, others).rule
+            discriminant = Discriminant.learn(part.outputs_of_others, samples.of(part.others))
+            learnt = replace(discriminant, masses=samples.masses).rule
         scores.append(learnt.scores(part.outputs))
     return np.concatenate(scores)
 

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from scipy.special import log_softmax
 
+from .._folds import effective_size
 from .._scoring import Answers, Judged, score_table
 from ..domains import lp_domain
 from ..kernels import KernelStack
@@ -95,7 +96,7 @@ def _scores_of_others(
             rule = indicator_rule(train.frequencies, rotation)
         else:
             # The kernel weights, which have not seen the test samples, may be held here.
-            left_out = evaluation.leave_one_out(train.counts, from_mean=True)
+            left_out = evaluation.leave_one_out(train.groups, from_mean=True)
             rule = Discriminant.learn(left_out @ rotation, train).rule
         scores[name] = rule.scores(outputs)
     return scores
@@ -111,7 +112,7 @@ def _scores_of_left_out(
     """Scores of training samples by models without their fold, fold after fold."""
     rotation = point.loss.rotation
     response = weight_response(point.evaluation, lp_domain(float(ps[point.norm_index])))
-    left_out = point.evaluation.leave_out(folds, train.counts, response).turned(rotation)
+    left_out = point.evaluation.leave_out(folds, train.groups, response).turned(rotation)
     return {name: scores_of_folds(name, left_out.folds, train, rotation) for name in rules}
 
 
@@ -160,13 +161,21 @@ class HeldOut:
 
     @property
     def weights(self) -> np.ndarray | None:
-        found = [test.weights for test in self.tests if test.weights is not None]
-        return np.concatenate(found) if found else None
+        return self._joined("weights")
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        return self._joined("groups")
+
+    def _joined(self, name: str) -> np.ndarray | None:
+        """Vectors of all tests, one after the other; None if the tests have none."""
+        parts = [getattr(test, name) for test in self.tests]
+        return None if any(part is None for part in parts) else np.concatenate(parts)
 
     @property
     def n_samples(self) -> float:
-        """Number of samples, a row with a count of two being two."""
-        return sum(test.n_samples for test in self.tests)
+        """Effective number of independent samples."""
+        return effective_size(len(self.labels), self.groups, self._joined("counts"))
 
     def log_losses(self, rule: str, i: int, j: int) -> np.ndarray:
         """``−log P`` of the true class of every sample, at one point of the grid, (n,)."""
@@ -185,7 +194,7 @@ class HeldOut:
             self.log_losses(rule, *min(points, key=lambda at: self.mean_log_loss(rule, *at)))
             for rule in ("discriminant", "indicator")
         )
-        better = clearly_smaller(discriminant, indicator, self.weights, self.n_samples)
+        better = clearly_smaller(discriminant, indicator, self.weights, self.groups)
         return "discriminant" if better else "indicator"
 
     def judged_by(self, scorer: Callable[..., float], rule: str) -> np.ndarray:

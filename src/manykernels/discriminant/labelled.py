@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from .._folds import effective_size, stratified_folds
 from .._sklearn import check_y
 from ..kernels import KernelStack, check_stack
 from ..kernels.transforms import StackTransform
@@ -29,7 +30,10 @@ class LabelledKernels:
     weights : ndarray of shape (n,) or None
         Sample weights: `counts` times the weight of the class of each sample.
     counts : ndarray of shape (n,) or None
-        How many samples each row stands for; None for one.
+        Sample weights as they were given; None for one each.
+    groups : ndarray of shape (n,) or None
+        Numbers of the groups of rows that are left out together; None if rows are left out one
+        by one.
     """
 
     stack: KernelStack
@@ -37,6 +41,7 @@ class LabelledKernels:
     classes: np.ndarray
     weights: np.ndarray | None = None
     counts: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @property
     def masses(self) -> np.ndarray:
@@ -51,8 +56,13 @@ class LabelledKernels:
 
     @property
     def n_samples(self) -> float:
-        """Number of samples, a row with a count of two being two."""
-        return float(len(self.labels) if self.counts is None else self.counts.sum())
+        """Effective number of independent samples, whatever the unit of the weights."""
+        return effective_size(len(self.labels), self.groups, self.counts)
+
+    def folds(self, n_folds: int) -> list[np.ndarray]:
+        """Stratified folds of the rows that hold whole groups."""
+        groups = np.arange(len(self.labels)) if self.groups is None else self.groups
+        return stratified_folds(self.labels, groups, n_folds, self.counts)
 
     def prepared(self, transform: StackTransform) -> FisherProblem:
         """Fisher's problem on these training kernels; `transform`, fitted here, centres them."""
@@ -74,6 +84,7 @@ class LabelledKernels:
             self.classes,
             None if self.weights is None else self.weights[rows],
             None if self.counts is None else self.counts[rows],
+            None if self.groups is None else self.groups[rows],
         )
 
 

@@ -107,14 +107,15 @@ class Discriminant:
             spread = np.average((outputs - means[labels]) ** 2, weights=weight, axis=0)
             means = _oriented(means, np.sqrt(spread[0]))
         within = (outputs - means[labels]) * np.sqrt(weight)[:, None]
-        return cls.of_moments(means, within.T @ within / masses.sum(), masses)
+        covariance = within.T @ within / masses.sum()
+        return cls.of_moments(means, covariance, masses, samples.n_samples)
 
     @classmethod
     def of_moments(
-        cls, means: np.ndarray, covariance: np.ndarray, masses: np.ndarray
+        cls, means: np.ndarray, covariance: np.ndarray, masses: np.ndarray, n_samples: float
     ) -> Discriminant:
-        """From class means, and the covariance within classes before it is shrunk."""
-        return cls(means, _shrunk(covariance, masses.sum()), masses)
+        """From class means, and the covariance of `n_samples` within classes before shrinkage."""
+        return cls(means, _shrunk(covariance, n_samples), masses)
 
 
 def _oriented(means: np.ndarray, spread: float) -> np.ndarray:

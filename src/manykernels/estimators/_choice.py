@@ -66,6 +66,9 @@ class ChoiceParameters:
         ``n_inner_solves`` (sum of them). Points that cannot be solved have the score NaN and an
         infinite gap.
     n_splits_ : int
+    test_fold_ : ndarray of shape (n_samples,)
+        The split that tested each training row, -1 for none, as in
+        :class:`~sklearn.model_selection.PredefinedSplit`. Not if `cv` is a validation set.
     """
 
     cv: Any = None

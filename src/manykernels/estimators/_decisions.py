@@ -11,12 +11,13 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.utils.metaestimators import available_if
 
+from .._folds import effective_size
 from .._scoring import Answers, KnownClassifier, score_table
 from ..discriminant import LabelledKernels
 from ..discriminant.calibration import calibrated_decisions, class_scores, log_losses
 from ..gating.judging import Judged
 from ..solvers import GridRecord, solved_in_all
-from ._held_out import SplitOutputs, joined_counts
+from ._held_out import SplitOutputs, joined
 from ._outputs import chosen_classes, gives_probabilities
 
 
@@ -45,6 +46,10 @@ class CalibratedDecisions:
     ----------
     calibration_ : DecisionCalibration
         ``slope`` and ``constants`` that turn decision values into probabilities.
+    left_out_decisions_ : ndarray of shape (n_samples,), or (n_samples, n_classes)
+        Decision values of each training row by the model without its fold, at the chosen point:
+        what `best_score_` is the score of. NaN in rows that no split tests. Not if `cv` is a
+        validation set.
     """
 
     calibration_: ClassVar[DecisionCalibration]
@@ -103,12 +108,14 @@ class HeldOutDecisions:
     def calibration(self, at: tuple[int, ...]) -> DecisionCalibration:
         """Two numbers, fitted to the samples of all splits, which the machines have not seen."""
         if at not in self._calibrations:
+            labels = np.concatenate([test.labels for test in self.tests])
+            counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
             found = calibrated_decisions(
                 np.vstack([part.outputs[at] for part in self.parts]),
                 self.frequencies,
-                np.concatenate([test.labels for test in self.tests]),
-                joined_counts(self.tests),
-                sum(test.n_samples for test in self.tests),
+                labels,
+                counts,
+                effective_size(len(labels), groups, counts),
             ).calibration
             constants = found.exponent * np.log(self.frequencies)
             self._calibrations[at] = DecisionCalibration(found.slope, constants)
@@ -123,7 +130,8 @@ class HeldOutDecisions:
         labels = np.concatenate([test.labels for test in self.tests])
         wrong = chosen_classes(outputs[:, 0] if outputs.shape[1] == 1 else outputs) != labels
         losses = log_losses(self._logs(at, outputs), labels)
-        return Judged(losses, wrong.astype(np.float64), joined_counts(self.tests))
+        counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
+        return Judged(losses, wrong.astype(np.float64), counts, groups)
 
     def mean_log_loss(self, at: tuple[int, ...]) -> float:
         """The mean of ``−log P`` of the true class, at one point of the grid."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._folds import groups_to_keep, numbered
+from ..kernels.views import row_keys
 from ..scale import FeatureMap, Sample
 from ..scale.accumulation import PartMoments, TargetCoding
 from ..scale.plan import Plan
@@ -64,6 +67,11 @@ class FeatureRows:
     def counts(self) -> np.ndarray | None:
         """How many samples each row of the sample stands for; None for one."""
         return self.sample.weight
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Numbers of the groups of rows of the sample that are left out together."""
+        return groups_to_keep(numbered(row_keys(self.sample.X)))
 
     @property
     def weights(self) -> np.ndarray | None:

@@ -139,7 +139,9 @@ def discriminant_of_moments(problem: FeatureProblem, evaluation: Any) -> Discrim
     within = (total - (means.T * masses) @ means) / moments.weight
     kappa = max(1.0 - evaluation.mean_leverage - 1.0 / moments.n_rows, 1.0 / moments.n_rows)
     targets = fisher_targets(np.arange(len(masses)), masses) @ evaluation.loss.rotation
-    return Discriminant.of_moments(targets - (targets - means) / kappa, within / kappa**2, masses)
+    return Discriminant.of_moments(
+        targets - (targets - means) / kappa, within / kappa**2, masses, moments.n_rows
+    )
 
 
 # -- ridge regression ------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._folds import stratified_folds
 from .._sklearn import Interval, Options
-from ..discriminant.decision import folds_to_judge_by
 from ..gating import Gate
 from ..gating.judging import Block, Judge
 from ..gating.learning import Fold, GatedSamples, GateLearning, LearntGates
 from ..gating.machines import Machine
-from ..kernels.transforms import Center, Chain
+from ..kernels.transforms import Chain
 from ._base import NON_NEGATIVE, estimator
 from ._gate_inputs import ComponentReader, GateInput, GateTable
 from ._inputs import Source
@@ -235,14 +235,13 @@ class GatedKernels:
         return learnt
 
     def _folds(self, n_folds: int) -> list[Fold]:
-        """Folds of the samples, equal ones together; none if there are not two of them."""
+        """Folds of the samples that hold whole groups; none if there are not two of them."""
         rows = self.rows
         labels = np.zeros(len(rows), int) if rows.labels is None else rows.labels
         if n_folds == 0 or len(rows) < 2:
             return []
-        centered = Center().fit_transform(self.samples.stack, sample_weight=rows.counts)
         every = np.arange(len(rows))
-        tests = folds_to_judge_by(labels, centered, n_folds)
+        tests = stratified_folds(labels, rows.groups, n_folds, rows.counts)
         if len(tests) < 2:
             return []
         return [self.fold(np.delete(every, test), test) for test in tests]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._folds import stratified_folds
 from .._scoring import Answers, JudgedValues, score_table
 from ..gating.judging import Judged
 from ..kernels import KernelStack
@@ -24,12 +25,16 @@ class TargetedKernels:
         Square for training samples; (n, m) between n test samples and m training samples.
     targets : ndarray of shape (n,) or (n, n_targets)
     counts : ndarray of shape (n,) or None
-        How many samples each row stands for; None for one.
+        Sample weights; None for one each.
+    groups : ndarray of shape (n,) or None
+        Numbers of the groups of rows that are left out together; None if rows are left out one
+        by one.
     """
 
     stack: KernelStack
     targets: np.ndarray
     counts: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -47,7 +52,13 @@ class TargetedKernels:
             self.stack if stack is None else stack,
             self.targets[rows],
             None if self.counts is None else self.counts[rows],
+            None if self.groups is None else self.groups[rows],
         )
+
+    def folds(self, n_folds: int) -> list[np.ndarray]:
+        """Folds of the rows that hold whole groups."""
+        groups = np.arange(len(self)) if self.groups is None else self.groups
+        return stratified_folds(np.zeros(len(self), int), groups, n_folds, self.counts)
 
 
 @dataclass(frozen=True)
@@ -79,10 +90,28 @@ class SplitOutputs:
         return self.record.note(at, params, certificate, n_inner_solves)
 
 
-def joined_counts(tests: Sequence[Any]) -> np.ndarray | None:
-    """How many samples each row of several test parts stands for; None for one."""
-    counts = [test.counts for test in tests if test.counts is not None]
-    return np.concatenate(counts) if counts else None
+def by_row(
+    tested: Sequence[np.ndarray | None], parts: Sequence[np.ndarray], n_rows: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Held-out values of every training row, NaN if it is never tested, and its split, or -1.
+
+    ``parts[k]`` are the values of the rows ``tested[k]``. A row that several splits test has the
+    values of the first. None if a validation set was tested instead.
+    """
+    if any(rows is None for rows in tested):
+        return None
+    values = np.full((n_rows, *parts[0].shape[1:]), np.nan)
+    split_of_row = np.full(n_rows, -1)
+    for k in reversed(range(len(parts))):
+        values[tested[k]] = parts[k]
+        split_of_row[tested[k]] = k
+    return values, split_of_row
+
+
+def joined(tests: Sequence[Any], name: str) -> np.ndarray | None:
+    """`counts` or `groups` of several test parts, one part after the other; None for none."""
+    parts = [getattr(test, name) for test in tests]
+    return None if any(part is None for part in parts) else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -102,7 +131,8 @@ class HeldOutValues:
         outputs = np.concatenate([part.outputs[at] for part in self.parts])
         targets = np.concatenate([test.targets for test in self.tests])
         squares = (outputs - targets) ** 2
-        return Judged(squares, squares, joined_counts(self.tests))
+        counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
+        return Judged(squares, squares, counts, groups)
 
     def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
         """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""

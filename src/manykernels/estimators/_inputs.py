@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._folds import equal_kernel_rows, groups_to_keep, numbered
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.completion import refuse_samples_without_kernels
@@ -32,7 +33,7 @@ from ..kernels.presence import (
 from ..kernels.samples import TrainingSamples
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import SharedTable
-from ..kernels.views import are_views, as_views
+from ..kernels.views import are_views, as_views, row_keys
 from ..scale.blocks import comes_in_blocks, map_blocks
 from ._reading import may_have_gaps, may_lack_views, read_stack, read_table, read_views
 
@@ -131,6 +132,11 @@ class Table:
         """How many kernels there will be, before any is computed."""
         return len(kernels_for(self.X, self.kernels).kernels)
 
+    @property
+    def groups(self) -> np.ndarray:
+        """Groups of rows that are left out together: those that are equal, if they are few."""
+        return groups_to_keep(numbered(row_keys(self.X)))
+
     def computed_on_demand(self) -> Table:
         """The same, its kernels to be computed when they are needed."""
         return replace(self, on_demand=True)
@@ -180,6 +186,13 @@ class Matrices:
     @property
     def n_kernels(self) -> int:
         return self.X.n_kernels
+
+    @property
+    def groups(self) -> np.ndarray:
+        """Groups of samples that are left out together, see :class:`Table`."""
+        if self.X.groups is not None:
+            return self.X.groups
+        return groups_to_keep(equal_kernel_rows(self.X))
 
     def computed_on_demand(self) -> Matrices:
         """The same: these kernels are there."""

@@ -16,6 +16,7 @@ from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.streamed import StreamedKernels
 from ..kernels.transforms import Chain
+from ._held_out import TargetedKernels
 from ._inputs import Source
 from ._rows import TrainingRows
 
@@ -59,7 +60,13 @@ class TrainingKernels:
 
     def labelled(self, rows: TrainingRows) -> LabelledKernels:
         """These kernels with the class labels and weights of the rows."""
-        return LabelledKernels(self.stack, rows.labels, rows.classes, rows.weights, rows.counts)
+        return LabelledKernels(
+            self.stack, rows.labels, rows.classes, rows.weights, rows.counts, rows.groups
+        )
+
+    def targeted(self, rows: TrainingRows) -> TargetedKernels:
+        """These kernels with the targets and weights of the rows."""
+        return TargetedKernels(self.stack, rows.targets, rows.counts, rows.groups)
 
     def prepared(self, transform: Chain, sample_weight: np.ndarray | None) -> Any:
         """The kernels transformed by `transform`, which is fitted here."""

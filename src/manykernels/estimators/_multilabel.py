@@ -108,6 +108,7 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if sample_weight is not None:
         sample_weight = check_sample_weight(sample_weight, data.X, ensure_non_negative=True)
     stack, source = data.compute(sample_weight, True, None)
+    stack = stack._changed(groups=data.groups)
     cv = estimator.cv
     validation = None
     if isinstance(cv, tuple) and len(cv) == 2 and is_multilabel(cv[1]):

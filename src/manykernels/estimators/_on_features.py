@@ -23,7 +23,6 @@ from ..discriminant.decision import (
     Decision,
     Regression,
     checked_priors,
-    folds_by_distance,
 )
 from ..domains import Domain
 from ..kernels.tables import naming
@@ -152,7 +151,7 @@ def judged_samples(rows: FeatureRows, masses: np.ndarray) -> LabelledKernels:
         drawn = np.bincount(labels, weights, minlength=len(classes))
         weights = weights * (masses / drawn)[labels]
         counts = weights * (len(labels) / weights.sum())
-    return LabelledKernels(None, labels, classes, weights, counts)  # type: ignore[arg-type]
+    return LabelledKernels(None, labels, classes, weights, counts, rows.groups)  # type: ignore[arg-type]
 
 
 def learn_discriminant_on_features(
@@ -206,9 +205,8 @@ def known_regression(
     response = weight_response(known, domain)
     folds = []
     if len(samples.classes) > 2:
-        squares = np.array([np.sum(features[:, one] ** 2, axis=1) for one in rows.features.blocks])
-        folds = folds_by_distance(samples.labels, squares, N_FOLDS)
-    left_out = known.leave_out(folds, rows.counts, response)
+        folds = samples.folds(N_FOLDS)
+    left_out = known.leave_out(folds, samples.groups, response)
     rotation = evaluation.loss.rotation
     return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
 
@@ -310,4 +308,4 @@ def _left_out(
     weights = _ones_unless(rows.weights, len(features))
     known = KnownRows(evaluation, features, columns, weights, problem.moments.weight)
     response = weight_response(known, domain)
-    return known.leave_one_out(rows.counts, response=response)
+    return known.leave_one_out(rows.groups, response=response)

@@ -105,7 +105,7 @@ def learn_ridge(
 ) -> dict[str, Any]:
     """Fitted attributes: kernel weights of every group of targets, and their regressions."""
     transform = kernels.preparation(normalize)
-    samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
+    samples = kernels.targeted(rows)
     problem = RidgeProblem.of(samples, transform)
     kernels.warn_of_constants(transform)
     targets, names = problem.targets, problem.stack.names
@@ -116,7 +116,7 @@ def learn_ridge(
     dual_coef = targets.units * np.hstack([one.coefficients for one in evaluations])
     left_out = np.hstack(
         [
-            _left_out(evaluation, learning.domain, rows.counts)
+            _left_out(evaluation, learning.domain, rows.groups)
             for evaluation, learning in zip(evaluations, learnings, strict=True)
         ]
     )
@@ -135,10 +135,10 @@ def learn_ridge(
     }
 
 
-def _left_out(evaluation: Any, domain: Domain, counts: np.ndarray | None) -> np.ndarray:
-    """Outputs of every sample by the regression of the others, (m, n_targets of the group)."""
-    if len(evaluation.residuals) == 1 and (counts is None or counts[0] <= 1.0):
+def _left_out(evaluation: Any, domain: Domain, groups: np.ndarray) -> np.ndarray:
+    """Outputs of every sample by the regression of the others, (m, n_targets)."""
+    if len(evaluation.residuals) == 1:
         return np.full(evaluation.residuals.shape, np.nan)
     response = weight_response(evaluation, domain)
-    outputs: np.ndarray = evaluation.leave_one_out(counts, response=response)
+    outputs: np.ndarray = evaluation.leave_one_out(groups, response=response)
     return outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,11 @@ class TrainingRows:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Numbers of the groups of rows that are left out together, (n_rows,)."""
+        return self.data.groups
+
     @property
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes for users."""
@@ -69,11 +75,6 @@ class TrainingRows:
     def factors(self) -> np.ndarray:
         """`weights`, or ones where none were given."""
         return np.ones(len(self)) if self.weights is None else self.weights
-
-    @property
-    def n_samples(self) -> float:
-        """How many samples the rows stand for."""
-        return float(len(self) if self.counts is None else self.counts.sum())
 
 
 def unlabelled_rows(estimator: Any, X: Any, sample_weight: Any) -> TrainingRows:
@@ -184,7 +185,7 @@ def discriminant_rows(
     """Rows with class labels for Fisher's discriminant, which needs variance within classes."""
     rows = centred_rows(estimator, X, y, sample_weight, class_weight)
     n_classes = len(rows.classes)
-    if rows.n_samples <= n_classes == len(rows):
+    if len(rows) <= n_classes:
         raise ValueError(
             f"{type(estimator).__name__} needs more samples than classes: {len(rows)} samples of "
             f"{n_classes} classes leave no spread within classes."

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.metrics import check_scoring
 
 from ..discriminant import LabelledKernels
 from ._choice import Choice, refuse_single_split
 from ._decisions import HeldOutDecisions
 from ._grid import Grid
-from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
+from ._held_out import HeldOutValues, SplitOutputs
 from ._kernels import TrainingKernels
 from ._progress import FitTask
 from ._rows import TrainingRows
-from ._splits import LabelSplits, Split, ValueSplits
+from ._splits import LabelSplits, Split, ValueSplits, left_out_attributes
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Search:
     def _judged(self) -> list[Any]:
         return [split.judged for split in self.splits]
 
+    def _by_row(self, name: str, parts: list[np.ndarray]) -> dict[str, np.ndarray]:
+        """Fitted attributes: what was said of the test samples of all splits, by row."""
+        return left_out_attributes(name, self.splits, parts, len(self.samples.stack))
+
     @property
     def _scorer(self) -> Any:
         return check_scoring(self.estimator, scoring=self.estimator.scoring)
@@ -54,7 +59,7 @@ class ClassSearch(Search):
     ) -> Self:
         # The weights of classes are those of each training part.
         samples = LabelledKernels(
-            kernels.stack, rows.labels, rows.classes, rows.counts, rows.counts
+            kernels.stack, rows.labels, rows.classes, rows.counts, rows.counts, rows.groups
         )
         splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
         return cls.begun(estimator, X, y, samples, splits)
@@ -68,7 +73,13 @@ class ClassSearch(Search):
             self.estimator, grid, scores, held_out.records, second, held_out.judged_at
         )
         calibration = held_out.calibration(choice.position)
-        return choice, {**choice.attributes, "calibration_": calibration}
+        decisions = [part.outputs[choice.position] for part in outputs]
+        decisions = [part[:, 0] if part.shape[1] == 1 else part for part in decisions]
+        return choice, {
+            **choice.attributes,
+            **self._by_row("left_out_decisions_", decisions),
+            "calibration_": calibration,
+        }
 
 
 class ValueSearch(Search):
@@ -78,7 +89,7 @@ class ValueSearch(Search):
     def of(
         cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
     ) -> Self:
-        samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
+        samples = kernels.targeted(rows)
         splits = ValueSplits(estimator, rows, kernels.source, samples).of(y)
         return cls.begun(estimator, X, y, samples, splits)
 
@@ -89,4 +100,8 @@ class ValueSearch(Search):
         scores = held_out.judged_by(self._scorer)
         judged = held_out.judged_at
         choice = Choice.of(self.estimator, grid, scores, held_out.records, judged=judged)
-        return choice, choice.attributes
+        predictions = [part.outputs[choice.position] for part in values]
+        return choice, {
+            **choice.attributes,
+            **self._by_row("left_out_predictions_", predictions),
+        }

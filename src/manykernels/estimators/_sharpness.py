@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..discriminant.decision import folds_to_judge_by
+from .._folds import stratified_folds
 from ..domains import product_domain
 from ..gating.judging import HeldOutCurve, Judge
 from ..gating.regions import KernelRegions
@@ -58,11 +58,9 @@ class SharpnessChoice:
         return Regions.found(n_regions, best, learner.random_state)
 
     def _best(self, learner: KernelRegions) -> float:
-        stack, n_rows = self.kernels.stack, len(self.rows)
+        n_rows = len(self.rows)
         labels = np.zeros(n_rows, int) if self.rows.labels is None else self.rows.labels
-        transform = self.kernels.preparation(self.normalize)
-        centered = transform.fit_transform(stack, sample_weight=self.rows.counts)
-        folds = folds_to_judge_by(labels, centered, _N_FOLDS)
+        folds = stratified_folds(labels, self.rows.groups, _N_FOLDS, self.rows.counts)
         if len(folds) < 2:
             # Nothing says that regions are better than none.
             return CANDIDATES[0]

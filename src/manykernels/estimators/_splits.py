@@ -11,11 +11,9 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from ..discriminant import LabelledKernels
-from ..discriminant.decision import N_FOLDS, folds_to_judge_by
-from ..kernels.completion import MeanCompletion
+from ..discriminant.decision import N_FOLDS
 from ..kernels.tables import check_numbers
-from ..kernels.transforms import preparation
-from ._held_out import TargetedKernels
+from ._held_out import TargetedKernels, by_row
 from ._inputs import Source, block_while_fitting, matched_by_label
 from ._rows import TrainingRows
 
@@ -40,6 +38,13 @@ class Split:
             return self.samples, self.test
         parts: tuple[Any, Any] = self.samples.split(self.train, self.test)
         return parts
+
+    @property
+    def tested(self) -> np.ndarray | None:
+        """Positions of the training rows that are tested; None for a validation set."""
+        if isinstance(self.test, list):
+            return np.concatenate(self.test)
+        return None if self.train is None else np.asarray(self.test)
 
     @property
     def judged(self) -> Any:
@@ -107,12 +112,8 @@ class Splits(ABC):
             ) from error
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
-        """Folds whatever the order of the rows, equal rows in one fold."""
-        labels, weights = self._strata()
-        # Folds are dealt by where samples are, for which the mean of what they lack is enough.
-        center = preparation(None, completion=MeanCompletion())
-        centered = center.fit_transform(self.samples.stack, sample_weight=weights)
-        folds = folds_to_judge_by(labels, centered, n_folds)
+        """Folds that hold whole groups of rows."""
+        folds: list[np.ndarray] = self.samples.folds(n_folds)
         if len(folds) < 2:
             name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
             if name.endswith("CV"):
@@ -127,10 +128,6 @@ class Splits(ABC):
 
     #: Why there may be less than two folds.
     _too_few: ClassVar[str]
-
-    @abstractmethod
-    def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Groups that are divided evenly among folds, and weights of the samples."""
 
     def _checked(self, train: np.ndarray, test: np.ndarray, split: int) -> Split:
         self._refuse_training(train, split)
@@ -175,10 +172,7 @@ class LabelSplits(Splits):
 
     stratified = True
     word = "labels"
-    _too_few = "no class has two different samples"
-
-    def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
-        return self.samples.labels, self.samples.weights
+    _too_few = "no class has two samples that are not repeats of each other"
 
     def _refuse_training(self, train: np.ndarray, split: int) -> None:
         samples = self.samples
@@ -215,10 +209,7 @@ class ValueSplits(Splits):
 
     stratified = False
     word = "values"
-    _too_few = "no two samples differ"
-
-    def _strata(self) -> tuple[np.ndarray, np.ndarray | None]:
-        return np.zeros(len(self.samples), int), self.samples.counts
+    _too_few = "there are no two samples that are not repeats of each other"
 
     def _refuse_training(self, train: np.ndarray, split: int) -> None:
         # Of a single sample kernels have no variance.
@@ -240,6 +231,17 @@ class ValueSplits(Splits):
 
     def _targeted(self, block: Any, y_val: np.ndarray) -> TargetedKernels:
         return TargetedKernels(block, y_val.astype(np.float64))
+
+
+def left_out_attributes(
+    name: str, splits: list[Split], parts: list[np.ndarray], n_rows: int
+) -> dict[str, np.ndarray]:
+    """Fitted attributes of a search: held-out values by row under `name`, and ``test_fold_``.
+
+    None of them if a validation set was tested.
+    """
+    values = by_row([split.tested for split in splits], parts, n_rows)
+    return {} if values is None else {name: values[0], "test_fold_": values[1]}
 
 
 def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.ndarray:

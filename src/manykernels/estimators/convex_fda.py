@@ -101,7 +101,7 @@ class ConvexLocalizedFDA(
             return [SquareLoss(stack, own.targets, own.reg, own.sample_weight)]
 
         rule = indicator_rule(samples.frequencies, np.eye(targets.shape[1]))
-        judge = ClassJudge.of(rows.labels, n_classes, rows.counts, rule)
+        judge = ClassJudge.of(rows.labels, n_classes, rows.counts, rows.groups, rule)
         choice = SharpnessChoice(
             rows, kernels, self.normalize, learning, losses_of, judge, samples.weights
         )

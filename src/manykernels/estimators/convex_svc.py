@@ -104,7 +104,7 @@ class ConvexLocalizedSVC(
         def losses_of(stack: Any, some: Any) -> list[Any]:
             return [make_loss(stack, one[some], penalties[some], inner_tol) for one in groups]
 
-        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts)
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups)
         choice = SharpnessChoice(rows, plain, self.normalize, learning, losses_of, judge)
         regions = choice.of(regions)
         kernels = MachineKernels.prepared(plain, rows, self.normalize, step=regions.step)

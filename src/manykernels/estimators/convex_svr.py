@@ -63,7 +63,7 @@ class ConvexLocalizedSVR(
             problem = targets[some], penalties[some], epsilon, inner_tol
             return [EpsilonInsensitiveLoss(stack, *problem)]
 
-        judge = ValueJudge(targets, rows.counts)
+        judge = ValueJudge(targets, rows.counts, rows.groups)
         choice = SharpnessChoice(rows, plain, self.normalize, learning, losses_of, judge)
         regions = choice.of(regions)
         kernels = MachineKernels.prepared(plain, rows, self.normalize, step=regions.step)

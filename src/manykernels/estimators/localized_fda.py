@@ -85,7 +85,7 @@ class LocalizedFDA(
         targets = fisher_targets(samples.labels, samples.masses)
         machine = SquareMachine(targets, self.reg, samples.weights)
         rule = indicator_rule(samples.frequencies, np.eye(targets.shape[1]))
-        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rule)
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups, rule)
         learnt = kernels.learn(learning, [machine], [judge], task)
         (point,) = learnt.points
         # With the gate held, this is the discriminant of MKFDA on one kernel.

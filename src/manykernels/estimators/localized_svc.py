@@ -88,7 +88,7 @@ class LocalizedSVC(
 
     def _judges(self, rows: TrainingRows) -> list[Judge]:
         """A judge for every gate."""
-        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts)
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups)
         if len(rows.classes) > 2 and self.multi_class == "separate":
             return [judge.one_against_rest(k) for k in range(len(rows.classes))]
         return [judge]

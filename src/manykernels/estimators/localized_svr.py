@@ -48,6 +48,6 @@ class LocalizedSVR(
         task = FitTask.begin(self, X, y, learning.max_progress(1))
         problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
         kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
-        judge = ValueJudge(rows.targets, rows.counts)
+        judge = ValueJudge(rows.targets, rows.counts, rows.groups)
         learnt = kernels.learn(learning, [BoxMachine([problem])], [judge], task)
         return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))

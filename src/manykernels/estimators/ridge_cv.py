@@ -40,7 +40,7 @@ from ._outputs import TargetRegressor
 from ._progress import FitTask
 from ._ridge import RidgeProblem, groups_of, learn_ridge
 from ._rows import ridge_rows
-from ._splits import Split, ValueSplits
+from ._splits import Split, ValueSplits, left_out_attributes
 
 
 @estimator
@@ -86,7 +86,9 @@ class MKRidgeCV(
         Learnt kernel weights, those of the fit to all samples; a row for each of several targets
         if separate.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        As for :class:`MKRidge`, at the p and λ that were chosen. These have seen all samples.
+        Prediction of each training row by the model without its fold, at the p and λ that were
+        chosen: what `best_score_` is the score of. These parameters have seen all samples. NaN in
+        rows that no split tests. If `cv` is a validation set, as for :class:`MKRidge`.
 
     Notes
     -----
@@ -132,21 +134,30 @@ class MKRidgeCV(
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
         kernels = TrainingKernels.of(rows, rows.counts)
-        samples = TargetedKernels(kernels.stack, rows.targets, rows.counts)
+        samples = kernels.targeted(rows)
         splits = ValueSplits(self, rows, kernels.source, samples).of(y)
         refuse_single_split(self, len(splits))
         task = FitTask.begin(self, X, y, len(splits) + 1)
         scorer = check_scoring(self, scoring=self.scoring)
+        held_out = self._held_out(splits, grid, groups, task)
         choices = [
-            Choice.of(self, grid, values.judged_by(scorer), values.records)
-            for values in self._held_out(splits, grid, groups, task)
+            Choice.of(self, grid, values.judged_by(scorer), values.records) for values in held_out
         ]
         learnings = [WeightLearning.at(self, choice.params["p"]) for choice in choices]
         regs = [choice.params["reg"] for choice in choices]
         final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
         fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, final)
         final.end()
-        return self._keep(task, fitted, _of_all([choice.attributes for choice in choices]))
+        chosen = [
+            [part.outputs[choice.position] for part in values.parts]
+            for values, choice in zip(held_out, choices, strict=True)
+        ]
+        predictions = chosen[0]
+        if len(groups) > 1:
+            predictions = [np.column_stack(parts) for parts in zip(*chosen, strict=True)]
+        left_out = left_out_attributes("left_out_predictions_", splits, predictions, len(rows))
+        attributes = _of_all([choice.attributes for choice in choices])
+        return self._keep(task, fitted, left_out, attributes)
 
     def _gathering(self, approximation: Approximation) -> Gathering:
         refuse_with_features(self)

@@ -181,7 +181,8 @@ class MKSVC(
         if self.C != "joint":
             return LOSSES[self.loss](stack, signs, self.C * rows.factors, inner_tol)
         # The identity is one more kernel, normalised like the others: of unit trace, or as it is.
-        unit = 1.0 / rows.n_samples if self.normalize == "trace" else 1.0
+        total = len(rows) if rows.counts is None else float(rows.counts.sum())
+        unit = 1.0 / total if self.normalize == "trace" else 1.0
         return JointSquaredHingeLoss(stack, signs, unit, rows.factors, inner_tol)
 
 

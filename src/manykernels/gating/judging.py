@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._folds import effective_size
 from ..discriminant.calibration import calibrated_decisions, log_losses, paired_gain
 from ..discriminant.rules import LinearRule
 from ..losses.base import Indices
@@ -36,11 +37,12 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Judged:
-    """Loss and error of every sample that was held out, and how often each of them counts."""
+    """Loss and error of every sample that was held out, its weight, and its group."""
 
     losses: Array
     errors: Array
     counts: Array | None = None
+    groups: np.ndarray | None = None
 
     @property
     def loss(self) -> float:
@@ -54,8 +56,7 @@ class Judged:
 
     def clearly_better(self, other: Judged) -> bool:
         """Whether the loss is smaller by more than `CLEAR` standard errors of the difference."""
-        n_samples = len(self.losses) if self.counts is None else float(self.counts.sum())
-        gain, error = paired_gain(self.losses, other.losses, self.counts, n_samples)
+        gain, error = paired_gain(self.losses, other.losses, self.counts, self.groups)
         return gain > CLEAR * error
 
 
@@ -71,13 +72,15 @@ class Judge(Protocol):
 class ClassJudge:
     """Log loss of calibrated probabilities, and whether samples are in the wrong class.
 
-    `labels` are positions of classes, `frequencies` those of all classes, `counts` how many
-    samples each row stands for. `rule` makes class scores of outputs that are not such scores.
+    `labels` are positions of classes, `frequencies` those of all classes, `counts` the weights of
+    the samples, and `groups` those that were left out together. `rule` makes class scores of
+    outputs that are not such scores.
     """
 
     labels: np.ndarray
     frequencies: np.ndarray
     counts: np.ndarray | None = None
+    groups: np.ndarray | None = None
     rule: LinearRule | None = None
 
     @classmethod
@@ -86,24 +89,26 @@ class ClassJudge:
         labels: np.ndarray,
         n_classes: int,
         counts: np.ndarray | None,
+        groups: np.ndarray | None = None,
         rule: LinearRule | None = None,
     ) -> ClassJudge:
         """With the frequencies of these labels."""
         masses = np.bincount(labels, weights=counts, minlength=n_classes)
-        return cls(labels, masses / masses.sum(), counts, rule)
+        return cls(labels, masses / masses.sum(), counts, groups, rule)
 
     def one_against_rest(self, label: int) -> ClassJudge:
         """The judge of whether samples belong to one of the classes."""
-        return ClassJudge.of((self.labels == label).astype(int), 2, self.counts)
+        return ClassJudge.of((self.labels == label).astype(int), 2, self.counts, self.groups)
 
     def __call__(self, outputs: Array, samples: Indices) -> Judged:
         scores = outputs if self.rule is None else self.rule.scores(outputs)
         labels, counts = self.labels[samples], _part(self.counts, samples)
-        n_samples = None if counts is None else float(counts.sum())
+        groups = _part(self.groups, samples)
+        n_samples = effective_size(len(labels), groups, counts)
         calibrated = calibrated_decisions(scores, self.frequencies, labels, counts, n_samples)
         wrong = calibrated.scores.argmax(axis=1) != labels
         losses = log_losses(calibrated.log_probabilities, labels)
-        return Judged(losses, wrong.astype(np.float64), counts)
+        return Judged(losses, wrong.astype(np.float64), counts, groups)
 
 
 @dataclass(frozen=True)
@@ -112,14 +117,16 @@ class ValueJudge:
 
     targets: np.ndarray
     counts: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     def __call__(self, outputs: Array, samples: Indices) -> Judged:
         squares = (outputs[:, 0] - self.targets[samples]) ** 2
-        return Judged(squares, squares, _part(self.counts, samples))
+        counts, groups = _part(self.counts, samples), _part(self.groups, samples)
+        return Judged(squares, squares, counts, groups)
 
 
-def _part(counts: np.ndarray | None, samples: Indices) -> np.ndarray | None:
-    return None if counts is None else counts[samples]
+def _part(vector: np.ndarray | None, samples: Indices) -> np.ndarray | None:
+    return None if vector is None else vector[samples]
 
 
 @dataclass(frozen=True)

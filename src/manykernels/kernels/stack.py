@@ -62,6 +62,9 @@ class KernelStack(StoredKernels):
         Names of the samples, see :meth:`with_samples`.
     views : tuple of str or None
         The view that each kernel is of, see :meth:`with_views`.
+    groups : ndarray of int or None
+        Numbers of the groups of row samples that are left out together where models are judged;
+        None if equal kernel rows are to be found.
     guarantees : Guarantees
         What is known about the matrices, such as `gram` and `checked`.
 
@@ -105,6 +108,7 @@ class KernelStack(StoredKernels):
         self.guarantees = Guarantees(bool(gram), bool(checked), psd=psd, psd_if_centered=psd)
         self.features: np.ndarray | None = None
         self.views: tuple[str, ...] | None = None
+        self.groups: np.ndarray | None = None
         self._stored = StoredArray(data)
         self._scale = np.ones(len(data))
         self._rows = Samples(check_diagonal(row_diag, data.shape[:2], "row_diag"))
@@ -232,6 +236,7 @@ class KernelStack(StoredKernels):
             data,
             guarantees=self.guarantees.of_part(gram=self.gram and np.array_equal(rows, cols)),
             features=take(self.features, rows, 0),
+            groups=take(self.groups, rows, 0),
             _rows=self._rows.take(rows),
             _cols=self._cols.take(cols),
         )
@@ -366,6 +371,7 @@ class KernelStack(StoredKernels):
             self.data[:, rows],
             guarantees=self.guarantees.of_part(gram=False),
             features=take(self.features, rows, 0),
+            groups=take(self.groups, rows, 0),
             _rows=self._rows.take(rows),
         )
         return part.select(kernels)

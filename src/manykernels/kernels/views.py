@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -383,3 +384,31 @@ def as_views(X: Any, *, join: str = "exact") -> Views:
 def one_or_views(X: Any) -> Any:
     """A table as it is, several as :class:`Views`."""
     return as_views(X) if are_views(X) else X
+
+
+def row_keys(table: Any) -> list[Any]:
+    """A key for every row, the same for rows with the same entries."""
+    if isinstance(table, Views):
+        keys: list[list[Any]] = []
+        for name, view in table.items():
+            keys_of_view = iter(row_keys(view))
+            keys.append([next(keys_of_view) if has else None for has in table.has(name)])
+        return list(zip(*keys, strict=True))
+    if sparse.issparse(table):
+        rows = sparse.csr_array(table).astype(np.float64)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        parts = ((rows.indices[a:b].astype(np.int64), rows.data[a:b]) for a, b in ends)
+        return [_digest(indices.tobytes() + values.tobytes()) for indices, values in parts]
+    array = table.to_numpy() if is_frame(table) else np.asarray(table)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.dtype.kind in "biuf":
+        # Zero is zero, whatever its sign.
+        return [_digest((row.astype(np.float64) + 0.0).tobytes()) for row in array]
+    return [_digest(repr(row).encode("utf-8", "surrogatepass")) for row in array.tolist()]
+
+
+def _digest(content: bytes) -> bytes:
+    """Sixteen bytes in the place of a row, which may be long."""
+    return blake2b(content, digest_size=16).digest()

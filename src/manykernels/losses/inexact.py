@@ -232,12 +232,26 @@ class InexactEvaluation(SquareEvaluation):
         return len(self._solution) <= _EXACT_ROWS
 
     def leave_out(
-        self, folds: list[Indices], multiplicity: Array | None, response: Array | None
+        self, folds: list[Indices], groups: Indices | None, response: Array | None
     ) -> LeftOut:
         if self.factorized:
-            return super().leave_out(folds, multiplicity, response)
-        singly = self.leave_one_out(multiplicity, from_mean=True)
+            return super().leave_out(folds, groups, response)
+        singly = self.leave_one_out(groups, from_mean=True)
         return LeftOut.cross_fitted(singly, folds)
+
+    def _blocks(self, sets: list[Indices]) -> list[Array]:
+        if self.factorized:
+            return super()._blocks(sets)
+        # Rows of a group are equal: A is r on their differences, so that Q_SS is I/r less a
+        # matrix of rank one, which the diagonal determines.
+        inverse_ridge = 1.0 / self._loss.ridge(self.weights)
+        kappa = self._kappa(self.inverse_diagonal())
+        shares = np.sqrt(np.maximum(inverse_ridge - kappa, 0.0))
+        return [
+            inverse_ridge * np.eye(rows.shape[1])
+            - shares[rows][:, :, None] * shares[rows][:, None, :]
+            for rows in sets
+        ]
 
     def inverse_diagonal(self) -> Array:
         """``diag(A⁻¹)``, exact for few rows; for many, every entry is the mean of the diagonal.

@@ -248,7 +248,7 @@ class KimEvaluation(WorkspaceEvaluation):
         )
         return centred
 
-    def leave_one_out(self, multiplicity: Array | None = None) -> Array:
+    def leave_one_out(self, groups: np.ndarray | None = None) -> Array:
         """Output of each sample by the discriminant of all others, (m, 1).
 
         Measured from the midpoint between the two class means of those outputs; kernel weights and
@@ -259,28 +259,35 @@ class KimEvaluation(WorkspaceEvaluation):
 
             ω' = ω − q M⁻¹c ,   q = η(±1 − e)/(1 − ηκ) ,   e = cᵀω ,   κ = cᵀM⁻¹c
 
-        and the output is ``(1 + η/2)(e − κq) ± ½(F₁* − eq)``. With the share ``w_i/W_±`` of a row
-        that stands for k equal samples (`multiplicity`), and ρ_i the diagonal of PN⁻¹P,
+        and the output is ``(1 + η/2)(e − κq) ± ½(F₁* − eq)``. With the share ``w_i/W_±`` of a row,
+        ρ_i the diagonal of PN⁻¹P and k the part of the row in what is left out,
 
             δ = share/k ,   e = v_i/√share ,   κ = (1 − share − λρ_i)/share
             q = u_i/(k − 1 + λρ_i)
+
+        Rows of one of the `groups`, which are equal, are left out together if they are of one
+        class; by default each row by itself.
 
         (The covariance of the class is still divided by W_±, not by W_± − δ, which would not be a
         change of rank one.) A sample alone in its class keeps its training output.
         """
         loss = self._loss
         share, sign = loss.shares, loss.signs
-        count = np.ones(len(share)) if multiplicity is None else np.maximum(multiplicity, 1.0)
+        delta = share
+        if groups is not None:
+            keys = np.column_stack([groups, sign.ravel() > 0])
+            same = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+            delta = np.asarray(np.bincount(same, share)[same])
+        part = share / delta
         lambda_rho = loss.reg * self.inverse_diagonal()
-        alone = share >= 1.0 - ACCUMULATED
-        delta = np.where(alone & (count == 1.0), 0.0, share / count)
+        delta = np.where(delta >= 1.0 - ACCUMULATED, 0.0, delta)
         eta = delta / (1.0 - delta)
         e = self._v / loss.roots
         reached = 1.0 - share - lambda_rho
         # A difference of numbers up to one. Below 16 EPS it is rounding error, as for kernels
         # that are zero, and must not be divided by a small share.
         kappa = np.where(reached > 16 * EPS, reached / share, 0.0)
-        q = np.where(delta > 0.0, self.dual[:, 0] / (count - 1.0 + lambda_rho), 0.0)
+        q = np.where(delta > 0.0, self.dual[:, 0] / (part - 1.0 + lambda_rho), 0.0)
         outputs: Array = (1.0 + 0.5 * eta) * (e - kappa * q)
         outputs += 0.5 * sign * (self.ratio - e * q)
         return outputs[:, None]

@@ -115,10 +115,6 @@ class KnownRows(LeavesOut):
     def _total_weight(self) -> float:
         return self._given[2]
 
-    @property
-    def _ridge(self) -> float:
-        return 1.0
-
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         loss, left = self.evaluation.loss, self.evaluation.left
         blocks, width = loss.sums.blocks(), left.shape[1]

@@ -82,10 +82,6 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
     def _total_weight(self) -> float:
         return float(self._sample_weight.sum())
 
-    @property
-    def _ridge(self) -> float:
-        return self._loss.ridge(self.weights)
-
     def _refill(self) -> Lease:
         return self._loss.refill(self.weights, self._solution)
 

@@ -7,7 +7,6 @@ the model keeps: all training rows, support vectors or landmarks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from scipy import sparse
 from .._sklearn import num_samples, safe_indexing
 from ..estimators._inputs import MatrixSource, matched_by_label
 from ..estimators._regional import SourceWithShares
-from ..kernels import KernelStack, Views
-from ..kernels.tables import is_frame
+from ..kernels import KernelStack
+from ..kernels.views import row_keys
 from ..scale.blocks import comes_in_blocks
 
 
@@ -117,31 +116,3 @@ def _kept_rows(estimator: Any) -> Any:
     if hasattr(estimator, "approximation_errors_"):
         return getattr(estimator, "landmarks_", None)
     return training_source(estimator).table
-
-
-def row_keys(table: Any) -> list[Any]:
-    """A key for every row, the same for rows with the same entries."""
-    if isinstance(table, Views):
-        keys: list[list[Any]] = []
-        for name, one in table.items():
-            found = iter(row_keys(one))
-            keys.append([next(found) if has else None for has in table.has(name)])
-        return list(zip(*keys, strict=True))
-    if sparse.issparse(table):
-        rows = sparse.csr_array(table).astype(np.float64)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        parts = ((rows.indices[a:b].astype(np.int64), rows.data[a:b]) for a, b in ends)
-        return [_digest(indices.tobytes() + values.tobytes()) for indices, values in parts]
-    array = table.to_numpy() if is_frame(table) else np.asarray(table)
-    array = array[:, None] if array.ndim == 1 else array
-    if array.dtype.kind in "biuf":
-        # Zero is zero, whatever its sign.
-        return [_digest((row.astype(np.float64) + 0.0).tobytes()) for row in array]
-    return [_digest(repr(row).encode("utf-8", "surrogatepass")) for row in array.tolist()]
-
-
-def _digest(content: bytes) -> bytes:
-    """Sixteen bytes in the place of a row, which may be long."""
-    return blake2b(content, digest_size=16).digest()

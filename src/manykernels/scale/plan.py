@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._folds import stratified_folds
-from .keys import fold_of, sample_keys
+from .keys import fold_of
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ class Plan:
         `rows` are the numbers of all rows that count. Folds drawn independently would leave small
         ones without some of the classes.
         """
-        keys = sample_keys(rows, seed).astype(np.float64)
-        folds = stratified_folds(labels, keys, n_folds)
+        folds = stratified_folds(
+            np.unique(labels, return_inverse=True)[1], np.arange(len(rows)), n_folds, seed=seed
+        )
         # A class of a single row is in no fold: it is a training row of every split.
         part = np.full(int(rows.max()) + 1, len(folds))
         for k, fold in enumerate(folds):
