@@ -77,7 +77,7 @@ SEARCHES = {
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", SEARCHES)
-def test_the_best_score_of_a_search_is_that_of_its_left_out_rows(name, n_classes):
+def test_the_score_of_a_search_is_that_of_its_left_out_rows(name, n_classes):
     search, attribute = SEARCHES[name]
     rng = np.random.default_rng(0)
     y = rng.integers(0, n_classes, 61)
@@ -85,13 +85,28 @@ def test_the_best_score_of_a_search_is_that_of_its_left_out_rows(name, n_classes
     model = clone(search).fit(X, y)
     answers, fold = getattr(model, attribute), model.test_fold_
     assert np.isfinite(answers).all()
+    assert set(fold) == set(range(model.n_splits_))
     if is_classifier(model):
         columns = np.c_[-answers, answers] if answers.ndim == 1 else answers
-        scores = [np.mean(columns[fold == k].argmax(1) == y[fold == k]) for k in set(fold)]
+        score = np.mean(columns.argmax(1) == y)
     else:
-        scores = [r2_score(y[fold == k], answers[fold == k]) for k in set(fold)]
-    assert len(scores) == model.n_splits_
-    assert model.best_score_ == pytest.approx(np.mean(scores), abs=1e-12)
+        score = r2_score(y, answers)
+    assert model.left_out_score_ == pytest.approx(score, abs=1e-12)
+
+
+def test_every_fold_is_judged_at_the_point_that_is_best_in_the_others():
+    X, y = table(60)
+    model = MKRidgeCV(ps=[1, np.inf], regs=[0.01, 1.0, 100.0]).fit(X, y)
+    table_of_scores = np.array([model.cv_results_[f"split{k}_test_score"] for k in range(5)])
+    points = model.cv_results_["params"]
+    for k in range(5):
+        best = points[np.delete(table_of_scores, k, axis=0).mean(axis=0).argmax()]
+        split = [(np.flatnonzero(model.test_fold_ != k), np.flatnonzero(model.test_fold_ == k))]
+        alone = MKRidgeCV(ps=[best["p"]], regs=[best["reg"]], cv=split).fit(X, y)
+        test = model.test_fold_ == k
+        np.testing.assert_allclose(
+            model.left_out_predictions_[test], alone.left_out_predictions_[test], atol=1e-3
+        )
 
 
 def test_left_out_rows_of_a_search_are_those_of_refits():

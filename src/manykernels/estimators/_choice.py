@@ -57,8 +57,13 @@ class ChoiceParameters:
     best_score_ : float
         The mean score at the chosen point. A mean score estimates the score on new samples. It is
         a little low, since models of splits learn from fewer samples; the best of many is a little
-        high, since it was selected, in particular with a large grid and few samples. For an
-        unbiased estimate, pass the estimator itself to ``cross_val_score``.
+        high, since it was selected, in particular with a large grid and few samples. See
+        `left_out_score_`.
+    left_out_score_ : float
+        The score of all held-out samples together, those of each split by the point of the grid
+        that is best in the other splits: what to expect of new samples. It has seen none of the
+        samples it is the score of, neither in learning nor in choosing. (If there is a single
+        split, it is `best_score_`.)
     cv_results_ : dict
         One entry per point of the grid: ``params``, ``param_<name>``, ``split<i>_test_score``,
         ``mean_test_score``, ``std_test_score``, ``se_test_score`` (standard error of the mean over
@@ -112,9 +117,14 @@ class ChosenWeights:
 
 @dataclass(frozen=True)
 class Choice:
-    """The point of a grid that was chosen, and the table it was chosen by."""
+    """The point of a grid that was chosen, and the table it was chosen by.
+
+    `positions` are the points that would have been chosen without each of the splits, by the
+    scores of the others; of a single split, the point itself.
+    """
 
     position: tuple[int, ...]
+    positions: list[tuple[int, ...]]
     params: dict[str, float]
     attributes: dict[str, Any]
 
@@ -135,27 +145,23 @@ class Choice:
         of held-out samples, which `judged` tells, is chosen if it is clearly less than without.
         """
         refuse_unsolved(records, estimator.tol)
-        mean, errors = scores.mean(axis=0), standard_errors(scores)
-        refuse_undefined(estimator.scoring, mean, solved_in_all(records))
-        plain = _plain(grid)
-        if judged is not None and np.isfinite(mean[plain]).any():
-            chosen = _best(grid, np.where(plain, mean, np.nan), second)
-            rivals = _positions(~plain & (mean >= mean[chosen]))
-            if rivals:
-                best = min(rivals, key=lambda at: judged(at).loss)
-                chosen = best if judged(best).clearly_better(judged(chosen)) else chosen
-        else:
-            chosen = _best(grid, mean, second)
-        if estimator.one_standard_error:
-            chosen = _simplest(grid, _positions(mean >= mean[chosen] - errors[chosen]))
+        refuse_undefined(estimator.scoring, scores.mean(axis=0), solved_in_all(records))
+        one_error = bool(estimator.one_standard_error)
+        chosen = _chosen(grid, scores, second, judged, one_error)
+        positions = [chosen]
+        if len(scores) > 1:
+            positions = [
+                _chosen(grid, np.delete(scores, k, axis=0), second, judged, one_error)
+                for k in range(len(scores))
+            ]
         params = grid.at(chosen)
         attributes = {
             **{f"{name}_": value for name, value in params.items()},
-            "best_score_": float(mean[chosen]),
+            "best_score_": float(scores.mean(axis=0)[chosen]),
             "cv_results_": cv_results(grid, scores, records),
             "n_splits_": len(scores),
         }
-        return cls(chosen, params, attributes)
+        return cls(chosen, positions, params, attributes)
 
 
 def refuse_single_split(estimator: Any, n_splits: int) -> None:
@@ -166,6 +172,30 @@ def refuse_single_split(estimator: Any, n_splits: int) -> None:
             f"cv={estimator.cv if isinstance(estimator.cv, str) else type(estimator.cv).__name__} "
             "gives one: use folds, such as cv=5, or one_standard_error=False."
         )
+
+
+def _chosen(
+    grid: Grid,
+    scores: np.ndarray,
+    second: Callable[[tuple[int, ...]], float] | None,
+    judged: Callable[[tuple[int, ...]], Judged] | None,
+    one_standard_error: bool,
+) -> tuple[int, ...]:
+    """The best point by the scores of some splits, see :meth:`Choice.of`."""
+    mean, plain = scores.mean(axis=0), _plain(grid)
+    if judged is not None and np.isfinite(mean[plain]).any():
+        chosen = _best(grid, np.where(plain, mean, np.nan), second)
+        rivals = _positions(~plain & (mean >= mean[chosen]))
+        if rivals:
+            best = min(rivals, key=lambda at: judged(at).loss)
+            chosen = best if judged(best).clearly_better(judged(chosen)) else chosen
+    else:
+        chosen = _best(grid, mean, second)
+    if one_standard_error:
+        # A single split has no standard error.
+        error = float(np.nan_to_num(standard_errors(scores)[chosen]))
+        chosen = _simplest(grid, _positions(mean >= mean[chosen] - error))
+    return chosen
 
 
 def _best(

@@ -47,9 +47,9 @@ class CalibratedDecisions:
     calibration_ : DecisionCalibration
         ``slope`` and ``constants`` that turn decision values into probabilities.
     left_out_decisions_ : ndarray of shape (n_samples,), or (n_samples, n_classes)
-        Decision values of each training row by the model without its fold, at the chosen point:
-        what `best_score_` is the score of. NaN in rows that no split tests. Not if `cv` is a
-        validation set.
+        Decision values of each training row by the model without its fold, at the point that is
+        best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
+        tests. Not if `cv` is a validation set.
     """
 
     calibration_: ClassVar[DecisionCalibration]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import check_scoring
 
+from .._scoring import JudgedValues, score_of
 from ..discriminant import LabelledKernels
 from ._choice import Choice, refuse_single_split
-from ._decisions import HeldOutDecisions
+from ._decisions import HeldOutDecisions, JudgedDecisions
 from ._grid import Grid
-from ._held_out import HeldOutValues, SplitOutputs
+from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
 from ._kernels import TrainingKernels
 from ._progress import FitTask
 from ._rows import TrainingRows
@@ -40,10 +43,6 @@ class Search:
     @property
     def _judged(self) -> list[Any]:
         return [split.judged for split in self.splits]
-
-    def _by_row(self, name: str, parts: list[np.ndarray]) -> dict[str, np.ndarray]:
-        """Fitted attributes: what was said of the test samples of all splits, by row."""
-        return left_out_attributes(name, self.splits, parts, len(self.samples.stack))
 
     @property
     def _scorer(self) -> Any:
@@ -73,11 +72,22 @@ class ClassSearch(Search):
             self.estimator, grid, scores, held_out.records, second, held_out.judged_at
         )
         calibration = held_out.calibration(choice.position)
-        decisions = [part.outputs[choice.position] for part in outputs]
+        decisions = [part.outputs[at] for part, at in zip(outputs, choice.positions, strict=True)]
         decisions = [part[:, 0] if part.shape[1] == 1 else part for part in decisions]
+        samples = self.samples
+
+        def score(decisions: np.ndarray, rows: np.ndarray) -> float:
+            logs = partial(calibration.log_probabilities, decisions)
+            known = JudgedDecisions(samples.classes, decisions, logs)
+            truth = samples.classes[samples.labels[rows]]
+            return score_of((known, truth, _part(samples.counts, rows)), self._scorer)
+
         return choice, {
+            "left_out_score_": choice.attributes["best_score_"],
             **choice.attributes,
-            **self._by_row("left_out_decisions_", decisions),
+            **left_out_attributes(
+                "left_out_decisions_", self.splits, decisions, samples.labels, score
+            ),
             "calibration_": calibration,
         }
 
@@ -100,8 +110,33 @@ class ValueSearch(Search):
         scores = held_out.judged_by(self._scorer)
         judged = held_out.judged_at
         choice = Choice.of(self.estimator, grid, scores, held_out.records, judged=judged)
-        predictions = [part.outputs[choice.position] for part in values]
         return choice, {
+            "left_out_score_": choice.attributes["best_score_"],
             **choice.attributes,
-            **self._by_row("left_out_predictions_", predictions),
+            **left_out_values(held_out, choice, self.splits, self.samples, self._scorer),
         }
+
+
+def left_out_values(
+    held_out: HeldOutValues,
+    choice: Choice,
+    splits: list[Split],
+    samples: TargetedKernels,
+    scorer: Callable[..., float],
+) -> dict[str, Any]:
+    """Fitted attributes of a regression: what was predicted for held-out rows, and its score."""
+    predictions = [
+        part.outputs[at] for part, at in zip(held_out.parts, choice.positions, strict=True)
+    ]
+
+    def score(values: np.ndarray, rows: np.ndarray) -> float:
+        truth = samples.targets[rows]
+        return score_of((JudgedValues(values), truth, _part(samples.counts, rows)), scorer)
+
+    return left_out_attributes(
+        "left_out_predictions_", splits, predictions, samples.targets, score
+    )
+
+
+def _part(counts: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if counts is None else counts[rows]

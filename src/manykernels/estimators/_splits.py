@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -234,14 +234,27 @@ class ValueSplits(Splits):
 
 
 def left_out_attributes(
-    name: str, splits: list[Split], parts: list[np.ndarray], n_rows: int
-) -> dict[str, np.ndarray]:
-    """Fitted attributes of a search: held-out values by row under `name`, and ``test_fold_``.
+    name: str,
+    splits: list[Split],
+    parts: list[np.ndarray],
+    targets: np.ndarray,
+    score: Callable[[np.ndarray, np.ndarray], float],
+) -> dict[str, Any]:
+    """Fitted attributes of a search: held-out values by row under `name`, their split and score.
 
-    None of them if a validation set was tested.
+    ``parts[k]`` are values of the test samples of a split; `score` is that of values at some rows.
+    Nothing of it if a validation set was tested.
     """
-    values = by_row([split.tested for split in splits], parts, n_rows)
-    return {} if values is None else {name: values[0], "test_fold_": values[1]}
+    values = by_row([split.tested for split in splits], parts, len(targets))
+    if values is None:
+        return {}
+    answers, split_of_row = values
+    rows = np.flatnonzero(split_of_row >= 0)
+    return {
+        name: answers,
+        "test_fold_": split_of_row,
+        "left_out_score_": score(answers[rows], rows),
+    }
 
 
 def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.ndarray:

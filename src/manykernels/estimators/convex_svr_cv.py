@@ -56,6 +56,10 @@ class ConvexLocalizedSVRCV(
 
     Attributes
     ----------
+    left_out_predictions_ : ndarray of shape (n_samples,)
+        Prediction of each training row by the model without its fold, at the point that is best
+        in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
+        tests. Not if `cv` is a validation set.
     p_, C_, epsilon_ : float
         The point of the grid with the best score, of equal ones the simplest; see
         `one_standard_error`. Of points with regions and no lower score than the best without,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._scoring import Judged, score_of
 from .._sklearn import StrOptions
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import checked_priors
@@ -35,7 +36,7 @@ from ._on_features import learn_discriminant_on_features
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
 from ._rows import discriminant_rows
-from ._splits import LabelSplits, left_out_attributes
+from ._splits import LabelSplits, Split, left_out_attributes
 from .fda import fisher_preparation, learn_discriminant
 
 
@@ -91,9 +92,9 @@ class MKFDACV(
         Fitted on the training kernels, such as `denoise_.n_components_`.
     left_out_log_proba_ : ndarray of shape (n_samples, n_classes)
         Logarithms of the class probabilities of each training row by the model without its fold,
-        at the p and λ that were chosen: what `best_score_` is the score of. These parameters have
-        seen all samples. NaN in rows that no split tests. If `cv` is a validation set, as for
-        :class:`MKFDA`. Like `dual_coef_` it has no entries for rows of weight zero.
+        at the p and λ that are best in the other folds: what `left_out_score_` is the score of.
+        NaN in rows that no split tests. If `cv` is a validation set, as for :class:`MKFDA`. Like
+        `dual_coef_` it has no entries for rows of weight zero.
 
     Notes
     -----
@@ -174,10 +175,31 @@ class MKFDACV(
             kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
         )
         final.end()
-        logs = held_out.log_probabilities(rule, *choice.position)
-        left_out = left_out_attributes("left_out_log_proba_", divided, logs, len(rows))
-        found = {**fitted, **left_out, **choice.attributes, "cv_rule_": rule, "denoise_": denoise}
+        left_out = self._left_out(held_out, rule, choice, divided, samples)
+        found = {**fitted, **choice.attributes, **left_out, "cv_rule_": rule, "denoise_": denoise}
         return self._keep(task, rows.attributes, found)
+
+    def _left_out(
+        self,
+        held_out: HeldOut,
+        rule: str,
+        choice: Choice,
+        splits: list[Split],
+        samples: LabelledKernels,
+    ) -> dict[str, Any]:
+        """Fitted attributes: what was said of held-out rows, and its score."""
+        logs = [held_out.log_probabilities(rule, *at)[k] for k, at in enumerate(choice.positions)]
+        classes, counts = samples.classes, samples.counts
+
+        def score(logs: np.ndarray, rows: np.ndarray) -> float:
+            weights = None if counts is None else counts[rows]
+            answers = Judged(classes, logs), classes[samples.labels[rows]], weights
+            return score_of(answers, check_scoring(self, scoring=self.scoring))
+
+        return {
+            "left_out_score_": choice.attributes["best_score_"],
+            **left_out_attributes("left_out_log_proba_", splits, logs, samples.labels, score),
+        }
 
     def _held_out(
         self,

@@ -40,7 +40,8 @@ from ._outputs import TargetRegressor
 from ._progress import FitTask
 from ._ridge import RidgeProblem, groups_of, learn_ridge
 from ._rows import ridge_rows
-from ._splits import Split, ValueSplits, left_out_attributes
+from ._search import left_out_values
+from ._splits import Split, ValueSplits
 
 
 @estimator
@@ -81,14 +82,14 @@ class MKRidgeCV(
     ----------
     p_, reg_ : float, or ndarray of shape (n_targets,)
         The point of the grid that was chosen; one for each of several targets if separate. So are
-        `best_score_`, an array then, and `cv_results_`, a list.
+        `best_score_` and `left_out_score_`, arrays then, and `cv_results_`, a list.
     weights_ : ndarray of shape (n_kernels,), or (n_targets, n_kernels)
         Learnt kernel weights, those of the fit to all samples; a row for each of several targets
         if separate.
     left_out_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        Prediction of each training row by the model without its fold, at the p and λ that were
-        chosen: what `best_score_` is the score of. These parameters have seen all samples. NaN in
-        rows that no split tests. If `cv` is a validation set, as for :class:`MKRidge`.
+        Prediction of each training row by the model without its fold, at the p and λ that are
+        best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
+        tests. If `cv` is a validation set, as for :class:`MKRidge`.
 
     Notes
     -----
@@ -148,16 +149,19 @@ class MKRidgeCV(
         final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
         fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, final)
         final.end()
-        chosen = [
-            [part.outputs[choice.position] for part in values.parts]
-            for values, choice in zip(held_out, choices, strict=True)
+        left_out = [
+            {
+                "left_out_score_": choice.attributes["best_score_"],
+                **left_out_values(values, choice, splits, of_group, scorer),
+            }
+            for values, choice, of_group in zip(
+                held_out, choices, _of_groups(samples, groups), strict=True
+            )
         ]
-        predictions = chosen[0]
-        if len(groups) > 1:
-            predictions = [np.column_stack(parts) for parts in zip(*chosen, strict=True)]
-        left_out = left_out_attributes("left_out_predictions_", splits, predictions, len(rows))
-        attributes = _of_all([choice.attributes for choice in choices])
-        return self._keep(task, fitted, left_out, attributes)
+        attributes = _of_all(
+            [{**choice.attributes, **own} for choice, own in zip(choices, left_out, strict=True)]
+        )
+        return self._keep(task, fitted, attributes)
 
     def _gathering(self, approximation: Approximation) -> Gathering:
         refuse_with_features(self)
@@ -226,13 +230,24 @@ class MKRidgeCV(
         return np.reshape(means, (len(means), n_ps, -1))
 
 
+def _of_groups(samples: TargetedKernels, groups: list[np.ndarray]) -> list[TargetedKernels]:
+    """The samples with the targets of each group."""
+    if len(groups) == 1:
+        return [samples]
+    return [replace(samples, targets=samples.targets[:, k]) for k in range(len(groups))]
+
+
 def _of_all(choices: list[dict[str, Any]]) -> dict[str, Any]:
     """Attributes of the only choice, or arrays and lists of those of every target."""
     first = choices[0]
     if len(choices) == 1:
         return first
     every = {name: [choice[name] for choice in choices] for name in first}
-    arrays = {name: np.array(every[name]) for name in ("p_", "reg_", "best_score_")}
+    numbers = ("p_", "reg_", "best_score_", "left_out_score_")
+    arrays = {name: np.array(every[name]) for name in numbers}
+    if "left_out_predictions_" in every:
+        arrays["left_out_predictions_"] = np.column_stack(every["left_out_predictions_"])
+        arrays["test_fold_"] = first["test_fold_"]
     return {**every, **arrays, "n_splits_": first["n_splits_"]}
 
 
