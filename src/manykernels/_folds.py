@@ -42,21 +42,31 @@ def groups_to_keep(groups: np.ndarray) -> np.ndarray:
     return groups
 
 
+def about_repeats(groups: np.ndarray) -> str:
+    """A sentence about rows that are kept together; empty if all rows are single."""
+    repeats = len(groups) - len(np.unique(groups))
+    if repeats == 0:
+        return ""
+    verb = "repeats others and was" if repeats == 1 else "repeat others and were"
+    return f"{repeats} of {len(groups)} rows {verb} kept together"
+
+
 def equal_kernel_rows(stack: Any) -> np.ndarray:
-    """Groups of samples that no kernel of a Gram stack tells apart, up to rounding, (n,).
+    """Groups of row samples that no kernel of a stack tells apart, up to rounding, (n,).
 
     Kernel rows are equal if their products with one random vector are.
     """
-    n_rows = len(stack)
+    n_rows, n_columns, _ = stack.shape
     groups = np.zeros(n_rows, dtype=np.intp)
-    direction = np.random.default_rng(0).standard_normal(n_rows)
+    direction = np.random.default_rng(0).standard_normal(n_columns)
     for j in range(stack.n_kernels):
         matrix = stack.data[j]
-        lacking = np.isnan(np.diagonal(matrix))
-        if lacking.any():
-            matrix = np.where(lacking | lacking[:, None], 0.0, matrix)
+        gaps = np.isnan(matrix)
+        lacking = gaps.all(axis=1)
+        if gaps.any():
+            matrix = np.where(gaps, 0.0, matrix)
         products = matrix @ direction.astype(matrix.dtype)
-        size = max(float(matrix.max()), -float(matrix.min())) * np.sqrt(n_rows)
+        size = max(float(matrix.max()), -float(matrix.min())) * np.sqrt(n_columns)
         least = _ROUNDING_STEPS * np.finfo(matrix.dtype).eps * size
         order = np.lexsort((products, lacking, groups))
         differs = (np.diff(groups[order]) != 0) | (np.diff(lacking[order].astype(int)) != 0)

@@ -205,7 +205,7 @@ def description(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         "index": _index_name(training),
         "classes": [str(name) for name in getattr(model, "classes_", [])] or None,
         "chosen": chosen(model),
-        "score": _finite(getattr(model, "best_score_", None)),
+        "score": _finite(getattr(model, "left_out_score_", None)),
         "certificate": None if certificate is None else str(certificate),
         "weights": dict(kernel_shares(model)) if hasattr(model, "weights_") else None,
         "versions": {name: value for name, value in header.items() if name != "model"},

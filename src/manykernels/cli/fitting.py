@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..inspection.learners import left_out_answers
 from ..persistence import save
-from .errors import UsageError
+from ..report.judged import judgement
+from ..report.samples import Samples as ReportSamples
 from .methods import estimator_for
 from .outputs import TABLES, Outputs, save_table
 from .request import Request
@@ -34,8 +36,6 @@ def fit(
     outputs.claim(output, "--output", (".skops",))
     outputs.claim(report, "--report", (".html",))
     outputs.claim(predictions, "--predictions", TABLES)
-    if predictions is not None and request.machine == "svm":
-        raise UsageError("--predictions goes with --machine fisher, which leaves samples out.")
     samples = training_samples(request)
     say_samples(request, samples)
     model = with_progress(estimator_for(request, samples)).fit(samples.X, samples.y)
@@ -45,7 +45,7 @@ def fit(
         "predictions", predictions, lambda path: save_table(left_out(model, samples), path)
     )
     outputs.write()
-    say_fit(model)
+    say_fit(model, samples)
     outputs.tell()
 
 
@@ -58,15 +58,17 @@ def write_report(model: Any, samples: Samples, path: Path) -> None:
 
 def left_out(model: Any, samples: Samples) -> pd.DataFrame:
     """For every training sample, what a model says that has not seen it."""
-    rows = getattr(model, "left_out_rows_", np.arange(len(samples.labels)))
+    answers = left_out_answers(model)
+    assert answers is not None
+    rows = np.arange(len(samples.labels)) if answers.rows is None else answers.rows
     labels = named(samples.labels)[rows]
-    if hasattr(model, "left_out_log_proba_"):
-        found = class_table(model.classes_, np.exp(model.left_out_log_proba_), labels)
+    if answers.log_proba is not None:
+        chances = np.exp(answers.log_proba)
+        table = class_table(model.classes_, chances, labels, answers.predictions)
     else:
-        values = np.ravel(model.left_out_predictions_)
-        found = pd.DataFrame({"prediction": values}, index=labels)
-    found.insert(0, "target", np.asarray(samples.y)[rows])
-    return found
+        table = pd.DataFrame({"prediction": np.ravel(answers.predictions)}, index=labels)
+    table.insert(0, "target", np.asarray(samples.y)[rows])
+    return table
 
 
 def named(labels: pd.Index) -> pd.Index:
@@ -110,21 +112,14 @@ def _target(y: pd.Series, task: str) -> str:
     return f"{len(counts)} classes ({', '.join(f'{n} {name}' for name, n in counts.items())})"
 
 
-def say_fit(model: Any) -> None:
+def say_fit(model: Any, samples: Samples) -> None:
     """Score, what was chosen, weights and certificate."""
-    results = model.cv_results_
-    at = next(
-        i
-        for i, params in enumerate(results["params"])
-        if all(getattr(model, f"{name}_") == value for name, value in params.items())
-    )
-    score = "accuracy" if hasattr(model, "classes_") else "R²"
-    spread = float(results["se_test_score"][at])
-    n_tried = len(results["params"])
-    best = f", the best of {n_tried} and a little high by that" if n_tried > 1 else ""
+    judged = judgement(model, ReportSamples.of(model, samples.X, samples.y, False))
+    assert isinstance(judged, dict)
+    score = judged["scores"][0]
+    interval = f"[{score['low']:.3f}, {score['high']:.3f}]"
     say(
-        f"{type(model).__name__}: {score} {model.best_score_:.3f} ± {spread:.3f} on "
-        f"{model.n_splits_} held-out folds{best}"
+        f"{type(model).__name__}: {score['name']} {score['value']:.3f} {interval}, {judged['how']}"
     )
     say(f"chosen: {chosen(model)}")
     say_bars("weights of views:", view_shares(model))

@@ -113,6 +113,17 @@ def _recorded(recorder: BaseEstimator) -> dict[str, Any]:
     return {name: value for name, value in vars(recorder).items() if name in FEATURES}
 
 
+def groups_of(X: Any) -> np.ndarray:
+    """Numbers of the groups of rows that are left out together, (n_rows,).
+
+    X is a table, :class:`Views` or a :class:`KernelStack`. Rows that are equal are one group if
+    there are few of each (:func:`~manykernels._folds.groups_to_keep`).
+    """
+    if isinstance(X, KernelStack):
+        return groups_to_keep(equal_kernel_rows(X)) if X.groups is None else X.groups
+    return groups_to_keep(numbered(row_keys(X)))
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows that kernels are computed from."""
@@ -134,8 +145,8 @@ class Table:
 
     @property
     def groups(self) -> np.ndarray:
-        """Groups of rows that are left out together: those that are equal, if they are few."""
-        return groups_to_keep(numbered(row_keys(self.X)))
+        """Groups of rows that are left out together, see :func:`groups_of`."""
+        return groups_of(self.X)
 
     def computed_on_demand(self) -> Table:
         """The same, its kernels to be computed when they are needed."""
@@ -189,10 +200,8 @@ class Matrices:
 
     @property
     def groups(self) -> np.ndarray:
-        """Groups of samples that are left out together, see :class:`Table`."""
-        if self.X.groups is not None:
-            return self.X.groups
-        return groups_to_keep(equal_kernel_rows(self.X))
+        """Groups of samples that are left out together, see :func:`groups_of`."""
+        return groups_of(self.X)
 
     def computed_on_demand(self) -> Matrices:
         """The same: these kernels are there."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from .._folds import about_repeats
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS
 from ..kernels.tables import check_numbers
@@ -114,6 +115,8 @@ class Splits(ABC):
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         """Folds that hold whole groups of rows."""
         folds: list[np.ndarray] = self.samples.folds(n_folds)
+        if self.estimator.verbose and (told := about_repeats(self.rows.groups)):
+            print(f"[{type(self.estimator).__name__}] {told}")
         if len(folds) < 2:
             name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
             if name.endswith("CV"):

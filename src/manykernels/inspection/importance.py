@@ -16,7 +16,7 @@ from .._warnings import warn_caller
 from ..estimators._inputs import matched_by_label, read_training
 from ..estimators._multilabel import is_multilabel
 from ..estimators._rows import check_targets, rows_that_count
-from .learners import checked_learner, refuse_without_probabilities
+from .learners import checked_learner, refuse_without_probabilities, searches
 from .models import Models
 from .result import ViewImportance
 from .scoring import checked_scoring
@@ -73,7 +73,8 @@ def view_importance(
         loss per sample; the score is minus its mean.
     cv : int, splitter or iterable of splits, optional
         Folds that are held out. By default samples are left out in closed form where the estimator
-        has that (square loss), and else in five folds. Every sample may be tested once.
+        has that (square loss), in the folds of a search, and else in five folds. Every sample may
+        be tested once. Rows that repeat others are left out together with them.
     n_resamples : int, default=50
         Number of half-samples. With 0 there is no spread.
     confidence : float in (0, 1), default=0.95
@@ -180,13 +181,16 @@ def view_importance(
     rng = check_random_state(random_state)
     seed = rng.randint(np.iinfo(np.int32).max)
 
-    every = Study(stack, y[kept], counts, judge, None)
+    groups = data.groups
+    every = Study(stack._changed(groups=groups), y[kept], counts, judge, None)
     fitted = every.fit(learner, slice(None))
-    study = replace(every, splits=splits_of(cv, fitted, y, kept, seed))
+    splits = splits_of(cv, fitted, y, kept, groups, seed)
+    n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
+    study = replace(every, splits=splits, n_folds=n_folds)
     models = Models(study, learner, fitted, views, verbose)
     strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
     try:
-        models.learn(half_samples(strata, n_resamples, rng))
+        models.learn(half_samples(strata, groups, n_resamples, rng))
     except KeyboardInterrupt:
         warn_caller(
             f"view_importance was interrupted after {models.done} models; what the others would "
@@ -229,9 +233,4 @@ def _counted_rows(
         return np.arange(int(num_samples(X))), None
     weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = rows_that_count(type(estimator).__name__, weights)
-    if weights.sum() <= 2.0:
-        raise ValueError(
-            f"sample_weight has the sum {weights.sum():g}, which is taken for the number of "
-            "samples: intervals need more than two. Divide the weights by their mean."
-        )
     return kept, weights[kept]

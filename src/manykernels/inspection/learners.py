@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from .. import estimators
 from ..estimators._base import KernelEstimator
 from ..estimators._gated import GateParameters
-from ..estimators._outputs import Probabilities
+from ..estimators._outputs import Probabilities, chosen_classes
 from ..solvers import as_solver
 from ..solvers.base import DEFAULT_SOLVER
 from .scoring import Scoring
@@ -113,9 +114,11 @@ def of_plain_sum(learner: Any, n_kernels: int) -> Any:
 def leaves_out_honestly(fitted: Any) -> bool:
     """Whether a fit tells what it would have answered about each sample without it.
 
-    Not if it has seen the sample in another way: when axes for denoising were found, λ was learnt
-    with the weights, or the weights are held.
+    A search does by its folds. In closed form it does not if it has seen the sample in another
+    way: when axes for denoising were found, λ was learnt with the weights, or weights are held.
     """
+    if hasattr(fitted, "test_fold_") and fitted.n_splits_ > 1:
+        return True
     left_out = hasattr(fitted, "left_out_log_proba_") or hasattr(fitted, "left_out_predictions_")
     return (
         left_out
@@ -123,3 +126,47 @@ def leaves_out_honestly(fitted: Any) -> bool:
         and getattr(fitted, "reg", None) != "joint"
         and not as_solver(getattr(fitted, "solver", DEFAULT_SOLVER)).by_columns
     )
+
+
+@dataclass(frozen=True)
+class LeftOutAnswers:
+    """What a fit says of its training rows by models that have not seen them.
+
+    Attributes
+    ----------
+    predictions : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    log_proba : ndarray of shape (n_rows, n_classes) or None
+    known : ndarray of bool, (n_rows,)
+        Rows that were left out; the predictions of others mean nothing.
+    rows : ndarray of int or None
+        Their numbers among the training rows; None for all of them.
+    """
+
+    predictions: np.ndarray
+    log_proba: np.ndarray | None
+    known: np.ndarray
+    rows: np.ndarray | None
+
+
+def left_out_answers(fitted: Any) -> LeftOutAnswers | None:
+    """Honest answers of a fit about its training rows; None if it has none."""
+    if not leaves_out_honestly(fitted):
+        return None
+    rows = getattr(fitted, "left_out_rows_", None)
+    if hasattr(fitted, "left_out_predictions_"):
+        values = fitted.left_out_predictions_
+        return LeftOutAnswers(values, None, _finite_rows(values), rows)
+    if hasattr(fitted, "left_out_decisions_"):
+        decisions = fitted.left_out_decisions_
+        known, logs = _finite_rows(decisions), fitted.calibration_.log_probabilities(decisions)
+        chosen = chosen_classes(np.nan_to_num(decisions))
+    else:
+        logs = fitted.left_out_log_proba_
+        known = _finite_rows(logs)
+        chosen = np.where(np.isnan(logs), -np.inf, logs).argmax(axis=1)
+    return LeftOutAnswers(fitted.classes_[chosen], logs, known, rows)
+
+
+def _finite_rows(values: np.ndarray) -> np.ndarray:
+    finite: np.ndarray = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    return finite

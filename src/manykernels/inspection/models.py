@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from .._folds import about_repeats
 from .intervals import UNKNOWN, Intervals, Mean
 from .learners import at_chosen_norm, of_plain_sum, without_search
 from .result import ViewImportance
 from .stability import resampled_shares, shares_of_views
-from .study import Splits, Study
+from .study import Study
 from .views import ViewKernels
 
 
@@ -86,7 +87,7 @@ class Models:
         return ViewImportance(
             names=[view.name for view in self.views],
             scoring=scoring.name,
-            method=_described(study.splits),
+            method=_described(study),
             confidence=confidence,
             score=score.value,
             score_interval=score.interval,
@@ -104,5 +105,8 @@ class Models:
         )
 
 
-def _described(splits: Splits | None) -> str:
-    return "samples left out in closed form" if splits is None else f"{len(splits)} folds held out"
+def _described(study: Study) -> str:
+    n_folds = study.n_folds if study.splits is None else len(study.splits)
+    how = f"{n_folds} folds held out" if n_folds > 1 else "samples left out in closed form"
+    repeats = about_repeats(study.groups)
+    return f"{how}; {repeats}" if repeats else how

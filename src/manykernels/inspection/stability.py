@@ -16,11 +16,16 @@ from .study import Study
 from .views import ViewKernels
 
 
-def half_samples(strata: np.ndarray, number: int, rng: np.random.RandomState) -> Iterator[Any]:
+def half_samples(
+    strata: np.ndarray, groups: np.ndarray, number: int, rng: np.random.RandomState
+) -> Iterator[Any]:
     """Counts 0 and 2 of the rows, one half after the other; each stratum is halved.
 
-    The second of two has the rows that the first has not. A stratum of one row is in every half.
+    Groups of rows are in a half or not. The second of two halves has the groups that the first has
+    not. A stratum of one group is in every half.
     """
+    _, first, group_of_row = np.unique(groups, return_index=True, return_inverse=True)
+    strata = strata[first]
     half = np.zeros(len(strata), bool)
     for turn in range(number):
         half = ~half if turn % 2 else _first_half(strata, rng)
@@ -29,7 +34,7 @@ def half_samples(strata: np.ndarray, number: int, rng: np.random.RandomState) ->
             members = np.flatnonzero(strata == stratum)
             if len(members) == 1:
                 chosen[members] = True
-        yield 2.0 * chosen
+        yield 2.0 * chosen[group_of_row]
 
 
 def _first_half(strata: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

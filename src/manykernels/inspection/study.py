@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.model_selection import check_cv
 
+from .._folds import stratified_folds
+from ..estimators._inputs import groups_of
 from ..estimators._splits import rows_of_part
 from ..kernels import KernelStack
-from .learners import leaves_out_honestly, searches, without_search
+from .learners import leaves_out_honestly, left_out_answers, searches, without_search
 from .scoring import Answers, Scoring
 
 #: Training and test rows of every fold.
@@ -35,7 +36,9 @@ class Study:
         How many samples each row stands for; None for one.
     scoring : Scoring
     splits : list of pairs of ndarray, or None
-        Folds. Without them samples are left out in closed form.
+        Folds. Without them samples are left out by the fits themselves: in closed form or, by a
+        search, in its `n_folds` folds.
+    n_folds : int
     """
 
     stack: KernelStack
@@ -43,6 +46,7 @@ class Study:
     counts: np.ndarray | None
     scoring: Scoring
     splits: Splits | None
+    n_folds: int = 1
 
     @property
     def weights(self) -> np.ndarray:
@@ -50,10 +54,15 @@ class Study:
         return np.ones(len(self.y)) if self.counts is None else self.counts
 
     @property
+    def groups(self) -> np.ndarray:
+        """Groups of rows that are left out together."""
+        return groups_of(self.stack)
+
+    @property
     def train_share(self) -> float:
         """Part of the samples that the judged models are learnt from."""
         if self.splits is None:
-            return 1.0 - 1.0 / len(self.y)
+            return 1.0 - 1.0 / (self.n_folds if self.n_folds > 1 else len(np.unique(self.groups)))
         weights = self.weights
         return float(np.mean([weights[train].sum() for train, _ in self.splits]) / weights.sum())
 
@@ -119,14 +128,11 @@ class Study:
 
 def _left_out(model: Any, y: np.ndarray) -> Answers:
     """Answers that a fit gives of its own rows, each left out."""
-    if hasattr(model, "left_out_predictions_"):
-        predictions = model.left_out_predictions_
-        judged = ~np.isnan(predictions.reshape(len(y), -1)).any(axis=1)
-        return Answers(predictions, judged)
-    logs = model.left_out_log_proba_
-    judged = ~np.isnan(logs).any(axis=1)
-    predictions = model.classes_[np.where(judged[:, None], logs, 0.0).argmax(axis=1)]
-    return Answers(predictions, judged, _log_losses(model, logs, y))
+    answers = left_out_answers(model)
+    assert answers is not None
+    if answers.log_proba is None:
+        return Answers(answers.predictions, answers.known)
+    return Answers(answers.predictions, answers.known, _log_losses(model, answers.log_proba, y))
 
 
 def _log_losses(model: Any, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -135,19 +141,28 @@ def _log_losses(model: Any, logs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def splits_of(
-    cv: Any, fitted: Any, y: np.ndarray, kept: np.ndarray, random_state: Any
+    cv: Any, fitted: Any, y: np.ndarray, kept: np.ndarray, groups: np.ndarray, random_state: int
 ) -> Splits | None:
-    """Folds of the rows `kept`, or None where samples can be left out in closed form.
+    """Folds of the rows `kept`, or None where the fits leave samples out themselves.
 
-    `y` has the targets of all rows, which are what `cv` splits.
+    `y` has the targets of all rows, which are what `cv` splits; `groups` are those of the rows
+    kept, which folds by number keep together.
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
+    classes = y[kept] if is_classifier(fitted) else None
     splits, tested = [], np.zeros(len(kept), int)
-    for k, parts in enumerate(_divided(cv, fitted, y, random_state)):
-        train, test = (rows_of_part(part, len(y), kept, k) for part in parts)
+    if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
+        parts = _folds(DEFAULT_FOLDS if cv is None else cv, classes, groups, random_state)
+    else:
+        splitter = check_cv(cv, y, classifier=classes is not None)
+        parts = [
+            tuple(rows_of_part(part, len(y), kept, k) for part in split)
+            for k, split in enumerate(splitter.split(np.zeros((len(y), 1)), y))
+        ]
+    for k, (train, test) in enumerate(parts):
         tested[test] += 1
-        refuse_split(k, train, test, y[kept] if is_classifier(fitted) else None)
+        refuse_split(k, train, test, classes)
         splits.append((train, test))
     if tested.max(initial=0) > 1:
         row = int(kept[tested.argmax()])
@@ -158,15 +173,21 @@ def splits_of(
     return splits
 
 
-def _divided(cv: Any, fitted: Any, y: np.ndarray, random_state: Any) -> Iterator[Any]:
-    classes = is_classifier(fitted)
-    if cv is None or (isinstance(cv, int) and not isinstance(cv, bool)):
-        kind = StratifiedKFold if classes else KFold
-        number = DEFAULT_FOLDS if cv is None else cv
-        splitter = kind(number, shuffle=True, random_state=random_state)
-    else:
-        splitter = check_cv(cv, y, classifier=classes)
-    yield from splitter.split(np.zeros((len(y), 1)), y)
+def _folds(n_folds: int, classes: Any, groups: np.ndarray, random_state: int) -> list[Any]:
+    """Training and test rows of shuffled folds, with classes in equal parts."""
+    if n_folds < 2:
+        raise ValueError(f"cv={n_folds}: folds are at least 2.")
+    every = np.arange(len(groups))
+    labels = np.zeros(len(groups), int)
+    if classes is not None:
+        labels = np.unique(classes, return_inverse=True)[1]
+    folds = stratified_folds(labels, groups, n_folds, seed=random_state)
+    if len(folds) < 2:
+        raise ValueError(
+            f"cv={n_folds}: the samples cannot be divided into folds, because no class has two "
+            "samples that are not repeats of each other."
+        )
+    return [(np.delete(every, test), test) for test in folds]
 
 
 def refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any = None) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
 
+from .._folds import about_repeats
+from ..estimators._inputs import groups_of
 from ..kernels import KernelStack, Views
 from ..kernels.tables import is_frame
 from .plain import counted, listed
@@ -51,11 +53,13 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
         for name, table in tables.items():
             checks += _of_table(name, table)
         keys = row_keys(data)
+        together = about_repeats(groups_of(data))
+        alike = together or "taken for different samples, since many rows are equal"
         checks.append(
             _checked(
                 "Equal rows",
                 len(keys) - len(set(keys)),
-                lambda n: f"{counted(n, 'row')} with the same entries as another",
+                lambda n: f"{counted(n, 'row')} with the same entries as another; {alike}",
                 "no two rows are equal",
             )
         )

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 
+from .._folds import about_repeats
+from ..estimators._inputs import groups_of
 from ..inspection.intervals import Intervals, Mean
-from ..inspection.learners import leaves_out_honestly
+from ..inspection.learners import LeftOutAnswers, left_out_answers
 from .plain import counted
 from .samples import Samples
 
@@ -40,22 +42,26 @@ class Answers:
     probabilities : ndarray of shape (n_rows, n_classes) or None
     how : str
         Where they are from.
-    independent : bool
-        Whether samples are judged by one model that has seen none of them; else models that share
-        most of their samples judge one each.
+    groups : ndarray of int, (n_rows,)
+        Rows of one group were left out together, and are not independent.
+    n_folds : int or None
+        Number of models that were each learnt without a part of the samples; None if samples are
+        judged by one model that has seen none of them.
     """
 
     y: np.ndarray
     predictions: np.ndarray
     probabilities: np.ndarray | None
     how: str
-    independent: bool
+    groups: np.ndarray
+    n_folds: int | None = None
 
     def mean(self, losses: np.ndarray, hit_or_miss: bool = False) -> Mean:
         """Mean of the losses of single samples, with its interval."""
         # What a model of all other samples has seen of all; nothing is shared by new ones.
-        share = np.inf if self.independent else 1.0 - 1.0 / len(losses)
-        return Intervals(np.ones(len(losses)), CONFIDENCE, share, hit_or_miss).of(losses)
+        share = np.inf if self.n_folds is None else 1.0 - 1.0 / self.n_folds
+        ones = np.ones(len(losses))
+        return Intervals(ones, CONFIDENCE, share, hit_or_miss, groups=self.groups).of(losses)
 
 
 # -- answers ---------------------------------------------------------------------------------
@@ -80,25 +86,32 @@ def answers_about(estimator: Any, samples: Samples) -> Answers | str:
             "no honest answers about samples that were left out. Pass samples that it has not "
             "seen."
         )
-    rows, predictions, probabilities = left_out
-    y = samples.y if rows is None else samples.y[rows[rows < len(samples)]]
-    if not samples.complete or len(y) != len(predictions):
+    rows = np.arange(len(samples)) if left_out.rows is None else left_out.rows
+    rows = rows[rows < len(samples)]
+    y = samples.y[rows]
+    if not samples.complete or len(y) != len(left_out.predictions):
         return (
             "Predictions are not judged: the model has learnt from these samples, and its answers "
             "about left-out ones are those of all training samples in their order, without rows "
             "of weight zero. Pass X and y as they were then, or samples that it has not seen."
         )
-    known = np.isfinite(predictions if probabilities is None else probabilities)
-    known = known.reshape(len(y), -1).all(axis=1)
-    searched = hasattr(estimator, "cv_results_")
-    return Answers(
-        y[known],
-        predictions[known],
-        None if probabilities is None else probabilities[known],
-        f"{counted(int(known.sum()), 'training sample')}, each left out in closed form"
-        + (", the parameters chosen with all of them" if searched else ""),
-        independent=False,
-    )
+    known, groups = left_out.known, groups_of(samples.data)[rows]
+    n_splits = getattr(estimator, "n_splits_", 1)
+    if hasattr(estimator, "estimators_"):
+        n_splits = estimator.estimators_[0].n_splits_
+    n_folds = n_splits if n_splits > 1 else len(np.unique(groups))
+    how = counted(int(known.sum()), "training sample")
+    if n_splits > 1:
+        how += f", held out in {n_splits} folds, the parameters of each chosen by the others"
+    else:
+        how += ", each left out in closed form"
+        if hasattr(estimator, "cv_results_"):
+            how += ", the parameters chosen with all of them"
+    if told := about_repeats(groups):
+        how += f"; {told}"
+    probabilities = None if left_out.log_proba is None else np.exp(left_out.log_proba)[known]
+    predictions = left_out.predictions[known]
+    return Answers(y[known], predictions, probabilities, how, groups[known], n_folds)
 
 
 def _about_new(estimator: Any, samples: Samples) -> Answers:
@@ -113,30 +126,21 @@ def _about_new(estimator: Any, samples: Samples) -> Answers:
     how = counted(len(rows), "new sample") + (
         f"; {counted(seen, 'row')} of X equal to training samples left aside" if seen else ""
     )
-    return Answers(samples.y[rows], estimator.predict(X), probabilities, how, independent=True)
+    groups = groups_of(samples.data)[rows]
+    return Answers(samples.y[rows], estimator.predict(X), probabilities, how, groups)
 
 
-def _left_out(estimator: Any) -> tuple[np.ndarray | None, np.ndarray, np.ndarray | None] | None:
-    """Numbers of the rows (None for all), predictions and probabilities; None if there are none.
-
-    Of several labels the probabilities are those of each.
-    """
+def _left_out(estimator: Any) -> LeftOutAnswers | None:
+    """Honest answers about training rows; of several labels, the probabilities of each."""
     models = getattr(estimator, "estimators_", None)
-    if models is not None:
-        parts = [_left_out(model) for model in models]
-        if any(part is None for part in parts):
-            return None
-        columns = [part[2][:, 1] for part in parts if part is not None and part[2] is not None]
-        probabilities = np.column_stack(columns)
-        return None, (probabilities > 0.5).astype(int), probabilities
-    if not leaves_out_honestly(estimator):
+    if models is None:
+        return left_out_answers(estimator)
+    answers = [left_out_answers(model) for model in models]
+    if any(one is None or one.log_proba is None for one in answers):
         return None
-    rows = getattr(estimator, "left_out_rows_", None)
-    if hasattr(estimator, "left_out_predictions_"):
-        return rows, estimator.left_out_predictions_, None
-    logs = estimator.left_out_log_proba_
-    chosen = np.where(np.isnan(logs), -np.inf, logs).argmax(axis=1)
-    return rows, estimator.classes_[chosen], np.exp(logs)
+    logs = np.column_stack([one.log_proba[:, 1] for one in answers])  # type: ignore[union-attr,index]
+    known = np.all([one.known for one in answers], axis=0)  # type: ignore[union-attr]
+    return LeftOutAnswers((logs > np.log(0.5)).astype(int), logs, known, None)
 
 
 # -- scores ----------------------------------------------------------------------------------
@@ -312,7 +316,7 @@ def _of_novelties(estimator: Any, samples: Samples) -> dict[str, Any] | str:
         )
     rows = np.flatnonzero(samples.new)
     values = estimator.decision_function(samples.rows(rows))
-    answers = Answers(values, values, None, "", independent=True)
+    answers = Answers(values, values, None, "", groups_of(samples.data)[rows])
     outside = answers.mean((values < 0).astype(float), hit_or_miss=True)
     return {
         "how": counted(len(rows), "new sample"),

@@ -205,8 +205,8 @@ def choice_of(estimator: Any) -> dict[str, Any] | None:
         else "samples that were left or held out",
         "parameters": list(one["params"][0]),
         "caveat": (
-            f"The score of the chosen point is the best of {n_points} and so a little too high; "
-            "cross_val_score of the estimator itself has no such bias."
+            f"The score of the chosen point is the best of {n_points} and so a little too high. "
+            "What to expect of new samples is told by the predictions of held-out rows."
             if n_points > 1
             else "There was one candidate."
         ),
