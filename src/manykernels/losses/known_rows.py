@@ -15,12 +15,16 @@ The others act on S like a prior: by block elimination of ``A = I + ZBZᵀ/λ``,
 which is all that the formulas of :mod:`.left_out` take. Ã is never nearer to singular than the
 identity, so nothing is lost where the features almost interpolate the samples. If S has all
 samples, G_o = 0, ``C = B/λ`` and Ã = A.
+
+Samples that are left out one by one, the kernel weights held, need the diagonal of A⁻¹ only, which
+the factor of ``λI + SGS`` gives without a matrix of the samples (:class:`SingleRows`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from .._blas import matmul
 from .base import Array, Indices
 from .features import FeatureEvaluation
 from .left_out import LeavesOut
@@ -28,8 +32,8 @@ from .square import LARGE_DIAGONAL
 from .workspace import Workspace
 
 
-class KnownRows(LeavesOut):
-    """Samples of a square loss on features that can be left out, at the weights of an evaluation.
+class SingleRows(LeavesOut):
+    """Samples of a square loss on features, left out one by one with the kernel weights held.
 
     Parameters
     ----------
@@ -51,53 +55,14 @@ class KnownRows(LeavesOut):
         sample_weight: Array,
         total_weight: float,
     ) -> None:
-        loss = evaluation.loss
         self.evaluation = evaluation
         self.weights, self.gains = evaluation.weights, evaluation.gains
         self._given = targets, sample_weight, total_weight
         roots = np.sqrt(sample_weight)[:, None]
         self._rows = features * roots
-        rotated = (targets * roots) @ loss.rotation
-        # Of sums over all samples nothing may be left but rounding errors, which λ would magnify.
-        self._complete = len(features) == loss.sums.n_samples
-        self._gram_of_others = np.zeros_like(loss.sums.gram)
-        cross_of_others = np.zeros_like(loss.cross)
-        if not self._complete:
-            self._gram_of_others = loss.sums.gram - self._rows.T @ self._rows
-            cross_of_others = loss.cross - self._rows.T @ rotated
-        self._half = np.sqrt(loss.spread(self.weights))
-        self._prior = Workspace(len(loss.sums.gram))
-        np.multiply(self._gram_of_others * self._half, self._half.T, out=self._prior.matrix)
-        self._prior.diagonal[:] += loss.reg
-        if not self._prior.cholesky():
-            raise ValueError(
-                f"reg={loss.reg:g} is lost in the rounding errors of {loss.sums.n_samples} "
-                "samples: raise reg."
-            )
-        # P with PᵀP = Z_S C Z_Sᵀ.
-        self._images = self._whitened(self._rows.T)
-        self._workspace = Workspace(len(features))
-        self.constant = self._factorize(total_weight, roots)
-        expected = self._images.T @ self._whitened(cross_of_others)
-        self._solution = self._workspace.solve(np.asfortranarray(rotated - expected))
-
-    def _whitened(self, columns: Array) -> Array:
-        """``R⁻ᵀS @ columns`` with ``RᵀR = λI + SG_oS``."""
-        return self._prior.half_solve(np.asfortranarray(self._half * columns))
-
-    def _factorize(self, total_weight: float, roots: Array) -> float:
-        """Put the factor of Ã into the workspace; the eigenvalue of A at the constant vector.
-
-        It is lifted where it can be, and for the reason, that :class:`.SquareLoss` has.
-        """
-        np.matmul(self._images.T, self._images, out=self._workspace.matrix)
-        size = float(self._workspace.diagonal.mean())
-        lift = size if self._complete and size > LARGE_DIAGONAL else 0.0
-        if lift:
-            self._workspace.matrix[...] += (lift / total_weight) * (roots @ roots.T)
-        self._workspace.diagonal[:] += 1.0
-        self._workspace.cholesky()
-        return 1.0 + lift
+        self._rotated = (targets * roots) @ evaluation.loss.rotation
+        self.constant = 1.0
+        self._solution = self._rotated - matmul(self._rows, evaluation.solution)
 
     @property
     def _targets(self) -> Array:
@@ -118,6 +83,70 @@ class KnownRows(LeavesOut):
     @property
     def _ridge(self) -> float:
         return 1.0
+
+    def inverse_diagonal(self) -> Array:
+        return 1.0 - self.evaluation.leverages(self._rows)
+
+    def inverse(self) -> Array:
+        raise NotImplementedError("Rows that are left out together are KnownRows.")
+
+    def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
+        raise NotImplementedError("The kernel weights are held; those of KnownRows respond.")
+
+
+class KnownRows(SingleRows):
+    """Samples of a square loss on features that can be left out together; weights may respond."""
+
+    def __init__(
+        self,
+        evaluation: FeatureEvaluation,
+        features: Array,
+        targets: Array,
+        sample_weight: Array,
+        total_weight: float,
+    ) -> None:
+        super().__init__(evaluation, features, targets, sample_weight, total_weight)
+        loss, roots = evaluation.loss, np.sqrt(sample_weight)[:, None]
+        # Of sums over all samples nothing may be left but rounding errors, which λ would magnify.
+        self._complete = len(features) == loss.sums.n_samples
+        self._gram_of_others = np.zeros_like(loss.sums.gram)
+        cross_of_others = np.zeros_like(loss.cross)
+        if not self._complete:
+            self._gram_of_others = loss.sums.gram - self._rows.T @ self._rows
+            cross_of_others = loss.cross - self._rows.T @ self._rotated
+        self._half = np.sqrt(loss.spread(self.weights))
+        self._prior = Workspace(len(loss.sums.gram))
+        np.multiply(self._gram_of_others * self._half, self._half.T, out=self._prior.matrix)
+        self._prior.diagonal[:] += loss.reg
+        if not self._prior.cholesky():
+            raise ValueError(
+                f"reg={loss.reg:g} is lost in the rounding errors of {loss.sums.n_samples} "
+                "samples: raise reg."
+            )
+        # P with PᵀP = Z_S C Z_Sᵀ.
+        self._images = self._whitened(self._rows.T)
+        self._workspace = Workspace(len(features))
+        self.constant = self._factorize(total_weight, roots)
+        expected = self._images.T @ self._whitened(cross_of_others)
+        self._solution = self._workspace.solve(np.asfortranarray(self._rotated - expected))
+
+    def _whitened(self, columns: Array) -> Array:
+        """``R⁻ᵀS @ columns`` with ``RᵀR = λI + SG_oS``."""
+        return self._prior.half_solve(np.asfortranarray(self._half * columns))
+
+    def _factorize(self, total_weight: float, roots: Array) -> float:
+        """Put the factor of Ã into the workspace; the eigenvalue of A at the constant vector.
+
+        It is lifted where it can be, and for the reason, that :class:`.SquareLoss` has.
+        """
+        np.matmul(self._images.T, self._images, out=self._workspace.matrix)
+        size = float(self._workspace.diagonal.mean())
+        lift = size if self._complete and size > LARGE_DIAGONAL else 0.0
+        if lift:
+            self._workspace.matrix[...] += (lift / total_weight) * (roots @ roots.T)
+        self._workspace.diagonal[:] += 1.0
+        self._workspace.cholesky()
+        return 1.0 + lift
 
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         loss, left = self.evaluation.loss, self.evaluation.left
