@@ -5,7 +5,8 @@
 Each problem has 150 samples in three views: one that is needed, one that is needed less, and one
 of noise. ``view_importance`` gives intervals at 95 %. What they are to cover is computed from 2500
 new samples: how much worse the model without the view predicts them than the model with all
-views, both learnt from the 150; and how well the model of one view predicts them.
+views, both learnt from the 150; and how well the model of one view predicts them. What intervals
+of weights are to cover is the mean weight of the models of all other problems.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from manykernels.kernels import RBF
 
 PROBLEMS, PROBLEMS_QUICK = 60, 3
 SAMPLES, NEW_SAMPLES = 150, 2500
+HALF_SAMPLES = 20
 VIEWS = ("needed", "less", "noise")
 
 
@@ -63,6 +65,7 @@ class Coverage:
     falls: np.ndarray
     alone: np.ndarray
     zero: np.ndarray
+    weights: np.ndarray
 
 
 def scorer(setting: Setting, train: Any, new: Any) -> Callable[[tuple[str, ...]], float]:
@@ -81,10 +84,13 @@ def scorer(setting: Setting, train: Any, new: Any) -> Callable[[tuple[str, ...]]
 def measure(setting: Setting, n_problems: int) -> Coverage:
     """Count intervals over random problems."""
     falls, alone, zero = np.zeros((3, len(VIEWS)))
+    weights, intervals = [], []
     for seed in range(n_problems):
         rng = np.random.default_rng(seed)
         train, new = (draw(n, rng, setting.classes) for n in (SAMPLES, NEW_SAMPLES))
-        found = view_importance(setting.model, *train, scoring=setting.scoring, n_resamples=0)
+        found = view_importance(
+            setting.model, *train, scoring=setting.scoring, n_resamples=HALF_SAMPLES
+        )
         score = scorer(setting, train, new)
         whole = score(VIEWS)
         fall = [whole - score(tuple(other for other in VIEWS if other != v)) for v in VIEWS]
@@ -94,17 +100,28 @@ def measure(setting: Setting, n_problems: int) -> Coverage:
         zero += (low <= 0) & (high >= 0)
         low, high = found.alone_interval.T
         alone += (low <= own) & (own <= high)
-    return Coverage(setting, n_problems, *(count / n_problems for count in (falls, alone, zero)))
+        weights.append(found.weight)
+        intervals.append(found.weight_interval)
+    every = np.array(weights)
+    others = (every.sum(axis=0) - every) / (n_problems - 1)
+    low, high = np.moveaxis(intervals, 2, 0)
+    covered = ((low <= others) & (others <= high)).mean(axis=0)
+    shares = (count / n_problems for count in (falls, alone, zero))
+    return Coverage(setting, n_problems, *shares, covered)
 
 
 def table(found: list[Coverage]) -> str:
     header = ["model", "score", *(f"fall, {view}" for view in VIEWS)]
-    header += [*(f"alone, {view}" for view in VIEWS), *(f"0, {view}" for view in VIEWS)]
+    for what in ("alone", "0", "weight"):
+        header += [f"{what}, {view}" for view in VIEWS]
     rows = [
         [
             one.setting.title,
             one.setting.scoring,
-            *(f"{share:.0%}" for share in np.concatenate([one.falls, one.alone, one.zero])),
+            *(
+                f"{share:.0%}"
+                for share in np.concatenate([one.falls, one.alone, one.zero, one.weights])
+            ),
         ]
         for one in found
     ]
@@ -121,7 +138,8 @@ def page(found: list[Coverage]) -> str:
         "How many of them cover the fall of the score without the view (fall) and the score of "
         f"the view alone (alone) as {NEW_SAMPLES} new samples show them; and how many intervals "
         "of falls cover 0: for noise nearly all should (it can do a little harm), for needed "
-        "views none.",
+        f"views none. Intervals of weights, by {HALF_SAMPLES} half-samples, are to cover the mean "
+        "weight of the models of the other problems.",
         table(found),
     ]
     return "\n\n".join(parts) + "\n"

@@ -17,7 +17,13 @@ def test_there_is_code():
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_runs(block, capsys):
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out
+    printed = capsys.readouterr().out
+    # An example that is no better than guessing shows nothing.
+    accuracy, guessing = re.search(
+        r"accuracy ([\d.]+); always the same answer ([\d.]+)", printed
+    ).groups()
+    assert float(accuracy) > float(guessing) + 0.2
+    assert len(block.splitlines()) <= 20
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!https?://|#)([^)]+)\)", README))

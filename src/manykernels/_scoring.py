@@ -35,6 +35,31 @@ def score_of(answers: Answers, scorer: Callable[..., float]) -> float:
     return float(score_table(np.ones((), dtype=bool), 1, lambda at: [answers], scorer)[0])
 
 
+# Scores of scikit-learn between 0 and 1, those between −1 and 1, and those of at most 1, by the
+# names of their functions; of the last two some are recognised by how they begin.
+_SHARES = (
+    *("accuracy", "balanced_accuracy", "top_k_accuracy", "average_precision", "roc_auc", "f1"),
+    *("fbeta", "precision", "recall", "jaccard", "rand", "fowlkes_mallows", "completeness"),
+    *("homogeneity", "v_measure", "normalized_mutual_info", "ndcg"),
+)
+_CORRELATIONS = ("matthews_corrcoef", "cohen_kappa", "adjusted_rand")
+_AT_MOST_ONE = ("r2", "explained_variance", "d2_", "adjusted_mutual_info")
+
+
+def range_of(scorer: Any) -> tuple[float, float]:
+    """The least and the largest score that a scorer can give; infinite where it is not known."""
+    name = str(getattr(getattr(scorer, "_score_func", None), "__name__", ""))
+    if not name:
+        return -np.inf, np.inf
+    if getattr(scorer, "_sign", 1) < 0:  # a loss, which is zero at best
+        return -np.inf, 0.0
+    if name.removesuffix("_score") in _SHARES:
+        return 0.0, 1.0
+    if name.startswith(_CORRELATIONS):
+        return -1.0, 1.0
+    return -np.inf, 1.0 if name.startswith(_AT_MOST_ONE) else np.inf
+
+
 class KnownClassifier(ClassifierMixin, BaseEstimator):
     """Base of classifiers whose answers are known, for scorers; their methods ignore `X`."""
 

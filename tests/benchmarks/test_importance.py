@@ -14,7 +14,7 @@ def test_a_few_problems(capsys):
 
 def test_shares_are_counted_by_view():
     found = importance.measure(importance.SETS["fda-accuracy"], 2)
-    for shares in (found.falls, found.alone, found.zero):
+    for shares in (found.falls, found.alone, found.zero, found.weights):
         assert shares.shape == (3,)
         assert set(shares) <= {0.0, 0.5, 1.0}
     assert "2 problems of 150 samples" in importance.page([found])

@@ -9,8 +9,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.metrics import (
+    accuracy_score,
+    get_scorer,
+    get_scorer_names,
+    make_scorer,
+    zero_one_loss,
+)
 
 from manykernels import Comparison, compare
+from manykernels._scoring import range_of
 from manykernels.comparison import Cell, rank_methods
 from manykernels.metrics import corrected_t_test
 from tests.comparison.methods import ByColumn, labelled_table
@@ -114,6 +122,8 @@ def test_intervals_count_that_training_sets_overlap():
     expected = [np.mean(FIRST) - half, np.mean(FIRST) + half]
     np.testing.assert_allclose(result.intervals(confidence=0.9)[0], expected)
     assert np.isnan(comparison({"a": FIRST[:1]}).intervals()).all()
+    alone = comparison({"a": [0.9, 0.9]}).intervals()[0]
+    np.testing.assert_allclose(alone, [0.9, 0.9], rtol=1e-15)
     assert corrected_t_test(FIRST, 0.25).interval(0.9) == pytest.approx(tuple(expected))
 
 
@@ -191,6 +201,47 @@ def test_unknown_scorings_are_refused():
 
 
 # -- pictures --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scoring", "scores", "ends"),
+    [
+        ("accuracy", [1.0, 1.0, 0.9, 1.0, 0.95], (0.0, 1.0)),
+        ("accuracy", [0.0, 0.05, 0.0, 0.0, 0.1], (0.0, 1.0)),
+        ("neg_log_loss", [-0.01, -0.2, -0.02, -0.01, -0.02], (-np.inf, 0.0)),
+        ("r2", [0.99, 0.9, 0.999, 0.6, 0.99], (-np.inf, 1.0)),
+        ("matthews_corrcoef", [1.0, 0.7, 1.0, 1.0, 1.0], (-1.0, 1.0)),
+    ],
+)
+def test_intervals_stay_in_the_range_of_the_score(scoring, scores, ends):
+    assert range_of(get_scorer(scoring)) == ends
+    free = comparison({"a": scores}, scoring=scoring)
+    low, high = free.intervals()[0]
+    assert low < ends[0] or high > ends[1]
+    low, high = comparison({"a": scores}, scoring=scoring, ranges={scoring: ends}).intervals()[0]
+    assert ends[0] <= low < np.mean(scores) < high <= ends[1]
+    # Scores beyond it, such as percentages by a scorer of the same name, have no range.
+    beyond = comparison({"a": [*scores[1:], 99.0]}, scoring=scoring)
+    bounded = comparison({"a": [*scores[1:], 99.0]}, scoring=scoring, ranges={scoring: ends})
+    np.testing.assert_array_equal(bounded.intervals(), beyond.intervals())
+
+
+def test_compare_knows_the_range_of_scores():
+    X, y = labelled_table()
+    scoring = {"hits": "accuracy", "loss": make_scorer(zero_one_loss, greater_is_better=False)}
+    scoring["own"] = lambda model, X, y: 7.0
+    result = compare({"a": ByColumn(0), "b": ByColumn(-1)}, X, y, cv=3, scoring=scoring)
+    assert result.ranges == {
+        "hits": (0.0, 1.0), "loss": (-np.inf, 0.0), "own": (-np.inf, np.inf)
+    }  # fmt: skip
+    assert result.versus("b").ranges == result.ranges
+    result = compare({"a": ByColumn(0)}, X, y, cv=3, scoring=make_scorer(accuracy_score))
+    assert list(result.ranges.values()) == [(0.0, 1.0)]
+
+
+def test_scores_of_scikit_learn_have_a_range():
+    unknown = {name for name in get_scorer_names() if np.isinf(range_of(get_scorer(name))).all()}
+    assert unknown == {"mutual_info_score", "positive_likelihood_ratio"}
 
 
 def test_the_picture_shows_splits_means_and_intervals():

@@ -50,3 +50,20 @@ def test_intervals_cover_the_falls_on_new_samples(model, problem, scoring):
         falls = [score(views) - score([other for other in views if other != v]) for v in views]
         covered += (found.fall_interval[:, 0] <= falls) & (falls <= found.fall_interval[:, 1])
     assert (covered >= 42).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [1, 2])
+def test_intervals_of_weights_cover_the_mean_weight_of_other_samples(p):
+    """At 95 %; with fifty problems fewer than 42 are unlikely even at 90 %."""
+    found = [
+        view_importance(MKFDA(KERNEL, p=p, reg=3.0), *views_and_classes(80, seed), n_resamples=20)
+        for seed in range(50)
+    ]
+    mean = np.mean([one.weight for one in found], axis=0)
+    covered = np.zeros(3)
+    for one in found:
+        low, high = one.weight_interval.T
+        assert np.all((low <= one.weight) & (one.weight <= high))
+        covered += (low <= mean) & (mean <= high)
+    assert (covered >= 42).all()

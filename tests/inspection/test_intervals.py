@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
-from manykernels.inspection.intervals import Intervals, Mean
+from manykernels.inspection.intervals import Intervals, Mean, within_range
+from manykernels.inspection.stability import share_intervals
 
 
 def independent(n, **options):
@@ -21,12 +24,37 @@ def rng(seed=0):
 # -- known answers ---------------------------------------------------------------------------
 
 
-def test_the_interval_of_numbers_is_that_of_student():
-    losses = rng().exponential(size=40)
+def test_the_interval_of_numbers_of_either_sign_is_that_of_student():
+    losses = rng().normal(size=40)
     found = independent(40, confidence=0.9).of(losses)
     expected = stats.ttest_1samp(losses, 0.0).confidence_interval(0.9)
     np.testing.assert_allclose([found.low, found.high], expected)
     assert found.value == pytest.approx(losses.mean())
+
+
+def test_the_interval_of_losses_is_that_of_their_logarithm():
+    losses = rng().exponential(size=40)
+    found = independent(40).of(losses)
+    mean, error = losses.mean(), losses.std(ddof=1) / np.sqrt(40)
+    half = stats.t.isf(0.025, 39) * error / mean
+    np.testing.assert_allclose(found.interval, mean * np.exp([-half, half]))
+    score = found.times(-1.0, 1.0)  # such as R²
+    np.testing.assert_allclose(score.interval, 1.0 - found.interval[::-1])
+
+
+def test_a_few_large_losses_have_an_interval_above_zero():
+    """The log losses of a model that is nearly always right."""
+    losses = np.full(40, 0.001)
+    losses[:2] = 1.0
+    for intervals in (independent(40), Intervals(np.ones(40), 0.95, 0.98)):
+        found = intervals.of(losses)
+        assert 0.0 < found.low < found.value < found.high
+        assert intervals.of(np.zeros(40)).interval.tolist() == [0.0, 0.0]
+
+
+def test_a_single_sample_has_no_interval_of_numbers():
+    assert np.isnan(independent(1).of(np.array([0.3])).interval).all()
+    assert np.isnan(independent(1).of(np.array([0.0])).interval).all()
 
 
 @pytest.mark.parametrize("hits", [0, 3, 10, 40])
@@ -99,14 +127,46 @@ def test_rows_that_were_not_judged_do_not_count():
     assert found.value == pytest.approx(np.mean(gaps[1:30] - other[1:30]))
 
 
-def test_means_lie_within_their_intervals_and_shares_within_their_range():
+@pytest.mark.parametrize("confidence", [0.2, 0.95, 0.9999])
+def test_means_lie_within_their_intervals_and_shares_within_their_range(confidence):
+    intervals = independent(20, hit_or_miss=True, confidence=confidence)
     for missed in range(21):
         losses = (np.arange(20) < missed).astype(float)
         for found, low in [
-            (independent(20, hit_or_miss=True).of(losses), 0.0),
-            (independent(20, hit_or_miss=True).of_difference(losses, np.zeros(20)), -1.0),
+            (intervals.of(losses), 0.0),
+            (intervals.of_difference(losses, np.zeros(20)), -1.0),
         ]:
             assert low <= found.low <= found.value <= found.high <= 1.0
+
+
+@given(
+    share=st.floats(0.0, 1.0),
+    error=st.floats(1e-12, 10.0),
+    quantile=st.floats(0.01, 1e4),
+    ends=st.sampled_from(
+        [(-np.inf, np.inf), (0.0, np.inf), (-np.inf, 1.0), (0.0, 1.0), (-1.0, 1)]
+    ),
+)
+def test_intervals_contain_their_value_and_stay_in_its_range(share, error, quantile, ends):
+    least, most = ends
+    value = share if least >= 0.0 else 2.0 * share - 1.0
+    if value in ends:
+        error = 0.0  # all that a mean at the end of its range is made of lies there
+    low, high = within_range(value, error, quantile, least, most)
+    assert least <= low <= value <= high <= most
+
+
+def test_a_share_of_weights_lies_in_the_middle_of_its_interval():
+    """Whatever half-samples say of where it is."""
+    shares, resampled = np.array([0.9, 0.1, 0.0]), np.array([[0.7, 0.2, 0.1], [0.8, 0.2, 0.0]])
+    found = share_intervals(shares, resampled, 0.5)
+    # Of two numbers, Student's quantile at three quarters is one.
+    half = np.std([0.7, 0.8], ddof=1)
+    expected = [[0.9 - half, 0.9 + half], [0.1, 0.1], [0.0, half]]
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+    wide = share_intervals(shares, resampled, 0.99)
+    np.testing.assert_array_equal(wide[[0, 2]], [[0.0, 1.0], [0.0, 1.0]])
+    assert np.isnan(share_intervals(shares, resampled[:1], 0.95)).all()
 
 
 @pytest.mark.parametrize("hit_or_miss", [False, True])

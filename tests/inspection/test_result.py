@@ -25,9 +25,9 @@ def test_the_table_is_printed(result):
         "view  fall without                    alone                  weight"
         "                  chosen",
         "a           +0.250  [+0.200, +0.300]  0.800  [0.700, 0.850]   0.750"
-        "  [0.710, 0.980]    100%",
+        "  [0.304, 1.000]    100%",
         "b           -0.010  [-0.030, +0.020]      –                   0.250"
-        "  [0.020, 0.290]     67%",
+        "  [0.000, 0.696]     67%",
         "",
         "plain sum 0.880 [0.800, 0.920], gain of learnt weights +0.020 [-0.010, +0.050]",
     ]
@@ -58,6 +58,9 @@ def test_the_picture_has_an_interval_for_every_view(result):
     np.testing.assert_allclose(fall.lines[0].get_xdata(), result.fall)
     np.testing.assert_allclose(alone.lines[0].get_xdata(), result.alone)
     np.testing.assert_allclose(weight.lines[0].get_xdata(), [0.7, 0.8, 1.0])
+    segments = weight.collections[0].get_segments()
+    np.testing.assert_allclose([line[:, 0] for line in segments], result.weight_interval)
+    np.testing.assert_allclose(weight.lines[2].get_xdata(), result.weight)
     assert [text.get_text() for text in weight.texts] == ["100%", "67%"]
     assert [label.get_text() for label in fall.get_yticklabels()] == ["a", "b"]
     figure.canvas.draw()

@@ -44,9 +44,16 @@ def test_a_view_is_chosen_as_often_as_its_share_is_not_negligible():
     np.testing.assert_allclose(found.chosen, np.mean(found.resampled_weights > 1e-3, axis=0))
     assert found.chosen[0] == 1.0
     assert found.chosen[2] < 1.0
+
+
+def test_intervals_of_weights_contain_them_and_are_as_wide_as_half_samples_are_apart():
+    """At p = 2 weights of half-samples are nearer to each other than those of all samples."""
+    views, y = views_and_classes()
+    found = view_importance(MKFDA(KERNEL, p=2, reg=3.0), views, y, n_resamples=20)
     low, high = found.weight_interval.T
-    np.testing.assert_allclose(low, np.quantile(found.resampled_weights, 0.025, axis=0))
-    assert np.all(low <= high)
+    assert np.all((low >= 0.0) & (low < found.weight) & (found.weight < high) & (high <= 1.0))
+    spread = found.resampled_weights.std(axis=0, ddof=1)
+    np.testing.assert_allclose(high - low, 2.0 * 2.093 * spread, rtol=1e-3)
 
 
 def test_bands_of_a_kernel_belong_to_its_view():

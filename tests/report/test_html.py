@@ -95,6 +95,7 @@ def test_the_page_says_what_the_data_say():
         assert " ".join(answer["answer"].split()) in words
     row = data["importance"]["rows"][0]
     assert f"+{row['fall']:.3f} [+{row['fall_low']:.3f}, +{row['fall_high']:.3f}]" in words
+    assert f"{row['weight']:.1%} [{row['weight_low']:.1%}, {row['weight_high']:.1%}]" in words
     for name, version in data["reproduce"]["versions"].items():
         assert f"{name} {version}" in words
     assert "p 2.0 (default)" in words

@@ -225,6 +225,19 @@ def test_numbers_are_judged_by_their_errors():
     np.testing.assert_allclose(target["points"], np.column_stack([values[40:], said]))
 
 
+def test_scores_lie_in_their_intervals_and_losses_above_zero():
+    """Classes far apart: nearly all log losses are nothing, and one of them is large."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = 8.0 * y[:, None] + rng.normal(size=(40, 2))
+    y[0] = 1
+    data = summarize(MKFDA(RBF()).fit(X, y), X, y, importance=False)
+    accuracy, loss = (data["judged"]["scores"][k] for k in (0, 2))
+    assert (accuracy["name"], loss["name"]) == ("accuracy", "log loss")
+    assert 0.0 < loss["low"] < loss["value"] < loss["high"]
+    assert 0.0 < accuracy["low"] < accuracy["value"] < accuracy["high"] < 1.0
+
+
 def test_classes_that_the_model_does_not_know_are_errors():
     X, y = IRIS
     model = MKFDA(RBF()).fit(X[:100:2], y[:100:2])

@@ -375,13 +375,23 @@ def test_partial_fit_refuses_and_stays_as_it_was():
 # -- choosing -------------------------------------------------------------------------------
 
 
-def test_a_choice_on_moments_is_that_of_refits():
-    """Scores of folds are those of models learnt without them."""
-    X, y = CLASSES["two"]
+def on_a_line(n_rows=240):
+    """Three classes, of which the indicator rule never chooses the middle one."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n_rows)
+    table = rng.normal(size=(n_rows, 3))
+    table[:, 0] += 3.0 * y
+    return table, y
+
+
+@pytest.mark.parametrize(("classes", "regs"), [("two", [0.1, 10.0]), ("line", [1.0, 1e3, 1e6])])
+def test_a_choice_on_moments_is_that_of_refits(classes, regs):
+    """Scores of folds are those of models learnt without them, also where λ is large."""
+    X, y = on_a_line() if classes == "line" else CLASSES[classes]
     cv = list(KFold(4, shuffle=True, random_state=0).split(X))
-    options = {"normalize": "multiplicative", "approximation": Nystrom(40)}
     kernels = rbf_grid([3.0, 9.0])
-    model = MKFDACV(kernels, ps=[1, 2], regs=[0.1, 10.0], cv=cv, **options).fit(X, y)
+    model = MKFDACV(kernels, ps=[1, 2], regs=regs, cv=cv, approximation=Nystrom(40)).fit(X, y)
+    assert model.cv_rule_ == ("discriminant" if classes == "line" else "indicator")
     landmarks = mk.scale.Fixed(model.landmarks_)
     refits = np.array(
         [
@@ -392,11 +402,38 @@ def test_a_choice_on_moments_is_that_of_refits():
                 cv=cv,
             ).mean()
             for p in (1, 2)
-            for reg in (0.1, 10.0)
+            for reg in regs
         ]
     )
     # The refits calibrate themselves, which moves a few decisions.
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], refits, atol=0.02)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_choice_with_all_rows_as_landmarks_is_the_exact_one(weighted):
+    """At every point of the grid, in log losses of the rule that is learnt from left-out rows."""
+    X, y = on_a_line(120)
+    cv = list(KFold(3, shuffle=True, random_state=0).split(X))
+    options = {"ps": [1, 2], "regs": [1e-3, 1.0, 1e3, 1e6], "tol": 1e-9, "cv": cv}
+    options |= {"scoring": "neg_log_loss", "class_weight": {0: 1.5} if weighted else None}
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y)) if weighted else None
+    exact = MKFDACV(WIDTHS, **options).fit(X, y, weight)
+    model = MKFDACV(WIDTHS, **options, approximation=Nystrom(len(y))).fit(X, y, weight)
+    assert model.cv_rule_ == exact.cv_rule_ == "discriminant"
+    np.testing.assert_allclose(model.validation_curve(), exact.validation_curve(), rtol=1e-4)
+
+
+def test_a_split_with_too_few_training_rows_for_a_rule_is_refused(monkeypatch):
+    monkeypatch.setattr("manykernels.estimators._gathering.SAMPLE_ROWS", 60)
+    monkeypatch.setattr("manykernels.estimators._gathering._ROWS_OF_CLASS", 1)
+    X, y = on_a_line()
+    approximation = Nystrom(selector=Fixed(X[::10]))
+    sample = MKFDA(WIDTHS, approximation=approximation).fit(X, y).left_out_rows_
+    known = np.isin(np.arange(len(y)), sample) & (y == 1)
+    cv = [(np.flatnonzero(~known), np.flatnonzero(known))]
+    model = MKFDACV(WIDTHS, **GRID, cv=cv, approximation=approximation)
+    with pytest.raises(ValueError, match=r"too few training samples of \[1\]: none of them"):
+        model.fit(X, y)
 
 
 def test_scores_on_noise_are_those_of_guessing():

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import FitFailedWarning
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._scoring import range_of
 from .._warnings import warn_caller
 from ..metrics.comparison import Split
 from .cells import Cell, measured, name_of
@@ -162,12 +163,16 @@ def compare(
         if not cells:
             raise
         interrupted = True
+    scorings = _names_of(scorers, cells)
     result = Comparison(
         names=list(estimators),
-        scorings=_names_of(scorers, cells),
+        scorings=scorings,
         splits=design.splits,
         design=design.kind,
         cells={place: cells[place] for place in places if place in cells},
+        ranges={
+            name: range_of(scorers if callable(scorers) else scorers[name]) for name in scorings
+        },
     )
     if interrupted:
         _warn_of_interruption(len(cells), len(places), path)

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
 from .._tables import aligned, html, markdown
+from ..inspection.intervals import within_range
 from ..metrics import corrected_t_test, holm
 from ..metrics.comparison import Split
 from .cells import Cell
@@ -42,6 +44,8 @@ class Comparison:
         interruption some are not there.
     reference : str or None
         The method that the others are tested against; None for the best.
+    ranges : dict of str to (float, float)
+        The least and the largest value that a score can have, where that is known.
     """
 
     names: list[str]
@@ -50,6 +54,7 @@ class Comparison:
     design: str
     cells: dict[tuple[str, int], Cell] = field(repr=False)
     reference: str | None = None
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -66,17 +71,24 @@ class Comparison:
         """Intervals of the mean scores, (n_methods, 2); NaN with less than two scores.
 
         Student's, with the variance of Nadeau and Bengio (2003), which counts that training
-        sets overlap.
+        sets overlap. Where the range of a score is known, such as 0 to 1 of an accuracy, intervals
+        stay in it: with one end they are those of the logarithm of the distance from it, with two
+        that of Wilson for a share with the same variance.
         """
-        known = [row[np.isfinite(row)] for row in self.scores(scoring)]
-        return np.array(
-            [
-                corrected_t_test(row, self.test_per_train).interval(confidence)
-                if len(row) > 1
-                else (np.nan, np.nan)
-                for row in known
-            ]
-        )
+        name = self._checked_scoring(scoring)
+        table = self.scores(name)
+        known = table[np.isfinite(table)]
+        least, most = self.ranges.get(name, (-np.inf, np.inf))
+        if ((known < least) | (known > most)).any():  # its function has options of its own
+            least, most = -np.inf, np.inf
+        found = np.full((len(table), 2), np.nan)
+        for i, row in enumerate(table):
+            scores = row[np.isfinite(row)]
+            if len(scores) > 1:
+                error = corrected_t_test(scores, self.test_per_train).error
+                quantile = float(stats.t.isf((1.0 - confidence) / 2.0, len(scores) - 1))
+                found[i] = within_range(float(scores.mean()), error, quantile, least, most)
+        return found
 
     @property
     def n_train(self) -> np.ndarray:

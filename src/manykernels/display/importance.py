@@ -20,8 +20,9 @@ class ImportanceDisplay(Display):
 
     Left: how much the score falls without a view; an interval beyond the line says that the view
     is needed. Middle: the score of each view alone beside that of all of them, the line and its
-    band. Right: shares in the weights, a stroke for every half-sample, and how often each view was
-    chosen. The caption is the gain of learnt weights over the plain sum.
+    band. Right: shares in the weights, faint strokes for the half-samples that tell their spread,
+    and how often each view was chosen. The caption is the gain of learnt weights over the plain
+    sum.
 
     Parameters
     ----------
@@ -39,6 +40,7 @@ class ImportanceDisplay(Display):
     scoring : str, default="score"
     confidence : float, default=0.95
         Of the intervals.
+    weight_interval : ndarray of shape (n_views, 2), optional
 
     Attributes
     ----------
@@ -74,15 +76,17 @@ class ImportanceDisplay(Display):
     gain_interval: np.ndarray
     scoring: str = "score"
     confidence: float = 0.95
+    weight_interval: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         number = len(self.names)
         for name in ("fall", "alone", "weight", "chosen"):
             given = getattr(self, name)
             setattr(self, name, shaped(name, given, number, of=f"a number for {number} views"))
-        for name in ("fall_interval", "alone_interval"):
+        for name in ("fall_interval", "alone_interval", "weight_interval"):
             given, pairs = getattr(self, name), f"{number} pairs (low, high)"
-            setattr(self, name, shaped(name, given, number, 2, of=pairs))
+            if given is not None:
+                setattr(self, name, shaped(name, given, number, 2, of=pairs))
         given, rows = self.resampled_weights, f"rows of {number} shares"
         self.resampled_weights = shaped("resampled_weights", given, None, number, of=rows)
 
@@ -97,7 +101,7 @@ class ImportanceDisplay(Display):
         """
         names = (
             *("names", "fall", "fall_interval", "alone", "alone_interval", "weight"),
-            *("resampled_weights", "chosen", "score", "score_interval", "gain"),
+            *("weight_interval", "resampled_weights", "chosen", "score", "score_interval", "gain"),
             *("gain_interval", "scoring", "confidence"),
         )
         return cls(**{name: getattr(importance, name) for name in names}).plot(ax)
@@ -140,11 +144,12 @@ class ImportanceDisplay(Display):
         return self
 
     def _draw_weights(self, ax: Axes) -> None:
-        """Every half-sample a faint stroke, and the weight of all samples a point."""
+        """Every half-sample a faint stroke, weights of all samples as points with intervals."""
         for j, shares in enumerate(self.resampled_weights.T):
             places = np.full(len(shares), j)
             ax.plot(shares, places, "|", color=VERMILION, alpha=0.35, markersize=9)
-        ax.plot(self.weight, np.arange(len(self.names)), "D", color=VERMILION, markersize=5)
+        points = {"color": VERMILION, "marker": "D", "markersize": 5}
+        _draw_intervals(ax, self.weight, self.weight_interval, points)
         for j, often in enumerate(self.chosen):
             if not np.isnan(often):
                 # Beside the panel, whatever its range.
@@ -169,7 +174,10 @@ class ImportanceDisplay(Display):
         )
 
 
-def _draw_intervals(ax: Axes, values: np.ndarray, intervals: np.ndarray, points: Any) -> None:
+def _draw_intervals(
+    ax: Axes, values: np.ndarray, intervals: np.ndarray | None, points: dict[str, Any]
+) -> None:
     lines = np.arange(len(values))
-    ax.hlines(lines, intervals[:, 0], intervals[:, 1], color=points["color"], linewidth=2)
-    ax.plot(values, lines, "o", **points)
+    if intervals is not None:
+        ax.hlines(lines, intervals[:, 0], intervals[:, 1], color=points["color"], linewidth=2)
+    ax.plot(values, lines, **{"marker": "o", "linestyle": "none", **points})

@@ -1,29 +1,32 @@
 """Choosing p and λ on explicit features: folds of moments, judged by the rows of a sample.
 
 The moments of all samples but a fold are a sum, so no fold takes another pass. In every fold the
-scales of kernels, their weights and the regression are learnt from the moments of the others. What
-is scored are the rows of the sample that belong to the fold, with the kernels (widths, landmarks)
-of all rows, as in the folds of kernel matrices.
+scales of kernels, their weights and the regression are learnt from the moments of the others, and
+the rule of a discriminant from the rows of the sample among them. What is scored are the rows of
+the sample that belong to the fold, with the kernels (widths, landmarks) of all rows, as in the
+folds of kernel matrices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._blas import matmul
-from ..discriminant import fisher_targets
+from ..discriminant import LabelledKernels, fisher_targets
 from ..discriminant.held_out import HeldOut, HeldOutScores
 from ..discriminant.rules import Discriminant, indicator_rule
 from ..losses import FeatureLoss
+from ..losses.known_rows import SingleRows
 from ..scale.moments import Moments
 from ..solvers import GridPoint, GridRecord, walk_grid
 from ._feature_rows import FeatureRows
 from ._grid import Grid
 from ._held_out import HeldOutValues, SplitOutputs, TargetedKernels
-from ._on_features import FeatureProblem, FeatureTargets, judged_samples
+from ._on_features import FeatureProblem, FeatureTargets, judged_samples, ones_unless
 from ._progress import FitTask
 
 #: Kernel weights at points of a grid, by the positions of p and λ.
@@ -97,6 +100,7 @@ def _scores_of_split(
     sums = problem.sums(problem.fisher_turn())
     features = problem.scaling(rows.sampled[own])
     frequencies = problem.masses / problem.masses.sum()
+    known = _TrainingRows.of(rows, problem, k) if "discriminant" in rules else None
     shape = len(ps), len(regs)
     found = HeldOutScores(
         {rule: np.full((*shape, len(own), len(frequencies)), np.nan) for rule in rules},
@@ -109,10 +113,10 @@ def _scores_of_split(
         solutions[at] = evaluation.weights
         outputs = matmul(features, evaluation.solution)
         for name in rules:
-            if name == "indicator":
+            if known is None or name == "indicator":
                 rule = indicator_rule(frequencies, rotation)
             else:
-                rule = discriminant_of_moments(problem, evaluation).rule
+                rule = known.discriminant(evaluation).rule
             found.scores[name][at] = rule.scores(outputs)
         params = {"p": float(ps[at[0]]), "reg": float(regs[at[1]])}
         return task(found.record.note(at, params, point.certificate, point.n_inner_solves))
@@ -124,24 +128,51 @@ def _scores_of_split(
     return found
 
 
-def discriminant_of_moments(problem: FeatureProblem, evaluation: Any) -> Discriminant:
-    """Class means and covariance of left-out outputs, over all samples of the moments.
+@dataclass(frozen=True)
+class _TrainingRows:
+    """Rows of the sample in the training part of a split: what a discriminant is learnt from.
 
-    An output with the influence ``h = 1 − κ`` on itself is ``t − (t − f)/κ`` if its sample is left
-    out, t being its target. The mean influence stands for that of every sample (as in generalised
-    cross-validation, Golub, Heath and Wahba 1979), so that means and covariance of these are those
-    of f, up to a factor and a shift of every class.
+    `features` are those of the loss, `targets` the Fisher targets, `weights` as for
+    :class:`.FeatureRows`. In `samples` the classes have the proportions of the training part.
     """
-    moments, masses = problem.moments, problem.masses
-    coefficients = problem.scaling.factors[:, None] * evaluation.solution
-    means = (coefficients.T @ moments.cross / masses).T
-    total = coefficients.T @ matmul(moments.gram, coefficients)
-    within = (total - (means.T * masses) @ means) / moments.weight
-    kappa = max(1.0 - evaluation.mean_leverage - 1.0 / moments.n_rows, 1.0 / moments.n_rows)
-    targets = fisher_targets(np.arange(len(masses)), masses) @ evaluation.loss.rotation
-    return Discriminant.of_moments(
-        targets - (targets - means) / kappa, within / kappa**2, masses, moments.n_rows
-    )
+
+    features: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    samples: LabelledKernels
+    total_weight: float
+
+    @classmethod
+    def of(cls, rows: FeatureRows, problem: FeatureProblem, k: int) -> _TrainingRows:
+        places = rows.plan.trained(rows.sample.rows, k)
+        every = judged_samples(rows, rows.moments.total.target_sums())
+        if len(absent := np.setdiff1d(every.labels, every.labels[places])):
+            raise ValueError(
+                f"Split {k} has too few training samples of {every.classes[absent].tolist()}: "
+                f"none of them is among the {len(rows.sample)} rows that rules are learnt from. "
+                "Use larger training parts."
+            )
+        samples = judged_samples(rows, problem.masses, places)
+        return cls(
+            problem.scaling(rows.sampled[places]),
+            fisher_targets(samples.labels, problem.masses),
+            ones_unless(rows.weights, len(rows.sample))[places],
+            samples,
+            problem.moments.weight,
+        )
+
+    def discriminant(self, evaluation: Any) -> Discriminant:
+        """That of outputs of every row by the regression of all others.
+
+        As on kernel matrices, outputs are measured from the mean target of the others: else those
+        of a large λ would show that mean alone, which lies on the other side of the sample.
+        """
+        known = SingleRows(
+            evaluation, self.features, self.targets, self.weights, self.total_weight
+        )
+        # The kernel weights, which have not seen the test samples, may be held here.
+        left_out = known.leave_one_out(self.samples.groups, from_mean=True)
+        return Discriminant.learn(left_out @ evaluation.loss.rotation, self.samples)
 
 
 # -- ridge regression ------------------------------------------------------------------------

@@ -137,21 +137,27 @@ def expansion_of(
 # -- discriminants ---------------------------------------------------------------------------
 
 
-def judged_samples(rows: FeatureRows, masses: np.ndarray) -> LabelledKernels:
+def judged_samples(
+    rows: FeatureRows, masses: np.ndarray, some: np.ndarray | None = None
+) -> LabelledKernels:
     """The sample by which a discriminant judges itself, its classes in their true proportions.
 
-    If it has only some of the rows, every class counts as much in it as among all rows.
+    If it has only some of the rows, every class counts as much in it as among all rows. `masses`
+    are those of the rows that `some`, positions in the sample, stand for; by default all.
     """
     assert isinstance(rows.targets, ClassTargets)
     assert rows.sample.y is not None
     labels, classes = rows.targets.labels(rows.sample.y), rows.targets.classes
-    weights, counts = rows.weights, rows.counts
+    weights, counts, groups = rows.weights, rows.counts, rows.groups
+    if some is not None:
+        labels, groups = labels[some], groups[some]
+        weights, counts = (None if own is None else own[some] for own in (weights, counts))
     if not rows.complete:
         weights = np.ones(len(labels)) if weights is None else weights
         drawn = np.bincount(labels, weights, minlength=len(classes))
         weights = weights * (masses / drawn)[labels]
         counts = weights * (len(labels) / weights.sum())
-    return LabelledKernels(None, labels, classes, weights, counts, rows.groups)  # type: ignore[arg-type]
+    return LabelledKernels(None, labels, classes, weights, counts, groups)  # type: ignore[arg-type]
 
 
 def learn_discriminant_on_features(
@@ -199,7 +205,7 @@ def known_regression(
         evaluation,
         features,
         fisher_targets(samples.labels, problem.masses),
-        _ones_unless(rows.weights, len(features)),
+        ones_unless(rows.weights, len(features)),
         problem.moments.weight,
     )
     response = weight_response(known, domain)
@@ -211,7 +217,7 @@ def known_regression(
     return Regression(evaluation.coefficients @ rotation, left_out.turned(rotation), rotation)
 
 
-def _ones_unless(weights: np.ndarray | None, n_rows: int) -> np.ndarray:
+def ones_unless(weights: np.ndarray | None, n_rows: int) -> np.ndarray:
     return np.ones(n_rows) if weights is None else weights
 
 
@@ -305,7 +311,7 @@ def _left_out(
     """Outputs of the sample, each by the regression of all others, (n, n_targets of the group)."""
     if len(features) == 1:
         return np.full(columns.shape, np.nan)
-    weights = _ones_unless(rows.weights, len(features))
+    weights = ones_unless(rows.weights, len(features))
     known = KnownRows(evaluation, features, columns, weights, problem.moments.weight)
     response = weight_response(known, domain)
     return known.leave_one_out(rows.groups, response=response)

@@ -76,10 +76,10 @@ def view_importance(
         has that (square loss), in the folds of a search, and else in five folds. Every sample may
         be tested once. Rows that repeat others are left out together with them.
     n_resamples : int, default=50
-        Number of half-samples. With 0 there is no spread.
+        Number of half-samples. With less than two, weights have no intervals.
     confidence : float in (0, 1), default=0.95
     sample_weight : array-like of shape (n_samples,), optional
-        A sample of weight two counts as two, in fits, scores and intervals.
+        In fits and scores a sample of weight two counts as two; in intervals it is one sample.
     random_state : int, RandomState or None, default=0
         Draws half-samples, and folds where `cv` is a number.
     verbose : bool, default=False
@@ -100,15 +100,19 @@ def view_importance(
 
     *Intervals.* All losses are those of samples that the model has not seen, and falls and gains
     are paired: means over samples of the difference between two models at the same sample.
-    Student's interval of such a mean is used. Models of different folds share most of their
-    samples, so its variance is ``s²(1/n + 1/n_train)`` (Nadeau and Bengio 2003), about twice that
-    of independent samples. To half the width of intervals of falls and gains, 2/n standard
-    deviations of the losses are added in quadrature, which is what a view of noise changes by
-    chance, and then ``√tol`` of them, which is what the accuracy of two fits leaves open. Accuracy
-    has Wilson's interval, and its differences that of Agresti and Min, with the same number of
-    independent samples. R² takes the variance of y as given. What intervals are to cover is the
-    score of these models on new samples. How often they do is measured in
+    Student's interval of such a mean is used; of losses that are never negative, that of the
+    logarithm of the mean, so that no score is better than the best one. Models of different folds
+    share most of their samples, so the variance is ``s²(1/n + 1/n_train)`` (Nadeau and Bengio
+    2003), about twice that of independent samples. To half the width of intervals of falls and
+    gains, 2/n standard deviations of the losses are added in quadrature, which is what a view of
+    noise changes by chance, and then ``√tol`` of them, which is what the accuracy of two fits
+    leaves open. Accuracy has Wilson's interval, and its differences that of Agresti and Min, with
+    the same number of independent samples. R² takes the variance of y as given. What intervals are
+    to cover is the score of these models on new samples. How often they do is measured in
     docs/benchmarks/importance.md.
+
+    A share of the weights has Student's interval, cut at 0 and 1, with the standard deviation over
+    half-samples. What it is to cover is the mean share that models of as many new samples have.
 
     *Closed form.* A sample is left out exactly for given kernel weights, and to first order for
     the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are

@@ -73,7 +73,12 @@ class Models:
         # outputs, to its square root.
         slack = float(np.sqrt(self.fitted.tol))
         intervals = Intervals(
-            study.weights, confidence, study.train_share, scoring.hit_or_miss, slack
+            study.weights,
+            confidence,
+            study.train_share,
+            scoring.hit_or_miss,
+            slack,
+            study.groups,
         )
 
         def scored(losses: np.ndarray | None) -> Mean:

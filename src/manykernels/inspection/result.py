@@ -10,6 +10,7 @@ import numpy as np
 
 from .._tables import aligned
 from ..display import ImportanceDisplay
+from .stability import share_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,11 +80,8 @@ class ViewImportance:
 
     @property
     def weight_interval(self) -> np.ndarray:
-        """Quantiles of the weight over half-samples, (n_views, 2)."""
-        if not len(self.resampled_weights):
-            return np.full((len(self.names), 2), np.nan)
-        tail = (1.0 - self.confidence) / 2.0
-        return np.quantile(self.resampled_weights, [tail, 1.0 - tail], axis=0).T
+        """Of the share of the weights, by its spread over half-samples, (n_views, 2)."""
+        return share_intervals(self.weight, self.resampled_weights, self.confidence)
 
     def rows(self) -> list[dict[str, Any]]:
         """A dict per view; the keys are the columns of :meth:`to_frame`."""

@@ -2,7 +2,13 @@
 
 A half-sample is a fit on the same kernels in which half of the samples count twice and the others
 not at all, so that the regularisation stays in proportion. Estimates from halves of the samples
-differ from that of all of them about as much as those of new samples of full size would.
+vary about as much as those of new samples of full size would: the variance of a mean over half of
+n samples, given all of them, is ``s²(2/n − 1/n)``. Where they lie is another matter. Fewer
+different samples tell the views apart less well, so that weights of half-samples are nearer to
+each other than those of all samples, and quantiles of them may not even contain these. So an
+interval has the width of half-samples, and the weight learnt from all samples in its middle, as
+far as shares from 0 to 1 go. How often that covers the mean weight of new samples of the same size
+is measured in docs/benchmarks/importance.md.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from .study import Study
 from .views import ViewKernels
@@ -58,6 +65,18 @@ def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> 
     for name, weight in zip(fitted.kernel_names_, weights, strict=True):
         of_kernel[names.index(name if name in names else name.rpartition("[")[0])] += weight
     return np.array([of_kernel[view.kernels].sum() for view in views])
+
+
+def share_intervals(shares: np.ndarray, resampled: np.ndarray, confidence: float) -> np.ndarray:
+    """(low, high) of every share, (n_views, 2), from those of resamples, (n_resamples, n_views).
+
+    Student's, with the standard deviation of the resamples; NaN with less than two of these.
+    """
+    if len(resampled) < 2:
+        return np.full((len(shares), 2), np.nan)
+    quantile = stats.t.isf((1.0 - confidence) / 2.0, len(resampled) - 1)
+    half = quantile * np.std(resampled, axis=0, ddof=1)
+    return np.clip(np.column_stack([shares - half, shares + half]), 0.0, 1.0)
 
 
 def resampled_shares(

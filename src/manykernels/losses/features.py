@@ -34,7 +34,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from scipy.linalg import blas
 
 from .._blas import matmul
@@ -320,14 +319,12 @@ class FeatureEvaluation(WorkspaceEvaluation):
             return hessian
         return reciprocal_curvature(hessian, self.value, self.gains)
 
-    @property
-    def mean_leverage(self) -> float:
-        """Mean influence of a sample on its own output, ``1 − tr A⁻¹/m``, without the intercept.
+    def influence_roots(self, rows: Array) -> Array:
+        """N with ``A⁻¹ = I − NᵀN`` among samples, whose influence on each other NᵀN is, (a, n).
 
-        ``tr(I − A⁻¹) = tr SGS(λI + SGS)⁻¹ = D − λ tr (λI + SGS)⁻¹``.
+        `rows` (n, D) are their features times √w. ``A⁻¹ = I − ZS(λI + SGS)⁻¹SZᵀ``.
         """
         self.restore()
-        root, _ = linalg.lapack.dtrtri(self.loss.workspace.matrix.T, lower=0)
-        root = np.triu(root)
-        explained = len(root) - self.loss.reg * float(np.vdot(root, root))
-        return explained / self.loss.sums.n_samples
+        loss = self.loss
+        scaled = (np.sqrt(loss.spread(self.weights)) * rows.T)[loss.active]
+        return loss.workspace.half_solve(np.asfortranarray(scaled))

@@ -15,12 +15,16 @@ The others act on S like a prior: by block elimination of ``A = I + ZBZᵀ/λ``,
 which is all that the formulas of :mod:`.left_out` take. Ã is never nearer to singular than the
 identity, so nothing is lost where the features almost interpolate the samples. If S has all
 samples, G_o = 0, ``C = B/λ`` and Ã = A.
+
+Small groups of samples that are left out with the kernel weights held need few entries of A⁻¹,
+which the factor of ``λI + SGS`` gives without a matrix of the samples (:class:`SingleRows`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from .._blas import matmul
 from .base import Array, Indices
 from .features import FeatureEvaluation
 from .left_out import LeavesOut
@@ -28,8 +32,8 @@ from .square import LARGE_DIAGONAL
 from .workspace import Workspace
 
 
-class KnownRows(LeavesOut):
-    """Samples of a square loss on features that can be left out, at the weights of an evaluation.
+class SingleRows(LeavesOut):
+    """Samples of a square loss on features, left out by groups with the kernel weights held.
 
     Parameters
     ----------
@@ -51,20 +55,75 @@ class KnownRows(LeavesOut):
         sample_weight: Array,
         total_weight: float,
     ) -> None:
-        loss = evaluation.loss
         self.evaluation = evaluation
         self.weights, self.gains = evaluation.weights, evaluation.gains
         self._given = targets, sample_weight, total_weight
         roots = np.sqrt(sample_weight)[:, None]
         self._rows = features * roots
-        rotated = (targets * roots) @ loss.rotation
+        self._rotated = (targets * roots) @ evaluation.loss.rotation
+        self.constant = 1.0
+        self._solution = self._rotated - matmul(self._rows, evaluation.solution)
+
+    @property
+    def _targets(self) -> Array:
+        return self._given[0]
+
+    @property
+    def _rotation(self) -> Array:
+        return self.evaluation.loss.rotation
+
+    @property
+    def _sample_weight(self) -> Array:
+        return self._given[1]
+
+    @property
+    def _total_weight(self) -> float:
+        return self._given[2]
+
+    def inverse_diagonal(self) -> Array:
+        half = self.evaluation.influence_roots(self._rows)
+        diagonal: Array = 1.0 - np.einsum("ai,ai->i", half, half)
+        return diagonal
+
+    def _blocks(self, sets: list[Indices]) -> list[Array]:
+        half = self.evaluation.influence_roots(self._rows)
+        intercept = np.sqrt(self._intercept_share())
+        blocks = []
+        for rows in sets:
+            members, shares = half[:, rows], intercept[rows]
+            influence = np.einsum("agi,agj->gij", members, members)
+            blocks.append(
+                np.eye(rows.shape[1]) - influence - shares[:, :, None] * shares[:, None, :]
+            )
+        return blocks
+
+    def inverse(self) -> Array:
+        raise NotImplementedError("The inverse among all rows is that of KnownRows.")
+
+    def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
+        raise NotImplementedError("The kernel weights are held; those of KnownRows respond.")
+
+
+class KnownRows(SingleRows):
+    """Samples of a square loss on features that can be left out in folds; weights may respond."""
+
+    def __init__(
+        self,
+        evaluation: FeatureEvaluation,
+        features: Array,
+        targets: Array,
+        sample_weight: Array,
+        total_weight: float,
+    ) -> None:
+        super().__init__(evaluation, features, targets, sample_weight, total_weight)
+        loss, roots = evaluation.loss, np.sqrt(sample_weight)[:, None]
         # Of sums over all samples nothing may be left but rounding errors, which λ would magnify.
         self._complete = len(features) == loss.sums.n_samples
         self._gram_of_others = np.zeros_like(loss.sums.gram)
         cross_of_others = np.zeros_like(loss.cross)
         if not self._complete:
             self._gram_of_others = loss.sums.gram - self._rows.T @ self._rows
-            cross_of_others = loss.cross - self._rows.T @ rotated
+            cross_of_others = loss.cross - self._rows.T @ self._rotated
         self._half = np.sqrt(loss.spread(self.weights))
         self._prior = Workspace(len(loss.sums.gram))
         np.multiply(self._gram_of_others * self._half, self._half.T, out=self._prior.matrix)
@@ -79,7 +138,7 @@ class KnownRows(LeavesOut):
         self._workspace = Workspace(len(features))
         self.constant = self._factorize(total_weight, roots)
         expected = self._images.T @ self._whitened(cross_of_others)
-        self._solution = self._workspace.solve(np.asfortranarray(rotated - expected))
+        self._solution = self._workspace.solve(np.asfortranarray(self._rotated - expected))
 
     def _whitened(self, columns: Array) -> Array:
         """``R⁻ᵀS @ columns`` with ``RᵀR = λI + SG_oS``."""
@@ -99,22 +158,6 @@ class KnownRows(LeavesOut):
         self._workspace.cholesky()
         return 1.0 + lift
 
-    @property
-    def _targets(self) -> Array:
-        return self._given[0]
-
-    @property
-    def _rotation(self) -> Array:
-        return self.evaluation.loss.rotation
-
-    @property
-    def _sample_weight(self) -> Array:
-        return self._given[1]
-
-    @property
-    def _total_weight(self) -> float:
-        return self._given[2]
-
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
         loss, left = self.evaluation.loss, self.evaluation.left
         blocks, width = loss.sums.blocks(), left.shape[1]
@@ -133,3 +176,6 @@ class KnownRows(LeavesOut):
 
     def inverse(self) -> Array:
         return self._workspace.inverse()
+
+    def _blocks(self, sets: list[Indices]) -> list[Array]:
+        return LeavesOut._blocks(self, sets)

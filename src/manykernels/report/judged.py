@@ -282,8 +282,7 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
         ]
         if variance > 0.0:
             # As in view_importance, R² takes the variance of y as given.
-            mean = answers.mean(errors**2 / variance).times(-1.0, 1.0)
-            scores.insert(0, {**_score("R²", mean), "high": min(mean.high, 1.0)})
+            scores.insert(0, _score("R²", answers.mean(errors**2 / variance).times(-1.0, 1.0)))
         step = -(-len(y) // _MOST_POINTS)
         points = np.column_stack([y[::step, k], said[::step, k]])
         targets.append(

@@ -101,6 +101,10 @@ class Plan:
         """Positions of those rows that are in the test part of a split."""
         return np.flatnonzero(self.testing[split][self.parts(rows)])
 
+    def trained(self, rows: np.ndarray, split: int) -> np.ndarray:
+        """Positions of those rows that are in the training part of a split."""
+        return np.flatnonzero(self.training[split][self.parts(rows)])
+
 
 def _mask(rows: Any, n_rows: int) -> np.ndarray:
     mask = np.zeros(n_rows, dtype=bool)
