@@ -103,19 +103,30 @@ def test_times_turns_the_interval_round():
 
 
 @pytest.mark.parametrize("hit_or_miss", [False, True])
-def test_a_weight_of_two_is_two_samples(hit_or_miss):
+@pytest.mark.parametrize("unit", [1.0, 0.01, 50.0])
+def test_a_weight_of_two_is_a_sample_and_its_repeat_in_any_unit(hit_or_miss, unit):
     random = rng(1)
     counts = random.integers(1, 4, 30)
     first, second = (random.random((2, 30)) < [[0.3], [0.5]]).astype(float)
-    weighted = Intervals(counts.astype(float), 0.95, 0.9, hit_or_miss)
-    repeated = Intervals(np.ones(counts.sum()), 0.95, 0.9, hit_or_miss)
-    copies = [np.repeat(losses, counts) for losses in (first, second)]
+    rows = np.repeat(np.arange(30), counts)
+    weighted = Intervals(unit * counts, 0.95, 0.9, hit_or_miss)
+    repeated = Intervals(np.ones(len(rows)), 0.95, 0.9, hit_or_miss, groups=rows)
     for found, expected in [
-        (weighted.of(first), repeated.of(copies[0])),
-        (weighted.of_difference(first, second), repeated.of_difference(*copies)),
+        (weighted.of(first), repeated.of(first[rows])),
+        (weighted.of_difference(first, second), repeated.of_difference(first[rows], second[rows])),
     ]:
         np.testing.assert_allclose(found.interval, expected.interval)
         assert found.value == pytest.approx(expected.value)
+
+
+@pytest.mark.parametrize("hit_or_miss", [False, True])
+def test_intervals_of_repeated_samples_are_those_of_single_ones(hit_or_miss):
+    losses = (rng(2).random(40) < 0.3).astype(float)
+    single = Intervals(np.ones(40), 0.95, 0.9, hit_or_miss).of(losses)
+    twice = Intervals(np.ones(80), 0.95, 0.9, hit_or_miss, groups=np.tile(np.arange(40), 2))
+    np.testing.assert_allclose(twice.of(np.tile(losses, 2)).interval, single.interval)
+    taken_for_more = Intervals(np.ones(80), 0.95, 0.9, hit_or_miss).of(np.tile(losses, 2))
+    assert np.ptp(taken_for_more.interval) < 0.8 * np.ptp(single.interval)
 
 
 def test_rows_that_were_not_judged_do_not_count():

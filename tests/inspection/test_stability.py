@@ -12,7 +12,7 @@ from tests.inspection.problems import KERNEL, stack_of, views_and_classes
 
 def test_halves_are_halves_of_every_class_and_complement_each_other():
     strata = np.repeat([0, 1, 2], [10, 7, 1])
-    halves = list(half_samples(strata, 5, np.random.RandomState(0)))
+    halves = list(half_samples(strata, np.arange(18), 5, np.random.RandomState(0)))
     assert len(halves) == 5
     for half in halves:
         assert set(half) == {0.0, 2.0}
@@ -25,6 +25,13 @@ def test_halves_are_halves_of_every_class_and_complement_each_other():
     assert not np.array_equal(halves[0], halves[2])
 
 
+def test_repeats_are_in_the_same_half():
+    groups = np.arange(20) // 2
+    for half in half_samples(np.zeros(20, int), groups, 4, np.random.RandomState(0)):
+        np.testing.assert_array_equal(half[::2], half[1::2])
+        assert half.sum() == 20
+
+
 def test_weights_of_half_samples_are_those_of_fits_by_hand():
     views, y = views_and_classes()
     stack, model = stack_of(views), MKFDA("precomputed", p=1, reg=1.0)
@@ -32,7 +39,9 @@ def test_weights_of_half_samples_are_those_of_fits_by_hand():
     found = view_importance(model, stack, y, n_resamples=3, sample_weight=given, random_state=7)
     rng = np.random.RandomState(7)
     rng.randint(2)  # the seed of folds
-    for half, shares in zip(half_samples(y, 3, rng), found.resampled_weights, strict=True):
+    for half, shares in zip(
+        half_samples(y, np.arange(len(y)), 3, rng), found.resampled_weights, strict=True
+    ):
         weights = MKFDA("precomputed", p=1, reg=1.0).fit(stack, y, half * given).weights_
         np.testing.assert_allclose(shares, weights / weights.sum(), atol=1e-9)
 

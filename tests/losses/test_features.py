@@ -150,7 +150,8 @@ def test_kernels_may_have_different_numbers_of_features():
     np.testing.assert_allclose(point.gains, np.einsum("mc,jmn,nc->j", U, K, U) / 2, atol=1e-12)
     part = FeatureLoss(sums, 2.0).restricted(np.array([3, 1, 0])).evaluate(weights[[3, 1, 0]])
     assert part.gains[1] == 0.0
-    np.testing.assert_allclose(point.leverages(Z), 1.0 - np.diagonal(np.linalg.inv(A)))
+    half = point.influence_roots(Z)
+    np.testing.assert_allclose(half.T @ half, np.eye(len(A)) - np.linalg.inv(A), atol=1e-12)
 
 
 # -- leaving out ----------------------------------------------------------------------------

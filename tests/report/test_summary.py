@@ -12,11 +12,14 @@ from manykernels import (
     MKFDA,
     MKFDACV,
     MKSVC,
+    MKSVCCV,
+    MKSVRCV,
     ConvexLocalizedSVC,
     Denoise,
     KernelStack,
     MKOneClassSVM,
     MKRidge,
+    MKRidgeCV,
     Nystrom,
     RandomFeatures,
     view_importance,
@@ -139,6 +142,20 @@ def test_training_samples_are_judged_by_left_out_answers():
     np.testing.assert_array_equal(judged["confusion"], confusion_matrix(y, left_out))
     expected = log_loss(y, np.exp(model.left_out_log_proba_))
     assert judged["scores"][2]["value"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", [MKFDACV, MKSVCCV, MKRidgeCV, MKSVRCV])
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_the_score_of_a_search_is_the_same_in_its_report(kind, repeats):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((40, 2)), repeats, axis=0)
+    y = np.repeat(rng.integers(0, 2, 40), repeats)
+    model = kind(ps=[1, 2]).fit(X, y)
+    judged = summarize(model, X, y, importance=False)["judged"]
+    assert judged["scores"][0]["value"] == pytest.approx(model.left_out_score_, abs=1e-12)
+    assert judged["how"].startswith(f"{40 * repeats} training samples, held out in 5 folds")
+    told = "40 of 80 rows repeat others and were kept together"
+    assert (told in judged["how"]) == (repeats == 2)
 
 
 def test_a_training_score_is_never_given():
@@ -335,7 +352,7 @@ def test_checks_find_what_is_there_and_nothing_else():
     data = summarize(model, rough, labels, new=True)
     assert found(data) == {
         "Constant columns, noise": "1 column: 1",
-        "Equal rows": "1 row with the same entries as another",
+        "Equal rows": "1 row with the same entries as another; equal rows count as one sample",
         "Small classes": "fewer than 5 samples of no",
     }
     lacking = {one["name"]: one["lacking"] for one in data["data"]["tables"]}

@@ -87,6 +87,6 @@ def _fit(draft: Path, folder: Path) -> None:
     samples = training_samples(request)
     say_samples(request, samples)
     model = with_progress(estimator_for(request, samples)).fit(samples.X, samples.y)
-    say_fit(model)
+    say_fit(model, samples)
     save(model, draft / "model.skops")
     write_report(model, samples, draft / "report.html")

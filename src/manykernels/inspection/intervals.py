@@ -143,6 +143,7 @@ class Intervals:
         mean = float(weights @ values / n)
         if self.hit_or_miss:
             quantile = float(stats.norm.isf(self._tail))
+            mean = min(mean, 1.0)  # up to rounding it is
             return Mean(mean, *wilson(mean, self._independent(n), quantile))
         least = 0.0 if (values >= 0.0).all() else -np.inf
         quantile = float(stats.t.isf(self._tail, n - 1.0))

@@ -53,13 +53,15 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
         for name, table in tables.items():
             checks += _of_table(name, table)
         keys = row_keys(data)
-        together = about_repeats(groups_of(data))
-        alike = together or "taken for different samples, since many rows are equal"
+        meaning = "one sample" if about_repeats(groups_of(data)) else "different samples"
         checks.append(
             _checked(
                 "Equal rows",
                 len(keys) - len(set(keys)),
-                lambda n: f"{counted(n, 'row')} with the same entries as another; {alike}",
+                lambda n: (
+                    f"{counted(n, 'row')} with the same entries as another; equal rows "
+                    f"count as {meaning}"
+                ),
                 "no two rows are equal",
             )
         )
