@@ -226,6 +226,13 @@ def test_intervals_stay_in_the_range_of_the_score(scoring, scores, ends):
     np.testing.assert_array_equal(bounded.intervals(), beyond.intervals())
 
 
+def test_scores_that_are_all_perfect_are_not_certain():
+    """Five folds of twenty samples without an error tell as much as 44 independent samples."""
+    low, high = comparison({"a": [1.0] * 5}, ranges={"accuracy": (0.0, 1.0)}).intervals()[0]
+    n = 20 / (1 / 5 + 1 / 4)
+    assert (low, high) == (pytest.approx(n / (n + stats.t.isf(0.025, 4) ** 2)), 1.0)
+
+
 def test_compare_knows_the_range_of_scores():
     X, y = labelled_table()
     scoring = {"hits": "accuracy", "loss": make_scorer(zero_one_loss, greater_is_better=False)}

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from .._tables import aligned, html, markdown
-from ..inspection.intervals import within_range
+from ..inspection.intervals import wilson, within_range
 from ..metrics import corrected_t_test, holm
 from ..metrics.comparison import Split
 from .cells import Cell
@@ -73,7 +73,8 @@ class Comparison:
         Student's, with the variance of Nadeau and Bengio (2003), which counts that training
         sets overlap. Where the range of a score is known, such as 0 to 1 of an accuracy, intervals
         stay in it: with one end they are those of the logarithm of the distance from it, with two
-        that of Wilson for a share with the same variance.
+        that of Wilson for a share with the same variance, or, if all scores are equal, of as many
+        samples as were tested.
         """
         name = self._checked_scoring(scoring)
         table = self.scores(name)
@@ -88,6 +89,13 @@ class Comparison:
                 error = corrected_t_test(scores, self.test_per_train).error
                 quantile = float(stats.t.isf((1.0 - confidence) / 2.0, len(scores) - 1))
                 found[i] = within_range(float(scores.mean()), error, quantile, least, most)
+                if error == 0.0 and np.isfinite([least, most]).all():
+                    # Equal scores, such as no error at all: as a share of so many test samples.
+                    n_test = np.mean([len(test) for _, test in self.splits])
+                    n = float(n_test / (1.0 / len(scores) + self.test_per_train))
+                    span = most - least
+                    ends = wilson((scores.mean() - least) / span, n, quantile)
+                    found[i] = least + span * np.array(ends)
         return found
 
     @property
