@@ -200,7 +200,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_precomputed
         tags.input_tags.sparse = not self._is_precomputed
-        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     # Lists of pairs and dicts of named kernels have the nested parameters of a KernelUnion.

@@ -9,7 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from .._sklearn import num_samples, safe_indexing
-from .matching import JOINS, Labelled, matched, shown
+from .matching import (
+    JOINS,
+    Labelled,
+    in_one_order,
+    matched,
+    matched_targets,
+    refuse_unlabelled,
+    shown,
+)
 from .matrices import positions
 from .modalities import holds_modalities, named_tables
 from .notebook import views_html
@@ -383,3 +391,18 @@ def as_views(X: Any, *, join: str = "exact") -> Views:
 def one_or_views(X: Any) -> Any:
     """A table as it is, several as :class:`Views`."""
     return as_views(X) if are_views(X) else X
+
+
+def matched_views(
+    X: Any, y: Any, sample_weight: Any = None, *, may_lack: bool
+) -> tuple[Views, Any, Any]:
+    """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
+    views = as_views(X, join="outer" if may_lack else "exact")
+    one_order = isinstance(X, Views) or in_one_order(named_tables(X))
+    if not one_order:
+        refuse_unlabelled({"y": y, "sample_weight": sample_weight})
+    # Targets of tables in different orders are in another one than some of these anyway.
+    y, sample_weight = matched_targets(
+        views.labels, y=y, sample_weight=sample_weight, quiet=not one_order
+    )
+    return views, y, sample_weight
