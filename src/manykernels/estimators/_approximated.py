@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -150,8 +151,7 @@ class LearnsFromMoments:
         for block in gathering.blocks(X, y, sample_weight):
             if stream is None:
                 stream = FeatureStream.begun(gathering, block, classes)
-            stream.check(block.X)
-            stream.add(block)
+            stream.add(replace(block, X=stream.read(block.X)))
         if stream is None:
             refuse_no_rows()
         rows = stream.rows()

@@ -21,6 +21,7 @@ from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.completion import refuse_samples_without_kernels
 from ..kernels.given import kernels_for
+from ..kernels.kinds import compared_columns, like_training, trained_columns
 from ..kernels.matching import matched_targets, row_labels
 from ..kernels.on_demand import OnDemandKernels
 from ..kernels.presence import (
@@ -159,7 +160,7 @@ class Table:
             # What was made of the table to fit the kernels serves to evaluate them.
             shared = SharedTable(self.X)
             union.fit(shared, sample_weight=sample_weight)
-        source = TableSource(union, self.X)
+        source = TableSource(union, self.X, trained_columns(union, self.X))
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
         if self.on_demand:
@@ -215,6 +216,8 @@ class TableSource:
 
     union: KernelUnion
     table: Any
+    #: What the columns that kernels compare held in training, see :mod:`..kernels.kinds`.
+    trained: Any = None
 
     @cached_property
     def _shared(self) -> SharedTable:
@@ -222,7 +225,7 @@ class TableSource:
         return SharedTable(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"union": self.union, "table": self.table}
+        return {"union": self.union, "table": self.table, "trained": self.trained}
 
     @property
     def names(self) -> list[str]:
@@ -248,15 +251,23 @@ class TableSource:
                     f"{name} was fitted on the views {', '.join(self.table)}: pass a dict with a "
                     f"table for each of them, not {type(X).__name__}."
                 )
-            return read_views(estimator, X, self.table)
+            return self._like_training(read_views(estimator, X, self.table))
         if are_views(X):
             raise ValueError(
                 f"{name} was fitted on one table; X holds several ({type(X).__name__})."
             )
-        table = read_table(estimator, X, reset=False)
+        table = self._like_training(read_table(estimator, X, reset=False))
         if may_lack_views(estimator):
             refuse_rows_without_kernels(self.union.kernels_, table)
         return table
+
+    def _like_training(self, data: Any) -> Any:
+        """New rows with what columns held in training; those of older files are not known."""
+        if self.trained is None:
+            return data
+        return like_training(
+            data, self.table, self.trained, lambda: compared_columns(self.union, self.table)
+        )
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
         """Some kernels between some rows of what `read` gave and (some) training samples."""

@@ -35,6 +35,8 @@ class Categorical(Kernel):
            [0. , 0.5, 1. ]])
     """
 
+    _of_categories = True
+
     def _validated(self, X: Any) -> np.ndarray:
         refuse_masked(X, "X")
         entries = check_array(
