@@ -17,6 +17,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import get_tags
 
 from manykernels import (
     MKFDA,
@@ -152,7 +153,9 @@ def test_one_rule_matches_targets_with_rows_of_every_kind(problem, kind):
     targets = pd.Series(y, index=frame.index)
     weights = pd.Series(1.0 + np.arange(60), index=frame.index)
     expected = estimator.fit(X, y, weights.to_numpy()).decision_function(X)
-    np.testing.assert_array_equal(estimator.fit(X, targets, weights).decision_function(X), expected)
+    np.testing.assert_array_equal(
+        estimator.fit(X, targets, weights).decision_function(X), expected
+    )
     shuffled = targets.sample(frac=1, random_state=0)
     with pytest.warns(UserWarning, match="y and sample_weight have the labels of X in") as told:
         estimator.fit(X, shuffled, weights.sample(frac=1, random_state=1))
@@ -189,6 +192,33 @@ def test_what_scikit_learn_cuts_together_is_not_spoken_of(problem):
     assert search.fit(frame, targets).score(frame, targets) > 0.5
     parts = train_test_split(frame, targets, random_state=0)
     assert MKFDA(RBF()).fit(parts[0], parts[2]).score(parts[1], parts[3]) > 0.5
+
+
+@pytest.mark.parametrize("options", [{}, {"approximation": Nystrom(20)}, {"kernels": RBF()}])
+def test_columns_of_one_name_are_named(problem, options):
+    frames, y = problem
+    twice = pd.DataFrame(np.ones((60, 3)), columns=["a", "b", "a"])
+    levels = twice.set_axis(pd.MultiIndex.from_product([["v"], twice.columns]), axis=1)
+    said = "several columns are called 'a': give them different names"
+    for X, where in ((twice, "X"), ({"v": twice}, "view 'v'"), (levels, "view 'v'")):
+        with pytest.raises(ValueError, match=f"^{where}: {said}"):
+            MKFDA(**options).fit(X, y)
+    with pytest.raises(ValueError, match=f"^X: {said}"):
+        MKFDA("precomputed").fit(twice, y[:3])
+    model = MKFDA(**options).fit(frames["size"], y)
+    with pytest.raises(ValueError, match=r"^X: several columns are called"):
+        model.predict(frames["size"].iloc[:, [0, 0]])
+
+
+def test_missing_views_are_no_missing_values(problem):
+    """A single NaN is refused, so that the tag that allows them is not set."""
+    frames, y = problem
+    estimator = MKFDA(RBF(), missing="mean")
+    assert not get_tags(estimator).input_tags.allow_nan
+    table = frames["size"].to_numpy().copy()
+    table[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        estimator.fit(table, y)
 
 
 # -- kernels -----------------------------------------------------------------------------------

@@ -339,7 +339,9 @@ def test_targets_in_another_order_are_matched_by_label_with_a_warning():
         assert matched_y(y, labels).tolist() == [0, 1, 2]
     with pytest.warns(UserWarning, match="another order"):
         assert matched_y(y.to_frame(), labels)[0].tolist() == [0, 1, 2]
-    with pytest.warns(UserWarning, match=r"y and sample_weight .* y.to_numpy\(\), sample_w") as told:
+    with pytest.warns(
+        UserWarning, match=r"y and sample_weight .* y.to_numpy\(\), sample_w"
+    ) as told:
         matched_targets(labels, y=y, sample_weight=y / 2)
     assert len(told) == 1
     assert matched_targets(labels, y=y, quiet=True)[0].tolist() == [0, 1, 2]
@@ -353,7 +355,7 @@ def test_targets_are_matched_by_position_without_common_labels():
     labels = np.array(["a", "b", "c"], dtype=object)
     y = pd.Series([2, 0, 1], index=["c", "a", "b"])
     in_order = y.loc[labels]
-    for values, given in (
+    for values, samples in (
         (in_order, labels),
         (pd.Series([5, 6, 7]), labels),
         (y, None),
@@ -362,13 +364,15 @@ def test_targets_are_matched_by_position_without_common_labels():
         (pd.Series(range(3), index=list("cca")), labels),
         (y, np.array(["b", "a", "a"], dtype=object)),
     ):
-        assert matched_y(values, given) is values
+        assert matched_y(values, samples) is values
 
 
 def test_targets_with_some_labels_of_others_are_refused_with_counts():
     labels = np.array(["a", "b", "c"], dtype=object)
     y = pd.Series([2, 0, 1], index=["c", "a", "b"])
-    match = r"1 of 3 labels of X are not in y: 'c'; 1 of 3 labels of y are not in X: 'q' \(2 are in"
+    match = (
+        r"1 of 3 labels of X are not in y: 'c'; 1 of 3 labels of y are not in X: 'q' \(2 are in"
+    )
     with pytest.raises(ValueError, match=match):
         matched_y(y.rename(index={"c": "q"}), labels)
     with pytest.raises(ValueError, match="those of X: 1 of 4 labels of y are not in X: 'd'"):

@@ -203,7 +203,7 @@ def refuse_letters_read_as_digits(values: np.ndarray, labels: Callable[[int], st
         if None not in ones and np.median(ones) >= 2:  # type: ignore[arg-type]
             raise ValueError(
                 f"{labels(int(j))} holds numbers of zeros and ones only, such as "
-                f"{values[:, j].max():.0f}: strings such as fingerprints that were read as one "
+                f"{values[:, j].max():.4g}: strings such as fingerprints that were read as one "
                 "number. Read it as text, such as by read_csv(..., dtype=str), and make a column "
                 "of every letter, for the kernel Jaccard."
             )
