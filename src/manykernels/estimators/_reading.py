@@ -129,8 +129,8 @@ def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Ker
     if isinstance(X, KernelStack):
         return X, 0.0
     if isinstance(X, Mapping) or is_list_of_tables(X):
-        matrices = list(X.values() if isinstance(X, Mapping) else X)
-        integers = [np.asarray(one).dtype.kind in "biu" for one in matrices]
+        given = X.values() if isinstance(X, Mapping) else X
+        integers = [np.asarray(one).dtype.kind in "biu" for one in given]
         return unchecked_stack(X, gram=training), float(any(integers))
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.ndim == 3:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 
 from .base import Kernel
 from .categories import Categorical, Jaccard
-from .kinds import refuse_disguised, refuse_letters_read_as_digits, refuse_no_categories
+from .kinds import entries_of
 from .normal_scores import NormalScores
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
@@ -30,6 +30,7 @@ from .tables import (
     select_columns,
     stands_for_number,
 )
+from .texts import refuse_disguised, refuse_letters_read_as_digits, refuse_no_categories
 from .union import KernelUnion
 from .view_tables import column_of_strings
 
@@ -136,14 +137,14 @@ def _of_frame(frame: Any) -> Named:
     """Kernels of columns of numbers and sequences, one of the categories, and one of both."""
     odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
     texts = [position for position in odd if _holds_categories(frame, position)]
-    sequences = [position for position in texts if _are_sequences(_entries(frame, position))]
+    sequences = [position for position in texts if _are_sequences(entries_of(frame, position))]
     numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
     categories = np.setdiff1d(texts, sequences).tolist()
     for position in categories:
         if not _is_called_category(frame, position):
             (name,) = _labels(frame, [position])
             label = column_label(frame, position)
-            refuse_no_categories(_entries(frame, position), label, name)
+            refuse_no_categories(entries_of(frame, position), label, name)
     of_others = _of_numbers_and_categories(frame, numbers, categories)
     return of_others | _of_sequence_columns(frame, sequences)
 
@@ -169,7 +170,7 @@ def _of_sequence_columns(frame: Any, positions: list[int]) -> Named:
     for position in positions:
         (column,) = _labels(frame, [position])
         front = f"{column}:" if len(positions) > 1 else ""
-        for name, kernel in _of_sequences(_entries(frame, position)).items():
+        for name, kernel in _of_sequences(entries_of(frame, position)).items():
             kernels[front + name] = kernel.on(column)
     return kernels
 
@@ -300,11 +301,6 @@ def _is_called_category(frame: Any, position: int) -> bool:
 
 def _column(frame: Any, position: int) -> Any:
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
-
-
-def _entries(frame: Any, position: int) -> np.ndarray:
-    entries: np.ndarray = _column(frame, position).to_numpy()
-    return entries
 
 
 def _refuse_mistakes(entries: np.ndarray, column: str) -> None:

@@ -30,8 +30,9 @@ class Views:
 
     Rows of data frames have labels, their index, and are matched by label: views with the same
     labels in another order are reordered. Arrays, sparse matrices and polars frames are matched
-    by position. In scikit-learn's searches, cross-validation, pipelines, calibration and
-    stacking, a `Views` is cut by rows like a table whose columns are the views.
+    by position. How y is matched with the rows is said in ``fit`` of the estimators. In
+    scikit-learn's searches, cross-validation, pipelines, calibration and stacking, a `Views` is
+    cut by rows like a table whose columns are the views.
 
     Parameters
     ----------
