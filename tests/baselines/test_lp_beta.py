@@ -7,6 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+)
 
 from manykernels import MKSVC, KernelUnion
 from manykernels.baselines import LPB, LPBeta
@@ -276,3 +280,16 @@ def test_a_program_that_was_not_solved_is_told(monkeypatch):
         model = fit(LPBeta, 2)
     assert_allclose(model.weights_, 0.25)
     assert not model.certificate_.converged
+
+
+@both
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_sample_weight_equivalence_on_dense_data,
+        check_sample_weight_equivalence_on_sparse_data,
+    ],
+)
+def test_weights_are_repeats_where_several_kernels_are_as_good(kind, check):
+    """In scikit-learn's problem the machines of two kernels have the same margins."""
+    check(kind.__name__, kind())

@@ -154,7 +154,8 @@ def test_columns_that_look_odd(folder, run):
     )
     options = ("--view", "a=a.csv", "--target", "label", *QUICK, "--output", "n.skops")
     code, _, err = run("fit", *options)
-    assert code == 0
+    assert code == 1
+    assert "view 'a': column 'name' is text, and 50 of 50 entries are different" in err
     assert "column 'name' of view 'a' has another text in every row" in err
     assert "--index name" in err
 
@@ -282,3 +283,59 @@ def test_the_task_can_be_said(folder, run):
     code, out, _ = run("fit", "--view", "a=a.csv", *options, "--task", "regression")
     assert code == 0
     assert "MKRidgeCV" in out
+
+
+def test_text_stays_text_in_a_file_where_it_looks_like_numbers(folder, run):
+    """Predictions are the same whatever rows a file has."""
+    codes = np.random.default_rng(0).choice(["1", "02", "A"], N, p=[0.2, 0.2, 0.6])
+    table = pd.read_csv("b.csv", dtype={"id": str}).assign(code=codes)
+    label = pd.read_csv("a.csv", dtype={"id": str}).set_index("id")["label"]
+    table = table.assign(label=table["id"].map(label))
+    table.to_csv("codes.csv", index=False)
+    few = table[table["code"] != "A"].drop(columns="label")
+    few.to_csv("few.csv", index=False)
+    few.assign(site="west").to_csv("west.csv", index=False)
+    options = ("--index", "id", "--target", "label", *QUICK)
+    assert run("fit", "--view", "b=codes.csv", *options, "--output", "m.skops")[0] == 0
+    every, some = (
+        run("predict", "m.skops", "--view", f"b={one}") for one in ("codes.csv", "few.csv")
+    )
+    assert (every[0], some[0], some[2]) == (0, 0, "")
+    known = dict(line.split(",", 1) for line in every[1].splitlines())
+    for line in some[1].splitlines():
+        name, answer = line.split(",", 1)
+        assert answer.split(",")[0] == known[name].split(",")[0]
+    assert len(set(some[1].splitlines())) == len(few) + 1
+    code, _, err = run("predict", "m.skops", "--view", "b=west.csv")
+    assert code == 0
+    n = len(few)
+    told = (
+        f"note: column 'site' of view 'b': {n} of {n} rows have categories that training did not"
+    )
+    assert err.count(told) == 1
+    few.assign(age="old").to_csv("old.csv", index=False)
+    code, _, err = run("predict", "m.skops", "--view", "b=old.csv")
+    assert code == 1
+    assert "view 'b': column 'age' held numbers in training, and holds text now" in err
+
+
+def test_text_that_is_no_category_is_named(folder, run):
+    table = pd.read_csv("a.csv", dtype={"id": str})
+    table.assign(smiles=[f"C{i}=O" for i in range(N)]).to_csv("smiles.csv", index=False)
+    options = ("--index", "id", "--target", "label", *QUICK, "--output", "m.skops")
+    code, _, err = run("fit", "--view", "a=smiles.csv", *options)
+    assert code == 1
+    assert "view 'a': column 'smiles' is text, and 40 of 40 entries are different" in err
+    assert "--view b=file.csv:column:spectrum" in err
+    assert ".on(" not in err
+    views = ("--view", "a=smiles.csv:x,y", "--view", "s=smiles.csv:smiles:spectrum(k=1)")
+    assert run("fit", *views, *options)[0] == 0
+
+
+def test_distances_are_no_kernels(folder, run):
+    a, _, label = frames()
+    distances = np.abs(a[:N].to_numpy()[:, :1] - a[:N].to_numpy()[:, :1].T)
+    np.savez("d.npz", d=distances, label=label[:N].to_numpy().astype(str))
+    code, _, err = run("fit", "--view", "d=d.npz", "--target", "label", "--output", "m.skops")
+    assert code == 1
+    assert "Kernel 'd' is not positive semi-definite: its eigenvalues go from -" in err

@@ -17,8 +17,18 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import get_tags
 
-from manykernels import MKFDA, MKFDACV, MKSVC, KernelUnion, LocalizedFDA, Views
+from manykernels import (
+    MKFDA,
+    MKFDACV,
+    MKSVC,
+    KernelStack,
+    KernelUnion,
+    LocalizedFDA,
+    Nystrom,
+    Views,
+)
 from manykernels.kernels import RBF, Cosine, Linear
 from tests.estimators.registry import every_variant_on_positive_kernels
 
@@ -93,7 +103,8 @@ def test_weights_are_matched_by_label(problem):
     frames, y = problem
     weights = pd.Series(np.arange(60.0), index=frames["size"].index)
     expected = MKFDA(RBF()).fit(frames, y, weights.to_numpy())
-    model = MKFDA(RBF()).fit(frames, y, weights.iloc[::-1])
+    with pytest.warns(UserWarning, match="rows of sample_weight have the labels of X in another"):
+        model = MKFDA(RBF()).fit(frames, y, weights.iloc[::-1])
     np.testing.assert_array_equal(model.weights_, expected.weights_)
 
 
@@ -116,8 +127,98 @@ def test_validation_sets_are_matched_by_label(problem):
     targets = pd.Series(y, index=frames["size"].index)
     model = MKFDACV(RBF(), ps=[1], regs=[1.0], cv=(frames, targets)).fit(frames, y)
     shuffled = targets.sample(frac=1, random_state=0)
-    again = MKFDACV(RBF(), ps=[1], regs=[1.0], cv=(frames, shuffled)).fit(frames, y)
+    with pytest.warns(UserWarning, match="rows of y have the labels of X in another order"):
+        again = MKFDACV(RBF(), ps=[1], regs=[1.0], cv=(frames, shuffled)).fit(frames, y)
     assert again.best_score_ == model.best_score_
+
+
+KINDS = {
+    "a frame": lambda frame, K: (MKFDA(RBF()), frame),
+    "a dict": lambda frame, K: (MKFDA(RBF()), {"view": frame}),
+    "Views": lambda frame, K: (MKFDA(RBF()), Views({"view": frame})),
+    "on features": lambda frame, K: (MKFDA(RBF(), approximation=Nystrom(20)), frame),
+    "a kernel frame": lambda frame, K: (MKFDA("precomputed"), K),
+    "a dict of kernel frames": lambda frame, K: (MKFDA("precomputed"), {"k": K}),
+    "a list of kernel frames": lambda frame, K: (MKFDA("precomputed"), [K]),
+    "a stack": lambda frame, K: (MKFDA("precomputed"), KernelStack.from_arrays({"k": K})),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_rule_matches_targets_with_rows_of_every_kind(problem, kind):
+    frames, y = problem
+    frame = frames["size"]
+    K = pd.DataFrame(RBF().fit(frame)(frame), index=frame.index, columns=frame.index)
+    estimator, X = KINDS[kind](frame, K)
+    targets = pd.Series(y, index=frame.index)
+    weights = pd.Series(1.0 + np.arange(60), index=frame.index)
+    expected = estimator.fit(X, y, weights.to_numpy()).decision_function(X)
+    np.testing.assert_array_equal(
+        estimator.fit(X, targets, weights).decision_function(X), expected
+    )
+    shuffled = targets.sample(frac=1, random_state=0)
+    with pytest.warns(UserWarning, match="y and sample_weight have the labels of X in") as told:
+        estimator.fit(X, shuffled, weights.sample(frac=1, random_state=1))
+    assert len(told) == 1
+    np.testing.assert_array_equal(estimator.decision_function(X), expected)
+    with pytest.warns(UserWarning, match="rows of y have the labels of X in another order"):
+        score = estimator.score(X, shuffled)
+    assert score == estimator.score(X, y)
+    with pytest.raises(ValueError, match="1 of 60 labels of X are not in y"):
+        estimator.fit(X, targets.rename(index={frame.index[0]: "other"}))
+    by_position = estimator.fit(X, targets.reset_index(drop=True)).decision_function(X)
+    np.testing.assert_array_equal(by_position, estimator.fit(X, y).decision_function(X))
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name != "a stack"])
+def test_rows_shuffled_after_their_targets_were_numbered_are_refused(problem, kind):
+    frames, y = problem
+    frame = frames["size"].reset_index(drop=True).sample(frac=1, random_state=0)
+    K = pd.DataFrame(RBF().fit(frame)(frame), index=frame.index, columns=frame.index)
+    estimator, X = KINDS[kind](frame, K)
+    with pytest.raises(ValueError, match="rows of y are numbered 0, 1, 2, …, those of X have the"):
+        estimator.fit(X, pd.Series(y))
+    estimator.fit(X, pd.Series(y).loc[frame.index])
+
+
+def test_what_scikit_learn_cuts_together_is_not_spoken_of(problem):
+    frames, y = problem
+    frame = frames["size"].sample(frac=1, random_state=0)
+    targets = pd.Series(y, index=frames["size"].index).loc[frame.index]
+    plain = cross_val_score(MKFDA(RBF()), frame.to_numpy(), targets.to_numpy())
+    np.testing.assert_array_equal(cross_val_score(MKFDA(RBF()), frame, targets), plain)
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), MKFDA(RBF()))
+    search = GridSearchCV(pipeline, {"mkfda__reg": [0.1, 1.0]}, error_score="raise")
+    assert search.fit(frame, targets).score(frame, targets) > 0.5
+    parts = train_test_split(frame, targets, random_state=0)
+    assert MKFDA(RBF()).fit(parts[0], parts[2]).score(parts[1], parts[3]) > 0.5
+
+
+@pytest.mark.parametrize("options", [{}, {"approximation": Nystrom(20)}, {"kernels": RBF()}])
+def test_columns_of_one_name_are_named(problem, options):
+    frames, y = problem
+    twice = pd.DataFrame(np.ones((60, 3)), columns=["a", "b", "a"])
+    levels = twice.set_axis(pd.MultiIndex.from_product([["v"], twice.columns]), axis=1)
+    said = "several columns are called 'a': give them different names"
+    for X, where in ((twice, "X"), ({"v": twice}, "view 'v'"), (levels, "view 'v'")):
+        with pytest.raises(ValueError, match=f"^{where}: {said}"):
+            MKFDA(**options).fit(X, y)
+    with pytest.raises(ValueError, match=f"^X: {said}"):
+        MKFDA("precomputed").fit(twice, y[:3])
+    model = MKFDA(**options).fit(frames["size"], y)
+    with pytest.raises(ValueError, match=r"^X: several columns are called"):
+        model.predict(frames["size"].iloc[:, [0, 0]])
+
+
+def test_missing_views_are_no_missing_values(problem):
+    """A single NaN is refused, so that the tag that allows them is not set."""
+    frames, y = problem
+    estimator = MKFDA(RBF(), missing="mean")
+    assert not get_tags(estimator).input_tags.allow_nan
+    table = frames["size"].to_numpy().copy()
+    table[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        estimator.fit(table, y)
 
 
 # -- kernels -----------------------------------------------------------------------------------

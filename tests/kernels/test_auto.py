@@ -363,3 +363,89 @@ def test_sparse_columns_of_a_frame_are_refused_with_a_way_out():
         auto_kernels(frame)
     assert auto_kernels(frame.sparse.to_coo()).kernels
     assert auto_kernels(frame.sparse.to_dense()).kernels
+
+
+# -- texts that are no categories --------------------------------------------------------------
+
+
+def written(form, numbers=None):
+    numbers = RNG.uniform(1000, 9999, N_ROWS) if numbers is None else numbers
+    return [form(number) for number in numbers]
+
+
+DAYS = pd.date_range("2020-01-01", periods=N_ROWS, freq="31h")
+NO_CATEGORIES = {
+    "CCO=N": (
+        ["".join(RNG.choice(list("CNOc1=()"), 12)) for _ in range(N_ROWS)],
+        r"is text, and 60 of 60 entries are different.*no categories.*Spectrum\(3\)\.on\('odd'\)"
+        r".*\.after\(TfidfVectorizer\(\)\).*X\.drop\(columns='odd'\).*\.on\(columns\)",
+    ),
+    "name": (
+        [f"P{i:03d}" for i in range(N_ROWS)],
+        "is text, and 60 of 60 entries .* such as 'P000'",
+    ),
+    "45%": (written(lambda x: f"{x / 100:.0f}%"), r"holds percentages, such as .*to_numeric\(col"),
+    "123,456": (written(lambda x: f"{100 * x:,.0f}"), "holds numbers with commas between thousa"),
+    "1.234,5": (
+        written(lambda x: f"{x:,.1f}".translate({44: 46, 46: 44})),
+        r"holds numbers with a decimal comma.*decimal=','",
+    ),
+    "<0.5": (
+        written(lambda x: f"<{x:.2f}" if x < 2000 else f"{x:.2f}"),
+        "holds numbers with limits of a measurement, such as '<",
+    ),
+    "1.5": (written(lambda x: f"{x:.3f}"), r"holds plain numbers, .*as text.*pd\.to_numeric"),
+    "2020-01-01": (written(lambda day: str(day.date()), DAYS[:25].repeat(2)), "holds dates, suc"),
+    "01.02.2020": (written(lambda day: f"{day:%d.%m.%Y}", DAYS), r"holds dates.*pd\.to_datetime"),
+    "Jan 1, 2020": (written(lambda day: f"{day:%b %d, %Y %H:%M}", DAYS), "holds dates, such as"),
+    "0110": (
+        ["".join(RNG.choice(["0", "1"], 64)) for _ in range(N_ROWS)],
+        "holds strings of zeros and ones, .*for the kernel Jaccard",
+    ),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("kind", NO_CATEGORIES)
+def test_texts_that_are_no_categories_are_named(kind, frame):
+    entries, message = NO_CATEGORIES[kind]
+    size = NUMBERS[: len(entries), 0]
+    table = frame({"size": size, "odd": entries})
+    with pytest.raises(ValueError, match=f"^column 'odd' {message}"):
+        auto_kernels(table)
+    with pytest.raises(ValueError, match=f"^view 'v': column 'odd' {message}"):
+        MKFDA().fit({"v": table}, LABELS[: len(entries)])
+
+
+@pytest.mark.parametrize("n_digits", [16, 19, 64])
+def test_strings_of_bits_that_were_read_as_one_number_are_named(n_digits, tmp_path):
+    texts = ["".join(RNG.choice(["0", "1"], n_digits)) for _ in range(N_ROWS)]
+    pd.DataFrame({"size": NUMBERS[:, 0], "bits": texts}).to_csv(tmp_path / "bits.csv", index=False)
+    with pytest.raises(
+        ValueError, match=r"column 'bits' holds numbers of zeros and ones only.*dty"
+    ):
+        auto_kernels(pd.read_csv(tmp_path / "bits.csv"))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        RNG.choice([f"{code:05d}" for code in range(25)], N_ROWS),  # such as postcodes
+        RNG.choice(["<1", "1-5", ">5"], N_ROWS),
+        pd.Categorical([f"P{i:03d}" for i in range(N_ROWS)]),
+        [f"P{i // 2:03d}" for i in range(N_ROWS)],
+    ],
+    ids=["postcodes", "ranges", "called categories", "in pairs"],
+)
+def test_texts_that_are_categories(entries):
+    table = pd.DataFrame({"size": NUMBERS[:, 0], "odd": entries})
+    assert dict(auto_kernels(table).kernels)["categories"].columns == ["odd"]
+
+
+def test_few_rows_may_all_have_different_categories():
+    table = pd.DataFrame({"size": NUMBERS[:19, 0], "odd": [f"P{i}" for i in range(19)]})
+    assert "categories" in names(table)
+
+
+def test_powers_of_ten_are_numbers():
+    assert names(10.0 ** RNG.integers(0, 12, (N_ROWS, 2))) == DENSE

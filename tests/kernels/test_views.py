@@ -327,25 +327,71 @@ def test_a_view_that_no_new_sample_has(frames):
 # -- targets ------------------------------------------------------------------------------------
 
 
-def test_targets_are_matched_by_label():
+def matched_y(y, labels):
+    """What `matched_targets` makes of y."""
+    return matched_targets(labels, y=y)[0]
+
+
+def test_targets_in_another_order_are_matched_by_label_with_a_warning():
     labels = np.array(["a", "b", "c"], dtype=object)
     y = pd.Series([2, 0, 1], index=["c", "a", "b"])
-    assert matched_targets(y, labels, "y").tolist() == [0, 1, 2]
-    frame = y.to_frame()
-    assert matched_targets(frame, labels, "y")[0].tolist() == [0, 1, 2]
-    counting = pd.Series([5, 6, 7])
-    assert matched_targets(counting, labels, "y") is counting
-    assert matched_targets(y, None, "y") is y
-    assert matched_targets([2, 0, 1], labels, "y") == [2, 0, 1]
-    assert matched_targets(y, np.arange(3), "y") is y
-    with pytest.raises(ValueError, match=r"labels of y are not those of X: 1 samples.*'c'"):
-        matched_targets(y.rename(index={"c": "q"}), labels, "y")
-    with pytest.raises(ValueError, match="1 of its samples are not in X: 'd'"):
-        matched_targets(pd.Series(range(4), index=list("abcd")), labels, "y")
-    with pytest.raises(ValueError, match="y has several rows labelled 'c'"):
-        matched_targets(pd.Series(range(4), index=list("abcc")), labels, "y")
-    with pytest.raises(ValueError, match="X has several rows labelled 'a'"):
-        matched_targets(y, np.array([*labels, "a"], dtype=object), "y")
+    with pytest.warns(UserWarning, match=r"rows of y have the labels of X in another order"):
+        assert matched_y(y, labels).tolist() == [0, 1, 2]
+    with pytest.warns(UserWarning, match="another order"):
+        assert matched_y(y.to_frame(), labels)[0].tolist() == [0, 1, 2]
+    with pytest.warns(
+        UserWarning, match=r"y and sample_weight .* y.to_numpy\(\), sample_w"
+    ) as told:
+        matched_targets(labels, y=y, sample_weight=y / 2)
+    assert len(told) == 1
+    assert matched_targets(labels, y=y, quiet=True)[0].tolist() == [0, 1, 2]
+    # Names of kernel stacks are texts.
+    numbers = pd.Series([2, 0, 1], index=[30, 10, 20])
+    with pytest.warns(UserWarning, match="another order"):
+        assert matched_y(numbers, np.array(["10", "20", "30"])).tolist() == [0, 1, 2]
+
+
+def test_targets_are_matched_by_position_without_common_labels():
+    labels = np.array(["a", "b", "c"], dtype=object)
+    y = pd.Series([2, 0, 1], index=["c", "a", "b"])
+    in_order = y.loc[labels]
+    for values, samples in (
+        (in_order, labels),
+        (pd.Series([5, 6, 7]), labels),
+        (y, None),
+        ([2, 0, 1], labels),
+        (y, np.arange(3)),
+        (pd.Series(range(3), index=list("cca")), labels),
+        (y, np.array(["b", "a", "a"], dtype=object)),
+    ):
+        assert matched_y(values, samples) is values
+
+
+def test_targets_with_some_labels_of_others_are_refused_with_counts():
+    labels = np.array(["a", "b", "c"], dtype=object)
+    y = pd.Series([2, 0, 1], index=["c", "a", "b"])
+    match = (
+        r"1 of 3 labels of X are not in y: 'c'; 1 of 3 labels of y are not in X: 'q' \(2 are in"
+    )
+    with pytest.raises(ValueError, match=match):
+        matched_y(y.rename(index={"c": "q"}), labels)
+    with pytest.raises(ValueError, match="those of X: 1 of 4 labels of y are not in X: 'd'"):
+        matched_y(pd.Series(range(4), index=list("abcd")), labels)
+    with pytest.raises(ValueError, match=r"1 of 3 labels of X are not in y: 3.*y\.to_numpy\(\)"):
+        matched_y(pd.Series(range(3)), pd.Index([3, 0, 1]))
+
+
+def test_numbers_in_order_and_shuffled_are_ambiguous():
+    in_order, shuffled = pd.Series([5, 6, 7]), pd.Series([7, 5, 6], index=[2, 0, 1])
+    ways_out = r"y\.loc\[X\.index\].*y\.to_numpy\(\).*\.reset_index\(drop=True\)"
+    with pytest.raises(ValueError, match=f"rows of X are numbered 0, 1, 2.*{ways_out}"):
+        matched_y(shuffled, in_order.index)
+    for labels in (shuffled.index, np.array(["2", "0", "1"])):
+        with pytest.raises(ValueError, match=f"rows of y are numbered 0, 1, 2.*{ways_out}"):
+            matched_y(in_order, labels)
+    # Neither is numbered as pandas does it, so that both have labels.
+    with pytest.warns(UserWarning, match="another order"):
+        assert matched_y(shuffled, pd.Index([1, 2, 0])).tolist() == [6, 7, 5]
 
 
 # -- kernels of a view ----------------------------------------------------------------------------

@@ -196,6 +196,6 @@ class OneKernelMachine:
         return self.transform(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy or R² on new samples; rows of views and y are matched by label."""
+        """Accuracy or R² on new samples; rows of X and y are matched as in ``fit``."""
         judge: Any = ClassifierMixin if is_classifier(self) else RegressorMixin
         return float(judge.score(self, *matched_by_label(self, X, y, sample_weight)))

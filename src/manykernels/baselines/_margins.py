@@ -38,6 +38,10 @@ from ._thresholds import best_threshold
 
 Array = np.ndarray
 
+# A kernel without weight may as well have some if its a is this near to the largest, in units of
+# the largest output: ten times the accuracy with which the program is solved.
+_AS_GOOD = 1e-9
+
 
 @dataclass(frozen=True)
 class MarginProgram:
@@ -69,8 +73,9 @@ class MarginProgram:
         n_weights = self.n_groups * n_kernels
         program = LinearProgram()
         # Columns: the weights group by group, ρ, then ξ; the last two in units of `size`.
+        costs = np.concatenate([np.zeros(n_weights), [-1.0], self._prices])
         program.add_columns(
-            np.concatenate([np.zeros(n_weights), [-1.0], self._prices]),
+            costs,
             np.concatenate([np.zeros(n_weights), [-np.inf], np.zeros(n_samples)]),
         )
         sums = sparse.kron(sparse.eye_array(self.n_groups), np.ones((1, n_kernels)))
@@ -81,11 +86,33 @@ class MarginProgram:
         ones = np.ones((len(samples), 1))
         program.add_rows(0.0, sparse.hstack([self._differences / size, -ones, slacks]))
         found = program.solve()
-        weights = np.maximum(found.values[:n_weights], 0.0).reshape(self.n_groups, n_kernels)
-        totals = weights.sum(axis=1, keepdims=True)
-        weights = np.where(totals > 0.0, weights, 1.0) / np.where(totals > 0.0, totals, n_kernels)
+        weights = self._checked(found.values)
         multipliers = self._feasible(found.multipliers[self.n_groups :])
+        attained = self._attained(multipliers)
+        as_good = attained >= attained.max(axis=1, keepdims=True) - _AS_GOOD * size
+        if (as_good & (weights == 0.0)).any():
+            # Other weights may be optimal, too, and which ones the simplex method finds depends on
+            # rounding, so that rows of weight two and repeated rows would get different ones. Take
+            # those of earlier kernels.
+            program.add_rows(-np.inf, costs[None], float(costs @ found.values))
+            earlier = np.tile(np.arange(n_kernels) / n_kernels, self.n_groups)
+            program.change_costs(np.concatenate([earlier, np.zeros(1 + n_samples)]))
+            chosen = program.solve()
+            weights = weights if chosen.failure else self._checked(chosen.values)
         return self._certified(weights, multipliers, tol)
+
+    def _checked(self, values: Array) -> Array:
+        """The weights among the values of all columns: not negative, of the sum one."""
+        n_kernels = len(self.outputs)
+        weights = np.maximum(values[: self.n_groups * n_kernels], 0.0)
+        weights = weights.reshape(self.n_groups, n_kernels)
+        totals = weights.sum(axis=1, keepdims=True)
+        return np.where(totals > 0.0, weights, 1.0) / np.where(totals > 0.0, totals, n_kernels)
+
+    def _attained(self, u: Array) -> Array:
+        """a of every weight, (n_groups, n_kernels)."""
+        attained: Array = (u @ self._differences).reshape(self.n_groups, -1)
+        return attained
 
     @property
     def n_groups(self) -> int:
@@ -142,8 +169,7 @@ class MarginProgram:
         np.minimum.at(margins, samples, lefts)
         rho = best_threshold(margins, self._prices, 1.0)
         primal = float(self._prices @ np.maximum(rho - margins, 0.0)) - rho
-        attained = (u @ self._differences).reshape(weights.shape)
-        dual = -float(attained.max(axis=1).sum())
+        dual = -float(self._attained(u).max(axis=1).sum())
         rounding = ROUNDING * float(np.abs(self.outputs).max()) * self.n_groups
         point = np.zeros((len(self.labels), self.outputs.shape[2]))
         point[self._rivals] = u

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,10 @@ def answers(model: Any, X: Any, labels: pd.Index) -> pd.DataFrame:
     """Predictions, and the probabilities of classes if the model has them."""
     predictions = model.predict(X)
     if hasattr(model, "predict_proba"):
-        return class_table(model.classes_, model.predict_proba(X), named(labels), predictions)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say of these rows has been said
+            probabilities = model.predict_proba(X)
+        return class_table(model.classes_, probabilities, named(labels), predictions)
     return pd.DataFrame({"prediction": np.ravel(predictions)}, index=named(labels))
 
 
@@ -73,7 +77,8 @@ def new_samples(
     if any(view.kernels for view in requests):
         raise UsageError("Kernels are part of the model: leave them out of --view.")
     training = training_views(model)
-    reading = Reading(index if index is not None else _index_name(training))
+    index = index if index is not None else _index_name(training)
+    reading = Reading(index, _text_columns(training))
     contents = {view.name: reading.of(view) for view in requests}
     refuse_different_lengths(list(contents.values()), reading.index)
     if training is None:
@@ -114,6 +119,18 @@ def _index_name(training: Views | None) -> str | None:
         ]
     )
     return next((str(name) for name in names if name is not None), None)
+
+
+def _text_columns(training: Views | None) -> set[str]:
+    """Columns that were text in training: with fewer rows they might be read as numbers."""
+    tables = [] if training is None else [table for _, table in training.items()]
+    return {
+        column
+        for table in tables
+        if isinstance(table, pd.DataFrame)
+        for column, dtype in table.dtypes.items()
+        if pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
+    }
 
 
 def _like(contents: Contents, trained: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,10 +63,11 @@ def is_readable(path: Path) -> bool:
     return _suffix(path) in READERS
 
 
-def read(path: Path, part: str | None = None, index: str | None = None) -> Contents:
+def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Contents:
     """The contents of a file.
 
-    `part` names one of several tables that it has, `index` the column with labels, if any.
+    `part` names one of several tables that it has, `texts` columns that are read as text whatever
+    they hold, such as that with labels.
     """
     reader = READERS.get(_suffix(path))
     if reader is None:
@@ -76,7 +77,7 @@ def read(path: Path, part: str | None = None, index: str | None = None) -> Conte
     if not path.is_file():
         raise DataError(f"{str(path)!r} is not a file.")
     try:
-        return reader(path, part, index)
+        return reader(path, part, texts)
     except DataError:
         raise
     except Exception as error:  # whatever a library raises about a file that is damaged
@@ -106,7 +107,7 @@ def refuse_bomb(path: Path, n_bytes: int) -> None:
 # -- tables ----------------------------------------------------------------------------------
 
 
-def _separated(path: Path, part: str | None, index: str | None) -> Contents:
+def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     """A text with a line per sample; separators are commas, semicolons or tabs."""
     with path.open("rb") as file:
         start = file.read(_LOOKED_AT)
@@ -125,13 +126,13 @@ def _separated(path: Path, part: str | None, index: str | None) -> Contents:
         low_memory=False,
         skipinitialspace=True,
         # Labels such as 007 stay as they are.
-        dtype={name: str for name in names if name.strip() == index},
+        dtype={name: str for name in names if name.strip() in texts},
         **options,
     )
     return Contents(path, _named_columns(frame))
 
 
-def _parquet(path: Path, part: str | None, index: str | None) -> Contents:
+def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     import pyarrow.parquet as pq
 
     found = pq.read_metadata(path)
@@ -162,7 +163,7 @@ def _refuse_twice(names: list[str]) -> None:
 # -- sequences -------------------------------------------------------------------------------
 
 
-def _fasta(path: Path, part: str | None, index: str | None) -> Contents:
+def _fasta(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     if path.suffix.lower() == ".gz":
         refuse_bomb(path, _unpacked(path))
     records = read_fasta(path)
@@ -183,12 +184,12 @@ def _unpacked(path: Path) -> int:
 # -- kernels ---------------------------------------------------------------------------------
 
 
-def _npz(path: Path, part: str | None, index: str | None) -> Contents:
+def _npz(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     refuse_bomb(path, matrices.size_of_npz(path))
     return _of_arrays(path, matrices.read_npz(path))
 
 
-def _mat(path: Path, part: str | None, index: str | None) -> Contents:
+def _mat(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     return _of_arrays(path, matrices.read_mat(path, _most_bytes(path)))
 
 
@@ -200,7 +201,7 @@ def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:
 # -- single cells ----------------------------------------------------------------------------
 
 
-def _modality(path: Path, part: str | None, index: str | None) -> Contents:
+def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     """A modality of MuData, or a table of AnnData, with what is known of the observations."""
     try:
         if path.suffix.lower() == ".h5mu":
@@ -228,7 +229,7 @@ def _modality(path: Path, part: str | None, index: str | None) -> Contents:
 
 
 #: How files are read, by the endings of their names.
-READERS: dict[str, Callable[[Path, str | None, str | None], Contents]] = {
+READERS: dict[str, Callable[[Path, str | None, Collection[str]], Contents]] = {
     ".csv": _separated,
     ".tsv": _separated,
     ".txt": _separated,

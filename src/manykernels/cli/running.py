@@ -15,6 +15,13 @@ _REFUSED, _MISUSED = 1, 2
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 # Packages of the extra: without one of them there is no command line.
 _EXTRA = {"typer", "rich", "pandas", "pyarrow", "skops"}
+# What can be done about a column of text that is no category.
+_TEXT_ADVICE = (
+    "Name the other columns, --view a=file.csv:age,dose; or compare it in a view of its own by a "
+    "kernel of strings, --view b=file.csv:column:spectrum, or as categories all the same, "
+    "--view b=file.csv:column:categorical. Numbers and dates are converted in the file; a column "
+    "that names the samples is told by --index."
+)
 # What data and parameters that do not fit make a library raise. Others are mistakes of ours.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
@@ -89,6 +96,8 @@ def _outcome(error: BaseException) -> int:
         )
     if hasattr(error, "format_message"):
         return _misused(error)
+    if advice := getattr(error, "advice", ""):  # what to do in Python about a column of text
+        return _say(str(error).replace(advice, _TEXT_ADVICE), _REFUSED)
     if isinstance(error, _EXPECTED):
         return _say(str(error) or type(error).__name__, _REFUSED)
     return _say(

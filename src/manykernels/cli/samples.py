@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,16 +38,17 @@ class Samples:
 
 
 class Reading:
-    """Files of views, each read once."""
+    """Files of views, each read once; labels and columns of `texts` are read as text."""
 
-    def __init__(self, index: str | None) -> None:
+    def __init__(self, index: str | None, texts: Iterable[str] = ()) -> None:
         self.index = index
+        self._texts = frozenset(texts) | ({index} if index is not None else set())
         self._known: dict[tuple[Path, str | None], Contents] = {}
 
     def contents(self, path: Path, part: str | None = None) -> Contents:
         """What a file has, with labels if there are any."""
         if (path, part) not in self._known:
-            found = read(path, part, self.index)
+            found = read(path, part, self._texts)
             self._known[path, part] = replace(found, labels=self._labels(found))
         return self._known[path, part]
 

@@ -14,12 +14,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length
 
-from ..estimators._inputs import matched_views
-from ..estimators._reading import may_lack_views
+from ..estimators._inputs import labels_of_rows
+from ..estimators._reading import may_lack_views, unchecked_stack
 from ..estimators._splits import rows_of_part
 from ..inspection.study import refuse_split
-from ..kernels import KernelStack
-from ..kernels.views import are_views
+from ..kernels import KernelStack, Views
+from ..kernels.matching import matched_targets
+from ..kernels.views import are_views, matched_views
 from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
 from .paired import FIVE_BY_TWO, RESAMPLED
 
@@ -108,7 +109,7 @@ def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.nd
     pairwise = {name: get_tags(one).input_tags.pairwise for name, one in methods.items()}
     may_lack = any(map(may_lack_views, methods.values()))
     if isinstance(X, Mapping) and all(pairwise.values()):
-        X = KernelStack.from_arrays(X, psd="ignore", missing=may_lack)
+        X = unchecked_stack(X, gram=True)
     if isinstance(X, KernelStack) or np.ndim(X if isinstance(X, np.ndarray) else 0) == 3:
         for name, takes_kernels in pairwise.items():
             if not takes_kernels:
@@ -118,6 +119,8 @@ def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.nd
                 )
     elif are_views(X):
         X, y, _ = matched_views(X, y, may_lack=may_lack)
+    if not isinstance(X, Views):
+        (y,) = matched_targets(labels_of_rows(X), y=y)
     targets = np.asarray(y)
     if targets.ndim == 0:
         raise ValueError(f"y must have one entry per sample, got {y!r}.")

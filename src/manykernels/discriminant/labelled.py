@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._folds import effective_size, stratified_folds
 from .._sklearn import check_y
 from ..kernels import KernelStack, check_stack
+from ..kernels.matching import matched_targets
 from ..kernels.transforms import StackTransform
 from ..losses import SquareLoss
 
@@ -127,6 +128,7 @@ def labelled_stack(caller: str, stack: Any, y: Any, sample_weight: Any = None) -
             f"{type(stack).__name__}: KernelStack.from_arrays(matrices), or a fitted union of "
             "kernels called on X."
         )
+    y, sample_weight = matched_targets(stack.row_samples, y=y, sample_weight=sample_weight)
     y = check_y(y, multi_output=False)
     check_classification_targets(y)
     check_consistent_length(stack, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..scale.checks import refuse_no_rows
 from ._base import estimator
 from ._feature_rows import FeatureRows
 from ._gathering import FeatureStream, Gathering
+from ._inputs import matched_by_label
 from ._learning import WeightLearning
 from ._progress import FitTask
 
@@ -131,6 +133,7 @@ class LearnsFromMoments:
     def _add_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Learn from more rows, and from all of those before; an error changes nothing."""
         self._validate_params()  # type: ignore[attr-defined]
+        X, y, sample_weight = matched_by_label(self, X, y, sample_weight)
         gathering, stream = self._gathering(self.approximation), vars(self).get("_stream")
         if stream is None and "_expansion" in vars(self):
             raise ValueError(
@@ -148,8 +151,7 @@ class LearnsFromMoments:
         for block in gathering.blocks(X, y, sample_weight):
             if stream is None:
                 stream = FeatureStream.begun(gathering, block, classes)
-            stream.check(block.X)
-            stream.add(block)
+            stream.add(replace(block, X=stream.read(block.X)))
         if stream is None:
             refuse_no_rows()
         rows = stream.rows()

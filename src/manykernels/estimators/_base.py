@@ -80,9 +80,13 @@ def fits(fit: Fit) -> Fit:
         :class:`~manykernels.Views`. A list or Series of strings is a table of one column.
     y : array-like of shape (n_samples,)
         Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
-        predicted. If rows of views have labels, a pandas Series is matched with them by its index.
+        predicted. A pandas Series or frame is matched with the rows of X by label if both have
+        the same labels, in another order with a warning; only some in common are refused, and so
+        are the numbers 0, 1, 2, … in order on one side and shuffled on the other. Without common
+        labels, or with repeated ones, it is matched by position, and so are arrays.
     sample_weight : array-like of shape (n_samples,), optional
-        A sample of weight two counts as two, one of weight zero as none. Weights below the
+        Matched with the rows of X as y is. A sample of weight two counts as two, one of weight
+        zero as none. Weights below the
         rounding error of their median count as zero; a weight so large that the others are lost
         beside it in rounding errors is refused.
     """
@@ -119,7 +123,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         the table holds. With several views, kernels are used for each of them, and a dict has the
         kernels of each view: a kernel, a list of them, or None for the default ones. With
         "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels),
-        a dict of kernel matrices, or one kernel matrix.
+        a dict or list of kernel matrices, or one kernel matrix.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
         How kernels are made comparable, with constants of the training rows: unit variance
         in feature space, unit length of every sample, or unit trace after centring.
@@ -200,7 +204,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_precomputed
         tags.input_tags.sparse = not self._is_precomputed
-        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     # Lists of pairs and dicts of named kernels have the nested parameters of a KernelUnion.

@@ -23,6 +23,7 @@ from .._sklearn import check_y, safe_indexing
 from .._warnings import warn_caller
 from ..kernels._threads import n_threads
 from ..kernels.given import kernels_for
+from ..kernels.kinds import trained_columns
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable, naming
 from ..scale import (
@@ -239,7 +240,8 @@ class Gathering:
         spread = np.abs(sampled - origin).max(axis=0)
         origin[spread <= ROUNDING * np.abs(origin)] = 0.0
         accumulator = Accumulator(features, origin, targets, plan)
-        source = TableSource(union, safe_indexing(data.X, np.arange(1)))
+        columns = trained_columns(union, data.X)
+        source = TableSource(union, safe_indexing(data.X, np.arange(1)), columns)
         errors = features.errors(judged)
         attributes = {**data.features, **features.attributes, "approximation_errors_": errors}
         return accumulator, source, {**attributes, "union_": union}
@@ -305,10 +307,10 @@ class FeatureStream:
         self.moments = self._accumulator(self.moments, block)
         self._drawn = self.gathering.reservoir.accumulate(self._drawn, block)
 
-    def check(self, X: Any) -> None:
-        """Refuse rows with other columns than those of before."""
+    def read(self, X: Any) -> Any:
+        """Rows with the columns of those before, and what these hold; others are refused."""
         features = {name: self._attributes[name] for name in FEATURES if name in self._attributes}
-        self._source.read(copy_with_features(self.gathering.estimator, features), X)
+        return self._source.read(copy_with_features(self.gathering.estimator, features), X)
 
     def copy(self) -> Self:
         """The same, to which rows can be added without changing this one."""

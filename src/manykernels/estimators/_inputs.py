@@ -7,7 +7,7 @@ the training samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
@@ -22,8 +22,8 @@ from .._sklearn import num_samples, safe_indexing
 from ..kernels import KernelStack, KernelUnion, Views, check_stack
 from ..kernels.completion import refuse_samples_without_kernels
 from ..kernels.given import kernels_for
-from ..kernels.matching import in_one_order, matched_targets, refuse_unlabelled
-from ..kernels.modalities import named_tables
+from ..kernels.kinds import compared_columns, like_training, trained_columns
+from ..kernels.matching import matched_targets, row_labels
 from ..kernels.on_demand import OnDemandKernels
 from ..kernels.presence import (
     explaining_lacking_rows,
@@ -33,9 +33,16 @@ from ..kernels.presence import (
 from ..kernels.samples import TrainingSamples
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import SharedTable
-from ..kernels.views import are_views, as_views, row_keys
+from ..kernels.views import are_views, matched_views, row_keys
 from ..scale.blocks import comes_in_blocks, map_blocks
-from ._reading import may_have_gaps, may_lack_views, read_stack, read_table, read_views
+from ._reading import (
+    is_list_of_tables,
+    may_have_gaps,
+    may_lack_views,
+    read_stack,
+    read_table,
+    read_views,
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -46,22 +53,22 @@ FEATURES = ("n_features_in_", "feature_names_in_")
 def matched_by_label(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None
 ) -> tuple[Any, Any, Any]:
-    """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
-    if estimator._is_precomputed or comes_in_blocks(X) or not are_views(X):
+    """X, several tables of it as :class:`Views`, and what belongs to its rows in their order."""
+    if comes_in_blocks(X):
         return X, y, sample_weight
-    return matched_views(X, y, sample_weight, may_lack=may_lack_views(estimator))
+    if not estimator._is_precomputed and are_views(X):
+        return matched_views(X, y, sample_weight, may_lack=may_lack_views(estimator))
+    return X, *matched_targets(labels_of_rows(X), y=y, sample_weight=sample_weight)
 
 
-def matched_views(
-    X: Any, y: Any, sample_weight: Any = None, *, may_lack: bool
-) -> tuple[Views, Any, Any]:
-    """The same for several tables, whatever estimator they are for."""
-    views = as_views(X, join="outer" if may_lack else "exact")
-    found = {"y": y, "sample_weight": sample_weight}
-    if not isinstance(X, Views) and not in_one_order(named_tables(X)):
-        refuse_unlabelled(found)
-    y, sample_weight = (matched_targets(one, views.labels, name) for name, one in found.items())
-    return views, y, sample_weight
+def labels_of_rows(X: Any) -> Any:
+    """Labels of the rows of a table, or of kernel matrices; None if there are none."""
+    if isinstance(X, KernelStack):
+        return X.row_samples
+    if isinstance(X, Mapping) or is_list_of_tables(X):
+        matrices = X.values() if isinstance(X, Mapping) else X
+        return next((labels for labels in map(row_labels, matrices) if labels is not None), None)
+    return row_labels(X)
 
 
 # -- training ------------------------------------------------------------------------------
@@ -170,7 +177,7 @@ class Table:
             # What was made of the table to fit the kernels serves to evaluate them.
             shared = SharedTable(self.X)
             union.fit(shared, sample_weight=sample_weight)
-        source = TableSource(union, self.X)
+        source = TableSource(union, self.X, trained_columns(union, self.X))
         if solver is not None and solver.by_columns:
             return StreamedKernels(union, self.X, cache_bytes=solver.cache_bytes), source
         if self.on_demand:
@@ -231,6 +238,8 @@ class TableSource:
 
     union: KernelUnion
     table: Any
+    #: What the columns that kernels compare held in training, see :mod:`..kernels.kinds`.
+    trained: Any = None
 
     @cached_property
     def _shared(self) -> SharedTable:
@@ -238,7 +247,7 @@ class TableSource:
         return SharedTable(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"union": self.union, "table": self.table}
+        return {"union": self.union, "table": self.table, "trained": self.trained}
 
     @property
     def names(self) -> list[str]:
@@ -264,15 +273,23 @@ class TableSource:
                     f"{name} was fitted on the views {', '.join(self.table)}: pass a dict with a "
                     f"table for each of them, not {type(X).__name__}."
                 )
-            return read_views(estimator, X, self.table)
+            return self._like_training(read_views(estimator, X, self.table))
         if are_views(X):
             raise ValueError(
                 f"{name} was fitted on one table; X holds several ({type(X).__name__})."
             )
-        table = read_table(estimator, X, reset=False)
+        table = self._like_training(read_table(estimator, X, reset=False))
         if may_lack_views(estimator):
             refuse_rows_without_kernels(self.union.kernels_, table)
         return table
+
+    def _like_training(self, data: Any) -> Any:
+        """New rows with what columns held in training; those of older files are not known."""
+        if self.trained is None:
+            return data
+        return like_training(
+            data, self.table, self.trained, lambda: compared_columns(self.union, self.table)
+        )
 
     def block(self, data: Any, rows: Any, kernels: Any, columns: Any = None) -> KernelStack:
         """Some kernels between some rows of what `read` gave and (some) training samples."""

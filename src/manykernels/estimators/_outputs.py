@@ -56,7 +56,7 @@ class KernelClassifier(ClassifierMixin):
         return self.classes_[chosen]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on new samples; rows of views and y are matched by label, as in ``fit``."""
+        """Accuracy on new samples; rows of X and y are matched as in ``fit``."""
         return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
@@ -156,7 +156,7 @@ class KernelRegressor(RegressorMixin):
         return self._outputs(X)[:, 0] + self.intercept_[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        """R² on new samples; rows of X and y are matched as in ``fit``."""
         return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
 
@@ -216,7 +216,7 @@ class TargetRegressor(RegressorMixin):
         return values[:, 0] if coefficients.ndim == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² on new samples; rows of views and y are matched by label, as in ``fit``."""
+        """R² on new samples; rows of X and y are matched as in ``fit``."""
         return float(super().score(*matched_by_label(self, X, y, sample_weight)))
 
     def __sklearn_tags__(self) -> Any:

@@ -16,7 +16,14 @@ from ..kernels.completion import refuse_samples_without_kernels
 from ..kernels.given import transforms
 from ..kernels.matrices import read_matrices
 from ..kernels.samples import column_names, row_names
-from ..kernels.tables import check_numbers, copied, is_frame, refuse_infinite
+from ..kernels.tables import (
+    check_numbers,
+    copied,
+    is_frame,
+    naming,
+    refuse_infinite,
+    refuse_repeated_columns,
+)
 from ..kernels.view_tables import column_of_strings
 from ..kernels.views import as_views
 
@@ -54,6 +61,8 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
     _refuse_lists_of_tables(X)
     if is_frame(X):
+        with naming("X"):
+            refuse_repeated_columns(X)
         # Kernels select columns by name and check them, so the data frame is not converted.
         validate_data(estimator, X, skip_check_array=True, reset=reset)
         if num_samples(X) == 0:
@@ -79,30 +88,50 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     return table
 
 
+def is_list_of_tables(X: Any) -> bool:
+    """Whether X is a list of arrays or frames of two dimensions, not a table itself."""
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    return all(len(getattr(one, "shape", ())) == 2 for one in X)
+
+
 def _refuse_lists_of_tables(X: Any) -> None:
     """Refuse a list of tables, which NumPy would try to make one array of."""
-    if not isinstance(X, list | tuple) or not X:
-        return
-    if all(len(getattr(one, "shape", ())) == 2 for one in X):
+    if is_list_of_tables(X):
         raise ValueError(
             f"X is a {type(X).__name__} of {len(X)} tables: views of the same samples are passed "
             'as a dict with their names, such as {"audio": X1, "text": X2}.'
         )
 
 
+def unchecked_stack(matrices: Any, *, gram: bool) -> KernelStack:
+    """A dict or list of kernel matrices as a stack, which :func:`check_stack` has not seen."""
+    data, names, rows, cols = read_matrices(matrices)
+    if gram and data.shape[1] != data.shape[2]:
+        _refuse_not_square(data)
+    return KernelStack(data, names, gram=gram).with_samples(rows, cols)
+
+
+def _refuse_not_square(matrices: np.ndarray) -> None:
+    raise ValueError(
+        "X should be a square kernel matrix of the training samples (or an array "
+        f"(rows, rows, n_kernels)); got {matrices.shape[1]} x {matrices.shape[2]}."
+    )
+
+
 def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[KernelStack, float]:
     """Kernel matrices as a stack, not yet checked, and the rounding error of their entries.
 
-    A 3-D array is (rows, cols, n_kernels). Integers may have been rounded from other numbers:
-    their rounding error is 1. Rows and columns of a data frame name the samples.
+    A 3-D array is (rows, cols, n_kernels), a dict or list has a matrix for each kernel. Integers
+    may have been rounded from other numbers: their rounding error is 1. Rows and columns of a data
+    frame name the samples.
     """
     if isinstance(X, KernelStack):
         return X, 0.0
-    if isinstance(X, Mapping):
-        integers = [np.asarray(one).dtype.kind in "biu" for one in X.values()]
-        missing = may_lack_views(estimator)
-        stack = KernelStack.from_arrays(X, gram=training, psd="ignore", missing=missing)
-        return stack, float(any(integers))
+    if isinstance(X, Mapping) or is_list_of_tables(X):
+        given = X.values() if isinstance(X, Mapping) else X
+        integers = [np.asarray(one).dtype.kind in "biu" for one in given]
+        return unchecked_stack(X, gram=training), float(any(integers))
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.ndim == 3:
         if training and array.shape[1] == array.shape[2] != array.shape[0]:
@@ -113,6 +142,9 @@ def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Ker
             )
         matrices = read_matrices(list(np.moveaxis(array, -1, 0))).data
     else:
+        if is_frame(X):
+            with naming("X"):
+                refuse_repeated_columns(X)
         check_numbers(X, "X")
         if array.ndim == 2 and array.dtype.kind == "f":
             # scikit-learn checks it, too, but does not say where the entry is.
@@ -120,10 +152,7 @@ def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[Ker
         matrices = validate_data(estimator, X, dtype=[np.float64, np.float32], reset=training)
         matrices = matrices[None]
     if training and matrices.shape[1] != matrices.shape[2]:
-        raise ValueError(
-            "X should be a square kernel matrix of the training samples (or an array "
-            f"(rows, rows, n_kernels)); got {matrices.shape[1]} x {matrices.shape[2]}."
-        )
+        _refuse_not_square(matrices)
     names = [f"kernel{j}" for j in range(len(matrices))]
     rounding = float(np.issubdtype(array.dtype, np.integer))
     stack = KernelStack(np.ascontiguousarray(matrices), names, gram=training)

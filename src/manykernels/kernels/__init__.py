@@ -25,6 +25,8 @@
 `comparisons`      what kernels share: products or distances of rows
 `given`            whatever is accepted as a parameter ``kernels``, as a union
 `tables`           columns of tables, and whether they hold numbers
+`kinds`            what columns held in training, and new rows like them
+`texts`            texts that are no categories: numbers and dates in disguise, names
 `_scales`          bandwidths taken from training rows
 **views**
 `views`            `Views`: named tables of the same samples

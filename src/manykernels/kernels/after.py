@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -26,6 +25,7 @@ from .tables import (
     is_frame,
     naming,
     refuse_masked,
+    refuse_repeated_columns,
 )
 from .view_tables import entries_of_one_column
 
@@ -199,12 +199,7 @@ def _explaining(table: Any) -> Iterator[None]:
     except Exception as error:
         if not is_frame(table):
             raise
-        name, times = Counter(table.columns).most_common(1)[0]
-        if times > 1:
-            raise ValueError(
-                f"several columns are called {name!r}, which transformers refuse: give them "
-                "different names."
-            ) from error
+        refuse_repeated_columns(table)
         unlike = isinstance(error, np.exceptions.DTypePromotionError)
         if unlike or "could not convert string to float" in str(error):
             check_numbers(table, "X", "Choose other columns, or encode it first.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from sklearn.base import clone
 
 from .._sklearn import Interval, num_samples
 from .base import Kernel
-from .tables import SharedTable
+from .tables import SharedTable, column_positions, select_columns
 
 
 class _AnyTableKernel(Kernel):
@@ -54,6 +55,10 @@ class Constant(_AnyTableKernel):
     def _fit(self, X: Any, sample_weight: Any) -> None:
         pass
 
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """None: the entries do not matter."""
+        return iter(())
+
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         return np.full((num_samples(X), num_samples(X if Y is None else Y)), float(self.value))
 
@@ -94,6 +99,16 @@ class _Pair(_AnyTableKernel):
     def _fit(self, X: Any, sample_weight: Any) -> None:
         self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)
         self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """Those of both kernels."""
+        columns = self._frozen_columns(X)
+        chosen = X if columns is None else select_columns(X, columns)
+        places = None if columns is None else column_positions(X, columns)
+        for part in self._parts():
+            for view, own, as_categories in part.compared_columns(chosen):
+                positions = own if places is None else [places[j] for j in own]
+                yield view, positions, as_categories
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
         left, right = self._parts()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 
 from .base import Kernel
 from .categories import Categorical, Jaccard
+from .kinds import entries_of
 from .normal_scores import NormalScores
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
@@ -28,6 +30,7 @@ from .tables import (
     select_columns,
     stands_for_number,
 )
+from .texts import refuse_disguised, refuse_letters_read_as_digits, refuse_no_categories
 from .union import KernelUnion
 from .view_tables import column_of_strings
 
@@ -81,7 +84,9 @@ def auto_kernels(view: Any) -> KernelUnion:
 
     Sequences, as of proteins or DNA, are strings of letters of one case, of 20 letters or more in
     the median, no more than 30 different letters in all, and mostly different from one another.
-    There are no default kernels of a list of other strings; in a data frame they are categories.
+    There are no default kernels of a list of other strings. In a data frame they are categories,
+    unless nearly all are different, or they are numbers or dates written as text: these are
+    refused by the name of the column, with what to do.
 
     Parameters
     ----------
@@ -132,9 +137,14 @@ def _of_frame(frame: Any) -> Named:
     """Kernels of columns of numbers and sequences, one of the categories, and one of both."""
     odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
     texts = [position for position in odd if _holds_categories(frame, position)]
-    sequences = [position for position in texts if _are_sequences(_entries(frame, position))]
+    sequences = [position for position in texts if _are_sequences(entries_of(frame, position))]
     numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
     categories = np.setdiff1d(texts, sequences).tolist()
+    for position in categories:
+        if not _is_called_category(frame, position):
+            (name,) = _labels(frame, [position])
+            label = column_label(frame, position)
+            refuse_no_categories(entries_of(frame, position), label, name)
     of_others = _of_numbers_and_categories(frame, numbers, categories)
     return of_others | _of_sequence_columns(frame, sequences)
 
@@ -160,7 +170,7 @@ def _of_sequence_columns(frame: Any, positions: list[int]) -> Named:
     for position in positions:
         (column,) = _labels(frame, [position])
         front = f"{column}:" if len(positions) > 1 else ""
-        for name, kernel in _of_sequences(_entries(frame, position)).items():
+        for name, kernel in _of_sequences(entries_of(frame, position)).items():
             kernels[front + name] = kernel.on(column)
     return kernels
 
@@ -202,6 +212,8 @@ def _of_numbers(table: Any) -> Named:
         )
     is_sparse = sparse.issparse(table)
     values = _without_duplicates(table).data if is_sparse else as_numbers(table)
+    if not is_sparse:
+        refuse_letters_read_as_digits(values, partial(column_label, table))
     is_sparse = is_sparse or (values.size > 0 and np.mean(values == 0) > _MOSTLY_ZEROS)
     if table.shape[1] >= _FEWEST_BITS and np.all((values == 0) | (values == 1)):
         return _of_bits(is_sparse)
@@ -267,7 +279,7 @@ def _scaled_cosine() -> Kernel:
 def _holds_categories(frame: Any, position: int) -> bool:
     """Whether a column holds text or other categories, not numbers or truth values."""
     column = _column(frame, position)
-    if str(column.dtype) == "category":  # of pandas, whose entries may be numbers
+    if _is_called_category(frame, position):
         return True
     if getattr(column.dtype, "kind", "O") in "Mm":  # dates with a time zone are objects in NumPy
         return False
@@ -281,13 +293,14 @@ def _holds_categories(frame: Any, position: int) -> bool:
     return True
 
 
+def _is_called_category(frame: Any, position: int) -> bool:
+    """Whether the type of a column says that it has categories, which may be numbers in pandas."""
+    name = str(_column(frame, position).dtype).lower()
+    return name.startswith(("category", "categorical", "enum"))
+
+
 def _column(frame: Any, position: int) -> Any:
     return frame.iloc[:, position] if hasattr(frame, "iloc") else frame[:, position]
-
-
-def _entries(frame: Any, position: int) -> np.ndarray:
-    entries: np.ndarray = _column(frame, position).to_numpy()
-    return entries
 
 
 def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
@@ -296,6 +309,8 @@ def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
     others = [(row, entry) for row, entry in known if not stands_for_number(entry)]
     if others and len(others) < (1.0 - _MOSTLY_NUMBERS) * len(known):
         row, entry = others[0]
+        texts = [str(entry).strip() for _, entry in known]
+        refuse_disguised(list(dict.fromkeys(texts)), column, plain=False)
         raise ValueError(
             f"{column} holds numbers, and {len(others)} entries that are none, the first "
             f"{entry!r} at row {row}. Correct it, or say that it has categories: "

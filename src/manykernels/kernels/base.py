@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -56,6 +57,8 @@ class Kernel(BaseEstimator, ABC):
     """
 
     _accepts_sparse: bool = True
+    #: Whether entries are compared as categories, for which their types matter.
+    _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *, columns: Any = None) -> None:
@@ -224,6 +227,15 @@ class Kernel(BaseEstimator, ABC):
     def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
         """The comparison of rows that the kernel is a function of, if it is, and that kernel."""
         return None
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """The columns of the table, or of views, that the fitted kernel reads.
+
+        Yields the name of the view ("" for a table), positions, and whether they are compared as
+        categories. A list of single objects has no columns.
+        """
+        if len(SharedTable.of(X).shape) == 2:
+            yield "", column_positions(X, self._frozen_columns(X)), self._of_categories
 
     # -- shared steps ----------------------------------------------------------------------
 

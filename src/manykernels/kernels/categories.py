@@ -18,7 +18,8 @@ class Categorical(Kernel):
 
     Categories are strings, numbers, truth values or other objects that can be hashed; pandas
     categoricals count by their values. Estimators take text in data frames. A category that
-    occurs only in new rows equals none of training.
+    occurs only in new rows equals none of training; estimators warn of it. They bring new rows to
+    the types of training, such as 1 to "1".
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class Categorical(Kernel):
            [0.5, 1. , 0.5],
            [0. , 0.5, 1. ]])
     """
+
+    _of_categories = True
 
     def _validated(self, X: Any) -> np.ndarray:
         refuse_masked(X, "X")

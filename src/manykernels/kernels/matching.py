@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._sklearn import num_samples, safe_indexing
+from .._warnings import warn_caller
 
 #: What is done if the labels of the tables are not the same.
 JOINS = ("exact", "inner", "outer")
@@ -126,7 +127,7 @@ def in_one_order(tables: Mapping[str, Labelled]) -> bool:
 def refuse_unlabelled(targets: Mapping[str, Any]) -> None:
     """Refuse targets without labels, for samples that have no one order."""
     for name, values in targets.items():
-        if values is not None and _index_of(values) is None:
+        if values is not None and row_labels(values) is None:
             raise ValueError(
                 f"The views have their rows in different orders, so that {name} needs labels: "
                 f"pass it as a pandas Series with the index of the samples, or make Views of the "
@@ -134,48 +135,93 @@ def refuse_unlabelled(targets: Mapping[str, Any]) -> None:
             )
 
 
-def _index_of(values: Any) -> Any:
-    """The index of a pandas Series or frame; a list has a method of this name."""
-    index = getattr(values, "index", None)
-    return None if callable(index) else index
+def row_labels(table: Any) -> Any:
+    """The index of a pandas frame or Series; None for what has none (a list has a method)."""
+    index = getattr(table, "index", None)
+    return None if index is None or callable(index) else index
 
 
-def matched_targets(targets: Any, labels: np.ndarray | None, what: str) -> Any:
-    """Targets in the order of samples with these labels, if both have labels.
+def matched_targets(labels: Any, *, quiet: bool = False, **targets: Any) -> tuple[Any, ...]:
+    """What belongs to the samples of X, such as ``y=y, sample_weight=w``, in their order.
 
-    The labels of targets are the index of a pandas Series or frame. If one side has the index
-    0, 1, 2, …, which pandas gives to rows without labels, and the other side has other labels,
-    they are matched by position.
+    `labels` are those of the samples, and the index of a pandas Series or frame those of targets.
+
+    - The same labels in another order: targets are brought into the order of X, and a warning
+      says so unless it is to be `quiet`.
+    - The same numbers 0, 1, 2, …, in order on one side and not on the other: refused, since they
+      may be labels, or what pandas numbers rows by that were shuffled before.
+    - Only some labels in common: refused.
+    - None in common, labels that come twice, or no labels: by position, as in scikit-learn.
     """
-    index = _index_of(targets)
-    if index is None or labels is None:
-        return targets
-    own = _array(index)
-    if len(own) == len(labels) and np.array_equal(own, labels):
-        return targets
-    known, samples = set(own.tolist()), set(labels.tolist())
-    if known == samples:
-        places, _ = _positions(own, what), _positions(labels, "X")
-        return safe_indexing(targets, [places[label] for label in labels.tolist()])
-    if _counts(own) or _counts(labels):
-        return targets
-    without = [label for label in labels.tolist() if label not in known]
-    surplus = [label for label in own.tolist() if label not in samples]
-    said = (
-        f"{len(without)} samples of X are not in it: {shown(without)}"
-        if without
-        else f"{len(surplus)} of its samples are not in X: {shown(surplus)}"
-    )
+    ordered, moved = [], []
+    for name, values in targets.items():
+        places = _places_of(labels, row_labels(values), name)
+        if places is not None:
+            values = safe_indexing(values, places)
+            moved.append(name)
+        ordered.append(values)
+    if moved and not quiet:
+        warn_caller(
+            f"The rows of {' and '.join(moved)} have the labels of X in another order, and were "
+            "matched with those of X by label. If they belong together by position, pass arrays: "
+            f"{', '.join(f'{name}.to_numpy()' for name in moved)}.",
+            UserWarning,
+        )
+    return tuple(ordered)
+
+
+def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
+    """Where the samples are among the rows of `what`; None if rows are matched by position."""
+    if labels is None or index is None or (hasattr(labels, "equals") and labels.equals(index)):
+        return None
+    labels, found = _array(labels), _array(index)
+    numbered = all(isinstance(label, int) for label in found.tolist())
+    # Names of the samples of kernel stacks are texts.
+    own = found.tolist() if labels.dtype.kind != "U" else list(map(str, found.tolist()))
+    samples = labels.tolist()
+    if own == samples:
+        return None
+    places = {label: place for place, label in enumerate(own)}
+    unique = len(places) == len(own) and len(set(samples)) == len(samples)
+    shared = [label for label in samples if label in places]
+    if not unique or not shared:
+        return None
+    if len(shared) < max(len(own), len(samples)):
+        _refuse_some_shared(own, samples, len(shared), what)
+    if numbered and (_are_in_order(own) or _are_in_order(samples)):
+        first, second = (what, "X") if _are_in_order(own) else ("X", what)
+        raise ValueError(
+            f"The rows of {first} are numbered 0, 1, 2, …, those of {second} have the same "
+            "numbers in another order: rows may belong together by these labels, or by position "
+            f"if one of them was shuffled and numbered anew. By label: pass {what}.loc[X.index]. "
+            f"By position: pass {what}.to_numpy(), or both with .reset_index(drop=True)."
+        )
+    return [places[label] for label in samples]
+
+
+def _refuse_some_shared(own: list[Any], samples: list[Any], n_shared: int, what: str) -> None:
+    known, every = set(own), set(samples)
+    without = [label for label in samples if label not in known]
+    surplus = [label for label in own if label not in every]
+    said = [
+        f"{len(labels)} of {n_all} labels of {side} are not in {other}: {shown(labels)}"
+        for labels, n_all, side, other in (
+            (without, len(samples), "X", what),
+            (surplus, len(own), what, "X"),
+        )
+        if labels
+    ]
     raise ValueError(
-        f"The labels of {what} are not those of X: {said}. Give both the same index, or pass "
-        f"{what} as an array in the order of X. If a search cuts both by position, bring {what} "
+        f"The labels of {what} are not those of X: {'; '.join(said)} ({n_shared} are in both). "
+        f"Give both the same labels, such as by {what}.loc[X.index], or pass {what} as an array "
+        f"in the order of X, {what}.to_numpy(). If a search cuts both by position, bring {what} "
         f"into the order of the rows first: {what}.loc[views.labels]."
     )
 
 
-def _counts(labels: np.ndarray) -> bool:
-    """Whether labels are the numbers 0, 1, 2, …"""
-    return labels.tolist() == list(range(len(labels)))
+def _are_in_order(labels: list[Any]) -> bool:
+    """Whether labels are the numbers 0, 1, 2, …, or texts of these."""
+    return list(map(str, labels)) == list(map(str, range(len(labels))))
 
 
 def _array(labels: Any) -> np.ndarray:

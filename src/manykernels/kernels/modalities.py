@@ -8,7 +8,7 @@ from typing import Any
 from scipy import sparse
 
 from .._sklearn import safe_indexing
-from .matching import Labelled
+from .matching import Labelled, row_labels
 from .tables import column_positions, is_frame
 
 
@@ -45,12 +45,6 @@ def holds_modalities(data: Any) -> bool:
 def _is_mapping(data: Any, attribute: str) -> bool:
     # Data frames have a method of the name "mod".
     return isinstance(getattr(data, attribute, None), Mapping)
-
-
-def row_labels(table: Any) -> Any:
-    """The index of a pandas frame or Series; None for tables without one."""
-    index = getattr(table, "index", None)
-    return None if index is None or callable(index) else index
 
 
 def _column_groups(frame: Any, columns: Mapping[str, Any]) -> dict[str, Labelled]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
@@ -82,6 +83,12 @@ class OfView(PartialKernel):
         views = self._views(X)
         table = X.once(("view", self.view), lambda: SharedTable(views[self.view]))
         return views.has(self.view), table
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """Those of the view."""
+        _, table = self._rows(SharedTable.of(X))
+        for _, positions, as_categories in self.kernel_.compared_columns(table):
+            yield self.view, positions, as_categories
 
     def _explaining(self) -> AbstractContextManager[None]:
         return naming(f"view {self.view!r}")

@@ -115,6 +115,10 @@ class WhereKnown(PartialKernel):
             self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
         return self
 
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """Those of the kernel."""
+        return self.kernel_.compared_columns(X)
+
     def _explaining(self) -> AbstractContextManager[None]:
         return _advising()
 
@@ -152,6 +156,10 @@ class Presence(Kernel):
         table = as_table(X)
         columns = (safe_indexing(table, [j], axis=1) for j in range(table.shape[1]))
         return 1.0 - np.column_stack([absent_rows(column) for column in columns])
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """None: what the entries are does not matter."""
+        return iter(())
 
     def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
         return X @ (X if Y is None else Y).T / self.n_features_in_

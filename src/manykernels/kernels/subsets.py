@@ -185,6 +185,10 @@ class RBFSubsets(KernelUnion):
         """Self-similarities, which are one."""
         return np.ones((len(self.kernels_), _numbers(X).shape[0]))
 
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """All columns, as numbers: each set may be of any."""
+        yield "", list(range(_numbers(X).shape[1])), False
+
     def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
         """As that of any union; kernels of one set share its distances."""
         table, before, names = _numbers(X), -1, []

@@ -6,6 +6,7 @@ NumPy would drop imaginary parts and masks, and turn dates into numbers, without
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -91,6 +92,17 @@ class SharedTable:
             # One of several threads is the first.
             self._made.setdefault(key, make())
         return self._made[key]
+
+
+def refuse_repeated_columns(frame: Any) -> None:
+    """Refuse a data frame with a name that several of its columns have."""
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        name, _ = Counter(names).most_common(1)[0]
+        raise ValueError(
+            f"several columns are called {name!r}: give them different names, or keep one of "
+            "each, frame.loc[:, ~frame.columns.duplicated()]."
+        )
 
 
 def resolve_columns(columns: Any, X: Any) -> Any:

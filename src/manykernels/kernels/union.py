@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -129,6 +129,13 @@ class KernelUnion(BaseComposition):
             with naming(f"kernel {name!r}"):
                 diagonal[...] = kernel.diag(X)
         return diagonals
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """The columns that fitted kernels compare, see :meth:`Kernel.compared_columns`."""
+        check_is_fitted(self)
+        X = _shared(X)
+        for _, kernel in self.kernels_:
+            yield from kernel.compared_columns(X)
 
     def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
         """Gram stack of the kernels at these positions, checked; its values are written to `out`.

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .tables import is_frame, is_missing, refuse_masked, stands_for_number
+from .tables import (
+    is_frame,
+    is_missing,
+    refuse_masked,
+    refuse_repeated_columns,
+    stands_for_number,
+)
 
 
 def as_view(table: Any) -> Any:
@@ -22,6 +28,7 @@ def as_view(table: Any) -> Any:
     if is_frame(table):
         if table.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
+        refuse_repeated_columns(table)
         return table
     refuse_masked(table, "it")
     if hasattr(table, "to_frame") and getattr(table.dtype, "kind", "O") in "biuf":

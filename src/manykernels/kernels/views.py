@@ -10,7 +10,15 @@ import numpy as np
 from scipy import sparse
 
 from .._sklearn import num_samples, safe_indexing
-from .matching import JOINS, Labelled, matched, shown
+from .matching import (
+    JOINS,
+    Labelled,
+    in_one_order,
+    matched,
+    matched_targets,
+    refuse_unlabelled,
+    shown,
+)
 from .matrices import positions
 from .modalities import holds_modalities, named_tables
 from .notebook import views_html
@@ -23,8 +31,9 @@ class Views:
 
     Rows of data frames have labels, their index, and are matched by label: views with the same
     labels in another order are reordered. Arrays, sparse matrices and polars frames are matched
-    by position. In scikit-learn's searches, cross-validation, pipelines, calibration and
-    stacking, a `Views` is cut by rows like a table whose columns are the views.
+    by position. How y is matched with the rows is said in ``fit`` of the estimators. In
+    scikit-learn's searches, cross-validation, pipelines, calibration and stacking, a `Views` is
+    cut by rows like a table whose columns are the views.
 
     Parameters
     ----------
@@ -386,6 +395,21 @@ def one_or_views(X: Any) -> Any:
     return as_views(X) if are_views(X) else X
 
 
+def matched_views(
+    X: Any, y: Any, sample_weight: Any = None, *, may_lack: bool
+) -> tuple[Views, Any, Any]:
+    """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
+    views = as_views(X, join="outer" if may_lack else "exact")
+    one_order = isinstance(X, Views) or in_one_order(named_tables(X))
+    if not one_order:
+        refuse_unlabelled({"y": y, "sample_weight": sample_weight})
+    # Targets of tables in different orders are in another one than some of these anyway.
+    y, sample_weight = matched_targets(
+        views.labels, y=y, sample_weight=sample_weight, quiet=not one_order
+    )
+    return views, y, sample_weight
+
+
 def row_keys(table: Any) -> list[Any]:
     """A key for every row, the same for rows with the same entries."""
     if isinstance(table, Views):
@@ -406,7 +430,13 @@ def row_keys(table: Any) -> list[Any]:
     if array.dtype.kind in "biuf":
         # Zero is zero, whatever its sign.
         return [_digest((row.astype(np.float64) + 0.0).tobytes()) for row in array]
-    return [_digest(repr(row).encode("utf-8", "surrogatepass")) for row in array.tolist()]
+    return [_digest("".join(map(_text, row)).encode("utf-8", "surrogatepass")) for row in array]
+
+
+def _text(entry: Any) -> str:
+    """All that an entry holds as text; arrays would show only a part of theirs."""
+    shown = entry.tolist() if isinstance(entry, np.ndarray) else entry
+    return f"{type(entry).__name__} {shown!r}\n"
 
 
 def _digest(content: bytes) -> bytes:

@@ -86,6 +86,7 @@ OWN = {
     "kernels.categories": ("Categorical", "Jaccard", "Tanimoto"),
     "kernels.completion": ("ConditionalCompletion", "MeanCompletion"),
     "kernels.inexact_strings": ("Gapped", "Mismatch", "_Subsequences"),
+    "kernels.kinds": ("TrainedColumns",),
     "kernels.normal_scores": ("NormalScores",),
     "kernels.of_view": ("OfView",),
     "kernels.precomputed": ("FromDistances", "Precomputed"),

@@ -10,11 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from .._sklearn import num_samples
-from ..kernels import Views
-from ..kernels.matching import in_one_order, matched_targets, refuse_unlabelled
-from ..kernels.modalities import named_tables
+from ..kernels.matching import matched_targets, row_labels
 from ..kernels.tables import is_frame
-from ..kernels.views import are_views, as_views
+from ..kernels.views import are_views, matched_views
 from .base import Block, Reading, RowBlocks
 from .checks import (
     checked_targets,
@@ -86,6 +84,7 @@ class TableRows(RowBlocks):
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
         if num_samples(X) == 0:
             refuse_no_rows()
+        y, sample_weight = matched_targets(row_labels(X), y=y, sample_weight=sample_weight)
         # An array, mapped or not, is read when its rows come up; lists become one at once.
         lazy = isinstance(X, np.ndarray) or is_stored_array(X)
         if lazy and len(X.shape) != 2 and X.dtype.kind in "biuf":
@@ -119,9 +118,5 @@ class ViewsRows(TableRows):
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        if not isinstance(X, Views) and not in_one_order(named_tables(X)):
-            refuse_unlabelled({"y": y, "sample_weight": sample_weight})
-        views = as_views(X, join="outer" if reading.may_lack else "exact")
-        y = matched_targets(y, views.labels, "y")
-        weight = matched_targets(sample_weight, views.labels, "sample_weight")
+        views, y, weight = matched_views(X, y, sample_weight, may_lack=reading.may_lack)
         return cls(views, y, weight, reading)

@@ -70,6 +70,10 @@ class LinearProgram:
             entries.data.astype(np.float64),
         )
 
+    def change_costs(self, costs: Array) -> None:
+        """Other costs c of all columns."""
+        self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
+
     @property
     def n_rows(self) -> int:
         return int(self._highs.getNumRow())

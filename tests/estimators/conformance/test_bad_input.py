@@ -85,8 +85,19 @@ def test_test_block_with_values_that_are_not_finite(entry, value, shown):
 
 
 def matrix_array_and_stack(matrix):
+    """Every way to pass kernels, and the number of the last one, which is `matrix`."""
     stack = KernelStack(np.stack([GRAM, matrix]), ["kernel0", "kernel1"], gram=True)
-    return [(0, matrix), (1, layers(GRAM, matrix)), (1, stack)]
+    samples = [f"s{row}" for row in range(len(matrix))]
+    frame = pd.DataFrame(matrix, index=samples, columns=samples)
+    return [
+        (0, matrix),
+        (0, frame),
+        (1, layers(GRAM, matrix)),
+        (1, stack),
+        (1, [GRAM, matrix]),
+        (1, {"kernel0": GRAM, "kernel1": matrix}),
+        (0, {"kernel0": frame}),
+    ]
 
 
 @every_estimator
