@@ -19,6 +19,7 @@ from ..kernels.samples import column_names, row_names
 from ..kernels.tables import check_numbers, copied, is_frame, refuse_infinite
 from ..kernels.view_tables import column_of_strings
 from ..kernels.views import as_views
+from ..scale.blocks import refuse_unread
 
 
 def may_lack_views(estimator: Any) -> bool:
@@ -52,7 +53,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """
     if isinstance(X, KernelStack):
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
-    _refuse_lists_of_tables(X)
+    refuse_unread(X)
     if is_frame(X):
         # Kernels select columns by name and check them, so the data frame is not converted.
         validate_data(estimator, X, skip_check_array=True, reset=reset)
@@ -77,17 +78,6 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     # Kernels say which value is missing, or fill it in by a transformer of theirs.
     refuse_infinite(table, "X")
     return table
-
-
-def _refuse_lists_of_tables(X: Any) -> None:
-    """Refuse a list of tables, which NumPy would try to make one array of."""
-    if not isinstance(X, list | tuple) or not X:
-        return
-    if all(len(getattr(one, "shape", ())) == 2 for one in X):
-        raise ValueError(
-            f"X is a {type(X).__name__} of {len(X)} tables: views of the same samples are passed "
-            'as a dict with their names, such as {"audio": X1, "text": X2}.'
-        )
 
 
 def read_stack(estimator: BaseEstimator, X: Any, *, training: bool) -> tuple[KernelStack, float]:
