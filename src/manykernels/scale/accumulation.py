@@ -108,7 +108,7 @@ class ClassTargets(TargetCoding):
         known = self.classes[places] == y
         if not np.all(known):
             raise ValueError(
-                f"y has the class {y[np.argmin(known)]!r}, which is none of "
+                f"y has the class {y[~known].tolist()[0]!r}, which is none of "
                 f"{self.classes.tolist()}: name all classes in the first call, "
                 "partial_fit(X, y, classes=[...]). In fit it was not there in the first pass over "
                 "the rows: persist rows of dask, or fix their random seed."

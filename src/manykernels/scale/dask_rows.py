@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate as running_sums
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -191,10 +192,11 @@ class DaskRows(RowBlocks):
         import dask.array as da
 
         if meta is None:
-            first = next(iter(self), None)
+            rows = (piece.cut(0, 1) for piece in self.pieces() if len(piece) > 0)
+            first = next(self.reading.blocks(islice(rows, 1)), None)
             if first is None:
                 refuse_no_rows()
-            meta = np.asarray(function(first.cut(0, 1).X))
+            meta = np.asarray(function(first.X))
             if meta.dtype.kind in "US":
                 # Texts of other rows may be longer.
                 meta = meta.astype(object)
@@ -247,12 +249,12 @@ def _divided_like(base: Any, table: Any) -> Any:
     """A data frame or Series of dask with the partitions of `base`, if the divisions are known."""
     if not (_is_dask_frame(base) and _is_dask_frame(table)):
         return table
-    if table.divisions == base.divisions or not (table.known_divisions and base.known_divisions):
+    known = base.known_divisions and table.known_divisions
+    mine, its = base.divisions, table.divisions
+    # Where the first or the last label is another one, labels are not the same.
+    if not known or mine == its or (mine[0], mine[-1]) != (its[0], its[-1]):
         return table
-    try:
-        return table.repartition(divisions=base.divisions, force=True)
-    except (TypeError, ValueError):
-        return table  # labels of another kind, which the indices of chunks will show
+    return table.repartition(divisions=mine)
 
 
 def _known_lengths(table: Any) -> list[int] | None:
