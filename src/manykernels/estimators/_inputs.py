@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from operator import add
 from typing import Any, ClassVar, TypeVar
 
@@ -81,10 +81,16 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
     """
     if comes_in_blocks(X):
         name, kind = type(estimator).__name__, type(X).__name__
-        able = "approximation=Nystrom()" if hasattr(estimator, "approximation") else "loading it"
+        if estimator._is_precomputed:
+            raise TypeError(
+                f"X ({kind}) is not in memory, where {name} needs the kernel matrices of the "
+                "training samples: pass them computed, as by X.compute()."
+            )
+        able = hasattr(estimator, "approximation")
+        way = "approximation=Nystrom()" if able else "X.compute(), if it fits into memory"
         raise TypeError(
             f"X ({kind}) is not in memory, where {name} computes its kernel matrices: try "
-            f"{able}. MKFDA, MKRidge, their CV twins and MKSVC take such X with an approximation."
+            f"{way}. MKFDA, MKRidge, their CV twins and MKSVC take such X with an approximation."
         )
     recorder = copy_with_features(estimator, {})
     if not estimator._is_precomputed:
@@ -354,11 +360,20 @@ def by_blocks(method: Method) -> Method:
         refuse_unread(X)
         if comes_in_blocks(X):
             gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
-            each = partial(answer, estimator)
+
+            def each(block: Any) -> Any:
+                return answer(estimator, _as_passed(estimator, block))
+
             return map_blocks(X, each, allow_nan=gaps, may_lack=lack)
         return method(estimator, X)
 
     return answer  # type: ignore[return-value]
+
+
+def _as_passed(estimator: Any, X: Any) -> Any:
+    """X of a block as users pass it: kernel matrices by name are no views."""
+    matrices = estimator._is_precomputed and isinstance(X, Views)
+    return dict(X.items()) if matrices else X
 
 
 def parts_of(estimator: Any, X: Any) -> Iterator[Any]:
@@ -369,7 +384,7 @@ def parts_of(estimator: Any, X: Any) -> Iterator[Any]:
         return
     gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
     for block in row_blocks(X, allow_nan=gaps, may_lack=lack):
-        yield block.X
+        yield _as_passed(estimator, block.X)
 
 
 def scored(score: Callable[..., float], estimator: Any, X: Any, y: Any, weight: Any) -> float:
@@ -382,7 +397,8 @@ def scored(score: Callable[..., float], estimator: Any, X: Any, y: Any, weight: 
         return float(score(*matched_by_label(estimator, X, y, weight)))
 
     def judged(parts: list[Any] | None, block: Any) -> list[Any]:
-        return [*(parts or []), (block.y, estimator.predict(block.X), block.weight)]
+        predicted = estimator.predict(_as_passed(estimator, block.X))
+        return [*(parts or []), (block.y, predicted, block.weight)]
 
     gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
     blocks = row_blocks(X, y, weight, needs_y=True, allow_nan=gaps, may_lack=lack)

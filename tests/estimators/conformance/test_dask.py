@@ -86,6 +86,17 @@ def test_predictions_of_several_views(entry):
     assert_answers(model, NEW_VIEWS, {"frames": frames, "one in memory": mixed})
 
 
+def test_predictions_from_kernel_matrices():
+    training = {name: kernel.fit(X)(X) for name, kernel in KERNELS}
+    new = {name: kernel.fit(X)(X_TEST, X) for name, kernel in KERNELS}
+    lazy = {name: da.from_array(one, chunks=(5, 7)) for name, one in new.items()}
+    for entry in SOME[:3]:
+        model = entry.make("precomputed").fit(training, entry.y)
+        assert_answers(model, new, {"matrices": lazy})
+    with pytest.raises(TypeError, match=r"MKSVCCV needs the kernel matrices .*compute\(\)"):
+        model.fit({name: da.asarray(one) for name, one in training.items()}, entry.y)
+
+
 @pytest.mark.parametrize("target", ["two", "three", "values"])
 def test_scores_are_those_of_rows_in_memory(target):
     kind = mk.MKRidge if target == "values" else mk.MKSVC
