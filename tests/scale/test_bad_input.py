@@ -171,7 +171,7 @@ def test_chunks_that_differ_where_it_is_not_known():
     frame = dd.from_pandas(FRAME, npartitions=1)
     with pytest.raises(ValueError, match=r"'y' has 2 chunks of rows, 'X' has 1.*frame\.join"):
         read(frame, dd.from_pandas(FRAME, npartitions=2)["a"].clear_divisions())
-    longer = da.ones(3, chunks=3)
+    longer = dd.from_pandas(pd.Series(np.ones(3)), npartitions=1).to_dask_array()
     with pytest.raises(ValueError, match=r"The chunk that begins at row 0: .*2 rows, but y has 3"):
         read(frame, longer)
 
@@ -286,36 +286,50 @@ def generated():
     yield np.ones((3, 1)), np.ones(3)
 
 
-TO_BE_READ = [
-    ("rows.csv", r"X is a path, 'rows.csv': .*dask\.dataframe\.read_csv\('rows\.csv'\)"),
-    (Path("a", "rows.tsv.gz"), r"dask\.dataframe\.read_csv\('a.rows\.tsv\.gz', sep=\"\\t\"\)"),
-    ("part-*.parquet", r"dask\.dataframe\.read_parquet\('part-\*\.parquet'\)"),
-    (Path("folder"), r"dask\.dataframe\.read_parquet\('folder'\)"),
-    ("rows.zarr", r"dask\.array\.from_zarr\('rows\.zarr'\)"),
-    ("rows.npy", r"numpy\.load\('rows\.npy', mmap_mode=\"r\"\)"),
-    (
+TO_BE_READ = {
+    "csv": ("rows.csv", r"X is a path, 'rows.csv': .*dask\.dataframe\.read_csv\('rows\.csv'\)"),
+    "tsv": (
+        Path("a", "rows.tsv.gz"),
+        r"dask\.dataframe\.read_csv\('a.rows\.tsv\.gz', sep=\"\\t\"\)",
+    ),
+    "pattern": ("part-*.parquet", r"dask\.dataframe\.read_parquet\('part-\*\.parquet'\)"),
+    "folder": (Path("folder"), r"dask\.dataframe\.read_parquet\('folder'\)"),
+    "stored folder": ("rows.zarr", r"dask\.array\.from_zarr\('rows\.zarr'\)"),
+    "npy": ("rows.npy", r"numpy\.load\('rows\.npy', mmap_mode=\"r\"\)"),
+    "several csv": (
         ["1.csv", "2.csv"],
         r"a list of paths: pass dask\.dataframe\.read_csv\(\['1\.csv', '2\.csv'\]\)",
     ),
-    ([Path("1.pq"), Path("2.pq")], r"dask\.dataframe\.read_parquet\(\['1\.pq', '2\.pq'\]\)"),
-    (Stored(), r"dask\.array\.from_zarr\(X\)"),
-    (generated, r"X is a function.*dask\.dataframe\.from_map"),
-    (generated(), r"X is an iterator.*dask\.dataframe\.from_map"),
-    ([(np.ones((3, 1)), np.ones(3))], r"a list of blocks.*dask\.array\.from_array"),
-    ([np.ones((3, 1)), np.ones((3, 1))], "a list of 2 tables.*views of the same samples"),
-    ({"p": np.ones((3, 1)), "q": "rows.csv"}, r"view 'q' is a path.*dask\.dataframe\.read_csv"),
-]
+    "several parquet": (
+        [Path("1.pq"), Path("2.pq")],
+        r"dask\.dataframe\.read_parquet\(\['1\.pq', '2\.pq'\]\)",
+    ),
+    "stored array": (Stored(), r"dask\.array\.from_zarr\(X\)"),
+    "function": (generated, r"X is a function.*dask\.dataframe\.from_map"),
+    "generator": (generated(), r"X is an iterator.*dask\.dataframe\.from_map"),
+    "blocks": ([(np.ones((3, 1)), np.ones(3))], r"a list of blocks.*dask\.array\.from_array"),
+    "tables": (
+        [np.ones((3, 1)), np.ones((3, 1))],
+        "a list of 2 tables.*views of the same samples",
+    ),
+    "view": (
+        {"p": np.ones((3, 1)), "q": "rows.csv"},
+        r"view 'q' is a path.*dask\.dataframe\.read_csv",
+    ),
+}
 
 
-@pytest.mark.parametrize(("X", "message"), TO_BE_READ, ids=str)
-def test_what_others_read(X, message):
+@pytest.mark.parametrize("kind", TO_BE_READ)
+def test_what_others_read(kind):
+    X, message = TO_BE_READ[kind]
     with pytest.raises(TypeError, match=message):
         row_blocks(X)
 
 
-@pytest.mark.parametrize(("X", "message"), TO_BE_READ, ids=str)
+@pytest.mark.parametrize("kind", TO_BE_READ)
 @pytest.mark.parametrize("approximation", [None, Nystrom(3), "auto"], ids=str)
-def test_estimators_say_how_to_read_it(X, message, approximation):
+def test_estimators_say_how_to_read_it(kind, approximation):
+    X, message = TO_BE_READ[kind]
     table, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
     model = MKFDA(RBF(), approximation=approximation)
     with pytest.raises(TypeError, match=message):
