@@ -182,7 +182,7 @@ class DaskRows(RowBlocks):
         if sum(lengths) == 0:
             refuse_no_rows()
         job = self._job(accumulate=accumulate, merge=merge)
-        state, tally = reduced(job, self._chunks(), lengths)
+        state, tally = reduced(job, self._chunks(), lengths) or (None, Tally(0, {}, {}))
         tally.refuse_other_rows(sum(lengths), self._first)
         self._first = self._first or tally
         return state
@@ -336,15 +336,14 @@ class Job:
         """A chunk as one piece, targets and weights divided from the table."""
         X, y, weight = chunk.X, chunk.y, chunk.weight
         with naming(f"The chunk that begins at row {start}"):
-            views = isinstance(X, Mapping)
-            tables = {f"view {n!r}": one for n, one in X.items()} if views else {"X": X}
-            first = next((n for n, one in tables.items() if row_labels(one) is not None), None)
-            if first is not None:
-                like = first, row_labels(tables[first])
+            tables = {f"view {k!r}": X[k] for k in X} if isinstance(X, Mapping) else {"X": X}
+            labelled = [name for name in tables if row_labels(tables[name]) is not None]
+            if labelled:
+                like = labelled[0], row_labels(tables[labelled[0]])
                 y = _in_order(y, "y", *like)
                 weight = _in_order(weight, "sample_weight", *like)
-                ordered = [_in_order(one, n, *like) for n, one in tables.items()]
-                X = dict(zip(X, ordered, strict=True)) if views else X
+                ordered = [_in_order(table, name, *like) for name, table in tables.items()]
+                X = dict(zip(X, ordered, strict=True)) if isinstance(X, Mapping) else X
         if are_views(X):
             X = {name: _unlabelled(table) for name, table in X.items()}
             # Without rows there are no views.
@@ -371,16 +370,17 @@ def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
     may be labels, or what pandas gives to rows that have none: if one side has them in order and
     the other has not, it is not known what is meant.
     """
-    own = row_labels(values)
-    if own is None or own.equals(index):
+    labels = row_labels(values)
+    if labels is None or labels.equals(index):
         return values
-    same = len(own) == len(index) and own.is_unique and bool(own.isin(index).all())
-    if not same or not index.is_unique:
+    unique = labels.is_unique and index.is_unique
+    if not unique or len(labels) != len(index) or not labels.isin(index).all():
         raise ValueError(
             f"the index of {name} is not that of {first}, so that rows cannot be matched: it has "
-            f"{shown(list(own[:5]))}, where {first} has {shown(list(index[:5]))}. {_WAYS_TO_MATCH}"
+            f"{shown(list(labels[:5]))}, where {first} has {shown(list(index[:5]))}. "
+            f"{_WAYS_TO_MATCH}"
         )
-    if _is_counted(own) or _is_counted(index):
+    if _is_counted(labels) or _is_counted(index):
         raise ValueError(
             f"the index of {name} has the numbers of {first} in another order, and one of them "
             "counts the rows: it is not known whether rows with the same number belong together. "
@@ -432,10 +432,10 @@ class Tally:
         else:
             parts["X"] = block.X, factors
         sums, sizes = {}, {}
-        for name, (values, own) in parts.items():
+        for name, (values, weights) in parts.items():
             if values is not None:
-                numbers = _as_sums(values)
-                sums[name], sizes[name] = own @ numbers, own @ abs(numbers)
+                numbers = _as_numbers(values)
+                sums[name], sizes[name] = weights @ numbers, weights @ abs(numbers)
         return cls(len(block), sums, sizes)
 
     def __add__(self, other: Tally) -> Tally:
@@ -464,7 +464,7 @@ class Tally:
             )
 
 
-def _as_sums(values: Any) -> Any:
+def _as_numbers(values: Any) -> Any:
     """Columns as numbers to be summed: those of text by their check sums, NaN as zero."""
     if sparse.issparse(values):
         return values
