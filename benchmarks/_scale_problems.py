@@ -6,9 +6,12 @@ same whenever it is read. Ten kernels, one for each of ten groups of columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 
 from benchmarks import _data
@@ -31,18 +34,31 @@ REAL_NOISE = 0.1
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows drawn by number of their block; called, an iterator over all blocks."""
+    """Rows drawn by number of their block."""
 
     n_rows: int
     draw: Callable[[int, int], tuple[np.ndarray, np.ndarray]]
 
-    def __call__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for block, start in enumerate(range(0, self.n_rows, ROWS_DRAWN)):
-            yield self.draw(block, min(ROWS_DRAWN, self.n_rows - start))
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of every block."""
+        starts = range(0, self.n_rows, ROWS_DRAWN)
+        return [min(ROWS_DRAWN, self.n_rows - start) for start in starts]
+
+    def lazy(self) -> tuple[Any, Any]:
+        """All rows as arrays of dask, drawn when they are needed."""
+        draw = dask.delayed(self.draw, pure=True)
+        first, kinds = self.draw(0, 1)
+        X, y = [], []
+        for block, size in enumerate(self.sizes):
+            both = draw(block, size)
+            X.append(da.from_delayed(both[0], (size, first.shape[1]), first.dtype))
+            y.append(da.from_delayed(both[1], (size,), kinds.dtype))
+        return da.concatenate(X), da.concatenate(y)
 
     def whole(self) -> tuple[np.ndarray, np.ndarray]:
         """All rows, in memory."""
-        X, y = zip(*self(), strict=True)
+        X, y = zip(*(self.draw(block, size) for block, size in enumerate(self.sizes)), strict=True)
         return np.concatenate(X), np.concatenate(y)
 
     def fresh(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

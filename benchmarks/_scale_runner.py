@@ -42,12 +42,12 @@ PROBLEMS = {
 
 def single(rows: Rows, kernels: dict[str, RBF]) -> Any:
     """One p and one λ."""
-    return MKFDA(kernels, p=1, reg=REG, approximation=Nystrom(N_LANDMARKS)).fit(rows, None)
+    return MKFDA(kernels, p=1, reg=REG, approximation=Nystrom(N_LANDMARKS)).fit(*rows.lazy())
 
 
 def grid(rows: Rows, kernels: dict[str, RBF]) -> Any:
     """Four p and eight λ, judged by five folds."""
-    return MKFDACV(kernels, approximation=Nystrom(N_LANDMARKS)).fit(rows, None)
+    return MKFDACV(kernels, approximation=Nystrom(N_LANDMARKS)).fit(*rows.lazy())
 
 
 def in_memory(rows: Rows, kernels: dict[str, RBF]) -> Any:

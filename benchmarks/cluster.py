@@ -15,19 +15,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
 from benchmarks._command import write_page
-from benchmarks._scale_problems import (
-    COLUMNS_OF_VIEW,
-    N_VIEWS,
-    ROWS_DRAWN,
-    simulated,
-    simulated_kernels,
-)
+from benchmarks._scale_problems import ROWS_DRAWN, simulated, simulated_kernels
 from benchmarks._scale_runner import N_LANDMARKS, REG
 from benchmarks._tables import environment, markdown, verdict
 from manykernels import MKFDA, Nystrom
@@ -40,20 +32,6 @@ WORKERS_MODELLED = (1, 2, 10, 30, 100)
 ROWS_MODELLED = (10**7, 10**9)
 # Bytes a second between workers of a cluster, for the estimate: 10 Gbit/s Ethernet.
 BANDWIDTH = 1.25e9
-_COLUMNS = N_VIEWS * COLUMNS_OF_VIEW
-
-
-def lazy_rows(n_rows: int) -> tuple[Any, Any]:
-    """Rows of the simulated problem as arrays of dask, drawn when they are needed."""
-    rows = simulated(n_rows)
-    draw = dask.delayed(rows.draw, pure=True)
-    X, y = [], []
-    for block, start in enumerate(range(0, n_rows, ROWS_DRAWN)):
-        size = min(ROWS_DRAWN, n_rows - start)
-        both = draw(block, size)
-        X.append(da.from_delayed(both[0], (size, _COLUMNS), float))
-        y.append(da.from_delayed(both[1], (size,), int))
-    return da.concatenate(X), da.concatenate(y)
 
 
 @dataclass(frozen=True)
@@ -83,7 +61,7 @@ def fitted(n_rows: int, n_workers: int) -> Fit:
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster):
         start = time.perf_counter()
-        model.fit(*lazy_rows(n_rows))
+        model.fit(*simulated(n_rows).lazy())
         seconds = time.perf_counter() - start
     return Fit(n_rows, n_workers, seconds, model)
 

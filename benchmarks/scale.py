@@ -2,9 +2,10 @@
 
     python -m benchmarks.scale [--sets simulated,pendigits,scikit-learn] [--most 1e7] [--write]
 
-Ten Gaussian kernels of 200 landmarks each, 2000 features in all. Rows are drawn when they are
-read: three classes in ten views, of which three matter; and the strokes of pendigits, copied with
-noise. "single" is MKFDA at one p and λ; "grid" is MKFDACV, four p and eight λ by five folds.
+Ten Gaussian kernels of 200 landmarks each, 2000 features in all. Rows are arrays of dask, drawn
+when they are read: three classes in ten views, of which three matter; and the strokes of
+pendigits, copied with noise. "single" is MKFDA at one p and λ; "grid" is MKFDACV, four p and eight
+λ by five folds.
 
 Beside scikit-learn: its Nystroem of the same kernels, landmarks and features, side by side in a
 FeatureUnion, and a RidgeClassifier at one λ, on rows that are in memory.
@@ -41,7 +42,7 @@ MOST_RATIO = 2.0
 HEAD = """# Any number of rows
 
 `python -m benchmarks.scale --write`. Ten Gaussian kernels with 200 landmarks each, 2000 features.
-Two passes over rows that are drawn when they are read, none of them kept. *single*: `MKFDA` at
+Two passes over rows of dask, drawn when they are read, none of them kept. *single*: `MKFDA` at
 p = 1 and one λ. *grid*: `MKFDACV`, 32 points judged by five folds, whose moments are summed in the
 same pass. Each fit is a process of its own; seconds are wall-clock and include the drawing of
 rows, memory is the peak that the process itself holds. Accuracy is that on fresh rows."""

@@ -16,7 +16,7 @@ HEAVY = {
     *("manykernels.solvers", "manykernels.gating", "manykernels.baselines"),
     *("clarabel", "cvxpy", "highspy", "numba"),
     *("anndata", "dask", "distributed", "jinja2", "matplotlib", "mudata", "pandas", "polars"),
-    *("pyarrow", "rich", "skops", "typer", "zarr"),
+    *("pyarrow", "rich", "skops", "typer"),
     *("sklearn.cluster", "sklearn.datasets", "sklearn.decomposition", "sklearn.ensemble"),
     *("sklearn.manifold", "sklearn.tree"),
     *("urllib.request", "zipfile"),

@@ -9,9 +9,10 @@ twice, block by block, and keeps none of them. What is learnt, and the certifica
 """
 
 # %%
-# Rows that nobody keeps: a function that yields them in blocks, as they would come from files or a
-# data base. Two views tell the classes, by a wave and by a sign, and a third is noise.
+# Rows that nobody keeps: Dask draws them, chunk by chunk, whenever they are needed, as it would
+# read them from files. Two views tell the classes, by a wave and by a sign, and a third is noise.
 
+import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -21,25 +22,20 @@ from manykernels.kernels import RBF
 VIEWS = {"wave": [0, 1], "sign": [2], "noise": [3, 4]}
 
 
-def draw(n_rows, seed):
-    X = np.random.default_rng(seed).normal(size=(n_rows, 5))
-    height = np.sin(4.0 * X[:, 0]) * np.cos(4.0 * X[:, 1]) + 0.5 * X[:, 2]
-    return X, np.where(height > 0.0, "high", "low")
-
-
-def blocks(n_rows, size=5000):
-    for number in range(n_rows // size):
-        yield draw(size, number)
+def rows_of(n_rows, seed=0):
+    X = da.random.default_rng(seed).normal(size=(n_rows, 5), chunks=(5000, 5))
+    height = da.sin(4.0 * X[:, 0]) * da.cos(4.0 * X[:, 1]) + 0.5 * X[:, 2]
+    return X, da.where(height > 0.0, "high", "low")
 
 
 kernels = {name: RBF(gamma=4.0).on(columns) for name, columns in VIEWS.items()}
-X_new, y_new = draw(3000, seed=10**6)
+X_new, y_new = (np.asarray(part) for part in rows_of(3000, seed=1))
 
 # %%
-# A function can be called again for the second pass, so it is passed itself.
+# The seed is part of the arrays, so that every pass draws the same rows.
 
 model = MKFDA(kernels, p=1, approximation=Nystrom(200, random_state=0))
-model.fit(lambda: blocks(100_000), None)
+model.fit(*rows_of(100_000))
 print(f"100,000 rows: accuracy {model.score(X_new, y_new):.1%}")
 print(model.certificate_)
 for name, weight, error in zip(
@@ -57,7 +53,7 @@ scores = {}
 for rows in n_rows:
     for n in n_landmarks:
         fitted = MKFDA(kernels, p=1, approximation=Nystrom(n, random_state=0))
-        scores[rows, n] = fitted.fit(lambda rows=rows: blocks(rows), None).score(X_new, y_new)
+        scores[rows, n] = fitted.fit(*rows_of(rows)).score(X_new, y_new)
 
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 colours = ["#c55a11", "#08519c"]

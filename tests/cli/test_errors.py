@@ -3,6 +3,7 @@
 import builtins
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -241,6 +242,19 @@ def test_modalities(folder, run, monkeypatch):
     )
     assert code == 1
     assert "has several tables: name one, as in --view rna=cells.h5mu:rna" in err
+
+
+@pytest.mark.parametrize(
+    ("file", "reader"), [("a.csv", "read_csv"), ("a.parquet", "read_parquet")]
+)
+def test_a_file_larger_than_memory(folder, run, monkeypatch, file, reader):
+    frames()[0].reset_index().to_parquet("a.parquet")
+    monkeypatch.setattr(import_module("manykernels.cli.files"), "available_memory", lambda: 100)
+    code, _, err = run("fit", "--view", f"a={file}", "--target", "x", *OUT)
+    assert code == 1
+    assert f"'{file}' takes" in err
+    assert f"dask.dataframe.{reader}('{file}')" in err
+    assert "manykernels[dask]" in err
 
 
 def test_the_version(run):

@@ -10,13 +10,13 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
-import zarr
 from scipy import sparse
 
 from manykernels import Views
 
 N_ROWS = 30
 COLUMNS = list("abc")
+LABELS = [f"row{number:02d}" for number in range(N_ROWS)]
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,6 @@ class Rows:
         frame.insert(1, "target", self.y)
         return frame.assign(weight=self.weight)
 
-    def items(self, size=7):
-        for start in range(0, len(self.A), size):
-            rows = slice(start, start + size)
-            yield self.A[rows], self.y[rows], self.weight[rows]
-
 
 def in_memory(rows, folder):
     yield "array", rows.A, rows.y, rows.weight
@@ -63,37 +58,6 @@ def in_memory(rows, folder):
     yield "memmap", mapped, rows.y, rows.weight
 
 
-def stored(rows, folder):
-    weight = zarr.array(rows.weight)
-    yield "zarr", zarr.array(rows.A, chunks=(9, 2)), rows.y, weight
-    # Ragged files, of which one has a single row and one none.
-    parts = folder / "parts"
-    parts.mkdir()
-    for number, (start, stop) in enumerate([(0, 12), (12, 13), (13, 13), (13, len(rows.A))]):
-        rows.whole[start:stop].to_parquet(parts / f"part-{number}.parquet")
-    (parts / "_SUCCESS").touch()
-    yield "parquet folder", parts, "target", "weight"
-    yield "pattern", str(parts / "part-*.parquet"), "target", "weight"
-    rows.whole.to_parquet(folder / "rows.parquet", row_group_size=11)
-    yield "parquet", str(folder / "rows.parquet"), "target", "weight"
-    rows.whole.to_csv(folder / "rows.csv", index=False)
-    yield "csv", folder / "rows.csv", "target", "weight"
-    rows.whole.to_csv(folder / "rows.tsv.gz", index=False, sep="\t")
-    yield "tsv", folder / "rows.tsv.gz", "target", "weight"
-
-
-def streamed(rows, folder):
-    yield "generator function", rows.items, None, None
-    yield "list of blocks", list(rows.items(13)), None, None
-    yield "single rows", list(rows.items(1)), None, None
-
-    class Loader:
-        def __iter__(self):
-            return rows.items(20)
-
-    yield "iterable", Loader(), None, None
-
-
 def of_dask(rows, folder):
     whole = dd.from_pandas(rows.whole, npartitions=3)
     A = da.from_array(rows.A, chunks=((8, 1, 0, 21), (2, 1)))
@@ -104,6 +68,10 @@ def of_dask(rows, folder):
     yield "dask frame", whole, "target", "weight"
     frame = whole[COLUMNS]
     yield "dask series", frame, whole["target"], whole["weight"]
+    target, weight = pd.Series(rows.y), pd.Series(rows.weight)
+    yield "dask frame beside pandas", frame, target, weight
+    divided = dd.from_pandas(target, npartitions=2), dd.from_pandas(weight, npartitions=5)
+    yield "dask series in other partitions", frame, *divided
 
 
 def as_views(rows, folder):
@@ -115,18 +83,22 @@ def as_views(rows, folder):
     y = pd.Series(rows.y)
     yield "labelled", {"p": left, "q": shuffled}, y, pd.Series(weight)
     yield "Views", Views({"p": left, "q": sparse.csr_matrix(rows.A[:, 1:])}), rows.y, weight
-    stored = {"p": zarr.array(rows.A[:, :1]), "q": zarr.array(rows.A[:, 1:], chunks=(4, 2))}
-    yield "zarr views", stored, rows.y, weight
-    right.to_csv(folder / "right.csv", index=False)
-    yield "mixed views", {"p": stored["p"], "q": folder / "right.csv"}, rows.y, weight
     chunked = {"p": da.from_array(rows.A[:, :1], chunks=(8, 1)), "q": da.from_array(rows.A[:, 1:])}
     yield "dask views", chunked, rows.y, weight
     yield "dask beside memory", {"p": chunked["p"], "q": right}, rows.y, weight
     frames = {"p": dd.from_pandas(left, npartitions=3), "q": dd.from_pandas(right, npartitions=3)}
     yield "views of dask frames", frames, rows.y, weight
+    named = {
+        name: dd.from_pandas(table.set_axis(LABELS), npartitions=3)
+        for name, table in (("p", left), ("q", right))
+    }
+    y, weight = pd.Series(rows.y, LABELS), pd.Series(weight, LABELS)
+    named["q"] = named["q"].map_partitions(lambda part: part[::-1])
+    reversed_y = dd.from_pandas(y, npartitions=3).map_partitions(lambda part: part[::-1])
+    yield "views of shuffled dask frames", named, reversed_y, weight
 
 
-KINDS = {kind.__name__: kind for kind in (in_memory, stored, streamed, of_dask, as_views)}
+KINDS = {kind.__name__: kind for kind in (in_memory, of_dask, as_views)}
 
 
 def containers(rows, folder, kind):

@@ -11,17 +11,28 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import zarr
 from scipy import sparse
 
-from manykernels.scale import map_blocks, row_blocks
-from tests.scale.containers import Rows, add
+from manykernels import MKFDA, Nystrom
+from manykernels.kernels import RBF
+from manykernels.scale import Block, map_blocks, row_blocks
+from manykernels.scale.base import Reading
+from tests.scale.containers import add
 
 
 def read(X, y=None, sample_weight=None, **how):
     """The number of rows, in one pass with blocks of ten rows."""
     blocks = row_blocks(X, y, sample_weight, block_size=10, **how)
     return blocks.reduce(lambda n_rows, block: (n_rows or 0) + len(block), add)
+
+
+def read_pieces(*tables, targets=(None, None), weights=(None, None)):
+    """Blocks of tables, as they would come out of one container."""
+    pieces = [
+        Block(table, y, weight, 2 * number, number)
+        for number, (table, y, weight) in enumerate(zip(tables, targets, weights, strict=True))
+    ]
+    return list(Reading().blocks(pieces))
 
 
 def spoilt(value, row=23, column=1, n_rows=30):
@@ -41,14 +52,12 @@ def frames_of_dask(X):
     ("made", "column"),
     [
         (np.array, "column 1"),
-        (zarr.array, "column 1"),
         (sparse.csr_matrix, "column 1"),
         (lambda X: da.from_array(X, chunks=(10, 2)), "column 1"),
         (lambda X: pd.DataFrame(X, columns=list("abc")), "column 'b'"),
         (lambda X: pl.DataFrame(X, schema=list("abc")), "column 'b'"),
         (lambda X: pd.DataFrame(X, columns=list("abc")).assign(t="text"), "column 'b'"),
         (frames_of_dask, "column 'b'"),
-        (lambda X: [X[:5], X[5:20], X[20:]], "column 1"),
     ],
 )
 @pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (-np.inf, "infinite value")])
@@ -79,12 +88,6 @@ def test_an_entry_of_a_view():
         read(tables)
     with pytest.raises(ValueError, match=r"view 'q': .*at row 23, column 1"):
         read({name: da.from_array(table, chunks=(10, -1)) for name, table in tables.items()})
-
-
-def test_an_entry_of_a_view_that_is_read_in_blocks():
-    tables = {"p": zarr.array(np.zeros((30, 1))), "y": zarr.array(spoilt(np.nan))}
-    with pytest.raises(ValueError, match=r"view 'y': Block 2, .* at row 23, column 1"):
-        read(tables, np.ones(30))
 
 
 def test_a_row_that_lacks_a_view():
@@ -133,7 +136,7 @@ FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
 )
 def test_columns_that_are_not_those_of_the_first_block(first, second, message):
     with pytest.raises(ValueError, match=f"Block 1, which begins at row 2: .*{message}"):
-        list(row_blocks([first, second]))
+        read_pieces(first, second)
 
 
 def test_partitions_that_are_not_what_dask_was_told():
@@ -159,31 +162,25 @@ def test_lengths_that_differ(name, lazy):
 
 
 def test_lengths_that_differ_within_a_block():
-    blocks = [(np.ones((4, 1)), np.ones(4)), (np.ones((4, 1)), np.ones(3))]
-    with pytest.raises(ValueError, match=r"Block 1, which begins at row 4: .*4 rows, but y has 3"):
-        read(blocks)
+    X = np.ones((2, 1))
+    with pytest.raises(ValueError, match=r"Block 1, which begins at row 2: .*2 rows, but y has 3"):
+        read_pieces(X, X, targets=(np.ones(2), np.ones(3)))
 
 
 def test_chunks_that_differ_where_it_is_not_known():
     frame = dd.from_pandas(FRAME, npartitions=1)
-    with pytest.raises(ValueError, match="'y' has 2 chunks of rows, 'X' has 1"):
-        read(frame, dd.from_pandas(FRAME, npartitions=2)["a"])
-    longer = dd.from_pandas(pd.DataFrame({"a": np.ones(3)}), npartitions=1)["a"]
+    with pytest.raises(ValueError, match=r"'y' has 2 chunks of rows, 'X' has 1.*frame\.join"):
+        read(frame, dd.from_pandas(FRAME, npartitions=2)["a"].clear_divisions())
+    longer = dd.from_pandas(pd.Series(np.ones(3)), npartitions=1).to_dask_array()
     with pytest.raises(ValueError, match=r"The chunk that begins at row 0: .*2 rows, but y has 3"):
         read(frame, longer)
 
 
 def test_views_that_end_at_different_rows():
-    long, short = zarr.array(np.ones((30, 1))), zarr.array(np.ones((25, 1)))
-    with pytest.raises(ValueError, match="view 'q' ends after 25 rows, view 'p' after 30"):
+    long, short = (da.ones((n_rows, 1), chunks=10) for n_rows in (30, 25))
+    with pytest.raises(ValueError, match=r"X has 30 rows, but view 'q' has 25"):
         read({"p": long, "q": short})
-
-    def stream():
-        yield np.ones((25, 1))
-
-    with pytest.raises(ValueError, match="view 'q' ends after 25 rows, view 'p' after 30"):
-        read({"p": long, "q": stream})
-    with pytest.raises(ValueError, match="y ends after 31 rows, view 'p' after 30"):
+    with pytest.raises(ValueError, match=r"X has 30 rows, but y has 31"):
         read({"p": long}, np.ones(31))
 
 
@@ -193,9 +190,9 @@ def test_a_target_that_is_missing(target):
     y[23] = target
     with pytest.raises(ValueError, match=r"y contains NaN.*at row 23\."):
         read(np.ones((30, 1)), y)
-    blocks = [(np.ones((10, 1)), y[start : start + 10]) for start in (0, 10, 20)]
+    lazy = da.from_array(np.array(y), chunks=10)
     with pytest.raises(ValueError, match=r"Block 2, .* y contains NaN.*at row 23\."):
-        read(blocks)
+        read(da.ones((30, 1), chunks=10), lazy)
 
 
 def test_targets_that_are_none():
@@ -206,7 +203,7 @@ def test_targets_that_are_none():
 
 
 @pytest.mark.parametrize(
-    "X", [np.ones((3, 1)), da.ones((3, 1)), [np.ones((3, 1))], {"p": np.ones((3, 1))}]
+    "X", [np.ones((3, 1)), da.ones((3, 1)), [[1.0], [2.0]], {"p": np.ones((3, 1))}]
 )
 def test_targets_that_are_needed(X):
     with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
@@ -214,11 +211,11 @@ def test_targets_that_are_needed(X):
 
 
 def test_targets_that_some_blocks_have():
-    X = np.ones((3, 1))
+    X, ones = np.ones((2, 1)), np.ones(2)
     with pytest.raises(ValueError, match=r"Block 1.*it has no y, but the first block had one"):
-        read([(X, np.ones(3)), X])
+        read_pieces(X, X, targets=(ones, None))
     with pytest.raises(ValueError, match=r"Block 1.*it has a sample_weight, but .* had none"):
-        read([(X, np.ones(3)), (X, np.ones(3), np.ones(3))])
+        read_pieces(X, X, weights=(None, ones))
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
@@ -231,11 +228,6 @@ def test_a_weight_that_is_none(weight):
         read(da.ones((30, 1), chunks=10), sample_weight=da.from_array(weights))
     with pytest.raises(ValueError, match="Sample weights must be 1D"):
         read(np.ones((30, 1)), sample_weight=np.ones((30, 2)))
-
-
-def test_what_comes_with_the_blocks_is_not_passed():
-    with pytest.raises(ValueError, match="y comes with each of them"):
-        read(Rows.drawn().items, np.ones(30))
 
 
 def test_names_of_columns_where_there_are_none():
@@ -258,7 +250,7 @@ def test_labels_are_needed_where_orders_differ():
 
 
 @pytest.mark.parametrize(
-    "X", [[], np.empty((0, 2)), iter([]), [np.empty((0, 2))], da.ones((0, 2)), FRAME[:0]]
+    "X", [[], np.empty((0, 2)), da.ones((0, 2)), FRAME[:0], dd.from_pandas(FRAME[:0])]
 )
 def test_no_rows_at_all(X):
     with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
@@ -271,31 +263,86 @@ def test_what_has_no_rows(X):
         read(X)
 
 
-@pytest.mark.parametrize("item", [3.0, (1.0, 2.0), (np.ones((2, 1)), [0, 1], None, None), "text"])
-def test_items_that_are_no_blocks(item):
-    with pytest.raises(TypeError, match=r"Block 0, .*: X has to yield"):
-        read(iter([item]))
-
-
 @pytest.mark.parametrize("block_size", [0, -1, 2.5, True, "many"])
 def test_sizes_that_are_none(block_size):
     with pytest.raises(ValueError, match="block_size must be a whole number above 0"):
         row_blocks(np.ones((3, 1)), block_size=block_size)
 
 
-def test_no_checkpoints_on_dask():
-    with pytest.raises(ValueError, match="leave the checkpoint out"):
-        row_blocks(da.ones((3, 1))).reduce(add, add, checkpoint=object())
-
-
-@pytest.mark.parametrize(
-    ("package", "extra"), [("pyarrow.parquet", "files"), ("dask.array", "dask")]
-)
-def test_packages_that_are_not_there(package, extra, monkeypatch):
-    X = {"files": Path("rows.csv"), "dask": da.ones((3, 1))}[extra]
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=rf"manykernels\[{extra}\]"):
+def test_dask_that_is_not_there(monkeypatch):
+    X = da.ones((3, 1))
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(ImportError, match=r"manykernels\[dask\]"):
         row_blocks(X)
+
+
+class Stored:
+    """As an array of zarr looks."""
+
+    shape, dtype, oindex = (3, 1), np.dtype(float), None
+
+
+def generated():
+    yield np.ones((3, 1)), np.ones(3)
+
+
+TO_BE_READ = {
+    "csv": ("rows.csv", r"X is a path, 'rows.csv': .*dask\.dataframe\.read_csv\('rows\.csv'\)"),
+    "tsv": (
+        Path("a", "rows.tsv.gz"),
+        r"dask\.dataframe\.read_csv\('a.rows\.tsv\.gz', sep=\"\\t\"\)",
+    ),
+    "pattern": ("part-*.parquet", r"dask\.dataframe\.read_parquet\('part-\*\.parquet'\)"),
+    "folder": (Path("folder"), r"dask\.dataframe\.read_parquet\('folder'\)"),
+    "stored folder": ("rows.zarr", r"dask\.array\.from_zarr\('rows\.zarr'\)"),
+    "npy": ("rows.npy", r"numpy\.load\('rows\.npy', mmap_mode=\"r\"\)"),
+    "several csv": (
+        ["1.csv", "2.csv"],
+        r"a list of paths: pass dask\.dataframe\.read_csv\(\['1\.csv', '2\.csv'\]\)",
+    ),
+    "several parquet": (
+        [Path("1.pq"), Path("2.pq")],
+        r"dask\.dataframe\.read_parquet\(\['1\.pq', '2\.pq'\]\)",
+    ),
+    "stored array": (Stored(), r"dask\.array\.from_zarr\(X\)"),
+    "function": (generated, r"X is a function.*dask\.dataframe\.from_map"),
+    "generator": (generated(), r"X is an iterator.*dask\.dataframe\.from_map"),
+    "blocks": ([(np.ones((3, 1)), np.ones(3))], r"a list of blocks.*dask\.array\.from_array"),
+    "tables": (
+        [np.ones((3, 1)), np.ones((3, 1))],
+        "a list of 2 tables.*views of the same samples",
+    ),
+    "view": (
+        {"p": np.ones((3, 1)), "q": "rows.csv"},
+        r"view 'q' is a path.*dask\.dataframe\.read_csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TO_BE_READ)
+def test_what_others_read(kind):
+    X, message = TO_BE_READ[kind]
+    with pytest.raises(TypeError, match=message):
+        row_blocks(X)
+
+
+@pytest.mark.parametrize("kind", TO_BE_READ)
+@pytest.mark.parametrize("approximation", [None, Nystrom(3), "auto"], ids=str)
+def test_estimators_say_how_to_read_it(kind, approximation):
+    X, message = TO_BE_READ[kind]
+    table, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    model = MKFDA(RBF(), approximation=approximation)
+    with pytest.raises(TypeError, match=message):
+        model.fit(X, y)
+    model.fit(table, y)
+    for answer in (model.predict, model.predict_proba, lambda X: model.score(X, y)):
+        with pytest.raises(TypeError, match=message):
+            answer(X)
+
+
+def test_lists_of_strings_are_tables():
+    (block,) = row_blocks(["GATTACA", "rows.csv"])
+    assert block.X.shape == (2, 1)
 
 
 def test_predictions_name_the_chunk():

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 
 from manykernels import Views
-from manykernels.scale import Reservoir, RowBlocks, map_blocks, row_blocks
+from manykernels.scale import Block, Reservoir, map_blocks, row_blocks
+from manykernels.scale.base import Reading
 from tests.scale.containers import KINDS, N_ROWS, Rows, add, containers, plain, totals
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 one_size_or_more = pytest.mark.parametrize(
     "block_size", [7, pytest.param(None, marks=pytest.mark.slow)]
 )
-
-
-@every_kind
-def test_every_container_is_of_one_kind(kind, tmp_path):
-    for name, X, *_ in containers(Rows.drawn(), tmp_path, kind):
-        assert sum(one.takes(X) for one in RowBlocks.kinds) == 1, name
 
 
 @every_kind
@@ -92,58 +85,10 @@ def test_results_of_rows_come_back_in_order(kind, tmp_path):
         np.testing.assert_array_equal(np.asarray(found), rows.A[:, 0] * 2, name)
 
 
-def test_an_iterator_is_read_once():
-    rows = Rows.drawn()
-    blocks = row_blocks(rows.items(), block_size=8)
-    assert blocks.one_shot
-    assert blocks.n_rows is None
-    (whole,) = row_blocks(rows.A, rows.y, rows.weight)
-    np.testing.assert_allclose(blocks.reduce(totals, add), totals(None, whole))
-    with pytest.raises(ValueError, match=r"cannot be read again. Pass a function"):
-        next(iter(blocks))
-    with pytest.raises(ValueError, match="only once: pass a function"):
-        Reservoir(3, 0).draw(row_blocks(rows.items()))
-
-
-def test_predictions_of_an_iterator():
-    tables = (X for X, *_ in Rows.drawn().items())
-    found = map_blocks(tables, lambda X: X[:, 0])
-    np.testing.assert_array_equal(found, Rows.drawn().A[:, 0])
-
-
-def test_tables_of_lists_and_of_views_may_be_yielded():
-    def lists():
-        yield [[1.0, 2.0], [3.0, 4.0]], [0, 1]
-
-    (block,) = row_blocks(lists)
-    np.testing.assert_array_equal(block.X, [[1.0, 2.0], [3.0, 4.0]])
-
-    def views():
-        yield {"p": np.ones((2, 1)), "q": np.zeros((2, 2))}, [0, 1]
-        yield {"q": np.ones((1, 2)), "p": np.zeros((1, 1))}, [1]
-
-    (block,) = row_blocks(views)
-    assert block.X.names == ["p", "q"]
-    np.testing.assert_array_equal(block.X["p"], [[1.0], [1.0], [0.0]])
-
-
 def test_a_block_that_fits_is_not_copied():
     X = Rows.drawn().A
     for block in row_blocks(X, block_size=10):
         assert np.shares_memory(block.X, X)
-
-
-def test_no_more_than_a_block_is_read_ahead():
-    read = []
-
-    def rows():
-        for number in range(20):
-            read.append(number)
-            yield np.full((5, 1), number)
-
-    blocks = iter(row_blocks(rows, block_size=10))
-    next(blocks)
-    assert len(read) == 2
 
 
 @pytest.mark.parametrize(
@@ -167,12 +112,6 @@ def test_categories_are_labels_like_texts():
 def test_strings_are_a_table_of_one_column():
     (block,) = row_blocks(["GATTACA", "TACA"])
     assert block.X.tolist() == [["GATTACA"], ["TACA"]]
-
-
-def test_columns_in_another_order_are_put_right():
-    frame = Rows.drawn().frame
-    X = pd.concat([one.X for one in row_blocks([frame[:9], frame[9:][["c", "a", "b"]]])])
-    pd.testing.assert_frame_equal(X, frame)
 
 
 def test_several_targets():
@@ -210,9 +149,23 @@ def _stack(tables):
     return pd.concat(tables) if hasattr(tables[0], "iloc") else np.concatenate(tables)
 
 
-def test_nothing_warns_on_an_empty_part():
-    empty = np.empty((0, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = row_blocks([empty, Rows.drawn().A, empty]).reduce(totals, add)
-    assert found[3] == N_ROWS
+def test_columns_in_another_order_are_put_right():
+    frame = Rows.drawn().frame
+    pieces = [
+        Block(frame[:9], None, None, 0, 0),
+        Block(frame[9:][["c", "a", "b"]], None, None, 9, 1),
+    ]
+    X = pd.concat([block.X for block in Reading().blocks(pieces)])
+    pd.testing.assert_frame_equal(X, frame)
+
+
+def test_no_more_than_a_block_is_read_ahead():
+    read = []
+
+    def pieces():
+        for number in range(20):
+            read.append(number)
+            yield Block(np.full((5, 1), number), None, None, 5 * number, number)
+
+    next(Reading(block_size=10).blocks(pieces()))
+    assert len(read) == 2

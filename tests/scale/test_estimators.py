@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from functools import partial
 
 import dask.array as da
 import dask.dataframe as dd
@@ -173,33 +174,24 @@ def test_left_out_probabilities_tell_of_new_rows():
 def containers(tmp_path):
     """The same rows in whatever holds rows, each with its y."""
     frame = pd.DataFrame(X, columns=list("abcd"))
-    parquet, text = tmp_path / "rows.parquet", tmp_path / "rows.csv"
-    frame.assign(kind=NAMES).to_parquet(parquet)
-    frame.assign(kind=NAMES).to_csv(text, index=False)
     mapped = np.memmap(tmp_path / "rows.bin", np.float64, "w+", shape=X.shape)
     mapped[...] = X
-
-    def generate():
-        for start in range(0, len(X), 31):
-            yield X[start : start + 31], NAMES[start : start + 31]
-
     lazy = dd.from_pandas(frame.assign(kind=NAMES), npartitions=3)
     return {
         "memmap": (mapped, NAMES),
         "frame": (frame, pd.Series(NAMES)),
         "sparse": (sparse.csr_array(X), NAMES),
-        "list of blocks": ([(X[:40], NAMES[:40]), (X[40:], NAMES[40:])], None),
-        "generator function": (generate, None),
-        "parquet": (str(parquet), "kind"),
-        "csv": (text, "kind"),
         "dask array": (da.from_array(X, chunks=(23, 2)), da.from_array(NAMES, chunks=31)),
         "dask frame": (lazy, "kind"),
+        "dask series": (lazy[list("abcd")], lazy["kind"]),
+        "dask frame beside memory": (lazy[list("abcd")], NAMES),
+        "memory beside dask series": (frame, lazy["kind"]),
     }
 
 
 KINDS = [
-    "memmap", "frame", "sparse", "list of blocks", "generator function", "parquet", "csv",
-    "dask array", "dask frame",
+    "memmap", "frame", "sparse", "dask array", "dask frame", "dask series",
+    "dask frame beside memory", "memory beside dask series",
 ]  # fmt: skip
 
 
@@ -210,8 +202,7 @@ def test_no_container_changes_anything(kind, tmp_path):
     data, y = containers(tmp_path)[kind]
     model = MKFDA(rbf_grid([1.0, 3.0]), **options).fit(data, y)
     np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-10)
-    table = pd.DataFrame(X, columns=list("abcd")) if kind in ("frame", *KINDS[5:7]) else X
-    table = pd.DataFrame(X, columns=list("abcd")) if kind == "dask frame" else table
+    table = pd.DataFrame(X, columns=list("abcd")) if hasattr(model, "feature_names_in_") else X
     np.testing.assert_allclose(
         model.decision_function(table), whole.decision_function(X), atol=1e-8
     )
@@ -251,12 +242,6 @@ def test_predictions_of_dask_are_lazy_and_the_same():
             np.testing.assert_allclose(found.compute(), expected, atol=1e-11)
 
 
-def test_an_exact_model_predicts_rows_in_blocks_too(tmp_path):
-    model = MKFDA(rbf_grid([1.0])).fit(X, NAMES)
-    data, _ = containers(tmp_path)["generator function"]
-    np.testing.assert_array_equal(model.predict(data), model.predict(X))
-
-
 def test_views_of_tables_and_of_arrays_of_dask():
     tables = {"sepal": X[:, :2], "petal": X[:, 2:]}
     whole = MKFDA(RBF(), tol=1e-11, approximation=Nystrom(50)).fit(Views(tables), Y)
@@ -283,38 +268,18 @@ def test_random_features():
 # -- rows that come one after the other -----------------------------------------------------
 
 
-def test_an_iterator_is_read_once_with_a_warning():
-    def blocks():
-        order = np.random.default_rng(0).permutation(150)
-        for rows in np.array_split(order, 3):
-            yield X[rows], NAMES[rows]
-
-    with pytest.warns(UserWarning, match="MKFDA has learnt widths of kernels .* first 50 rows"):
-        model = MKFDA(WIDTHS, approximation=Nystrom(30, block_size=50)).fit(blocks(), None)
-    assert model.score(X, NAMES) > 0.93
-
-
-def test_a_class_that_comes_late_is_learnt():
-    """The rows are in the order of the classes: the third one is not in the first block."""
-    blocks = ((X[a : a + 60], NAMES[a : a + 60]) for a in (0, 60, 120))
-    with pytest.warns(UserWarning, match="read only once"):
-        model = MKFDA(WIDTHS, approximation=Nystrom(30, block_size=60)).fit(blocks, None)
-    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-    assert model.score(X, NAMES) > 0.85
-
-
 @pytest.mark.parametrize("cv", [False, True])
 def test_partial_fit_adds_up(cv):
-    """Blocks added one by one are the iterator of the same blocks, and fit is a beginning."""
+    """Parts of the rows added one by one are the rows of one call; and fit is a beginning."""
     order = np.random.default_rng(0).permutation(150)
     parts = np.array_split(order, 3)
     kind = MKFDACV(WIDTHS, **GRID, cv=3) if cv else MKFDA(WIDTHS, tol=1e-11)
     kind.set_params(approximation=Nystrom(30, block_size=50))
-    with pytest.warns(UserWarning, match="read only once"):
-        whole = clone(kind).fit(((X[rows], NAMES[rows]) for rows in parts), None)
+    every = np.unique(NAMES)
+    whole = clone(kind).partial_fit(X[order], NAMES[order], classes=every)
     stream = clone(kind)
     for rows in parts:
-        stream.partial_fit(X[rows], NAMES[rows], classes=np.unique(NAMES))
+        stream.partial_fit(X[rows], NAMES[rows], classes=every)
     same(stream, whole, rtol=1e-9)
     begun = clone(kind).fit(X[parts[0]], NAMES[parts[0]])
     for rows in parts[1:]:
@@ -350,6 +315,63 @@ def test_partial_fit_of_regressions():
         model.partial_fit(X[rows], y[rows])
     assert len(model.left_out_rows_) == len(y)
     assert model.score(X, y) > 0.4
+
+
+def test_partial_fit_without_weights_is_with_weights_of_one():
+    weight = np.random.default_rng(0).uniform(0.1, 10.0, 75)
+    half, rest = (X[::2], NAMES[::2]), (X[1::2], NAMES[1::2])
+    for first, second in (
+        ((weight, None), (weight, np.ones(75))),
+        ((None, weight), (np.ones(75), weight)),
+    ):
+        models = [
+            MKFDA(WIDTHS, approximation=Nystrom(30))
+            .partial_fit(*half, classes=np.unique(NAMES), sample_weight=before)
+            .partial_fit(*rest, sample_weight=after)
+            for before, after in (first, second)
+        ]
+        same(*models, rtol=1e-12)
+        np.testing.assert_allclose(*(model.left_out_log_proba_ for model in models), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kernels", rbf_grid([0.7, 3.0], gamma=0.5)),
+        ("approximation", Nystrom(10)),
+        ("normalize", "spherical"),
+        ("class_weight", {"setosa": 5.0, "versicolor": 1.0, "virginica": 1.0}),
+        ("cv", 4),
+        ("kernels__rbf(3)__width", 1.0),
+        ("approximation__random_state", 3),
+    ],
+)
+def test_partial_fit_refuses_other_parameters(name, value):
+    """Sums over the rows of before were made with those of before."""
+    kernels = rbf_grid([0.7, 3.0], gamma="median")
+    model = MKFDACV(kernels, **GRID, cv=3, approximation=Nystrom(30))
+    for begin in (model.fit, partial(clone(model).partial_fit, classes=np.unique(NAMES))):
+        begun = begin(X, NAMES)
+        begun.set_params(**{name: value})
+        message = f"{name.partition('__')[0]} was changed after rows were learnt from.*clone"
+        with pytest.raises(ValueError, match=message):
+            begun.partial_fit(X, NAMES)
+
+
+def test_partial_fit_takes_other_parameters_that_come_after_the_sums():
+    model = MKFDA(WIDTHS, approximation=Nystrom(30)).partial_fit(
+        X, NAMES, classes=np.unique(NAMES)
+    )
+    model.set_params(p=1, reg=3.0).partial_fit(X[:50], NAMES[:50])
+    fresh = MKFDA(WIDTHS, p=1, reg=3.0, approximation=Nystrom(30))
+    fresh.partial_fit(X, NAMES, classes=np.unique(NAMES)).partial_fit(X[:50], NAMES[:50])
+    same(model, fresh, rtol=1e-12)
+
+
+def test_partial_fit_cannot_balance_classes():
+    model = MKFDA(WIDTHS, class_weight="balanced", approximation=Nystrom(30)).fit(X, NAMES)
+    with pytest.raises(ValueError, match='class_weight="balanced" needs the number of samples'):
+        model.partial_fit(X[:50], NAMES[:50])
 
 
 def test_partial_fit_refuses_and_stays_as_it_was():
@@ -524,15 +546,11 @@ def test_one_class_and_no_rows():
 
 
 def test_a_missing_value_is_named_with_its_block_and_row():
-    def blocks():
-        for number in range(8):
-            table = X[:50].copy()
-            if number == 6:
-                table[13, 2] = np.nan
-            yield table, Y[:50] + number % 2
-
+    table = np.tile(X[:50], (8, 1))
+    table[313, 2] = np.nan
+    lazy = da.from_array(table, chunks=(50, 4))
     with pytest.raises(ValueError, match=r"[Bb]lock 6.*row 313"):
-        MKFDA(WIDTHS, approximation=Nystrom(20)).fit(blocks, None)
+        MKFDA(WIDTHS, approximation=Nystrom(20)).fit(lazy, np.arange(400) % 2)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
@@ -541,38 +559,6 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((20, 4), np.nan), Y[::8][:19].repeat(2)[:20])
     np.testing.assert_array_equal(model.weights_, weights)
-
-
-def test_checkpoints_are_removed_and_their_job_is_known(tmp_path):
-    path = tmp_path / "moments.npz"
-    model = MKFDA(WIDTHS, approximation=Nystrom(20, checkpoint=path, block_size=40)).fit(X, Y)
-    assert not path.exists()
-    plain = MKFDA(WIDTHS, approximation=Nystrom(20, block_size=40)).fit(X, Y)
-    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-12)
-
-
-def test_an_interrupted_pass_goes_on(tmp_path):
-    path, passes = tmp_path / "moments.npz", []
-
-    def blocks():
-        passes.append(0)
-        for start in range(0, 150, 30):
-            passes[-1] += 1
-            if len(passes) == 2 and start == 90:
-                raise KeyboardInterrupt
-            yield X[start : start + 30], Y[start : start + 30]
-
-    def fitted(data, **options):
-        approximation = Nystrom(20, block_size=30, **options)
-        return MKFDA(WIDTHS, tol=1e-11, approximation=approximation).fit(data, None)
-
-    whole = fitted([(X, Y)])
-    with pytest.raises(KeyboardInterrupt):
-        fitted(blocks, checkpoint=path)
-    assert path.exists()
-    model = fitted(blocks, checkpoint=path)
-    assert not path.exists()
-    same(model, whole, rtol=1e-9)
 
 
 # -- scikit-learn ---------------------------------------------------------------------------
@@ -622,23 +608,6 @@ def test_machines_of_the_plain_hinge_are_refused():
     if "approximation" in MKSVC().get_params():
         with pytest.raises(ValueError, match="squared_hinge"):
             MKSVC(WIDTHS, approximation=Nystrom(20)).fit(X, Y)
-
-
-# -- files -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("approximation", [None, Nystrom(30)])
-def test_files_to_predict_may_have_further_columns(approximation, tmp_path):
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    file = tmp_path / "rows.csv"
-    frame[list("dcba")].assign(name=NAMES, e=1.0).to_csv(file, index=False)
-    model = MKFDA(WIDTHS, approximation=approximation).fit(frame, NAMES)
-    expected = model.predict(frame)
-    np.testing.assert_array_equal(model.predict(file), expected)
-    np.testing.assert_array_equal(model.predict(str(file)), expected)
-    frame[list("abc")].to_csv(file, index=False)
-    with pytest.raises(ValueError, match="yet now missing"):
-        model.predict(file)
 
 
 # -- missing numbers -------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from manykernels import ExactFeatures, KernelUnion
 from manykernels.kernels import RBF, Linear
 from manykernels.losses import FeatureLoss
 from manykernels.scale import Block, Nystrom, row_blocks
-from manykernels.scale.accumulation import Accumulator, ClassTargets, NumberTargets, PartMoments
+from manykernels.scale.accumulation import Accumulator, ClassTargets, NumberTargets
 from manykernels.scale.moments import Moments
 from manykernels.scale.plan import Plan
 
@@ -129,14 +129,6 @@ def test_numbers_are_measured_from_an_origin():
 def test_an_unknown_class_is_named_with_its_block():
     with pytest.raises(ValueError, match=r"Block 2, which begins at row 30: y has the class .*7"):
         accumulator()(None, Block(X[:4], np.array([0, 1, 7, 2]), None, 30, 2))
-
-
-def test_to_arrays_and_back():
-    state = moments_of(accumulator(Plan.folds(3, 0)), row_blocks(X, Y, block_size=11))
-    again = PartMoments.from_arrays(state.to_arrays())
-    for one, other in zip(again.parts, state.parts, strict=True):
-        np.testing.assert_array_equal(one.matrix, other.matrix)
-        assert (one.n_rows, one.count, one.n_features) == (other.n_rows, other.count, 4)
 
 
 @pytest.mark.parametrize("normalize", ["multiplicative", "trace", None])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manykernels.scale import Block, Reservoir, fold_of, row_blocks
-from manykernels.scale.keys import sample_keys
+from manykernels.scale.reservoir import sample_keys
 
 N_ROWS = 60
 
@@ -137,7 +137,9 @@ def test_the_sequence_is_that_of_splitmix64(monkeypatch):
         1234567: [6457827717110365317, 3203168211198807973, 9817491932198370423],
     }
     for state, numbers in known.items():
-        monkeypatch.setattr("manykernels.scale.keys._state", lambda *_, of=state: np.uint64(of))
+        monkeypatch.setattr(
+            "manykernels.scale.reservoir._state", lambda *_, of=state: np.uint64(of)
+        )
         assert sample_keys(np.arange(3), 0).tolist() == numbers
 
 

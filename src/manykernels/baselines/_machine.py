@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import MKSVC
 from ..estimators._base import POSITIVE, KernelEstimator, estimator
-from ..estimators._inputs import matched_by_label
+from ..estimators._inputs import by_blocks, scored
 from ..estimators._multilabel import is_multilabel
 from ..estimators._outputs import gives_probabilities
 from ..estimators._rows import (
@@ -165,26 +166,31 @@ class OneKernelMachine:
         check_is_fitted(self, "estimator_")
         return self._expansion.answers(self, X, method)
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """Class or value of each row, by the machine."""
         return self._answers("predict", X)
 
     @available_if(_offers("decision_function"))
+    @by_blocks
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the classes, by the machine."""
         return self._answers("decision_function", X)
 
     @available_if(_offers("predict_proba"))
+    @by_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, by the machine."""
         return self._answers("predict_proba", X)
 
     @available_if(_offers("predict_log_proba"))
+    @by_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, by the machine."""
         return self._answers("predict_log_proba", X)
 
     @available_if(_offers("transform"))
+    @by_blocks
     def transform(self, X: Any) -> np.ndarray:
         """Project on the discriminant directions, by the machine."""
         return self._answers("transform", X)
@@ -198,4 +204,4 @@ class OneKernelMachine:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy or R² on new samples; rows of X and y are matched as in ``fit``."""
         judge: Any = ClassifierMixin if is_classifier(self) else RegressorMixin
-        return float(judge.score(self, *matched_by_label(self, X, y, sample_weight)))
+        return scored(partial(judge.score, self), self, X, y, sample_weight)

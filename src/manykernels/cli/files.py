@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .._files import GIB
+from .._memory import available_memory
 from ..datasets import read_fasta
 from ..kernels.modalities import named_tables
 from . import matrices
@@ -104,11 +105,25 @@ def refuse_bomb(path: Path, n_bytes: int) -> None:
         )
 
 
+def refuse_too_large(path: Path, n_bytes: int, reader: str) -> None:
+    """Raise if a table takes more memory than there is; `reader` is what Dask reads it by."""
+    available = available_memory()
+    if available is not None and n_bytes > available:
+        raise DataError(
+            f"{str(path)!r} takes {n_bytes / GIB:.3g} GiB in memory, into which the command line "
+            f"reads it, but {available / GIB:.3g} GiB are available. In Python, estimators with "
+            f"an approximation learn from dask.dataframe.{reader}({str(path)!r}), which needs "
+            'pip install "manykernels[dask]".'
+        )
+
+
 # -- tables ----------------------------------------------------------------------------------
 
 
 def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     """A text with a line per sample; separators are commas, semicolons or tabs."""
+    # A number has about as many letters as bytes in memory.
+    refuse_too_large(path, path.stat().st_size, "read_csv")
     with path.open("rb") as file:
         start = file.read(_LOOKED_AT)
     if b"\0" in start:
@@ -136,7 +151,9 @@ def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     import pyarrow.parquet as pq
 
     found = pq.read_metadata(path)
-    refuse_bomb(path, found.num_rows * max(found.num_columns, 1) * _NUMBER)
+    n_bytes = found.num_rows * max(found.num_columns, 1) * _NUMBER
+    refuse_bomb(path, n_bytes)
+    refuse_too_large(path, n_bytes, "read_parquet")
     frame = pd.read_parquet(path)
     if not isinstance(frame.index, pd.RangeIndex):
         # The index that a frame was written with is a column like others.

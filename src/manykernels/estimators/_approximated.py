@@ -1,4 +1,4 @@
-"""Estimators that also learn on explicit features: any number of rows, from any container."""
+"""Estimators that also learn on explicit features: any number of rows, in memory or of dask."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ApproximationParameters:
         Replace kernels by explicit features, whose products sum up to them: the fit then takes one
         pass over the rows for their sample and one for their moments, and its memory depends on
         the number of features, not of rows. X and y may then be whatever
-        :func:`~manykernels.scale.row_blocks` reads: arrays, files, iterators, collections of dask.
+        :func:`~manykernels.scale.row_blocks` reads, arrays and data frames of dask among them.
         "auto" is ``Nystrom()`` for more than 5000 rows, with a warning that says so. None learns
         from kernel matrices.
 
@@ -135,6 +135,12 @@ class LearnsFromMoments:
         self._validate_params()  # type: ignore[attr-defined]
         X, y, sample_weight = matched_by_label(self, X, y, sample_weight)
         gathering, stream = self._gathering(self.approximation), vars(self).get("_stream")
+        if gathering.class_weight == "balanced":
+            raise ValueError(
+                'class_weight="balanced" needs the number of samples of every class before the '
+                "first of them is used, which partial_fit cannot tell: pass a dict, or fit all "
+                "rows at once."
+            )
         if stream is None and "_expansion" in vars(self):
             raise ValueError(
                 f"This {type(self).__name__} has no moments of the rows that it has learnt from, "
@@ -142,6 +148,7 @@ class LearnsFromMoments:
                 "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
             )
         if stream is not None:
+            stream.refuse_other_parameters(self)
             stream = stream.copy()
             if classes is not None and not np.array_equal(classes, stream.known_classes):
                 raise ValueError(
@@ -179,11 +186,12 @@ class ClassifierOfStreams:
 
         Parameters
         ----------
-        X : container of rows
+        X : table, dict of tables, Views, or collection of dask
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,)
             All classes; needed in the first call.
         sample_weight : array-like of shape (n_samples,), optional
+            Rows of calls without weights count once.
         """
         if classes is None and not {"_expansion", "_stream"} & vars(self).keys():
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -208,9 +216,10 @@ class RegressorOfStreams:
 
         Parameters
         ----------
-        X : container of rows
+        X : table, dict of tables, Views, or collection of dask
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array-like of shape (n_samples,), optional
+            Rows of calls without weights count once.
         """
         added: Self = self._add_rows(X, y, sample_weight)
         return added

@@ -18,6 +18,7 @@ from ..discriminant.calibration import calibrated_decisions, class_scores, log_l
 from ..gating.judging import Judged
 from ..solvers import GridRecord, solved_in_all
 from ._held_out import SplitOutputs, joined
+from ._inputs import by_blocks
 from ._outputs import chosen_classes, gives_probabilities
 
 
@@ -56,11 +57,13 @@ class CalibratedDecisions:
     decision_function: ClassVar[Callable[..., np.ndarray]]
 
     @available_if(gives_probabilities)
+    @by_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n_rows, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
     @available_if(gives_probabilities)
+    @by_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, (n_rows, n_classes)."""
         decisions = self.decision_function(X)

@@ -19,7 +19,7 @@ from ..gating.machines import Machine
 from ..kernels.transforms import Chain
 from ._base import NON_NEGATIVE, estimator
 from ._gate_inputs import ComponentReader, GateInput, GateTable
-from ._inputs import Source
+from ._inputs import Source, by_blocks, parts_of
 from ._kernels import BLOCK_ENTRIES, TrainingKernels
 from ._machines import SupportVectors
 from ._progress import FitTask
@@ -127,8 +127,13 @@ class GateParameters:
         With a gate for every class, (n_classes, n_rows, n_kernels).
         """
         check_is_fitted(self)
-        outputs = self._expansion.gate_outputs(self, X)
-        return outputs[0] if len(outputs) == 1 else np.array(outputs)
+        outputs = self._gates(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs.swapaxes(0, 1)
+
+    @by_blocks
+    def _gates(self, X: Any) -> np.ndarray:
+        """The outputs of every gate, (n_rows, n_gates, n_kernels)."""
+        return np.stack(self._expansion.gate_outputs(self, X), axis=1)
 
     def active_kernels(self, X: Any) -> np.ndarray:
         """Which kernels count, those with a gate above `gate_tol`; boolean, as :meth:`gate`."""
@@ -149,7 +154,8 @@ class GateParameters:
         Those that the gate itself looks at are not counted.
         """
         check_is_fitted(self)
-        return self._expansion.evaluations(self, X)
+        found = [self._expansion.evaluations(self, part) for part in parts_of(self, X)]
+        return Evaluations(*(sum(numbers) for numbers in zip(*found, strict=True)))
 
 
 @estimator

@@ -3,38 +3,32 @@
 Two passes. The first draws a sample of the rows and counts classes. The sample is where kernels
 learn their widths and approximations their landmarks, and by whose left-out rows a model judges
 itself; with no more rows than that it is all of them, and everything is as with kernel matrices.
-The second pass adds up the moments. An iterator can be read only once: the first rows that it
-yields take the place of the sample where kernels and landmarks are concerned.
+The second pass adds up the moments. Where rows are added later, by ``partial_fit``, those of the
+first call take the place of the sample where kernels and landmarks are concerned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._rounding import ROUNDING
 from .._sklearn import check_y, safe_indexing
-from .._warnings import warn_caller
 from ..kernels._threads import n_threads
 from ..kernels.given import kernels_for
 from ..kernels.kinds import trained_columns
 from ..kernels.presence import explaining_lacking_rows
 from ..kernels.tables import SharedTable, naming
-from ..scale import (
-    Approximation,
-    Block,
-    Checkpoint,
-    Reservoir,
-    RowBlocks,
-    Sample,
-    row_blocks,
-)
+from ..scale import Approximation, Block, Census, Reservoir, RowBlocks, Sample, row_blocks
 from ..scale.accumulation import (
     Accumulator,
     ClassTargets,
@@ -42,8 +36,6 @@ from ..scale.accumulation import (
     PartMoments,
     TargetCoding,
 )
-from ..scale.census import Census
-from ..scale.checks import refuse_no_rows
 from ..scale.features import require_room, rows_for_errors
 from ..scale.plan import Plan
 from ._feature_rows import FeatureRows
@@ -56,6 +48,8 @@ from ._rows import rows_that_count
 SAMPLE_ROWS = 4000
 # Folds with cv=None, as in scikit-learn.
 _DEFAULT_FOLDS = 5
+# Parameters that a second call of partial_fit cannot change.
+_OF_ROWS = ("kernels", "approximation", "normalize", "class_weight", "cv")
 # Rows of every class in it at least, so that also a rare class has a mean and a spread.
 _ROWS_OF_CLASS = 50
 
@@ -80,16 +74,13 @@ class Gathering:
 
     def gathered(self, blocks: RowBlocks, y: Any) -> FeatureRows:
         """All passes over the rows, whose targets are `y` unless they come with the blocks."""
-        if blocks.one_shot:
-            return self._gather_stream(blocks)
         sample, census = self.reservoir.draw(blocks)
         targets = self.coding(sample, census)
         plan = self._plan(blocks, y, sample, census)
         accumulator, source, attributes = self._accumulator(
             sample, targets, plan, census.n_counting
         )
-        kept = self._checkpoint(accumulator)
-        moments = blocks.reduce(accumulator, accumulator.merge, checkpoint=kept)
+        moments = blocks.reduce(accumulator, accumulator.merge)
         drawn = self.reservoir.drawn(sample, census)
         return FeatureStream(self, accumulator, moments, drawn, source, attributes).rows()
 
@@ -101,23 +92,6 @@ class Gathering:
             check_classification_targets(y)
         gaps = may_have_gaps(self.estimator)
         return row_blocks(X, y, sample_weight, block_size=size, needs_y=True, allow_nan=gaps)
-
-    def _gather_stream(self, blocks: RowBlocks) -> FeatureRows:
-        """The rows of an iterator, in the only pass over it."""
-        stream = None
-        for block in blocks:
-            stream = FeatureStream.begun(self, block) if stream is None else stream
-            stream.add(block)
-        if stream is None:
-            refuse_no_rows()
-        warn_caller(
-            f"X is an iterator, which can be read only once: {type(self.estimator).__name__} has "
-            f"learnt widths of kernels and landmarks from its first {stream.n_first} rows. If "
-            "these are not like the others, pass data that can be read twice, such as a generator "
-            "function.",
-            UserWarning,
-        )
-        return stream.rows()
 
     @property
     def n_folds(self) -> int:
@@ -194,12 +168,6 @@ class Gathering:
         given = self.class_weight
         if given is None:
             return None
-        if census is None and given == "balanced":
-            raise ValueError(
-                'class_weight="balanced" needs the number of samples of every class before the '
-                "first of them is used, which an iterator cannot tell: pass a dict, or data that "
-                "can be read twice, such as a generator function."
-            )
         masses = None if census is None else census.weights
         factors = compute_class_weight(given, classes=classes, y=classes, sample_weight=masses)
         if not np.all((factors > 0) & (factors < np.inf)):
@@ -246,19 +214,6 @@ class Gathering:
         attributes = {**data.features, **features.attributes, "approximation_errors_": errors}
         return accumulator, source, {**attributes, "union_": union}
 
-    def _checkpoint(self, accumulator: Accumulator) -> Checkpoint | None:
-        path = self.approximation.checkpoint
-        if path is None:
-            return None
-        job = {
-            "estimator": type(self.estimator).__name__,
-            "kernels": accumulator.features.union,
-            "approximation": self.approximation.get_params(),
-            "parts": accumulator.plan.n_parts,
-            "class_weight": self.class_weight,
-        }
-        return Checkpoint(path, PartMoments, job)
-
 
 class FeatureStream:
     """Moments and a sample of rows, to which more rows can be added.
@@ -280,7 +235,11 @@ class FeatureStream:
         self.moments = moments
         self._accumulator, self._drawn = accumulator, drawn
         self._source, self._attributes = source, attributes
-        self.n_first = 0
+        # As they are now: the estimator may be given others.
+        self._parameters = {
+            name: clone(value, safe=False)
+            for name, value in _parameters_of_rows(gathering.estimator).items()
+        }
 
     @classmethod
     def begun(cls, gathering: Gathering, block: Block, classes: Any = None) -> Self:
@@ -295,9 +254,7 @@ class FeatureStream:
         targets = gathering.coding(first, None, found)
         plan = gathering.plan_of_first(first, True)
         parts = gathering._accumulator(first, targets, plan, None)
-        stream = cls(gathering, parts[0], None, None, parts[1], parts[2], classes)
-        stream.n_first = len(block)
-        return stream
+        return cls(gathering, parts[0], None, None, parts[1], parts[2], classes)
 
     def add(self, block: Block) -> None:
         """Add rows, numbered after those that there are."""
@@ -306,6 +263,19 @@ class FeatureStream:
         self._learn_classes(np.asarray(block.y))
         self.moments = self._accumulator(self.moments, block)
         self._drawn = self.gathering.reservoir.accumulate(self._drawn, block)
+
+    def refuse_other_parameters(self, estimator: Any) -> None:
+        """Raise if the estimator has other parameters now that sums over rows depend on."""
+        for name, value in _parameters_of_rows(estimator).items():
+            if not _same(value, self._parameters[name]):
+                then, now = (
+                    " ".join(repr(one).split()) for one in (self._parameters[name], value)
+                )
+                raise ValueError(
+                    f"{name} was changed after rows were learnt from: it was {then} and is {now}, "
+                    "and rows are not kept to learn from again. Use a fresh model, "
+                    "sklearn.base.clone(model), or fit all rows."
+                )
 
     def read(self, X: Any) -> Any:
         """Rows with the columns of those before, and what these hold; others are refused."""
@@ -365,3 +335,33 @@ class FeatureStream:
             self._attributes,
             self,
         )
+
+
+def _parameters_of_rows(estimator: Any) -> dict[str, Any]:
+    """Parameters that moments depend on; others, such as p and λ, come after these."""
+    params: dict[str, Any] = estimator.get_params(deep=False)
+    return {name: params[name] for name in _OF_ROWS if name in params}
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two parameters, of which one may be a copy of the other, are equal."""
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if hasattr(first, "get_params"):
+        return _same(first.get_params(deep=False), second.get_params(deep=False))
+    if isinstance(first, Mapping):
+        return list(first) == list(second) and _same(list(first.values()), list(second.values()))
+    if isinstance(first, list | tuple):
+        pairs = zip(first, second, strict=False)
+        return len(first) == len(second) and all(_same(*pair) for pair in pairs)
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second)
+    if hasattr(first, "equals"):
+        return bool(first.equals(second))  # data frames
+    if sparse.issparse(first):
+        return first.shape == second.shape and (first != second).nnz == 0
+    if hasattr(first, "__dict__") and type(first).__eq__ is object.__eq__:
+        return _same(vars(first), vars(second))
+    return bool(first == second)

@@ -7,15 +7,16 @@ the training samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, wraps
-from os import PathLike
+from functools import cached_property, wraps
+from operator import add
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 
 from .._folds import equal_kernel_rows, groups_to_keep, numbered
 from .._sklearn import num_samples, safe_indexing
@@ -34,7 +35,8 @@ from ..kernels.samples import TrainingSamples
 from ..kernels.streamed import StreamedKernels
 from ..kernels.tables import SharedTable
 from ..kernels.views import are_views, matched_views, row_keys
-from ..scale.blocks import comes_in_blocks, map_blocks
+from ..scale.blocks import comes_in_blocks, map_blocks, refuse_unread, row_blocks
+from ..scale.tables import is_dask
 from ._reading import (
     is_list_of_tables,
     may_have_gaps,
@@ -54,8 +56,13 @@ def matched_by_label(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None
 ) -> tuple[Any, Any, Any]:
     """X, several tables of it as :class:`Views`, and what belongs to its rows in their order."""
+    refuse_unread(X, matrices=estimator._is_precomputed)
     if comes_in_blocks(X):
         return X, y, sample_weight
+    # Beside rows in memory there is no need for more than one chunk.
+    y, sample_weight = (
+        given.compute() if is_dask(given) else given for given in (y, sample_weight)
+    )
     if not estimator._is_precomputed and are_views(X):
         return matched_views(X, y, sample_weight, may_lack=may_lack_views(estimator))
     return X, *matched_targets(labels_of_rows(X), y=y, sample_weight=sample_weight)
@@ -82,10 +89,16 @@ def read_training(estimator: Any, X: Any) -> Table | Matrices:
     """
     if comes_in_blocks(X):
         name, kind = type(estimator).__name__, type(X).__name__
-        able = "approximation=Nystrom()" if hasattr(estimator, "approximation") else "loading it"
+        if estimator._is_precomputed:
+            raise TypeError(
+                f"X ({kind}) is not in memory, where {name} needs the kernel matrices of the "
+                "training samples: pass them computed, as by X.compute()."
+            )
+        able = hasattr(estimator, "approximation")
+        way = "approximation=Nystrom()" if able else "X.compute(), if it fits into memory"
         raise TypeError(
             f"X ({kind}) is not in memory, where {name} computes its kernel matrices: try "
-            f"{able}. MKFDA, MKRidge, their CV twins and MKSVC take such X with an approximation."
+            f"{way}. MKFDA, MKRidge, their CV twins and MKSVC take such X with an approximation."
         )
     recorder = copy_with_features(estimator, {})
     if not estimator._is_precomputed:
@@ -372,23 +385,65 @@ def block_while_fitting(source: Source, estimator: Any, data: Table | Matrices, 
     return source.block(new, slice(0, int(num_samples(new))), np.arange(len(source.names)))
 
 
-def _answer_of_file(answer: Callable[..., Any], estimator: Any, table: Any) -> Any:
-    """For rows of a file, which may have further columns, such as the target."""
-    known = list(getattr(estimator, "feature_names_in_", ()))
-    return answer(estimator, table[known] if known and set(known) <= set(table) else table)
+# -- rows that are not in memory -----------------------------------------------------------
 
 
 def by_blocks(method: Method) -> Method:
-    """Decorator of predictions: those of X that is not in memory are made block by block."""
+    """Decorator of predictions: those of collections of dask are made block by block.
+
+    They are arrays of dask, which are computed when they are needed.
+    """
 
     @wraps(method)
     def answer(estimator: Any, X: Any) -> Any:
+        refuse_unread(X, matrices=estimator._is_precomputed)
         if comes_in_blocks(X):
-            each = partial(answer, estimator)
-            if isinstance(X, str | PathLike):
-                each = partial(_answer_of_file, answer, estimator)
             gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
+
+            def each(block: Any) -> Any:
+                return answer(estimator, _as_passed(estimator, block))
+
             return map_blocks(X, each, allow_nan=gaps, may_lack=lack)
         return method(estimator, X)
 
     return answer  # type: ignore[return-value]
+
+
+def _as_passed(estimator: Any, X: Any) -> Any:
+    """X of a block as users pass it: kernel matrices by name are no views."""
+    matrices = estimator._is_precomputed and isinstance(X, Views)
+    return dict(X.items()) if matrices else X
+
+
+def parts_of(estimator: Any, X: Any) -> Iterator[Any]:
+    """New X, by blocks if it is a collection of dask."""
+    refuse_unread(X, matrices=estimator._is_precomputed)
+    if not comes_in_blocks(X):
+        yield X
+        return
+    gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
+    for block in row_blocks(X, allow_nan=gaps, may_lack=lack):
+        yield _as_passed(estimator, block.X)
+
+
+def scored(score: Callable[..., float], estimator: Any, X: Any, y: Any, weight: Any) -> float:
+    """Accuracy or R² of predictions; y and weights are matched with the rows of X, as in ``fit``.
+
+    `score` is that of scikit-learn, for rows in memory. Others are predicted where they are.
+    """
+    refuse_unread(X, matrices=estimator._is_precomputed)
+    if not comes_in_blocks(X):
+        return float(score(*matched_by_label(estimator, X, y, weight)))
+
+    def judged(parts: list[Any] | None, block: Any) -> list[Any]:
+        predicted = estimator.predict(_as_passed(estimator, block.X))
+        return [*(parts or []), (block.y, predicted, block.weight)]
+
+    gaps, lack = may_have_gaps(estimator), may_lack_views(estimator)
+    blocks = row_blocks(X, y, weight, needs_y=True, allow_nan=gaps, may_lack=lack)
+    truth, predicted, weights = (
+        None if parts[0] is None else np.concatenate(parts)
+        for parts in zip(*blocks.reduce(judged, add), strict=True)
+    )
+    metric = accuracy_score if is_classifier(estimator) else r2_score
+    return float(metric(truth, predicted, sample_weight=weights))

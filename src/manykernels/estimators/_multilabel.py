@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._sklearn import check_sample_weight, num_samples
 from ..kernels import KernelStack
-from ._inputs import Source, block_while_fitting, read_training
+from ._inputs import Source, block_while_fitting, by_blocks, read_training
 from ._outputs import gives_probabilities
 from ._progress import FitTask
 
@@ -63,6 +63,7 @@ def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
     """
 
     def decorate(method: Any) -> Any:
+        @by_blocks
         @wraps(method)
         def answer(estimator: Any, X: Any) -> Any:
             if hasattr(estimator, "estimators_"):

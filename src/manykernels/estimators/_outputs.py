@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._rounding import EPS
 from .._sklearn import Interval, StrOptions
 from ._base import NON_NEGATIVE, POSITIVE, estimator
-from ._inputs import by_blocks, matched_by_label
+from ._inputs import by_blocks, scored
 
 
 class KernelClassifier(ClassifierMixin):
@@ -57,7 +57,7 @@ class KernelClassifier(ClassifierMixin):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on new samples; rows of X and y are matched as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+        return scored(super().score, self, X, y, sample_weight)
 
 
 def chosen_classes(decisions: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ class KernelRegressor(RegressorMixin):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² on new samples; rows of X and y are matched as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+        return scored(super().score, self, X, y, sample_weight)
 
 
 @estimator
@@ -217,7 +217,7 @@ class TargetRegressor(RegressorMixin):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² on new samples; rows of X and y are matched as in ``fit``."""
-        return float(super().score(*matched_by_label(self, X, y, sample_weight)))
+        return scored(super().score, self, X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -267,14 +267,17 @@ class NoveltyDetector(OutlierMixin):
     offset_: ClassVar[float]
     _outputs: ClassVar[Callable[..., np.ndarray]]
 
+    @by_blocks
     def score_samples(self, X: Any) -> np.ndarray:
         """How similar each row is to the training samples, without the offset."""
         return self._outputs(X)[:, 0]
 
+    @by_blocks
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance from the boundary, negative outside."""
         return self.score_samples(X) - self.offset_
 
+    @by_blocks
     def predict(self, X: Any) -> np.ndarray:
         """1 inside, −1 outside."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

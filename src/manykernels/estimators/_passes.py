@@ -43,14 +43,6 @@ class MachineGathering(Gathering):
         n_machines = 1 if targets.width == 2 else targets.width
         return 2 * n_machines + 4
 
-    def _gather_stream(self, blocks: RowBlocks) -> FeatureRows:
-        name = type(self.estimator).__name__
-        raise ValueError(
-            f"X is an iterator, which can be read only once, but {name} needs several passes over "
-            "the rows: pass a function that makes a new one, such as a generator function, a list "
-            "of blocks, or files. MKFDA takes an iterator."
-        )
-
 
 @dataclass(frozen=True)
 class LearntInPasses(Learnt):

@@ -26,6 +26,7 @@ from ..kernels.tables import (
 )
 from ..kernels.view_tables import column_of_strings
 from ..kernels.views import as_views
+from ..scale.blocks import refuse_unread
 
 
 def may_lack_views(estimator: Any) -> bool:
@@ -59,7 +60,7 @@ def read_table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """
     if isinstance(X, KernelStack):
         raise ValueError('A KernelStack is passed with kernels="precomputed".')
-    _refuse_lists_of_tables(X)
+    refuse_unread(X)
     if is_frame(X):
         with naming("X"):
             refuse_repeated_columns(X)
@@ -93,15 +94,6 @@ def is_list_of_tables(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False
     return all(len(getattr(one, "shape", ())) == 2 for one in X)
-
-
-def _refuse_lists_of_tables(X: Any) -> None:
-    """Refuse a list of tables, which NumPy would try to make one array of."""
-    if is_list_of_tables(X):
-        raise ValueError(
-            f"X is a {type(X).__name__} of {len(X)} tables: views of the same samples are passed "
-            'as a dict with their names, such as {"audio": X1, "text": X2}.'
-        )
 
 
 def unchecked_stack(matrices: Any, *, gram: bool) -> KernelStack:

@@ -16,7 +16,7 @@ from ..gating.regions import KernelRegions
 from ..gating.shares import GivenRegions
 from ..kernels import KernelStack, Views
 from ._base import estimator
-from ._inputs import Source
+from ._inputs import Source, by_blocks
 from ._kernels import KernelExpansion, TrainingKernels
 from ._learning import WeightLearning
 from ._rows import TrainingRows
@@ -54,6 +54,7 @@ class RegionAttributes:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"random_state": ["random_state"]}
 
+    @by_blocks
     def memberships(self, X: Any) -> np.ndarray:
         """Shares of the rows of X in the regions, (n_rows, n_regions); each row sums to one."""
         check_is_fitted(self)

@@ -62,8 +62,8 @@ class MKSVC(
         Replace kernels by explicit features, whose products sum up to them, with
         ``loss="squared_hinge"``: memory depends on the number of features, not of rows, which are
         read several times; see the notes. X and y may then be whatever
-        :func:`~manykernels.scale.row_blocks` reads, but for iterators. "auto" is ``Nystrom()`` for
-        more than 5000 rows, with a warning that says so. None learns from kernel matrices.
+        :func:`~manykernels.scale.row_blocks` reads. "auto" is ``Nystrom()`` for more than 5000
+        rows, with a warning that says so. None learns from kernel matrices.
 
     Attributes
     ----------
@@ -78,12 +78,12 @@ class MKSVC(
     With an `approximation`, which needs ``loss="squared_hinge"``, machines are learnt by Newton's
     method in passes over the rows, each of which computes the features again
     (:mod:`manykernels.scale.hinge`). There are about ten of them, and more the larger C is:
-    ``history_["n_passes"]``. So X has to be data that can be read again, not an iterator. Support
-    vectors are neither kept nor counted: instead of `support_`, `n_support_`, `support_vectors_`
-    and `dual_coef_` there is `coef_`. An inner solve is a factorisation of a matrix of all
-    features, for each machine. ``certificate_.dual_point`` has coefficients and, in its last row,
-    biases of machines f. Their errors ``C max(0, 1 − y f)``, times the weights of samples, are the
-    dual variables, once those of the two sides have been scaled to the same sum.
+    ``history_["n_passes"]``. Support vectors are neither kept nor counted: instead of `support_`,
+    `n_support_`, `support_vectors_` and `dual_coef_` there is `coef_`. An inner solve is a
+    factorisation of a matrix of all features, for each machine. ``certificate_.dual_point`` has
+    coefficients and, in its last row, biases of machines f. Their errors ``C max(0, 1 − y f)``,
+    times the weights of samples, are the dual variables, once those of the two sides have been
+    scaled to the same sum.
 
     Decision values are not probabilities. Where these are wanted, use :class:`MKSVCCV`, which
     chooses p and C, too, or calibrate: ``CalibratedClassifierCV(MKSVC(), ensemble=False)``.

@@ -435,8 +435,7 @@ def row_keys(table: Any) -> list[Any]:
 
 def _text(entry: Any) -> str:
     """All that an entry holds as text; arrays would show only a part of theirs."""
-    shown = entry.tolist() if isinstance(entry, np.ndarray) else entry
-    return f"{type(entry).__name__} {shown!r}\n"
+    return repr(entry.tolist() if isinstance(entry, np.ndarray | np.generic) else entry) + "\n"
 
 
 def _digest(content: bytes) -> bytes:

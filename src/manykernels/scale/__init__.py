@@ -1,34 +1,29 @@
 """Millions of rows: explicit features of kernels, and their moments in one pass over the rows.
 
 - ``blocks.py``: :func:`row_blocks`, which finds the kind of a container; ``base.py``: what kinds
-  share. Kinds: ``tables.py``, ``joined.py``, ``streams.py``, ``files.py``, ``dask_rows.py``.
+  share; ``tables.py``: tables in memory; ``dask_rows.py``: collections of dask.
 - ``checks.py``: what is asked of rows as they come in.
-- ``keys.py``, ``reservoir.py``, ``census.py``: the first pass, a sample of rows and their number.
+- ``reservoir.py``: the first pass, a sample of rows and their number; ``plan.py``: folds.
 - ``features.py``: maps of features; ``nystrom.py``, ``landmarks.py``: by landmarks;
   ``random_features.py``: by random frequencies; ``exact_features.py``, ``word_maps.py``: where
   finitely many are enough; ``kernel_maps.py``: what the last three share, by kernel.
 - ``moments.py``, ``accumulation.py``: the second pass, sums of products of features and targets.
 - ``hinge.py``, ``hinge_pass.py``: support vector machines, which take more passes.
-- ``checkpoint.py``: a pass that goes on after an interruption.
 """
 
 from .base import Block, RowBlocks
 from .blocks import map_blocks, row_blocks
-from .census import Census
-from .checkpoint import Checkpoint
 from .exact_features import ExactFeatures
 from .features import Approximation, FeatureMap
-from .keys import fold_of
 from .landmarks import Fixed, KMeansPlusPlus, LandmarkSelector, LeverageScores, Uniform
 from .nystrom import Nystrom
 from .random_features import RandomFeatures
-from .reservoir import Reservoir, Sample
+from .reservoir import Census, Reservoir, Sample, fold_of
 
 __all__ = [
     "Approximation",
     "Block",
     "Census",
-    "Checkpoint",
     "ExactFeatures",
     "FeatureMap",
     "Fixed",

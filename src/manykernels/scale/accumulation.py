@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
@@ -54,22 +52,6 @@ class PartMoments:
     def copy(self) -> PartMoments:
         """The same, to which rows can be added without changing this one."""
         return PartMoments([replace(part, matrix=part.matrix.copy()) for part in self.parts])
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """What a file of them holds."""
-        return {
-            f"{name}{k}": array
-            for k, part in enumerate(self.parts)
-            for name, array in part.to_arrays().items()
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """From what :meth:`to_arrays` gave."""
-        n_parts = sum(name.startswith("matrix") for name in arrays)
-        names = ("matrix", "counts")
-        parts = [{name: arrays[f"{name}{k}"] for name in names} for k in range(n_parts)]
-        return cls([Moments.from_arrays(part) for part in parts])
 
 
 def _sum(parts: list[Moments]) -> Moments:
@@ -126,9 +108,10 @@ class ClassTargets(TargetCoding):
         known = self.classes[places] == y
         if not np.all(known):
             raise ValueError(
-                f"y has the class {y[np.argmin(known)]!r}, which is none of "
+                f"y has the class {y[~known].tolist()[0]!r}, which is none of "
                 f"{self.classes.tolist()}: name all classes in the first call, "
-                "partial_fit(X, y, classes=[...])."
+                "partial_fit(X, y, classes=[...]). In fit it was not there in the first pass over "
+                "the rows: persist rows of dask, or fix their random seed."
             )
         return places
 

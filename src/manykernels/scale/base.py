@@ -15,12 +15,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .._sklearn import num_samples
-from .checkpoint import Checkpoint
 from .checks import PieceCheck, refuse_no_rows
 from .stacking import rows_of, stacked
 
@@ -91,15 +90,14 @@ class Reading:
     allow_nan: bool = False
     may_lack: bool = False
 
-    def blocks(self, pieces: Iterable[Block], first: int = 0) -> Iterator[Block]:
-        """Pieces, checked and cut into blocks, from block number `first` on."""
-        return recut(self._checked(pieces, first * self.block_size), first, self.block_size)
+    def blocks(self, pieces: Iterable[Block]) -> Iterator[Block]:
+        """Pieces, checked and cut into blocks."""
+        return recut(self._checked(pieces), self.block_size)
 
-    def _checked(self, pieces: Iterable[Block], first_row: int) -> Iterator[Block]:
+    def _checked(self, pieces: Iterable[Block]) -> Iterator[Block]:
         check = PieceCheck(self.needs_y, self.allow_nan, self.may_lack)
         for piece in pieces:
-            n_rows = len(piece)
-            if n_rows > 0 and piece.start + n_rows > first_row:
+            if len(piece) > 0:
                 X, y, weight = check(piece.X, piece.y, piece.weight, piece.start, piece.number)
                 yield Block(X, y, weight, piece.start, piece.number)
 
@@ -114,20 +112,12 @@ class RowBlocks(ABC):
     ----------
     n_rows : int or None
         Number of rows; None if it is not known before a pass.
-    one_shot : bool
-        Whether rows can be read only once.
     random_access : bool
         Whether rows can be taken by their numbers: :meth:`take`.
     """
 
     n_rows: int | None = None
-    one_shot: bool = False
     random_access: bool = False
-    #: Every kind; no two of them take the same container.
-    kinds: ClassVar[list[type[RowBlocks]]] = []
-
-    def __init_subclass__(cls) -> None:
-        RowBlocks.kinds.append(cls)
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -136,33 +126,18 @@ class RowBlocks(ABC):
     def block_size(self) -> int:
         return self.reading.block_size
 
-    @classmethod
     @abstractmethod
-    def takes(cls, X: Any) -> bool:
-        """Whether `X` is a container of this kind."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
-        """The rows of `X`, with targets and weights in whatever way they come with this kind."""
-
-    @abstractmethod
-    def pieces(self, first_row: int) -> Iterator[Block]:
-        """Rows as they are read, not checked; rows before `first_row` may be left out."""
-
-    def blocks(self, first: int = 0) -> Iterator[Block]:
-        """Checked blocks of `block_size` rows, from block number `first` on."""
-        return self.reading.blocks(self.pieces(first * self.block_size), first)
+    def pieces(self) -> Iterator[Block]:
+        """Rows as they are read, not checked."""
 
     def __iter__(self) -> Iterator[Block]:
-        return self.blocks()
+        """Checked blocks of `block_size` rows."""
+        return self.reading.blocks(self.pieces())
 
     def reduce(
         self,
         accumulate: Callable[[State | None, Block], State],
         merge: Callable[[State, State], State],
-        *,
-        checkpoint: Checkpoint | None = None,
     ) -> State:
         """One pass over all blocks.
 
@@ -174,19 +149,14 @@ class RowBlocks(ABC):
         merge : callable
             ``merge(a, b)`` returns the state of the blocks of both, those of `a` first. Needed
             where several workers pass over parts of the rows.
-        checkpoint : Checkpoint, optional
-            Keeps the state in a file, from which an interrupted pass goes on.
 
         Returns
         -------
         state
         """
         state = None
-        if checkpoint is not None:
-            state = checkpoint.reduce(self, accumulate)
-        else:
-            for block in self:
-                state = accumulate(state, block)
+        for block in self:
+            state = accumulate(state, block)
         if state is None:
             refuse_no_rows()
         return state
@@ -207,31 +177,14 @@ class RowBlocks(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no random access.")
 
 
-def rows_in(X: Any, y: Any, sample_weight: Any, reading: Reading) -> RowBlocks:
-    """The rows of a container of any kind."""
-    if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
-        raise TypeError(
-            "X is lazy, without rows so far: pass X.collect(), or the path of a Parquet file."
-        )
-    for kind in RowBlocks.kinds:
-        if kind.takes(X):
-            return kind.of(X, y, sample_weight, reading)
-    raise TypeError(
-        f"X is a {type(X).__name__}, which has no rows to read. Pass a table (array, sparse "
-        "matrix, data frame), a dict of tables, an array of zarr, an array or data frame of dask, "
-        "the path of Parquet or CSV files, or a function that yields (X, y)."
-    )
-
-
-def recut(pieces: Iterable[Block], first: int, size: int) -> Iterator[Block]:
-    """Blocks of `size` rows, the last one of fewer, numbered from `first` on.
+def recut(pieces: Iterable[Block], size: int) -> Iterator[Block]:
+    """Blocks of `size` rows, the last one of fewer.
 
     No more is held than one block and one piece. A piece that is a block is not copied.
     """
-    number, waiting, n_waiting = first, list[Block](), 0
+    number, waiting, n_waiting = 0, list[Block](), 0
     for piece in pieces:
-        # Rows of earlier blocks, which a container could not leave out.
-        done = max(first * size - piece.start, 0)
+        done = 0
         while done < len(piece):
             part = piece.cut(done, done + size - n_waiting)
             waiting.append(part)

@@ -1,20 +1,42 @@
-"""From a container of any kind to blocks of rows: :func:`row_blocks`, :func:`map_blocks`."""
+"""From a table, several of them, or collections of Dask to blocks of rows: :func:`row_blocks`."""
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-# Each module registers the kinds of containers that it reads.
-from . import dask_rows, files, joined, streams, tables  # noqa: F401
-from .base import BLOCK_SIZE, Block, Reading, RowBlocks, rows_in
-from .checks import is_list_of_blocks
-from .tables import is_read_in_parts
+from ..kernels.tables import is_frame
+from ..kernels.views import are_views
+from .base import BLOCK_SIZE, Block, Reading, RowBlocks
+from .dask_rows import DaskRows
+from .tables import TableRows, ViewsRows, is_dask
 
-__all__ = ["BLOCK_SIZE", "Block", "RowBlocks", "comes_in_blocks", "map_blocks", "row_blocks"]
+__all__ = [
+    "BLOCK_SIZE",
+    "Block",
+    "RowBlocks",
+    "comes_in_blocks",
+    "map_blocks",
+    "refuse_unread",
+    "row_blocks",
+]
+
+# Functions of pandas and Dask that read files, by their endings.
+_READERS = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".txt": "read_csv",
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+}
+# Endings of compressed files, which stand after the others.
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 
 def row_blocks(
@@ -27,20 +49,18 @@ def row_blocks(
     allow_nan: bool = False,
     may_lack: bool = False,
 ) -> RowBlocks:
-    """The rows of X in blocks, whatever X is.
+    """The rows of X in blocks.
 
     Parameters
     ----------
-    X : container of rows
+    X : table, dict of tables, Views, or collection of Dask
         - A table in memory or a memory map: array, sparse matrix, data frame, list.
-        - An array of zarr.
-        - The path of a Parquet, CSV or TSV file, of a folder of such files, or a pattern such as
-          ``"part-*.parquet"``; y and `sample_weight` are then names of columns.
-        - An array of dask, or a data frame, where y may be the name of a column.
-        - What yields blocks ``(X, y)`` or ``(X, y, sample_weight)`` of any length: a generator
-          function or a list of blocks, which can be read more than once, or an iterator.
         - A dict of these, or `Views`: several tables of the same samples.
-    y, sample_weight : array, name of a column, or None
+        - An array or a data frame of Dask, or a dict of them. Data frames are matched by their
+          index, partition by partition; arrays by position.
+    y, sample_weight : array, Series, array or Series of Dask, or None
+        With a data frame of Dask also the name of one of its columns. A Series beside a data frame
+        is matched by its index.
     block_size : int, default=4096
         Rows of a block.
     needs_y : bool, default=False
@@ -65,7 +85,17 @@ def row_blocks(
     np.float64(190.0)
     """
     reading = Reading(_checked_size(block_size), needs_y, allow_nan, may_lack)
-    return rows_in(X, y, sample_weight, reading)
+    refuse_unread(X)
+    if comes_in_blocks(X):
+        return DaskRows.of(X, y, sample_weight, reading)
+    if are_views(X):
+        return ViewsRows.of(X, y, sample_weight, reading)
+    if isinstance(X, list | tuple) or hasattr(X, "__array__") or sparse.issparse(X) or is_frame(X):
+        return TableRows.of(X, y, sample_weight, reading)
+    raise TypeError(
+        f"X is a {type(X).__name__}, which has no rows to read. Pass a table (array, sparse "
+        "matrix, data frame), a dict of tables, or an array or data frame of dask."
+    )
 
 
 def map_blocks(
@@ -81,8 +111,8 @@ def map_blocks(
 
     Parameters
     ----------
-    X : container of rows
-        As in :func:`row_blocks`; a y that comes with it is not looked at.
+    X : table, dict of tables, Views, or collection of Dask
+        As in :func:`row_blocks`.
     function : callable
         From some rows of X to an array of as many rows.
     meta : ndarray, optional
@@ -106,13 +136,8 @@ def map_blocks(
 
 
 def comes_in_blocks(X: Any) -> bool:
-    """Whether X, or one of several tables, is not in memory: of dask, a path, an iterator, …"""
-    if isinstance(X, Mapping):
-        return any(map(is_read_in_parts, X.values()))
-    if isinstance(X, list | tuple):
-        # Lists of tables alone may be meant as views of the same samples.
-        return len(X) > 0 and isinstance(X[0], tuple) and is_list_of_blocks(X)
-    return is_read_in_parts(X)
+    """Whether X, or one of several tables, is a collection of dask."""
+    return any(map(is_dask, X.values())) if isinstance(X, Mapping) else is_dask(X)
 
 
 def _checked_size(block_size: int | None) -> int:
@@ -121,3 +146,99 @@ def _checked_size(block_size: int | None) -> int:
     if not isinstance(block_size, Integral) or isinstance(block_size, bool) or block_size < 1:
         raise ValueError(f"block_size must be a whole number above 0, got {block_size!r}.")
     return int(block_size)
+
+
+# -- what others read ------------------------------------------------------------------------
+
+
+def refuse_unread(X: Any, *, matrices: bool = False) -> None:
+    """Raise TypeError, with the line that reads it, if X is a path or anything else to be read.
+
+    Paths, stored arrays, iterators and lists of blocks are read by pandas or Dask. A list of
+    tables is allowed if they are kernel `matrices`.
+    """
+    if matrices and isinstance(X, list | tuple) and X and all(map(_is_table, X)):
+        return
+    tables = X if isinstance(X, Mapping) and not sparse.issparse(X) else {None: X}
+    for name, table in tables.items():
+        advice = _advice(table)
+        if advice is not None:
+            raise TypeError(f"{'X' if name is None else f'view {name!r}'} is {advice}")
+
+
+def _advice(X: Any) -> str | None:
+    """What X is and the line to write instead; None for a table."""
+    if _is_path(X):
+        return f"a path, {os.fspath(X)!r}: {_reading_line(X)}"
+    if isinstance(X, list | tuple):
+        return _advice_of_list(X)
+    if hasattr(X, "oindex") and hasattr(X, "shape"):
+        return "an array of zarr: pass dask.array.from_zarr(X), or X[:] if it fits into memory."
+    if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
+        return "lazy, without rows so far: pass X.collect()."
+    if hasattr(X, "__next__") or inspect.isroutine(X):
+        kind = "an iterator" if hasattr(X, "__next__") else "a function"
+        return (
+            f"{kind}, whose blocks of rows are not read here: pass all rows in one table, such as "
+            "numpy.vstack(...) of the blocks; or, if they do not fit into memory, a data frame of "
+            "dask whose partitions are the blocks, dask.dataframe.from_map(function, parts), or "
+            "dask.array.from_array(...)."
+        )
+    return None
+
+
+def _advice_of_list(X: Any) -> str | None:
+    if len(X) == 0:
+        return None
+    if all(map(_is_path, X)) and all(
+        not isinstance(one, str) or _ending(one) in _READERS for one in X
+    ):
+        # Other lists of strings are tables: sequences, texts.
+        return f"a list of paths: {_reading_line(X[0], [os.fspath(one) for one in X])}"
+    first = X[0]
+    if isinstance(first, tuple) and 1 < len(first) <= 3 and _is_table(first[0]):
+        return (
+            "a list of blocks (X, y): pass all rows in one table, numpy.vstack([X for X, y in "
+            "blocks]); or, if they do not fit into memory, "
+            "dask.array.concatenate([dask.array.from_array(X) for X, y in blocks])."
+        )
+    if all(map(_is_table, X)):
+        return (
+            f"a {type(X).__name__} of {len(X)} tables: views of the same samples are passed as a "
+            'dict with their names, such as {"audio": X1, "text": X2}; further rows of one table '
+            "by numpy.vstack(X)."
+        )
+    return None
+
+
+def _is_path(X: Any) -> bool:
+    return isinstance(X, str | bytes | os.PathLike)
+
+
+def _is_table(item: Any) -> bool:
+    """Whether `item` has rows and columns, or is several tables."""
+    return len(getattr(item, "shape", ())) == 2 or are_views(item)
+
+
+def _ending(path: Any) -> str:
+    name = os.fspath(path)
+    name = (name.decode(errors="replace") if isinstance(name, bytes) else name).lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return os.path.splitext(name)[1]
+
+
+def _reading_line(path: Any, paths: Any = None) -> str:
+    """The line that reads a path, or several."""
+    ending = _ending(path)
+    given = repr(os.fspath(path) if paths is None else paths)
+    if ending == ".npy":
+        return f'pass numpy.load({given}, mmap_mode="r").'
+    if ending in (".zarr", ".zip"):
+        return f"pass dask.array.from_zarr({given})."
+    reader = _READERS.get(ending, "read_parquet")
+    separated = ', sep="\\t"' if ending == ".tsv" else ""
+    line = f"{reader}({given}{separated})"
+    if paths is not None:
+        return f"pass dask.dataframe.{line}."
+    return f"pass pandas.{line}, or dask.dataframe.{line} if its rows do not fit into memory."

@@ -75,21 +75,6 @@ def refuse_unknown_names(given: Any, columns: list[Any], name: str) -> None:
             )
 
 
-def is_table(item: Any) -> bool:
-    """Whether `item` has rows and columns, or is several tables."""
-    return len(getattr(item, "shape", ())) == 2 or are_views(item)
-
-
-def is_list_of_blocks(X: Any) -> bool:
-    """Whether a list has blocks, tables or tuples that begin with one, in the place of rows."""
-    if len(X) == 0:
-        return False
-    item = X[0]
-    if isinstance(item, tuple) and 1 < len(item) <= 3:
-        return isinstance(item[0], list) or is_table(item[0])
-    return is_table(item)
-
-
 class PieceCheck:
     """Checks pieces one after the other, each against the first."""
 

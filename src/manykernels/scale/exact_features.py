@@ -170,7 +170,7 @@ class ExactFeatures(Approximation):
     max_features : int, default=4000
         The most features of each kernel, and of each term of a sum. A polynomial kernel of degree
         p has ``binomial(d + p, p)`` of d columns, words of k letters are ``n_letters ** k``.
-    block_size, checkpoint, random_state : see :class:`~manykernels.scale.Approximation`
+    block_size, random_state : see :class:`~manykernels.scale.Approximation`
 
     Examples
     --------
@@ -197,12 +197,10 @@ class ExactFeatures(Approximation):
         max_features: int = MOST_FEATURES,
         *,
         block_size: int | None = None,
-        checkpoint: Any = None,
         random_state: int = 0,
     ) -> None:
         self.max_features = max_features
         self.block_size = block_size
-        self.checkpoint = checkpoint
         self.random_state = random_state
 
     def features_of(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,21 +129,16 @@ class Approximation(BaseEstimator, ABC):
     ----------
     block_size : int, default=4096
         Rows that are processed at once. Memory grows with it, results do not depend on it.
-    checkpoint : path, optional
-        A file that keeps the sums of a long pass in this process. A fit that was interrupted goes
-        on from there if it is started again on the same data.
     random_state : int, default=0
         Seed of everything that is drawn: rows to learn widths from, landmarks, frequencies, folds.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "block_size": [Interval(Integral, 1, None, closed="left"), None],
-        "checkpoint": [str, PathLike, None],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
     block_size: int | None
-    checkpoint: Any
     random_state: int
 
     @abstractmethod

@@ -19,7 +19,7 @@ samples in rounding errors when M is centred:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -102,19 +102,6 @@ class Moments:
         return CentredMoments(
             gram, cross, total, features, targets, weight, uncentred, self.n_rows, self.count
         )
-
-    # -- files -----------------------------------------------------------------------------
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """What a file of them holds."""
-        counts = np.array([self.n_features, self.n_rows, self.count])
-        return {"matrix": self.matrix, "counts": counts}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
-        """From what :meth:`to_arrays` gave."""
-        n_features, n_rows, count = arrays["counts"]
-        return cls(np.array(arrays["matrix"]), int(n_features), int(n_rows), float(count))
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Nystrom(Approximation):
         no more than there are rows.
     selector : LandmarkSelector, optional
         How landmarks are chosen; by default :class:`~manykernels.scale.Uniform`, at random.
-    block_size, checkpoint, random_state : see :class:`~manykernels.scale.Approximation`
+    block_size, random_state : see :class:`~manykernels.scale.Approximation`
 
     Examples
     --------
@@ -112,13 +112,11 @@ class Nystrom(Approximation):
         *,
         selector: LandmarkSelector | None = None,
         block_size: int | None = None,
-        checkpoint: Any = None,
         random_state: int = 0,
     ) -> None:
         self.n_landmarks = n_landmarks
         self.selector = selector
         self.block_size = block_size
-        self.checkpoint = checkpoint
         self.random_state = random_state
 
     def features_of(

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._folds import stratified_folds
-from .keys import fold_of
+from .reservoir import fold_of
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ class RandomFeatures(Approximation):
         The most features of each kernel, and of each term of a sum; random ones come in pairs, so
         of an odd number one is not used. By default 400; fewer for more than 10 kernels, whose
         features would be more than 4000, down to 100.
-    block_size, checkpoint, random_state : see :class:`~manykernels.scale.Approximation`
+    block_size, random_state : see :class:`~manykernels.scale.Approximation`
 
     References
     ----------
@@ -207,12 +207,10 @@ class RandomFeatures(Approximation):
         n_features: int | None = None,
         *,
         block_size: int | None = None,
-        checkpoint: Any = None,
         random_state: int = 0,
     ) -> None:
         self.n_features = n_features
         self.block_size = block_size
-        self.checkpoint = checkpoint
         self.random_state = random_state
 
     def features_of(

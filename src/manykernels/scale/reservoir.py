@@ -1,8 +1,13 @@
-"""A sample of rows that depends on the seed and the numbers of the rows only.
+"""The first pass: a sample of rows that depends on the seed and their numbers only, and a census.
 
-Every row has a random key (``keys.py``), and the sample is the rows with the smallest keys. The
-smallest of a union are among the smallest of its parts, so that samples of parts of the rows can
-be merged, in any order: the sample is the same for every block size and every chunking.
+Every row has a random key, a function of the seed and the number of the row, nothing else. The key
+of row r is number r of the sequence of SplitMix64 (Steele, Lea & Flood 2014) that begins at a
+state drawn from the seed: ``mix(state + (r + 1) γ)`` modulo 2⁶⁴. Adding an odd multiple of r and
+mixing are both one-to-one, so that no two rows have the same key.
+
+The sample is the rows with the smallest keys. The smallest of a union are among the smallest of
+its parts, so that samples of parts of the rows can be merged, in any order: the sample is the same
+for every block size and every chunking. So are folds, which are drawn by other keys.
 """
 
 from __future__ import annotations
@@ -14,8 +19,6 @@ import numpy as np
 
 from ..kernels.tables import naming
 from .base import Block, RowBlocks
-from .census import Census, Labels
-from .keys import sample_keys
 from .stacking import rows_of, stacked
 
 # A piece with fewer of its rows in the sample than this part is copied, without the others: each
@@ -23,6 +26,181 @@ from .stacking import rows_of, stacked
 _LEAST_USED = 0.5
 # Pieces of a sample before they are copied into one: looking them through takes time.
 _MOST_PIECES = 32
+# Of SplitMix64: γ is 2⁶⁴ over the golden ratio, made odd; the others are factors of its mixing.
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+# Bits by which numbers are shifted before each factor, and after the last.
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+# What keys are for: those of different purposes are independent of each other.
+_SAMPLE, _FOLD = 0, 1
+# What error messages call the kinds of labels that are compared with each other.
+_KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "string", "S": "string"}
+
+
+# -- keys -------------------------------------------------------------------------------------
+
+
+def sample_keys(rows: np.ndarray, seed: int) -> np.ndarray:
+    """A 64-bit key for every row, all of them different; those of a sample are the smallest."""
+    return _keys(rows, seed, _SAMPLE)
+
+
+def fold_of(rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+    """The fold of every row, 0 to ``n_folds − 1``, by its number among all rows.
+
+    Folds are of the same size on average. They are independent of samples with the same seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.scale import fold_of
+    >>> fold_of(np.arange(8), n_folds=3, seed=0)
+    array([...])
+    >>> fold_of(np.array([5]), 3, 0) == fold_of(np.arange(8), 3, 0)[5]
+    array([ True])
+    """
+    if n_folds < 2:
+        raise ValueError(f"n_folds must be at least 2, got {n_folds}.")
+    return (_keys(rows, seed, _FOLD) % np.uint64(n_folds)).astype(np.intp)
+
+
+def _keys(rows: np.ndarray, seed: int, purpose: int) -> np.ndarray:
+    # Arrays of unsigned integers are added and multiplied modulo 2⁶⁴, as it should be.
+    keys = (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * _GAMMA + _state(seed, purpose)
+    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
+        keys = (keys ^ (keys >> shift)) * factor
+    mixed: np.ndarray = keys ^ (keys >> _SHIFTS[2])
+    return mixed
+
+
+def _state(seed: int, purpose: int) -> np.uint64:
+    (state,) = np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)
+    return np.uint64(state)
+
+
+# -- the census --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Census:
+    """Rows counted in one pass.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that were read.
+    n_counting : int
+        Those of them with a weight above zero.
+    total_weight : float
+        Sum of sample weights; the number of rows if there are none.
+    classes : ndarray or None
+        Class labels of rows that count, sorted; None if targets are no classes.
+    counts, weights : ndarray or None
+        Number of rows, and sum of their sample weights, of every class.
+    """
+
+    n_rows: int
+    n_counting: int
+    total_weight: float
+    classes: np.ndarray | None = None
+    counts: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, block: Block, labels: Labels | None) -> Census:
+        """That of one block, whose rows that count have these labels."""
+        n_rows = len(block)
+        weight = np.ones(n_rows) if block.weight is None else block.weight
+        counting = weight > 0
+        sums = n_rows, int(np.count_nonzero(counting)), float(weight.sum())
+        if labels is None:
+            return cls(*sums)
+        size = len(labels.classes)
+        counts = np.bincount(labels.codes, minlength=size)
+        weights = np.bincount(labels.codes, weight[counting], minlength=size)
+        return cls(*sums, labels.classes, counts, weights)
+
+    @property
+    def _by_class(self) -> tuple[Any, Any, Any]:
+        return self.classes, self.counts, self.weights
+
+    def merged(self, other: Census) -> Census:
+        """That of the rows of both."""
+        sums = (
+            self.n_rows + other.n_rows,
+            self.n_counting + other.n_counting,
+            self.total_weight + other.total_weight,
+        )
+        if self.classes is None or other.classes is None:
+            return Census(*sums)
+        classes = merged_classes(self.classes, other.classes)
+        counts = np.zeros(len(classes), dtype=np.intp)
+        weights = np.zeros(len(classes))
+        for own, number, weight in (self._by_class, other._by_class):
+            places = np.searchsorted(classes, own)
+            counts[places] += number
+            weights[places] += weight
+        return Census(*sums, classes, counts, weights)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Class labels ``classes[codes]``, the classes sorted."""
+
+    classes: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> Labels:
+        """Labels of targets; numbers with fractions, and labels of several kinds, are refused."""
+        if y.ndim != 1:
+            raise ValueError(
+                f"y should be a 1d array of class labels, got an array of shape {y.shape} instead."
+            )
+        if y.dtype == object:
+            _refuse_mixed({_kind_of(one) for one in set(map(type, y))})
+        if y.dtype.kind == "f" and (fractions := y[y != np.floor(y)]).size:
+            raise ValueError(
+                f"Unknown label type: continuous. y has the value {fractions[0]}; class labels "
+                "are whole numbers, texts or truth values."
+            )
+        classes, codes = np.unique(y, return_inverse=True)
+        return cls(classes, codes)
+
+
+def merged_classes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """All of the classes, sorted."""
+    if np.array_equal(first, second):
+        return first
+    kinds = {_array_kind(one) for one in (first, second) if len(one)}
+    _refuse_mixed(kinds)
+    return np.unique(np.concatenate([first, second]))
+
+
+def _array_kind(classes: np.ndarray) -> str:
+    return (
+        _kind_of(type(classes[0]))
+        if classes.dtype == object
+        else _KINDS.get(classes.dtype.kind, classes.dtype.name)
+    )
+
+
+def _kind_of(kind: type[Any]) -> str:
+    if issubclass(kind, str | bytes):
+        return "string"
+    is_number = issubclass(kind, bool | int | float | np.number | np.bool_)
+    return "number" if is_number else kind.__name__
+
+
+def _refuse_mixed(kinds: set[str]) -> None:
+    if len(kinds) > 1:
+        raise ValueError(
+            f"Mix of label input types ({' and '.join(sorted(kinds))}): the labels of y have to "
+            "be of one kind, such as y.astype(str)."
+        )
+
+
+# -- the sample --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -120,11 +298,6 @@ class Reservoir:
 
         Where rows can be taken by their numbers, only those of the sample are read.
         """
-        if blocks.one_shot:
-            raise ValueError(
-                "Rows cannot be drawn from an iterator, which can be read only once: pass a "
-                "function that makes a new one, such as a generator function."
-            )
         source = blocks.bare() if blocks.random_access else blocks
         drawn = source.reduce(self.accumulate, self.merge)
         if len(drawn.rows) == 0:
@@ -156,10 +329,11 @@ class Reservoir:
         codes = [_recoded(one, census) for one in (first, second)]
         rows = np.concatenate([first.rows, second.rows])
         keys = np.concatenate([first.keys, second.keys])
-        y, weight = (
-            None if a is None or b is None else np.concatenate([a, b])
-            for a, b in ((first.y, second.y), (first.weight, second.weight))
-        )
+        y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
+        weight = None
+        if first.weight is not None or second.weight is not None:
+            # Rows that were added without weights count once.
+            weight = np.concatenate([_weights(first), _weights(second)])
         pieces = (*first.pieces, *second.pieces)
         return self._pruned(Drawn(rows, keys, np.concatenate(codes), y, weight, pieces, census))
 
@@ -190,6 +364,10 @@ class Reservoir:
             kept[grouped[place < self.per_class]] = True
         chosen = np.flatnonzero(kept)
         return drawn.kept(chosen[np.argsort(drawn.rows[chosen])])
+
+
+def _weights(drawn: Drawn) -> np.ndarray:
+    return np.ones(len(drawn.rows)) if drawn.weight is None else drawn.weight
 
 
 def _places_inside(rows: np.ndarray, sample: np.ndarray) -> np.ndarray:

@@ -17,9 +17,6 @@ def rows_of(table: Any, rows: Any) -> Any:
     """Some rows of an array, sparse matrix, data frame or `Views`: a slice or their numbers."""
     if isinstance(table, Views):
         return table[rows]
-    if hasattr(table, "oindex"):
-        # zarr: numbers of rows in brackets would be read as numbers of entries.
-        return table.oindex[rows]
     return safe_indexing(table, rows)
 
 
