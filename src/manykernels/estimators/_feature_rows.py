@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._folds import groups_to_keep, numbered
-from ..kernels.views import row_keys
 from ..scale import FeatureMap, Sample
 from ..scale.accumulation import PartMoments, TargetCoding
 from ..scale.plan import Plan
-from ._inputs import TableSource
+from ._inputs import TableSource, groups_of
 
 if TYPE_CHECKING:
     from ._gathering import FeatureStream
@@ -70,8 +68,14 @@ class FeatureRows:
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """Numbers of the groups of rows of the sample that are left out together."""
-        return groups_to_keep(numbered(row_keys(self.sample.X)))
+        """Numbers of the groups of rows of the sample that are left out together.
+
+        Of rows that were added one block after the other, only those of the sample are compared.
+        """
+        units = self.stream.units
+        if units is not None and self.sample.rows.max() < len(units):
+            return units[self.sample.rows]
+        return groups_of(self.sample.X)
 
     @property
     def weights(self) -> np.ndarray | None:

@@ -38,6 +38,7 @@ from ..scale.accumulation import (
 )
 from ..scale.features import require_room, rows_for_errors
 from ..scale.plan import Plan
+from ..scale.reservoir import units_of
 from ._feature_rows import FeatureRows
 from ._inputs import FEATURES, TableSource, copy_with_features, read_training
 from ._reading import may_have_gaps
@@ -74,15 +75,18 @@ class Gathering:
 
     def gathered(self, blocks: RowBlocks, y: Any) -> FeatureRows:
         """All passes over the rows, whose targets are `y` unless they come with the blocks."""
-        sample, census = self.reservoir.draw(blocks)
+        units = self.units(blocks)
+        reservoir = self.reservoir(units)
+        sample, census = reservoir.draw(blocks)
         targets = self.coding(sample, census)
-        plan = self._plan(blocks, y, sample, census)
+        plan = self._plan(blocks, y, sample, census, units)
         accumulator, source, attributes = self._accumulator(
             sample, targets, plan, census.n_counting
         )
         moments = blocks.reduce(accumulator, accumulator.merge)
-        drawn = self.reservoir.drawn(sample, census)
-        return FeatureStream(self, accumulator, moments, drawn, source, attributes).rows()
+        drawn = reservoir.drawn(sample, census)
+        stream = FeatureStream(self, accumulator, moments, drawn, source, attributes, units=units)
+        return stream.rows()
 
     def blocks(self, X: Any, y: Any, sample_weight: Any) -> RowBlocks:
         """The rows in blocks, checked as they are read."""
@@ -106,19 +110,21 @@ class Gathering:
             "folds, such as cv=5."
         )
 
-    def plan_of_first(self, sample: Sample, complete: bool) -> Plan:
+    def plan_of_first(
+        self, sample: Sample, complete: bool, units: np.ndarray | None = None
+    ) -> Plan:
         """Splits of rows that are not all known; those of `sample` are dealt if it is `complete`.
 
-        It is if it has all rows so far.
+        It is if it has all rows so far. Rows of one of the `units` are in the same fold.
         """
         n_folds, seed = self.n_folds, self.approximation.random_state
         if n_folds == 0:
             return Plan.whole()
         if not complete:
-            return Plan.folds(n_folds, seed)
+            return Plan.folds(n_folds, seed, units)
         assert sample.y is not None
         labels = sample.y if self.classifies else np.zeros(len(sample), dtype=np.intp)
-        plan = Plan.dealt(n_folds, sample.rows, labels, seed)
+        plan = Plan.dealt(n_folds, sample.rows, labels, seed, units)
         if plan.n_splits < 2:
             raise ValueError(
                 f"{type(self.estimator).__name__} cannot be judged by folds: there are too few "
@@ -127,11 +133,18 @@ class Gathering:
             )
         return plan
 
-    def _plan(self, blocks: RowBlocks, y: Any, sample: Sample, census: Census) -> Plan:
+    def _plan(
+        self,
+        blocks: RowBlocks,
+        y: Any,
+        sample: Sample,
+        census: Census,
+        units: np.ndarray | None,
+    ) -> Plan:
         """Splits of rows that have been counted."""
         by_number = self.cv is None or isinstance(self.cv, int | np.integer)
         if by_number or not blocks.random_access:
-            return self.plan_of_first(sample, len(sample) == census.n_counting)
+            return self.plan_of_first(sample, len(sample) == census.n_counting, units)
         if isinstance(self.cv, str | tuple):
             raise ValueError(
                 f"cv={self.cv if isinstance(self.cv, str) else 'a validation set'!r} does not go "
@@ -142,10 +155,14 @@ class Gathering:
         splitter = check_cv(self.cv, y, classifier=self.classifies)
         return Plan.given(splitter.split(np.zeros((len(y), 1)), y), len(y))
 
-    @property
-    def reservoir(self) -> Reservoir:
+    def units(self, blocks: RowBlocks) -> np.ndarray | None:
+        """Rows that are left out together, found in a pass; None if no rows are left out."""
+        return units_of(blocks)
+
+    def reservoir(self, units: np.ndarray | None = None) -> Reservoir:
+        """What draws the sample; rows of one of the `units` are drawn together."""
         per_class = _ROWS_OF_CLASS if self.classifies else None
-        return Reservoir(SAMPLE_ROWS, self.approximation.random_state, per_class)
+        return Reservoir(SAMPLE_ROWS, self.approximation.random_state, per_class, units)
 
     def coding(self, sample: Sample, census: Census | None, classes: Any = None) -> TargetCoding:
         """How targets become numbers."""
@@ -230,8 +247,10 @@ class FeatureStream:
         source: TableSource,
         attributes: dict[str, Any],
         classes: Any = None,
+        units: np.ndarray | None = None,
     ) -> None:
         self.gathering, self.classes = gathering, classes
+        self.units = units
         self.moments = moments
         self._accumulator, self._drawn = accumulator, drawn
         self._source, self._attributes = source, attributes
@@ -262,7 +281,7 @@ class FeatureStream:
             block = replace(block, start=self._drawn.census.n_rows)
         self._learn_classes(np.asarray(block.y))
         self.moments = self._accumulator(self.moments, block)
-        self._drawn = self.gathering.reservoir.accumulate(self._drawn, block)
+        self._drawn = self.gathering.reservoir(self.units).accumulate(self._drawn, block)
 
     def refuse_other_parameters(self, estimator: Any) -> None:
         """Raise if the estimator has other parameters now that sums over rows depend on."""
@@ -322,7 +341,7 @@ class FeatureStream:
             if not np.all(masses > 0.0):
                 seen = np.flatnonzero(masses > 0.0)
                 targets, moments = targets.at(seen), moments.of_targets(seen)
-        sample = self.gathering.reservoir.sample(self._drawn)
+        sample = self.gathering.reservoir(self.units).sample(self._drawn)
         return FeatureRows(
             accumulator.features,
             moments,

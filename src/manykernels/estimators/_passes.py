@@ -37,6 +37,9 @@ class MachineGathering(Gathering):
     Weights of classes are factors of C, and the kernels know nothing of them.
     """
 
+    def units(self, blocks: RowBlocks) -> np.ndarray | None:
+        return None
+
     def copies(self, targets: TargetCoding, plan: Plan) -> int:
         # Two of each machine: while those of two parts of the rows are added, and then for its
         # loss and the factor of that. Two of all rows, and two while these are centred.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -43,6 +43,11 @@ class Search:
     @property
     def _judged(self) -> list[Any]:
         return [split.judged for split in self.splits]
+
+    @property
+    def _tested(self) -> list[np.ndarray | None]:
+        """Rows that each split tests."""
+        return [split.tested for split in self.splits]
 
     @property
     def _scorer(self) -> Any:
@@ -86,7 +91,7 @@ class ClassSearch(Search):
             "left_out_score_": choice.attributes["best_score_"],
             **choice.attributes,
             **left_out_attributes(
-                "left_out_decisions_", self.splits, decisions, samples.labels, score
+                "left_out_decisions_", self._tested, decisions, len(samples.labels), score
             ),
             "calibration_": calibration,
         }
@@ -113,14 +118,14 @@ class ValueSearch(Search):
         return choice, {
             "left_out_score_": choice.attributes["best_score_"],
             **choice.attributes,
-            **left_out_values(held_out, choice, self.splits, self.samples, self._scorer),
+            **left_out_values(held_out, choice, self._tested, self.samples, self._scorer),
         }
 
 
 def left_out_values(
     held_out: HeldOutValues,
     choice: Choice,
-    splits: list[Split],
+    tested: Sequence[np.ndarray | None],
     samples: TargetedKernels,
     scorer: Callable[..., float],
 ) -> dict[str, Any]:
@@ -133,9 +138,7 @@ def left_out_values(
         truth = samples.targets[rows]
         return score_of((JudgedValues(values), truth, _part(samples.counts, rows)), scorer)
 
-    return left_out_attributes(
-        "left_out_predictions_", splits, predictions, samples.targets, score
-    )
+    return left_out_attributes("left_out_predictions_", tested, predictions, len(samples), score)
 
 
 def _part(counts: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -238,17 +238,17 @@ class ValueSplits(Splits):
 
 def left_out_attributes(
     name: str,
-    splits: list[Split],
+    tested: Sequence[np.ndarray | None],
     parts: list[np.ndarray],
-    targets: np.ndarray,
+    n_rows: int,
     score: Callable[[np.ndarray, np.ndarray], float],
 ) -> dict[str, Any]:
     """Fitted attributes of a search: held-out values by row under `name`, their split and score.
 
-    ``parts[k]`` are values of the test samples of a split; `score` is that of values at some rows.
-    Nothing of it if a validation set was tested.
+    ``parts[k]`` are values of the rows ``tested[k]`` of a split; `score` is that of values at some
+    rows. Nothing of it if a validation set was tested.
     """
-    values = by_row([split.tested for split in splits], parts, len(targets))
+    values = by_row(tested, parts, n_rows)
     if values is None:
         return {}
     answers, split_of_row = values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -32,11 +33,11 @@ from ._grid import Grid, checked_norms, checked_regs
 from ._kernels import TrainingKernels
 from ._learning import WeightLearning
 from ._multilabel import LabelwiseAnswers, fit_labels, is_multilabel
-from ._on_features import learn_discriminant_on_features
+from ._on_features import judged_samples, learn_discriminant_on_features
 from ._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
 from ._progress import FitTask
 from ._rows import discriminant_rows
-from ._splits import LabelSplits, Split, left_out_attributes
+from ._splits import LabelSplits, left_out_attributes
 from .fda import fisher_preparation, learn_discriminant
 
 
@@ -175,7 +176,8 @@ class MKFDACV(
             kernels, samples, transform, priors, learning, final, lambda problem: problem.loss(reg)
         )
         final.end()
-        left_out = self._left_out(held_out, rule, choice, divided, samples)
+        tested = [split.tested for split in divided]
+        left_out = self._left_out(held_out, rule, choice, tested, samples)
         found = {**fitted, **choice.attributes, **left_out, "cv_rule_": rule, "denoise_": denoise}
         return self._keep(task, rows.attributes, found)
 
@@ -184,7 +186,7 @@ class MKFDACV(
         held_out: HeldOut,
         rule: str,
         choice: Choice,
-        splits: list[Split],
+        tested: Sequence[np.ndarray | None],
         samples: LabelledKernels,
     ) -> dict[str, Any]:
         """Fitted attributes: what was said of held-out rows, and its score."""
@@ -198,7 +200,7 @@ class MKFDACV(
 
         return {
             "left_out_score_": choice.attributes["best_score_"],
-            **left_out_attributes("left_out_log_proba_", splits, logs, samples.labels, score),
+            **left_out_attributes("left_out_log_proba_", tested, logs, len(samples.labels), score),
         }
 
     def _held_out(
@@ -267,8 +269,15 @@ class MKFDACV(
             rows, self.normalize, reg, self.priors, learning, final
         )
         final.end()
+        left_out = self._left_out(
+            found,
+            rules[0],
+            choice,
+            [rows.plan.tested(rows.sample.rows, k) for k in range(n_splits)],
+            judged_samples(rows, rows.moments.total.target_sums()),
+        )
         chosen = {**choice.attributes, "cv_rule_": rules[0], "denoise_": None}
-        return task, {**fitted, **chosen}
+        return task, {**fitted, **left_out, **chosen}
 
     def _chosen(self, grid: Grid, held_out: HeldOut, rule: str) -> Choice:
         """The point with the best score of held-out samples."""

@@ -149,18 +149,8 @@ class MKRidgeCV(
         final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
         fitted = learn_ridge(rows, kernels, self.normalize, groups, learnings, regs, final)
         final.end()
-        left_out = [
-            {
-                "left_out_score_": choice.attributes["best_score_"],
-                **left_out_values(values, choice, splits, of_group, scorer),
-            }
-            for values, choice, of_group in zip(
-                held_out, choices, _of_groups(samples, groups), strict=True
-            )
-        ]
-        attributes = _of_all(
-            [{**choice.attributes, **own} for choice, own in zip(choices, left_out, strict=True)]
-        )
+        tested = [split.tested for split in splits]
+        attributes = _with_left_out(choices, held_out, tested, samples, groups, scorer)
         return self._keep(task, fitted, attributes)
 
     def _gathering(self, approximation: Approximation) -> Gathering:
@@ -182,7 +172,11 @@ class MKRidgeCV(
         final = task.subtask("final fit", sum(one.max_iter + 1 for one in learnings))
         fitted = learn_ridge_on_features(rows, self.normalize, groups, learnings, regs, final)
         final.end()
-        return task, {**fitted, **_of_all([choice.attributes for choice in choices])}
+        y = np.asarray(rows.sample.y, dtype=np.float64)
+        samples = TargetedKernels(None, y, rows.counts, rows.groups)  # type: ignore[arg-type]
+        tested = [rows.plan.tested(rows.sample.rows, k) for k in range(rows.plan.n_splits)]
+        attributes = _with_left_out(choices, held_out, tested, samples, groups, scorer)
+        return task, {**fitted, **attributes}
 
     def _held_out(
         self,
@@ -228,6 +222,25 @@ class MKRidgeCV(
         n_ps = len(np.unique(self.cv_results_[0]["param_p"]))
         means = [table["mean_test_score"] for table in self.cv_results_]
         return np.reshape(means, (len(means), n_ps, -1))
+
+
+def _with_left_out(
+    choices: list[Choice],
+    held_out: list[HeldOutValues],
+    tested: Sequence[np.ndarray | None],
+    samples: TargetedKernels,
+    groups: list[np.ndarray],
+    scorer: Callable[..., float],
+) -> dict[str, Any]:
+    """Attributes of all choices, and what was predicted for held-out rows."""
+    parts = []
+    for choice, values, of_group in zip(
+        choices, held_out, _of_groups(samples, groups), strict=True
+    ):
+        left_out = left_out_values(values, choice, tested, of_group, scorer)
+        score = {"left_out_score_": choice.attributes["best_score_"]}
+        parts.append({**choice.attributes, **score, **left_out})
+    return _of_all(parts)
 
 
 def _of_groups(samples: TargetedKernels, groups: list[np.ndarray]) -> list[TargetedKernels]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._folds import stratified_folds
-from .reservoir import fold_of
+from .reservoir import fold_of, in_units
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,15 @@ class Plan:
         are drawn at random, by their numbers.
     seed : int or None
         Of such folds; None if splits are no folds, so that there is no place for other rows.
+    units : ndarray of int, (n_rows,), or None
+        A number for every row, the same for rows that are in the same fold.
     """
 
     training: np.ndarray
     testing: np.ndarray
     part_of_row: np.ndarray | None = None
     seed: int | None = None
+    units: np.ndarray | None = None
 
     @classmethod
     def whole(cls) -> Self:
@@ -43,21 +46,27 @@ class Plan:
         return cls(np.ones((0, 1), dtype=bool), np.zeros((0, 1), dtype=bool))
 
     @classmethod
-    def folds(cls, n_folds: int, seed: int) -> Self:
+    def folds(cls, n_folds: int, seed: int, units: np.ndarray | None = None) -> Self:
         """Folds drawn at random, whatever the number of rows."""
         own = np.eye(n_folds, dtype=bool)
-        return cls(~own, own, None, seed)
+        return cls(~own, own, None, seed, units)
 
     @classmethod
-    def dealt(cls, n_folds: int, rows: np.ndarray, labels: np.ndarray, seed: int) -> Self:
+    def dealt(
+        cls,
+        n_folds: int,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        seed: int,
+        units: np.ndarray | None = None,
+    ) -> Self:
         """Folds among which the rows of every class are dealt in turn, in a random order.
 
         `rows` are the numbers of all rows that count. Folds drawn independently would leave small
         ones without some of the classes.
         """
-        folds = stratified_folds(
-            np.unique(labels, return_inverse=True)[1], np.arange(len(rows)), n_folds, seed=seed
-        )
+        codes = np.unique(labels, return_inverse=True)[1]
+        folds = stratified_folds(codes, in_units(rows, units), n_folds, seed=seed)
         # A class of a single row is in no fold: it is a training row of every split.
         part = np.full(int(rows.max()) + 1, len(folds))
         for k, fold in enumerate(folds):
@@ -94,7 +103,8 @@ class Plan:
                 raise ValueError(
                     "More rows than cv has divided: where rows are added, cv is a number of folds."
                 )
-            parts[later] = fold_of(rows[later], self.n_splits, self.seed)
+            units = in_units(rows[later], self.units)
+            parts[later] = fold_of(units, self.n_splits, self.seed)
         return parts
 
     def tested(self, rows: np.ndarray, split: int) -> np.ndarray:

@@ -13,11 +13,15 @@ for every block size and every chunking. So are folds, which are drawn by other 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import blake2b
+from operator import add
 from typing import Any
 
 import numpy as np
 
+from .._folds import groups_to_keep
 from ..kernels.tables import naming
+from ..kernels.views import row_keys
 from .base import Block, RowBlocks
 from .stacking import rows_of, stacked
 
@@ -76,6 +80,42 @@ def _keys(rows: np.ndarray, seed: int, purpose: int) -> np.ndarray:
 def _state(seed: int, purpose: int) -> np.uint64:
     (state,) = np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint64)
     return np.uint64(state)
+
+
+# -- rows that belong together ------------------------------------------------------------------
+
+
+def units_of(blocks: RowBlocks) -> np.ndarray:
+    """The number of the first row that each row belongs together with, (n_rows,), in one pass.
+
+    Rows that are equal belong together if there are few of each, see
+    :func:`manykernels._folds.groups_to_keep`.
+    """
+    parts: list[tuple[int, np.ndarray]] = blocks.reduce(_with_hashes, add)
+    hashes = np.concatenate([part for _, part in sorted(parts, key=lambda part: part[0])])
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    kept = groups_to_keep(group)
+    return first[group] if kept is group else np.arange(len(group))
+
+
+def _with_hashes(parts: Any, block: Block) -> list[tuple[int, np.ndarray]]:
+    """The state with the hashes of one more block, and the number of its first row."""
+    # Half of a key: of ten million rows, the chance that two share it by accident is 3e-6.
+    keys = row_keys(block.X)
+    if isinstance(keys[0], tuple):  # of several views
+        keys = [blake2b(repr(key).encode(), digest_size=16).digest() for key in keys]
+    hashes = np.frombuffer(b"".join(key[:8] for key in keys), dtype=np.uint64)
+    return [*(parts or []), (block.start, hashes)]
+
+
+def in_units(rows: np.ndarray, units: np.ndarray | None) -> np.ndarray:
+    """Numbers of the units of rows; rows that came later are units of their own."""
+    if units is None:
+        return rows
+    known = rows < len(units)
+    numbers = np.array(rows)
+    numbers[known] = units[rows[known]]
+    return numbers
 
 
 # -- the census --------------------------------------------------------------------------------
@@ -277,6 +317,8 @@ class Reservoir:
         Targets are class labels: at least so many rows of every class are in the sample (all if
         there are no more), which may thus have more than `size` rows. Without it targets are
         numbers.
+    units : ndarray of int, optional
+        A number for every row, the same for rows that are drawn together; see :func:`units_of`.
 
     Examples
     --------
@@ -288,10 +330,16 @@ class Reservoir:
     (True, array([97,  3]))
     """
 
-    def __init__(self, size: int, seed: int, per_class: int | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        seed: int,
+        per_class: int | None = None,
+        units: np.ndarray | None = None,
+    ) -> None:
         if size < 1:
             raise ValueError(f"size must be at least 1, got {size}.")
-        self.size, self.seed, self.per_class = size, seed, per_class
+        self.size, self.seed, self.per_class, self.units = size, seed, per_class, units
 
     def draw(self, blocks: RowBlocks) -> tuple[Sample, Census]:
         """Sample and census of all rows.
@@ -316,7 +364,7 @@ class Reservoir:
             with naming(f"Block {block.number}, which begins at row {block.start}"):
                 labels = Labels.of(y)
         rows = block.rows[counting]
-        keys = sample_keys(rows, self.seed)
+        keys = sample_keys(in_units(rows, self.units), self.seed)
         codes = np.zeros(len(rows), dtype=np.intp) if labels is None else labels.codes
         # The table has rows of weight zero too, which are not drawn.
         piece = ((block.rows, block.X),)
@@ -348,12 +396,14 @@ class Reservoir:
         codes = np.zeros(len(sample), dtype=np.intp)
         if census.classes is not None and sample.y is not None:
             codes = np.searchsorted(census.classes, sample.y)
-        keys, piece = sample_keys(sample.rows, self.seed), ((sample.rows, sample.X),)
+        keys = sample_keys(in_units(sample.rows, self.units), self.seed)
+        piece = ((sample.rows, sample.X),)
         return Drawn(sample.rows, keys, codes, sample.y, sample.weight, piece, census)
 
     def _pruned(self, drawn: Drawn) -> Drawn:
         """Only rows with the smallest keys, of all or of their class, sorted by number."""
-        by_key = np.argsort(drawn.keys)
+        # Rows of one unit have the same key, and are taken in their order.
+        by_key = np.lexsort((drawn.rows, drawn.keys))
         kept = np.zeros(len(by_key), dtype=bool)
         kept[by_key[: self.size]] = True
         if self.per_class:
