@@ -309,3 +309,121 @@ def test_left_out_scores_count_sample_weights():
     assert weighted.accuracy[0] == pytest.approx(np.average(hits, weights=weight))
     assert weighted.accuracy[0] != pytest.approx(hits.mean(), abs=0.01)
     assert np.mean(weighted.decisions[0].argmax(axis=1) < 14) > 0.99
+
+
+# -- equal rows --------------------------------------------------------------------------------
+
+
+def doses(rng):
+    """Numbers that depend on one of six levels of a column."""
+    effects = 2.0 * rng.standard_normal(6)
+
+    def draw(n_rows):
+        levels = rng.integers(0, 6, n_rows)
+        return levels[:, None] * 1.0, effects[levels] + 0.3 * rng.standard_normal(n_rows)
+
+    return *draw(120), *draw(2000)
+
+
+def categories(rng):
+    """Classes whose frequencies depend on one of eight categories."""
+    chances = rng.random(8)
+
+    def draw(n_rows):
+        category = rng.integers(0, 8, n_rows)
+        return np.eye(8)[category], (rng.random(n_rows) < chances[category]).astype(int)
+
+    return *draw(400), *draw(2000)
+
+
+def repeated_classes(rng):
+    """Every row of a training table twice, with classes that are noise."""
+    X, y = rng.standard_normal((100, 5)), rng.permutation(np.arange(100) % 2)
+    return np.repeat(X, 2, axis=0), np.repeat(y, 2), *_new_noise(rng)
+
+
+def repeated_values(rng):
+    X = rng.standard_normal((100, 5))
+    y = X[:, 0] + rng.standard_normal(100)
+    new = rng.standard_normal((2000, 5))
+    truth = new[:, 0] + rng.standard_normal(2000)
+    return np.repeat(X, 2, axis=0), np.repeat(y, 2), new, truth
+
+
+def _new_noise(rng):
+    return rng.standard_normal((2000, 5)), rng.permutation(np.arange(2000) % 2)
+
+
+EQUAL_ROWS = {
+    "MKRidgeCV, doses": (MKRidgeCV(), doses),
+    "MKSVRCV, doses": (MKSVRCV(ps=[2], epsilons=[0.1]), doses),
+    "MKFDACV, categories": (MKFDACV(), categories),
+    "MKSVCCV, categories": (MKSVCCV(ps=[2]), categories),
+    "MKFDACV, repeats": (MKFDACV(), repeated_classes),
+    "MKFDACV, closed form": (MKFDACV(ps=[2], regs=[1.0], cv="closed-form"), repeated_classes),
+    "MKSVCCV, repeats": (MKSVCCV(ps=[2]), repeated_classes),
+    "MKRidgeCV, repeats": (MKRidgeCV(), repeated_values),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EQUAL_ROWS)
+def test_scores_of_equal_rows_are_confirmed_by_new_rows(name):
+    model, draw = EQUAL_ROWS[name]
+    differences = []
+    for seed in range(20):
+        X, y, new, truth = draw(np.random.default_rng(seed))
+        fitted = clone(model).fit(X, y)
+        differences.append(fitted.left_out_score_ - fitted.score(new, truth))
+    assert abs(np.mean(differences)) <= 0.03
+
+
+@pytest.mark.parametrize("draw", [doses, repeated_values])
+def test_left_out_rows_of_a_ridge_regression_are_confirmed_by_new_rows(draw):
+    differences = []
+    for seed in range(8):
+        X, y, new, truth = draw(np.random.default_rng(seed))
+        model = MKRidge(RBF(), reg=0.3).fit(X, y)
+        differences.append(r2_score(y, model.left_out_predictions_) - model.score(new, truth))
+    # The standard error is 0.04. Of repeats left out one by one the score would be 0.4 too high.
+    assert abs(np.mean(differences)) <= 0.12
+
+
+@pytest.mark.parametrize("scale", [0.2, 5.0, 30.0])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_unit_of_sample_weights_does_not_matter(n_classes, scale):
+    """If λ is measured in the same unit. A row is left out whole, whatever its weight."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, n_classes, 120)
+    X = rng.standard_normal((120, 4)) + 0.8 * np.eye(4)[y]
+    weight = rng.integers(1, 6, 120) / 2
+    for model in (MKFDA(reg=0.3), MKFDACV(ps=[1, 2], regs=[0.1, 1.0])):
+        regs = {
+            name: value for name, value in model.get_params().items() if name in ("reg", "regs")
+        }
+        scaled = {name: np.multiply(value, scale) for name, value in regs.items()}
+        scaled = {name: value if value.ndim else float(value) for name, value in scaled.items()}
+        plain = clone(model).fit(X, y, weight)
+        other = clone(model).set_params(**scaled).fit(X, y, scale * weight)
+        np.testing.assert_allclose(
+            other.left_out_log_proba_, plain.left_out_log_proba_, rtol=1e-4, atol=1e-4
+        )
+        np.testing.assert_allclose(
+            other.predict_log_proba(X), plain.predict_log_proba(X), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_weights_above_one_do_not_make_left_out_rows_look_better():
+    """Left-out log loss against that of new rows, at three units of the same weights."""
+    rng = np.random.default_rng(0)
+
+    def draw(n_rows):
+        y = rng.integers(0, 2, n_rows)
+        return rng.standard_normal((n_rows, 6)) + y[:, None] * [1.2, 0, 0, 0, 0, 0], y
+
+    (X, y), (new, truth) = draw(150), draw(3000)
+    weight = rng.integers(1, 6, 150).astype(float)
+    for unit in (0.2, 1.0, 5.0):
+        model = MKFDA(reg=0.01).fit(X, y, unit * weight)
+        left_out = log_loss(y, np.exp(model.left_out_log_proba_), sample_weight=weight)
+        assert abs(left_out - log_loss(truth, model.predict_proba(new))) <= 0.12
