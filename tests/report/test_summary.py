@@ -2,6 +2,7 @@
 
 import json
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import is_classifier, is_regressor
@@ -402,7 +403,7 @@ def test_what_cannot_be_reported_is_refused():
     with refused("importance=True needs the training samples"):
         report(model, importance=True)
     with refused("X in memory"):
-        report(model, iter([X]), y)
+        report(model, da.asarray(X), y)
 
 
 def test_precomputed_stack_of_registry_is_judged_as_training():
