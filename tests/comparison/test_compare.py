@@ -130,6 +130,13 @@ def test_five_by_two_is_five_times_two_halves(table):
         assert len(train) == len(test) == 30
 
 
+@pytest.mark.parametrize("cv", [None, 4, "5x2"])
+def test_rows_that_repeat_others_are_in_one_fold(table, cv):
+    X, y = (np.repeat(part, 2, axis=0) for part in table)
+    for train, test in compare({"perfect": PERFECT}, X, y, cv=cv).splits:
+        assert not set(train // 2) & set(test // 2)
+
+
 def test_methods_are_not_fitted(table):
     compare({"one": PERFECT}, *table, cv=2)
     assert not hasattr(PERFECT, "classes_")
@@ -147,7 +154,8 @@ def test_views_a_dict_and_a_pipeline(blobs):
     result = compare(methods, views, y, cv=3)
     same = compare(methods, Views(views), y, cv=3)
     np.testing.assert_array_equal(result.scores(), same.scores())
-    joined = cross_validate(make_pipeline(StandardScaler(), SVC()), Views(views).joined(), y, cv=3)
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    joined = cross_validate(pipeline, Views(views).joined(), y, cv=result.splits)
     np.testing.assert_array_equal(result.scores()[1], joined["test_score"])
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._scoring import range_of
 from .._warnings import warn_caller
+from ..estimators._inputs import groups_of
 from ..metrics.comparison import Split
 from .cells import Cell, measured, name_of
 from .fingerprint import fingerprint
@@ -48,9 +49,9 @@ def compare(
         A table, a dict of tables or :class:`~manykernels.Views`, or for methods with
         ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes or numbers.
     cv : int, splitter, iterable of splits, "5x2" or None, default=None
-        How samples are held out, as in scikit-learn; "5x2" for five replications of two folds. By
-        default five folds, twice. Folds by default and those of "5x2" are drawn at random, and
-        stratified for classifiers.
+        How samples are held out: a number of folds, "5x2" for five replications of two folds, or
+        as in scikit-learn. By default five folds, twice. Folds are drawn at random, stratified for
+        classifiers, and rows that repeat others are in the same one.
     scoring : str, list of str, dict, callable or None, default=None
         What larger is better of, as in scikit-learn's ``cross_validate``. By default accuracy, or
         R² for numbers.
@@ -145,7 +146,8 @@ def compare(
     classes = of_classes(estimators)
     scorers = checked_scoring(scoring, estimators)
     X, y = checked_data(estimators, X, y)
-    design = Design.of(cv, y, classes=classes, random_state=random_state, again=path is not None)
+    options = {"classes": classes, "random_state": random_state, "again": path is not None}
+    design = Design.of(cv, y, groups_of(X), **options)
     table = _Table(estimators, X, y, design.splits, scorers, CellFolder.at(path) if path else None)
     cells: dict[Place, Cell] = table.found()
     places, n_found = table.places, len(cells)

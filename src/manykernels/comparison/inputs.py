@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from ..estimators._inputs import labels_of_rows
 from ..estimators._reading import may_lack_views, unchecked_stack
-from ..estimators._splits import rows_of_part
+from ..estimators._splits import is_number, rows_of_part
 from ..inspection.study import refuse_split
 from ..kernels import KernelStack, Views
 from ..kernels.matching import matched_targets
@@ -140,9 +140,16 @@ class Design:
 
     @classmethod
     def of(
-        cls, cv: Any, y: np.ndarray, *, classes: bool, random_state: Any, again: bool
+        cls,
+        cv: Any,
+        y: np.ndarray,
+        groups: np.ndarray,
+        *,
+        classes: bool,
+        random_state: Any,
+        again: bool,
     ) -> Design:
-        """The splits of `cv`, drawn once for all methods.
+        """The splits of `cv`, drawn once for all methods; folds by number hold whole groups.
 
         If they are to be the same `again`, in another call, those that are not are refused.
         """
@@ -150,9 +157,10 @@ class Design:
             raise ValueError(
                 f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.'
             )
-        options = {"classes": classes, "random_state": random_state}
-        if cv is None:
-            draw: Any = partial(repeated_folds, _FOLDS, _REPEATS, y, **options)
+        options = {"classes": classes, "random_state": random_state, "groups": groups}
+        if cv is None or is_number(cv):
+            number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)
+            draw: Any = partial(repeated_folds, number, repeats, y, **options)
         elif isinstance(cv, str):
             draw = partial(five_by_two_folds, y, **options)
         else:

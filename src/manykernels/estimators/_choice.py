@@ -38,8 +38,8 @@ class ChoiceParameters:
     Parameters
     ----------
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        None takes five folds, whatever the order of the rows; equal rows stay together. A pair is
-        a validation set.
+        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        stay together. A pair is a validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.
     one_standard_error : bool, default=False

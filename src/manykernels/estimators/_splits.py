@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,8 +89,8 @@ class Splits(ABC):
         cv, samples = self.estimator.cv, self.samples
         if isinstance(cv, str):
             yield Split(samples, None, self._folds(N_FOLDS))
-        elif cv is None:
-            for k, test in enumerate(self._folds(_DEFAULT_FOLDS)):
+        elif cv is None or is_number(cv):
+            for k, test in enumerate(self._folds(_DEFAULT_FOLDS if cv is None else int(cv))):
                 yield self._checked(np.delete(np.arange(len(self.rows)), test), test, k)
         elif is_validation_set(cv):
             yield Split(samples, None, self._validation_part(cv))
@@ -114,6 +115,8 @@ class Splits(ABC):
 
     def _folds(self, n_folds: int) -> list[np.ndarray]:
         """Folds that hold whole groups of rows."""
+        if n_folds < 2:
+            raise ValueError(f"cv={n_folds}: at least 2 folds are needed.")
         folds: list[np.ndarray] = self.samples.folds(n_folds)
         if self.estimator.verbose and (told := about_repeats(self.rows.groups)):
             print(f"[{type(self.estimator).__name__}] {told}")
@@ -277,6 +280,11 @@ def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.nda
             f"of {n_rows} rows."
         )
     return np.searchsorted(kept, chosen[np.isin(chosen, kept)])
+
+
+def is_number(cv: Any) -> bool:
+    """Whether ``cv`` is a number of folds."""
+    return isinstance(cv, Integral) and not isinstance(cv, bool)
 
 
 def is_validation_set(cv: Any) -> bool:

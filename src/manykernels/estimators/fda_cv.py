@@ -68,8 +68,9 @@ class MKFDACV(
     regs : array-like of float, optional
         λ to try; by default eight from 1e-4 to 1e3.
     cv : None, int, splitter, iterable of splits, (X_val, y_val) or "closed-form", default=None
-        None takes five folds with the classes in equal parts, whatever the order of the rows;
-        equal rows stay together, and a class of a single sample is in no test part. "closed-form"
+        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
+        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        part. "closed-form"
         leaves out fifty such folds in turn without refitting; the change of the kernel weights
         is taken to first order. Models then learn from all but a fiftieth of the samples, and no
         copies of kernels are made. A pair is a validation set.

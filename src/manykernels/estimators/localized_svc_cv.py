@@ -57,8 +57,9 @@ class LocalizedSVCCV(
         More than two classes: one against the rest with one gate for all, or a single machine for
         all classes.
     cv : None, int, splitter or iterable of splits, default=None
-        None takes five folds with the classes in equal parts, whatever the order of the rows;
-        equal rows stay together, and a class of a single sample is in no test part.
+        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
+        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        part.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
     class_weight : dict, "balanced" or None, default=None

@@ -50,7 +50,8 @@ class LocalizedSVRCV(
         Penalties on the gate to try, by default inf, 0.03 and 0.003; inf is plain multiple kernel
         learning. See :class:`LocalizedSVR`.
     cv : None, int, splitter or iterable of splits, default=None
-        None takes five folds, whatever the order of the rows; equal rows stay together.
+        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        stay together.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
 

@@ -57,8 +57,9 @@ class MKSVCCV(
         More than two classes are learnt one against the rest, with one weight vector for all
         classes or one for each.
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        None takes five folds with the classes in equal parts, whatever the order of the rows;
-        equal rows stay together, and a class of a single sample is in no test part. A pair is a
+        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
+        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        part. A pair is a
         validation set.
     scoring : str, callable or None, default=None
         As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.base import is_classifier
-from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, cross_val_score
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
+
+from .._folds import stratified_folds
 
 # As in the name of the test; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5
@@ -152,19 +155,45 @@ def five_by_two_cv_f_test(
     return combined_f_test((scores[0] - scores[1]).reshape(_REPLICATIONS, _FOLDS))
 
 
-def five_by_two_folds(y: Any, *, classes: bool, random_state: Any) -> list[Split]:
+def five_by_two_folds(
+    y: Any, *, classes: bool, random_state: Any, groups: np.ndarray | None = None
+) -> list[Split]:
     """Training and test rows of five replications of two-fold cross-validation, in this order."""
-    return repeated_folds(_FOLDS, _REPLICATIONS, y, classes=classes, random_state=random_state)
+    return repeated_folds(
+        _FOLDS, _REPLICATIONS, y, classes=classes, random_state=random_state, groups=groups
+    )
 
 
 def repeated_folds(
-    n_folds: int, n_repeats: int, y: Any, *, classes: bool, random_state: Any
+    n_folds: int,
+    n_repeats: int,
+    y: Any,
+    *,
+    classes: bool,
+    random_state: Any,
+    groups: np.ndarray | None = None,
 ) -> list[Split]:
-    """Training and test rows of repeated folds, stratified if `y` are classes, one per row."""
-    stratified = classes and type_of_target(y) in ("binary", "multiclass")
-    kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
-    folds = kind(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
-    return list(folds.split(np.zeros(len(y)), y))
+    """Training and test rows of repeated folds, stratified if `y` are classes, one per row.
+
+    Rows of one group are in the same fold.
+    """
+    labels, every = np.zeros(len(y), dtype=np.intp), np.arange(len(y))
+    if classes and type_of_target(y) in ("binary", "multiclass"):
+        labels = np.unique(y, return_inverse=True)[1]
+    if n_folds < 2:
+        raise ValueError(f"n_splits={n_folds}: at least 2 folds are needed.")
+    rng = check_random_state(random_state)
+    splits = []
+    for _ in range(n_repeats):
+        seed = rng.randint(np.iinfo(np.int32).max)
+        folds = stratified_folds(labels, every if groups is None else groups, n_folds, seed=seed)
+        if len(folds) < n_folds:
+            raise ValueError(
+                f"The samples cannot be divided into {n_folds} folds: there are too few that are "
+                "not repeats of each other, or too few of a class. Use fewer folds."
+            )
+        splits += [(np.delete(every, fold), fold) for fold in folds]
+    return splits
 
 
 @dataclass(frozen=True)
