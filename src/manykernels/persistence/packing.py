@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from ..kernels._stored import StoredArray
 from .archive import ModelFileError
 from .frames import Frame, Labels, Missing, is_na, library_of
-from .plain import LONG, Entries, Objects, Pairs, Stored, are_plain
+from .plain import LONG, Arrays, Entries, Objects, Pairs, Stored, are_plain
 from .trusted import functions, path_of
 
 # Where scikit-learn keeps callbacks, which concern fits only and hold displays and threads; and
@@ -151,6 +151,8 @@ def _stand_in(value: Any, walk: _Walk) -> Any:
         return Pairs.of(value, walk.inside) if odd or long else value
     if type(value) is list and len(value) > LONG and are_plain(value):
         return Entries.of(value)
+    if type(value) is list and len(value) > LONG and Arrays.can_hold(value):
+        return Arrays.of(value)
     if isinstance(value, slice):
         ends = (value.start, value.stop, value.step)
         return slice(*(int(end) if isinstance(end, np.integer) else end for end in ends))
@@ -202,7 +204,7 @@ def _check_importable(kind: type, place: str) -> None:
 
 def _original(value: Any, walk: _Walk) -> Any:
     """What a value stands for, or the value itself."""
-    if isinstance(value, Frame | Labels | Missing | Stored | Entries):
+    if isinstance(value, Frame | Labels | Missing | Stored | Entries | Arrays):
         return value.restored()
     if isinstance(value, Objects | Pairs):
         return value.restored(walk.inside)

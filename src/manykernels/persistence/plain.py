@@ -47,6 +47,9 @@ class Entries:
         written = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
         return cls(np.frombuffer(written.encode(*_ENCODING), dtype=np.uint8))
 
+    def __len__(self) -> int:
+        return len(self.restored())
+
     def restored(self) -> list[Any]:
         """The list."""
         if self.text is None:
@@ -72,6 +75,54 @@ class Objects:
         """The array."""
         values = restored_list(self.entries, restore)
         return array_of_objects(values).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A long list of arrays of one dimension.
+
+    In a file every array is a member, and writing one looks at all members before it. So those of
+    one type are joined: `parts` has their places in the list, their lengths, and their entries.
+    """
+
+    parts: list[tuple[np.ndarray, np.ndarray, Any]]
+
+    @staticmethod
+    def can_hold(values: Sequence[Any]) -> bool:
+        """Whether these are such arrays; those of objects have to hold plain ones."""
+        return all(type(value) is np.ndarray and value.ndim == 1 for value in values) and (
+            are_plain([entry for array in values if array.dtype == object for entry in array])
+            and not any(array.dtype.hasobject and array.dtype != object for array in values)
+        )
+
+    @classmethod
+    def of(cls, arrays: Sequence[np.ndarray]) -> Arrays:
+        by_type: dict[np.dtype, list[int]] = {}
+        for place, array in enumerate(arrays):
+            by_type.setdefault(array.dtype, []).append(place)
+        parts = []
+        for dtype, places in by_type.items():
+            joined = np.concatenate([arrays[place] for place in places])
+            lengths = np.array([len(arrays[place]) for place in places])
+            entries = Entries.of(joined.tolist()) if dtype == object else joined
+            parts.append((np.array(places), lengths, entries))
+        return cls(parts)
+
+    def restored(self) -> list[np.ndarray]:
+        """The list."""
+        found: dict[int, np.ndarray] = {}
+        for places, lengths, entries in self.parts:
+            joined = (
+                array_of_objects(entries.restored())
+                if isinstance(entries, Entries)
+                else _checked(entries, np.ndarray)
+            )
+            pieces = np.split(joined, np.cumsum(lengths)[:-1])
+            # Copies: one array is not to keep the others in memory.
+            found |= {
+                place: piece.copy() for place, piece in zip(places.tolist(), pieces, strict=True)
+            }
+        return [found[place] for place in range(len(found))]
 
 
 @dataclass(frozen=True)
