@@ -90,7 +90,7 @@ def _seen(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
 def _imputer(table: pd.DataFrame) -> ColumnTransformer:
     """The median of numbers, the most frequent one of other values."""
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
-    others = [name for name in table if name not in numbers]
+    others = table.columns.difference(numbers, sort=False).tolist()
     parts = [
         ("numbers", SimpleImputer(strategy="median"), numbers),
         ("others", SimpleImputer(strategy="most_frequent"), others),

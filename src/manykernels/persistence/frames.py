@@ -17,6 +17,8 @@ import numpy as np
 from .archive import ModelFileError
 from .plain import Entries, are_plain, array_of_objects
 
+# Bytes of a column besides its entries.
+_COLUMN = 300
 # Types of columns that are a mask and an array, by the names that their libraries give them.
 _MASKED = (
     *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
@@ -42,6 +44,8 @@ def is_na(value: Any) -> bool:
 @dataclass(frozen=True)
 class Missing:
     """The missing value of pandas."""
+
+    n_bytes = 0
 
     def restored(self) -> Any:
         return _library("pandas").NA
@@ -131,6 +135,14 @@ class Column:
         return len(self.values)
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes that the column can take, or all columns that are joined here."""
+        parts = list(self.values) if self.kind == "masked" else [self.values]
+        if self.kind == "categories":
+            parts += [self.more[0]]
+        return sum(map(_size, parts))
+
+    @property
     def entries(self) -> list[Any]:
         """The entries of a column of objects or texts."""
         return self.values.restored() if isinstance(self.values, Entries) else self.values
@@ -154,6 +166,11 @@ class Labels:
         if type(index).__name__ == "RangeIndex":
             return cls(None, index.name, (index.start, index.stop, index.step))
         return cls(_pandas_column(index.to_series(), what), index.name)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the labels can take."""
+        return 0 if self.steps is not None else int(self.column.n_bytes)
 
     def restored(self) -> Any:
         pandas = _library("pandas")
@@ -201,6 +218,15 @@ class Frame:
         labels = Labels.of(index, "labels of rows"), Labels.of(names, "labels of columns")
         return cls(library, frame.shape, labels[1], labels[0], blocks, columns)
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the frame can take."""
+        n_columns = max(self.shape[1], sum(block.values.shape[-1] for block in self.blocks))
+        parts = [self.names, *(block.values for block in self.blocks)]
+        parts += [column for _, column in self.columns]
+        parts += [] if self.index is None else [self.index]
+        return _COLUMN * n_columns + sum(map(_size, parts))
+
     def restored(self) -> Any:
         """The frame."""
         library = _library(self.library)
@@ -228,6 +254,11 @@ class Frame:
         else:
             frame.index, frame.columns = self.index.restored(), self.names.restored()
         return frame
+
+
+def _size(part: Any) -> int:
+    """Bytes that an array or what stands for something can take."""
+    return int(part.nbytes if isinstance(part, np.ndarray) else part.n_bytes)
 
 
 def _column(frame: Any, place: int) -> tuple[Any, str]:
@@ -265,8 +296,8 @@ def _pandas_column(series: Any, what: str) -> Column:
         categories = _pandas_column(dtype.categories.to_series(), what)
         return Column("categories", series.cat.codes.to_numpy(), (categories, bool(dtype.ordered)))
     if type(dtype).__name__ == "StringDtype":
-        values = [None if lost else text for text, lost in zip(series, series.isna(), strict=True)]
-        return Column("texts", Entries.of(values), (dtype.storage, not is_na(dtype.na_value)))
+        texts = series.to_numpy(dtype=object, na_value=None).tolist()
+        return Column("texts", Entries.of(texts), (dtype.storage, not is_na(dtype.na_value)))
     if name in _MASKED:
         lost = series.isna().to_numpy()
         return Column("masked", (series.to_numpy(dtype.numpy_dtype, na_value=0), lost), (name,))

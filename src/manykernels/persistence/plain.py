@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..kernels._stored import StoredArray
-from .archive import ModelFileError
+from .archive import ModelFileError, json_size
 
 #: Lists and dicts with more entries than this are written as one text or array.
 LONG = 32
 # What JSON keeps as it is; a subclass of one of these would come back as another type.
 _PLAIN = (str, int, float, bool, type(None))
+# Bytes of an array besides its entries, and of a number of NumPy, each in a list.
+_ARRAY, _NUMBER = 150, 40
 # Texts of Python may hold halves of characters, which plain UTF-8 has not.
 _ENCODING = ("utf-8", "surrogatepass")
 
@@ -50,6 +52,14 @@ class Entries:
     def __len__(self) -> int:
         return len(self.restored())
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the list can take."""
+        if self.text is None:
+            numbers = _checked(self.numbers, np.ndarray)
+            return _NUMBER * numbers.size + numbers.nbytes
+        return json_size(_checked(self.text, np.ndarray).tobytes())
+
     def restored(self) -> list[Any]:
         """The list."""
         if self.text is None:
@@ -70,6 +80,11 @@ class Objects:
     @classmethod
     def of(cls, array: np.ndarray, packed: Callable[[Any], Any]) -> Objects:
         return cls(array.shape, packed_list(array.ravel().tolist(), packed))
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the array can take."""
+        return size_of_list(self.entries)
 
     def restored(self, restore: Callable[[Any], Any]) -> np.ndarray:
         """The array."""
@@ -104,9 +119,18 @@ class Arrays:
         for dtype, places in by_type.items():
             joined = np.concatenate([arrays[place] for place in places])
             lengths = np.array([len(arrays[place]) for place in places])
-            entries = Entries.of(joined.tolist()) if dtype == object else joined
+            entries = Entries.of(joined.tolist()) if dtype.hasobject else joined
             parts.append((np.array(places), lengths, entries))
         return cls(parts)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the arrays can take."""
+        return sum(
+            _ARRAY * lengths.size
+            + (entries.nbytes if isinstance(entries, np.ndarray) else entries.n_bytes)
+            for _, lengths, entries in self.parts
+        )
 
     def restored(self) -> list[np.ndarray]:
         """The list."""
@@ -131,6 +155,8 @@ class Stored:
 
     array: np.ndarray
 
+    n_bytes = 0
+
     def restored(self) -> StoredArray:
         """The values, in memory."""
         return StoredArray(_checked(self.array, np.ndarray))
@@ -148,6 +174,11 @@ class Pairs:
         keys, values = list(given), list(given.values())
         return cls(packed_list(keys, packed), packed_list(values, packed))
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the dict can take."""
+        return size_of_list(self.keys) + size_of_list(self.values)
+
     def restored(self, restore: Callable[[Any], Any]) -> dict[Any, Any]:
         """The dict."""
         keys, values = (restored_list(part, restore) for part in (self.keys, self.values))
@@ -164,6 +195,11 @@ def restored_list(found: Any, restore: Callable[[Any], Any]) -> list[Any]:
     if isinstance(found, Entries):
         return found.restored()
     return [restore(value) for value in _checked(found, list)]
+
+
+def size_of_list(found: Any) -> int:
+    """Bytes that the list can take that something stands for, without what is in a list."""
+    return found.n_bytes if isinstance(found, Entries) else _NUMBER * len(_checked(found, list))
 
 
 def array_of_objects(values: Sequence[Any]) -> np.ndarray:
