@@ -25,8 +25,8 @@ from .trusted import functions, path_of
 # Where scikit-learn keeps callbacks, which concern fits only and hold displays and threads; and
 # moments of the rows seen so far, to which partial_fit adds: far larger than the model.
 _OF_FITS = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_stream")
-# What stands for parts of a model.
-_STAND_INS = (Arrays, Entries, Frame, Labels, Missing, Objects, Pairs, Stored)
+# What stands for parts of a model, besides objects and pairs, which may hold other such parts.
+_STAND_INS = (Arrays, Entries, Frame, Labels, Missing, Stored)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type(np.sum))
 
 
@@ -48,7 +48,7 @@ def restored_size(model: Any) -> int:
     sizes: list[int] = []
 
     def counted(value: Any, walk: _Walk) -> Any:
-        if isinstance(value, _STAND_INS):
+        if isinstance(value, (*_STAND_INS, Objects, Pairs)):
             sizes.append(value.n_bytes)
         return value
 
