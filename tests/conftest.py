@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from threadpoolctl import threadpool_info, threadpool_limits
 
 # Numba keeps the index and the code of a function in two files. Two processes that compile one
 # function for different arguments at once can leave an index that names the other's code, so
@@ -38,3 +40,23 @@ def pytest_generate_tests(metafunc):
     if PROFILE == "explore" and is_hypothesis_test(metafunc.function):
         metafunc.fixturenames.append("exploration_round")
         metafunc.parametrize("exploration_round", range(ROUNDS), indirect=True)
+
+
+def _blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.fixture
+def blas_threads():
+    """The numbers of threads of all copies of BLAS, as a function; three of each to begin with."""
+
+    def set_threads(number):
+        # By a thread that ends: others may change the number afterwards.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(threadpool_limits, limits=number, user_api="blas").result()
+
+    (before,) = set(_blas_threads())
+    set_threads(3)
+    assert set(_blas_threads()) == {3}
+    yield _blas_threads
+    set_threads(before)

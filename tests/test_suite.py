@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,27 @@ def test_no_test_shares_a_generator():
         shared = {n.id for n in names} - own
         found += [(module, name, each) for each in shared & generators(FILES[module])]
     assert found == []
+
+
+INTERRUPTED = """
+import signal
+import pytest
+
+def test_an_interruption_is_an_exception():
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_interruptions_are_exceptions_even_if_the_shell_ignores_them(tmp_path):
+    """As shells do for what runs in the background."""
+    path = tmp_path / "test_interrupted.py"
+    path.write_text(INTERRUPTED)
+    # The fixture of the conftest.py that all tests share.
+    pytest_of_one = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", str(path)]
+    done = subprocess.run(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *pytest_of_one],
+        capture_output=True,
+        cwd=HERE.parent,
+    )
+    assert done.returncode == 0, done.stdout.decode()

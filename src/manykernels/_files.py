@@ -109,6 +109,24 @@ def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
     return header.getvalue()
 
 
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of the array in a .npy file, whose values follow; ValueError if damaged."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        elif version == (2, 0):
+            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        else:
+            raise ValueError(f"version {version} is not known")
+    # NumPy reads it as a literal of Python: whatever the parser of Python raises, and tokenize.
+    except Exception as error:
+        raise ValueError(f"its header is damaged ({error})") from error
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its header has the shape {shape}")
+    return shape, dtype
+
+
 def file_identity(array: Any) -> tuple[int, int] | None:
     """Device and inode of the file at the path that `array` was mapped from.
 

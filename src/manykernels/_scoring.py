@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
@@ -26,8 +28,64 @@ def score_table(
     for position in map(tuple, np.argwhere(solved).tolist()):
         for k, (known, truth, counts) in enumerate(judged(position)):
             options = {} if counts is None else {"sample_weight": counts}
-            table[(k, *position)] = scorer(known, None, truth, **options)
+            table[(k, *position)] = _score(scorer, known, truth, options, k)
     return table
+
+
+def _score(
+    scorer: Callable[..., float], known: Any, truth: np.ndarray, options: Any, split: int
+) -> float:
+    """The score of one split; the error of a score that lacks a class says so."""
+    if not isinstance(known, KnownClassifier):
+        return scorer(known, None, truth, **options)
+    lacking = lacking_class(known.classes, truth)
+    try:
+        score = with_classes(scorer, known.classes)(known, None, truth, **options)
+    except ValueError as error:
+        if not lacking:
+            raise
+        raise _unscored(scorer, split, lacking) from error
+    if lacking and np.isnan(score):
+        raise _unscored(scorer, split, lacking)
+    return score
+
+
+def _unscored(scorer: Any, split: int, lacking: str) -> ValueError:
+    function = getattr(scorer, "_score_func", scorer)
+    name = getattr(function, "__name__", repr(function))
+    return ValueError(
+        f"{name} is not defined for the test part of split {split} (counted from 0), which "
+        f"{lacking}. Pass a cv with fewer splits that keeps classes in proportion, such as cv=2, "
+        "or a scoring that needs no sample of every class, such as 'neg_log_loss' or 'accuracy'."
+    )
+
+
+def lacking_class(classes: np.ndarray, truth: np.ndarray) -> str:
+    """That a class has no sample, in words; empty if all have some."""
+    missing = np.setdiff1d(classes, truth)
+    return f"has no sample of class {missing.tolist()[0]!r}" if len(missing) else ""
+
+
+def with_classes(scorer: Any, classes: np.ndarray) -> Any:
+    """A scorer of scikit-learn that knows all classes, also those that a test part lacks.
+
+    Scores of probabilities would otherwise take the classes of the test part for all of them.
+    """
+    function = getattr(scorer, "_score_func", None)
+    if function is None or scorer._response_method == "predict":
+        return scorer
+    known = {"labels": classes, "pos_label": classes[1] if len(classes) == 2 else None}
+    parameters = inspect.signature(function).parameters
+    missing = {
+        name: value
+        for name, value in known.items()
+        if name in parameters
+        if parameters[name].default is None
+        if name not in scorer._kwargs
+    }
+    told = copy.copy(scorer)
+    told._kwargs = {**scorer._kwargs, **missing}
+    return told
 
 
 def score_of(answers: Answers, scorer: Callable[..., float]) -> float:

@@ -144,6 +144,35 @@ def test_a_file_that_is_there(folder, run):
     assert mk.load("m.skops").p_ == 2.0
 
 
+def test_symbolic_links_that_lead_nowhere(folder, run):
+    Path("loop.csv").symlink_to("loop.csv")
+    Path("loop.skops").symlink_to("loop.skops")
+    Path("nowhere.csv").symlink_to("nothing.csv")
+    for name in ("loop.csv", "nowhere.csv"):
+        code, _, err = run("fit", "--view", f"a={name}", "--target", "label", *OUT)
+        assert (code, err) == (
+            1,
+            f"manykernels: '{name}' is a symbolic link that leads to no file.\n",
+        )
+    code, _, err = run(*FIT, "--output", "loop.skops", "--force")
+    assert (code, err) == (
+        1,
+        "manykernels: --output 'loop.skops' is a symbolic link that leads to itself.\n",
+    )
+    code, _, err = run("inspect", "loop.skops")
+    assert (code, err) == (1, "manykernels: There is no model 'loop.skops'.\n")
+    code, _, err = run("demo", "--output", "loop.csv/demo")
+    assert code == 1
+    assert "should not happen" not in err
+
+
+def test_a_link_to_what_is_read_is_not_written(folder, run):
+    Path("link.skops").symlink_to("a.csv")
+    code, _, err = run(*FIT, "--output", "link.skops", "--force")
+    assert code == 2
+    assert "'link.skops' is read by the same command" in err
+
+
 def test_a_report_that_fails_leaves_no_model(folder, run, monkeypatch):
     def failing(*given):
         raise RuntimeError("no ink")

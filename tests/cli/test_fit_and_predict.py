@@ -1,5 +1,10 @@
 """fit and predict do what Python does, and say what they did."""
 
+import io
+import json
+import sys
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.io import savemat
 
 import manykernels as mk
+from manykernels.cli import main
+from manykernels.cli.outputs import without_formulas
 from manykernels.kernels import RBF
 from tests.cli.conftest import BOTH, QUICK, N, frames
 
@@ -200,6 +207,104 @@ def test_sequences(folder, run):
     assert "10 samples without 'label' are left out" in err
     code, out, _ = run("predict", "m.skops", "--view", "a=a_new.csv", "--view", "s=s.fasta")
     assert code == 1  # the model needs all views of every sample
+
+
+# -- odd texts -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd_texts(folder):
+    """Labels, classes and a column with what terminals obey and what spreadsheets compute."""
+    rng = np.random.default_rng(0)
+    labels = [f"s{number}" for number in range(38)] + ["=1+1", "\x1b[31mred\x9b"]
+    classes = np.where(np.arange(40) % 2, "@SUM(A1)", "\x1b]0;title\x07 \xa0ill")
+    frame = pd.DataFrame({"id": labels, "x\x1b[2J": rng.normal(size=40), "label": classes})
+    frame["-3"] = frame["x\x1b[2J"] + np.arange(40) % 2
+    frame.to_csv("odd.csv", index=False)
+    return ["--view", "a=odd.csv", "--index", "id"]
+
+
+FIT_ODD = ["fit", "--target", "label", "--p", "2", "--reg", "1", "--output", "odd.skops"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_terminals_are_not_told_what_to_do(odd_texts, run, monkeypatch):
+    code, out, err = run(*FIT_ODD, *odd_texts)
+    assert code == 0
+    assert r"20 \x1b]0;title\x07 \xa0ill, 20 @SUM(A1)" in out
+    said = [out + err]
+    for arguments in (
+        ["inspect", "odd.skops"],
+        ["inspect", "odd.skops", "--json"],
+        ["predict", "odd.skops", "--view", "a=a.csv"],
+        [*FIT_ODD, *odd_texts, "--target", "\x1bc", "--debug", "--force"],
+        ["fit", "--view", "a=odd.csv:\x1bc", "--target", "label", "--output", "other.skops"],
+    ):
+        said += run(*arguments)[1:]
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert main(["predict", "odd.skops", *odd_texts]) == 0
+    said.append(sys.stdout.getvalue())
+    assert r"\x1b[31mred\x9b," in said[-1]
+    for text in said:
+        assert [letter for letter in text if not letter.isprintable() and letter != "\n"] == []
+
+
+def test_json_is_json_whatever_names_there_are(odd_texts, run):
+    assert run(*FIT_ODD, *odd_texts)[0] == 0
+    found = json.loads(run("inspect", "odd.skops", "--json")[1])
+    assert found["classes"] == ["\x1b]0;title\x07 \xa0ill", "@SUM(A1)"]
+
+
+def test_programs_are_told_texts_as_they_are(odd_texts, run):
+    """By files and by pipes, so that they can be matched with others."""
+    assert run(*FIT_ODD, *odd_texts, "--predictions", "left_out.csv")[0] == 0
+    code, out, _ = run("predict", "odd.skops", *odd_texts)
+    assert code == 0
+    assert run("predict", "odd.skops", *odd_texts, "--output", "found.csv")[0] == 0
+    known = pd.read_csv("odd.csv")
+    for table in (io.StringIO(out), "found.csv", "left_out.csv"):
+        found = pd.read_csv(table)
+        assert found["id"].tolist() == known["id"].tolist()
+        assert set(found["prediction"]) == set(known["label"])
+
+
+def test_formulas_are_escaped_if_asked_for(odd_texts, run):
+    options = ["--escape-formulas", "--force"]
+    assert run(*FIT_ODD, *odd_texts, "--predictions", "left_out.csv", *options)[0] == 0
+    code, out, _ = run("predict", "odd.skops", *odd_texts, *options)
+    assert code == 0
+    assert run("predict", "odd.skops", *odd_texts, "--output", "found.tsv", *options)[0] == 0
+    tables = [pd.read_csv(io.StringIO(out)), pd.read_csv("left_out.csv")]
+    for found in [*tables, pd.read_csv("found.tsv", sep="\t")]:
+        assert found["id"].tolist()[36:39] == ["s36", "s37", "'=1+1"]
+        assert set(found["prediction"]) == {"'@SUM(A1)", "\x1b]0;title\x07 \xa0ill"}
+        assert found.filter(like="probability").to_numpy().dtype.kind == "f"
+
+
+@pytest.mark.parametrize(
+    ("cell", "escaped"),
+    [("-1.5", "-1.5"), ("+2", "+2"), ("-x", "'-x"), ("\tx", "'\tx"), ("a=b", "a=b"), (-1, -1)],
+)
+def test_numbers_are_no_formulas(cell, escaped):
+    frame = pd.DataFrame({"prediction": [cell]}, index=pd.Index([cell], name="=id"))
+    found = without_formulas(frame)
+    assert found["prediction"].tolist() == found.index.tolist() == [escaped]
+    assert found.index.name == "'=id"
+
+
+def test_models_are_opened_again_however_well_they_are_packed(folder, run, monkeypatch):
+    """Models take more memory than their files are long; here little more is allowed."""
+    monkeypatch.setattr("manykernels.persistence.archive._LEAST_LIMIT", 2**10)
+    monkeypatch.setattr("manykernels.persistence.archive._LIMIT_PER_BYTE", 12)
+    assert run("fit", *BOTH, "--output", "model.skops")[0] == 0
+    with zipfile.ZipFile("model.skops") as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+    assert run("predict", "model.skops", "--view", "a=a.csv", "--view", "b=b.csv")[0] == 0
+    assert run("inspect", "model.skops")[0] == 0
 
 
 def test_semicolons_and_decimal_commas(folder, run):

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 from manykernels import MKSVC, KernelStack
 from manykernels.kernels import Center, check_stack
+from tests.persistence.archives import DAMAGED_HEADERS
 
 DATA = np.stack([np.eye(4) + 1.0, 2 * np.eye(4)])
 
@@ -126,6 +127,14 @@ def test_a_header_with_a_shape_that_cannot_be(saved, shape, message):
     )
     rewrite(saved, data=header.getvalue())
     refused(saved, message)
+
+
+@pytest.mark.parametrize("damage", DAMAGED_HEADERS)
+def test_a_header_that_python_cannot_parse(saved, damage):
+    stream = io.BytesIO()
+    np.save(stream, DATA)
+    rewrite(saved, data=damage(stream.getvalue()))
+    refused(saved, "its header is damaged")
 
 
 def test_a_compressed_file_is_not_inflated_beyond_memory(saved, monkeypatch):

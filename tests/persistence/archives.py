@@ -12,6 +12,17 @@ from tests.persistence.cases import NEW, TRAIN, N
 
 MODEL = mk.MKFDA({"rbf": RBF(), "flat": Linear()}).fit(TRAIN, Y[:N])
 OUTPUTS = MODEL.decision_function(NEW)
+#: Headers of arrays that Python, NumPy or tokenize cannot read, made of a member .npy.
+DAMAGED_HEADERS = [
+    lambda array: array.replace(b"}", b"(", 1),  # tokenize.TokenError
+    lambda array: array.replace(b"{", b"[", 1),
+    lambda array: array.replace(b"'shape'", b"'s\\xpe'", 1),
+    lambda array: array.replace(b"False", b"\n\t\n  ", 1),
+    lambda array: array.replace(b"'descr'", b"'other'", 1),
+    lambda array: array.replace(b"'<f8'", b"'<q9'", 1),
+    lambda array: array.replace(b"NUMPY\x01", b"NUMPY\x07", 1),
+    lambda array: array[:9],
+]
 # Set if anything in a file is called.
 EXECUTED = []
 

@@ -1,13 +1,16 @@
 """Damaged and foreign files: one kind of error, and a sentence."""
 
+import copy
 import io
 import json
 import os
 import pickle
 import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
@@ -15,8 +18,21 @@ from scipy import sparse
 import manykernels as mk
 from manykernels import ModelFileError
 from manykernels.kernels import Cosine, Linear
+from manykernels.persistence.frames import Block, Frame
+from manykernels.persistence.plain import Entries
 from tests.estimators.registry import Y
-from tests.persistence.archives import MODEL, OUTPUTS, Reducer, archive_of, members_of
+from tests.persistence.archives import (
+    DAMAGED_HEADERS,
+    MODEL,
+    OUTPUTS,
+    Reducer,
+    archive_of,
+    listed,
+    members_of,
+    node,
+    text,
+    with_attribute,
+)
 from tests.persistence.cases import NEW, NEW_SPARSE, SPARSE, N
 
 # -- damage ----------------------------------------------------------------------------------
@@ -173,6 +189,14 @@ def test_arrays_of_the_size_that_they_say(load, content):
             load(archive_of({**members, name: forged}.items()))
 
 
+@pytest.mark.parametrize("damage", DAMAGED_HEADERS)
+def test_headers_that_python_cannot_parse(load, content, damage):
+    members = members_of(content)
+    name = next(name for name in members if b"'<f8'" in members[name])
+    with pytest.raises(ModelFileError, match=f"{name!r} is no array: its header is damaged"):
+        load(archive_of({**members, name: damage(members[name])}.items()))
+
+
 def test_arrays_of_objects_are_not_unpickled(load, content):
     members = members_of(content)
     name = next(name for name in members if name.endswith(".npy"))
@@ -209,6 +233,100 @@ def test_sparse_matrices_with_indices_outside_are_refused(load, tmp_path):
     with pytest.raises(ModelFileError, match="is no sparse matrix: it would unpack"):
         load(archive_of({**members, name: bomb}.items()), max_bytes=2**22)
     assert sparse.issparse(model.X_fit_)
+
+
+# -- memory: far more than the file is long, and less than the limit of the directory ---------
+
+
+def with_long_list(tmp_path, entries):
+    """A model with a list of texts, in the place of which there is other JSON."""
+    model = copy.copy(MODEL)
+    model.names = [f"name {number}" for number in range(40)]
+    mk.save(model, tmp_path / "listed.skops")
+    members = members_of((tmp_path / "listed.skops").read_bytes())
+    (name,) = [name for name, content in members.items() if b'"name 0","name 1"' in content]
+    members[name] = member(np.frombuffer(entries, np.uint8))
+    return archive_of(members.items())
+
+
+def member(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def assert_refused_in_little_memory(load, content):
+    assert len(content) < 2**20
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match=r"more than the limit of 0.0625 GiB; .*max_bytes="):
+        load(content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**27
+
+
+@pytest.mark.parametrize("entry", [b"0,", b"[],", b'"ab",'])
+def test_long_lists(load, tmp_path, entry):
+    long = b"[" + entry * 2_000_000 + b"0]"
+    assert_refused_in_little_memory(load, with_long_list(tmp_path, long))
+
+
+def test_long_trees(load, content):
+    members = members_of(content)
+    members["schema.json"] = b'{"content":[' + b"[]," * 2_000_000 + b"0]}"
+    assert_refused_in_little_memory(load, archive_of(members.items()))
+    long = text(None) | {"content": "[" + "0," * 2_000_000 + "0]"}
+    assert_refused_in_little_memory(load, with_attribute(content, long))
+
+
+def test_an_array_that_many_nodes_refer_to(load, content):
+    nodes = [
+        node("NdArrayNode", "numpy.ndarray", 91_000 + number, type="numpy", file="many.npy")
+        for number in range(100)
+    ]
+    members = members_of(with_attribute(content, listed(*nodes)))
+    members["many.npy"] = member(np.zeros(100_000))
+    assert_refused_in_little_memory(load, archive_of(members.items()))
+
+
+def test_many_lists_of_one_text(load, tmp_path):
+    model = copy.copy(MODEL)
+    text = np.frombuffer(b"[" + b"0," * 100_000 + b"0]", np.uint8)
+    model.names = [Entries(text) for _ in range(20)]
+    mk.save(model, tmp_path / "listed.skops")
+    members = members_of((tmp_path / "listed.skops").read_bytes())
+    assert_refused_in_little_memory(load, archive_of(members.items()))
+
+
+def test_many_columns_without_rows(load, tmp_path):
+    model = copy.copy(MODEL)
+    empty = Block(np.arange(0), np.zeros((0, 10**6)))
+    model.frame = Frame("polars", (0, 10**6), Entries.of([]), None, [empty], [])
+    mk.save(model, tmp_path / "columns.skops")
+    members = members_of((tmp_path / "columns.skops").read_bytes())
+    assert_refused_in_little_memory(load, archive_of(members.items()))
+
+
+@pytest.mark.parametrize("kind", ["zeros", "texts", "sparse", "frame"])
+def test_what_is_saved_can_be_loaded_however_well_it_is_packed(tmp_path, monkeypatch, kind):
+    """It is not compressed then. Here the limit is low, so that little is enough."""
+    monkeypatch.setattr("manykernels.persistence.archive._LEAST_LIMIT", 2**10)
+    model, n = copy.copy(MODEL), 40_000
+    model.extra = {
+        "zeros": np.zeros(10 * n),
+        "texts": ["a"] * n,
+        "sparse": sparse.csr_array((np.ones(n), (np.arange(n), np.zeros(n, int))), (n, 1)),
+        "frame": pd.DataFrame({"a": ["x"] * n, "b": pd.Categorical(["x"] * n), "c": 0}),
+    }[kind]
+    path = tmp_path / "model.skops"
+    mk.save(model, path)
+    extra = mk.load(path).extra
+    if kind == "sparse":
+        assert (extra != model.extra).nnz == 0
+    else:
+        pd.testing.assert_frame_equal(pd.DataFrame(extra), pd.DataFrame(model.extra))
+    with zipfile.ZipFile(path) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
 # -- versions --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -174,6 +175,79 @@ def test_polars_frames_come_back_with_all_types(tmp_path):
     assert found.schema == POLARS[0].schema
     assert found.equals(model.X_fit_)
     assert found["lost"].null_count() == 1
+
+
+def many_columns(n_columns):
+    """Columns of every type, those of one type not side by side."""
+    rows = np.arange(12)
+    makers = [
+        lambda j: rows * 1.0 + j,
+        lambda j: np.array([f"{row % 3}-{j}" for row in rows], dtype=object),
+        lambda j: pd.array([f"{row % 3}-{j}" if row else None for row in rows], dtype="string"),
+        lambda j: pd.Categorical([f"{row % (j % 5 + 1)}" for row in rows]),
+        lambda j: pd.Categorical(rows % 4 + j, ordered=True),
+        lambda j: pd.array([None, *range(j, j + 11)], dtype="Int16"),
+        lambda j: np.array([None, True, 2, "x"] * 3, dtype=object),
+    ]
+    return pd.DataFrame({f"c{j}": makers[j % len(makers)](j) for j in range(n_columns)})
+
+
+def many_polars_columns(n_columns):
+    makers = [
+        lambda j: pl.Series([f"{row % 3}-{j}" for row in range(12)]),
+        lambda j: pl.Series([None, *range(j, j + 11)], dtype=pl.Int32),
+        lambda j: pl.Series([str(row % 3) for row in range(12)], dtype=pl.Categorical),
+        lambda j: pl.Series([1.0 * j] * 12),
+    ]
+    return pl.DataFrame({f"c{j}": makers[j % len(makers)](j) for j in range(n_columns)})
+
+
+def test_many_columns_are_few_members(tmp_path):
+    """Each member costs time in proportion to the number of members."""
+    sizes = []
+    for n_columns in (21, 210):
+        model = mk.MKFDA(Linear()).fit(TRAIN, Y[: len(TRAIN)])
+        model.frame, model.polars = many_columns(n_columns), many_polars_columns(n_columns)
+        twin = twin_of(model, tmp_path)
+        pd.testing.assert_frame_equal(twin.frame, model.frame)
+        assert twin.polars.equals(model.polars)
+        assert twin.polars.schema == model.polars.schema
+        with zipfile.ZipFile(tmp_path / "model.skops") as archive:
+            sizes.append(len(archive.namelist()))
+    assert sizes[1] == sizes[0]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "texts", "mixed"])
+def test_models_of_many_columns_are_few_members(kind, tmp_path):
+    sizes = []
+    for n_columns in (80, 120):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(np.exp(rng.normal(size=(20, n_columns)))).add_prefix("c")
+        texts = {"numbers": n_columns, "texts": 0, "mixed": n_columns // 2}[kind]
+        for name in frame.columns[texts:]:
+            frame[name] = np.array(["x", "y"])[(frame[name] > 1).astype(int)]
+        model = mk.MKFDA().fit(frame, np.arange(20) % 2)
+        twin = twin_of(model, tmp_path)
+        assert_same(twin.union_, model.union_)
+        with zipfile.ZipFile(tmp_path / "model.skops") as archive:
+            sizes.append(len(archive.namelist()))
+    assert sizes[1] == sizes[0]
+
+
+def test_long_lists_of_arrays_come_back(tmp_path):
+    makers = [
+        lambda j: np.arange(j % 4),
+        lambda j: np.array(["a", None, 3][: j % 4], dtype=object),
+        lambda j: np.array(["abc"] * (j % 4)),
+        lambda j: np.linspace(0, 1, j % 4, dtype=np.float32),
+    ]
+    model = mk.MKFDA(Linear()).fit(TRAIN, Y[: len(TRAIN)])
+    model.arrays = [makers[j % 4](j // 4) for j in range(64)]
+    model.shaped = [np.zeros((2, j)) for j in range(40)]
+    twin = twin_of(model, tmp_path)
+    assert_same(twin.arrays, model.arrays)
+    assert_same(twin.shaped, model.shaped)
+    assert all(array.base is None for array in twin.arrays)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from .errors import DataError, UsageError, listed
 from .files import Contents
 from .fitting import chosen, class_table, kernel_shares, named, view_shares
 from .grammar import ViewRequest, view_of
-from .outputs import TABLES, Outputs, save_table
+from .outputs import TABLES, Outputs, save_table, without_formulas
 from .samples import Reading, all_matrices, labelled, refuse_different_lengths
 from .talking import note, say, say_bars, say_table
 
@@ -31,6 +31,7 @@ def predict(
     *,
     index: str | None,
     output: Path | None,
+    escape_formulas: bool,
     force: bool,
 ) -> None:
     """Predict for the samples of some files."""
@@ -41,10 +42,18 @@ def predict(
     X, labels = new_samples(model, requests, index)
     found = answers(model, X, labels)
     if output is None:
-        found.to_csv(sys.stdout, lineterminator="\n")
-    outputs.add("predictions", output, lambda path: save_table(found, path))
+        _show(found.pipe(without_formulas) if escape_formulas else found)
+    outputs.add("predictions", output, lambda path: save_table(found, path, escape_formulas))
     outputs.write()
     outputs.tell()
+
+
+def _show(table: pd.DataFrame) -> None:
+    """A table on standard output: for programs as it is, on a terminal without what it obeys."""
+    if sys.stdout.isatty():
+        say(table.to_csv(lineterminator="\n").removesuffix("\n"))
+    else:
+        table.to_csv(sys.stdout, lineterminator="\n")
 
 
 def opened(path: Path) -> Any:
@@ -199,7 +208,8 @@ def inspect(model_file: Path, *, as_json: bool) -> None:
     model = opened(model_file)
     described = description(model, header_of(model_file))
     if as_json:
-        say(json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+        # In ASCII: escapes of JSON are the only ones that programs which read it know.
+        say(json.dumps(described, indent=2, allow_nan=False, default=str))
         return
     say_table([(name, _shown(value)) for name, value in described.items() if name != "weights"])
     if hasattr(model, "weights_"):

@@ -107,6 +107,14 @@ Spec = Annotated[
         help="The same options from a file; those of the command line win.",
     ),
 ]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="In .csv and .tsv, put an apostrophe before texts that spreadsheet programs would "
+        "take for formulas: those that begin with = + - or @.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that fit has written.")]
 Table = Annotated[
@@ -177,6 +185,7 @@ def fit(
             "it (with --machine fisher).",
         ),
     ] = None,
+    escape_formulas: EscapeFormulas = False,
     force: Force = False,
 ) -> None:
     """Learn a model from files.
@@ -196,7 +205,14 @@ def fit(
     """
     from .fitting import fit as run
 
-    run(_request(context), output=output, report=report, predictions=predictions, force=force)
+    run(
+        _request(context),
+        output=output,
+        report=report,
+        predictions=predictions,
+        escape_formulas=escape_formulas,
+        force=force,
+    )
 
 
 @app.command()
@@ -205,6 +221,7 @@ def predict(
     view: View = None,
     index: Index = None,
     output: Table = None,
+    escape_formulas: EscapeFormulas = False,
     force: Force = False,
 ) -> None:
     """Predict for new samples.
@@ -222,7 +239,14 @@ def predict(
     """
     from .answering import predict as run
 
-    run(model, view or (), index=index, output=output, force=force)
+    run(
+        model,
+        view or (),
+        index=index,
+        output=output,
+        escape_formulas=escape_formulas,
+        force=force,
+    )
 
 
 @app.command()

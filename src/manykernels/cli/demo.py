@@ -35,7 +35,7 @@ def demo(folder: Path, *, force: bool) -> None:
         )
     if folder.exists() and not (folder / "labels.csv").is_file():
         raise DataError(f"{str(folder)!r} was not written by demo, and is left as it is.")
-    parent = folder.resolve().parent
+    parent = Path(os.path.realpath(folder)).parent
     if not parent.is_dir():
         raise DataError(f"There is no folder {str(parent)!r} for {str(folder)!r}.")
     draft = Path(tempfile.mkdtemp(prefix=".manykernels-", dir=parent))

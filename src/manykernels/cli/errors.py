@@ -26,7 +26,12 @@ def sentence(text: str) -> str:
     line = " ".join(text.split())
     if len(line) > _LONGEST:
         line = f"{line[:_LONGEST]}…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return printable(line)
+
+
+def printable(text: str) -> str:
+    """`text` with an escape such as ``\\x1b`` for what a terminal would obey or not show."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def listed(names: Iterable[object]) -> str:

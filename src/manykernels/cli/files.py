@@ -73,6 +73,8 @@ def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Co
     reader = READERS.get(_suffix(path))
     if reader is None:
         raise DataError(f"{str(path)!r} is of no known kind; known are {', '.join(READERS)}.")
+    if path.is_symlink() and not path.exists():
+        raise DataError(f"{str(path)!r} is a symbolic link that leads to no file.")
     if not path.exists():
         raise DataError(f"There is no file {str(path)!r}.")
     if not path.is_file():

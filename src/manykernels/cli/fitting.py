@@ -13,6 +13,7 @@ from ..inspection.learners import left_out_answers
 from ..persistence import save
 from ..report.judged import judgement
 from ..report.samples import Samples as ReportSamples
+from .errors import printable
 from .methods import estimator_for
 from .outputs import TABLES, Outputs, save_table
 from .request import Request
@@ -29,6 +30,7 @@ def fit(
     output: Path,
     report: Path | None,
     predictions: Path | None,
+    escape_formulas: bool,
     force: bool,
 ) -> None:
     """Learn, tell, write."""
@@ -42,7 +44,9 @@ def fit(
     outputs.add("model", output, lambda path: save(model, path))
     outputs.add("report", report, lambda path: write_report(model, samples, path))
     outputs.add(
-        "predictions", predictions, lambda path: save_table(left_out(model, samples), path)
+        "predictions",
+        predictions,
+        lambda path: save_table(left_out(model, samples), path, escape_formulas),
     )
     outputs.write()
     say_fit(model, samples)
@@ -95,7 +99,7 @@ def say_samples(request: Request, samples: Samples) -> None:
     assert y is not None
     say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
     if samples.precomputed:
-        say(f"{X.n_kernels} kernels: {', '.join(X.names)}")
+        say(f"{X.n_kernels} kernels: {', '.join(map(printable, X.names))}")
         return
     for name, table in X.items():
         size = f"{table.shape[1]} columns" if len(table.shape) > 1 else "sequences"
@@ -109,7 +113,8 @@ def _target(y: pd.Series, task: str) -> str:
     counts = y.value_counts().sort_index()
     if len(counts) > _MOST_COUNTED:
         return f"{len(counts)} classes"
-    return f"{len(counts)} classes ({', '.join(f'{n} {name}' for name, n in counts.items())})"
+    shown = (f"{n} {printable(str(name))}" for name, n in counts.items())
+    return f"{len(counts)} classes ({', '.join(shown)})"
 
 
 def say_fit(model: Any, samples: Samples) -> None:

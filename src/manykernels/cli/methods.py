@@ -87,16 +87,19 @@ def _seen(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
     return table if names is None else table[list(names)]
 
 
-def _imputer(table: pd.DataFrame) -> ColumnTransformer:
+def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:
     """The median of numbers, the most frequent one of other values."""
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
-    others = [name for name in table if name not in numbers]
+    others = table.columns.difference(numbers, sort=False).tolist()
     parts = [
         ("numbers", SimpleImputer(strategy="median"), numbers),
         ("others", SimpleImputer(strategy="most_frequent"), others),
     ]
     used = [part for part in parts if part[2]]
-    filled = ColumnTransformer(used, verbose_feature_names_out=False)
+    # A transformer of chosen columns looks for each of them among all, which takes long for many.
+    _, filled, _ = used[0]
+    if len(used) > 1:
+        filled = ColumnTransformer(used, verbose_feature_names_out=False)
     return filled.set_output(transform="pandas")
 
 

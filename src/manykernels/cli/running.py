@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 
-from .errors import DataError, sentence
+from .errors import DataError, printable, sentence
 
 # Exit codes; `DataError` and its kind have their own.
 _REFUSED, _MISUSED = 1, 2
@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(given)
         except BaseException as error:
             if debug:
-                traceback.print_exc()
+                for line in traceback.format_exc().splitlines():
+                    print(printable(line), file=sys.stderr)
             return _outcome(error)
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .errors import sentence
+from .errors import printable, sentence
 
 # Characters of the longest bar of a weight.
 _BAR = 24
@@ -26,11 +26,7 @@ def note(text: str) -> None:
 def say(text: str = "") -> None:
     """A line of a result, as it is."""
     for line in text.split("\n"):
-        print(line if line.isprintable() else "".join(map(_shown, line)))
-
-
-def _shown(letter: str) -> str:
-    return letter if letter.isprintable() else ascii(letter)[1:-1]
+        print(printable(line))
 
 
 def say_bars(title: str, shares: Iterable[tuple[str, float]]) -> None:

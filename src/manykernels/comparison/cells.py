@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from .._scoring import lacking_class, with_classes
 from .._sklearn import MultimetricScorer, safe_split
 from ..metrics.comparison import Split
 from ..metrics.weights import in_use
@@ -97,6 +98,10 @@ def _judged(
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Scores by name, and what is wrong with those that are not there."""
     unscored: dict[str, str] = {}
+    classes, lacking = getattr(model, "classes_", None), ""
+    if isinstance(classes, np.ndarray) and np.ndim(y) == 1:
+        lacking = lacking_class(classes, np.asarray(y))
+        scoring = _knowing(scoring, classes)
     if callable(scoring):
         found = scoring(model, X, y)
         found = found if isinstance(found, dict) else {name_of(scoring): found}
@@ -116,9 +121,18 @@ def _judged(
             scores[name] = float(score)
         else:
             unscored[name] = f"it is {float(score)}"
+            if lacking:
+                unscored[name] += f", perhaps since the test part {lacking}"
     if not scores:
         raise ValueError(_listed(unscored))
     return scores, unscored
+
+
+def _knowing(scoring: Any, classes: np.ndarray) -> Any:
+    """The same scorers, which know all classes of the model."""
+    if not isinstance(scoring, dict):
+        return with_classes(scoring, classes)
+    return {name: with_classes(scorer, classes) for name, scorer in scoring.items()}
 
 
 def _each(

@@ -29,6 +29,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._sklearn import num_samples
+from ..kernels._threads import one_blas_thread
 from .features import GatingFeatures
 from .gates import Array, Gate
 
@@ -299,9 +300,12 @@ class Centres(BaseEstimator):
         if len(distinct) <= self.n_clusters:
             self.centres_ = distinct
         else:
-            self.centres_ = k_means(
-                distinct, self.n_clusters, sample_weight=weights, n_init=_N_STARTS, random_state=0
-            )[0]
+            options = {"n_init": _N_STARTS, "random_state": 0}
+            # scikit-learn limits BLAS to one thread here, and would put back the limit of
+            # another fit that happens to run at the same time.
+            with one_blas_thread():
+                found = k_means(distinct, self.n_clusters, sample_weight=weights, **options)
+            self.centres_ = found[0]
         return self
 
     def predict(self, x: Array) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import npy_header, replacing
+from .._files import npy_header, read_npy_header, replacing
 from .._memory import require_memory
 from .checks import SAME_ENTRY, IndefiniteKernelError, check_stack
 from .tables import naming
@@ -148,10 +148,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """One array of the archive, read only if its size is the one its header gives."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as member:
-        if np.lib.format.read_magic(member) == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(member)
+        shape, dtype = read_npy_header(member)
         n_bytes, present = dtype.itemsize * prod(shape), info.file_size - member.tell()
     if n_bytes != present and not dtype.hasobject:
         raise ValueError(

@@ -40,7 +40,8 @@ def naming(culprit: str) -> Iterator[None]:
 
 def is_frame(table: Any) -> bool:
     """Whether `table` is a data frame of any library."""
-    return hasattr(table, "columns") and hasattr(table, "dtypes")
+    # Of the class: a table makes the list of all its types whenever it is asked for them.
+    return hasattr(table, "columns") and hasattr(type(table), "dtypes")
 
 
 def copied(table: Any) -> Any:

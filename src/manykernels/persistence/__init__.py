@@ -23,6 +23,6 @@ replaced by what stands for them (`packing.py`, `frames.py`, `plain.py`).
 """
 
 from .archive import ModelFileError
-from .models import FORMAT, MAX_BYTES, load, save
+from .models import FORMAT, load, save
 
-__all__ = ["FORMAT", "MAX_BYTES", "ModelFileError", "load", "save"]
+__all__ = ["FORMAT", "ModelFileError", "load", "save"]

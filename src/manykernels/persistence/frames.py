@@ -7,7 +7,7 @@ other plain objects, categories, numbers with a mask of those that are missing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,6 +17,8 @@ import numpy as np
 from .archive import ModelFileError
 from .plain import Entries, are_plain, array_of_objects
 
+# Bytes of a column besides its entries.
+_COLUMN = 300
 # Types of columns that are a mask and an array, by the names that their libraries give them.
 _MASKED = (
     *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
@@ -43,6 +45,8 @@ def is_na(value: Any) -> bool:
 class Missing:
     """The missing value of pandas."""
 
+    n_bytes = 0
+
     def restored(self) -> Any:
         return _library("pandas").NA
 
@@ -68,11 +72,80 @@ class Column:
     categories codes, −1 if missing           the categories, and whether they are ordered
     masked     an array, and which to ignore  the type
     ========== ============================== ==========================
+
+    Many columns that differ only in their values are kept as one, by :meth:`joined`: a file has a
+    member for every array, and thousands of members are slow. Their categories are joined, too,
+    and the numbers of these come last in `more`.
     """
 
     kind: str
     values: Any
     more: tuple[Any, ...] = ()
+
+    @property
+    def sort(self) -> tuple[Any, ...]:
+        """What columns that can be joined have in common."""
+        if self.kind == "categories":
+            categories, ordered = self.more
+            return self.kind, categories.sort, ordered
+        if self.kind in ("objects", "texts"):
+            numbers = self.values.numbers
+            return self.kind, None if numbers is None else numbers.dtype, repr(self.more)
+        values = self.values[0] if self.kind == "masked" else self.values
+        return self.kind, values.dtype, repr(self.more)
+
+    @classmethod
+    def joined(cls, columns: Sequence[Column]) -> Column:
+        """Columns of one sort, one after the other."""
+        first, values = columns[0], [column.values for column in columns]
+        if first.kind == "categories":
+            categories = [column.more[0] for column in columns]
+            numbers = np.array([len(column) for column in categories])
+            more = (cls.joined(categories), first.more[1], numbers)
+            return cls(first.kind, np.concatenate(values), more)
+        if first.kind in ("objects", "texts"):
+            entries = [entry for part in values for entry in part.restored()]
+            return cls(first.kind, Entries.of(entries), first.more)
+        if first.kind == "masked":
+            parts = zip(*values, strict=True)
+            return cls(first.kind, tuple(map(np.concatenate, parts)), first.more)
+        return cls(first.kind, np.concatenate(values), first.more)
+
+    def split(self, lengths: Sequence[int]) -> list[Column]:
+        """The columns that were joined."""
+        ends = np.cumsum(lengths)
+        places = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        if self.kind == "categories":
+            categories, ordered, numbers = self.more
+            parts = categories.split(numbers.tolist())
+            return [
+                Column(self.kind, self.values[place], (part, ordered))
+                for place, part in zip(places, parts, strict=True)
+            ]
+        if self.kind == "masked":
+            values, lost = self.values
+            pairs = [(values[place], lost[place]) for place in places]
+            return [Column(self.kind, pair, self.more) for pair in pairs]
+        whole = self.values.restored() if isinstance(self.values, Entries) else self.values
+        return [Column(self.kind, whole[place], self.more) for place in places]
+
+    def __len__(self) -> int:
+        if self.kind == "masked":
+            return len(self.values[0])
+        return len(self.values)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the column can take, or all columns that are joined here."""
+        parts = list(self.values) if self.kind == "masked" else [self.values]
+        if self.kind == "categories":
+            parts += [self.more[0]]
+        return sum(map(_size, parts))
+
+    @property
+    def entries(self) -> list[Any]:
+        """The entries of a column of objects or texts."""
+        return self.values.restored() if isinstance(self.values, Entries) else self.values
 
 
 @dataclass(frozen=True)
@@ -94,6 +167,11 @@ class Labels:
             return cls(None, index.name, (index.start, index.stop, index.step))
         return cls(_pandas_column(index.to_series(), what), index.name)
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the labels can take."""
+        return 0 if self.steps is not None else int(self.column.n_bytes)
+
     def restored(self) -> Any:
         pandas = _library("pandas")
         if self.steps is not None:
@@ -112,18 +190,24 @@ class Frame:
     names: Any
     index: Any
     blocks: list[Block]
-    columns: list[tuple[int, Column]]
+    # Places of columns, and the columns joined; files of the first version have one at a time.
+    columns: list[tuple[Any, Column]]
 
     @classmethod
     def of(cls, frame: Any) -> Frame:
         library = library_of(frame) or ""
         by_type: dict[Any, list[int]] = {}
-        columns = []
+        by_sort: dict[Any, dict[int, Column]] = {}
         for place, dtype in enumerate(frame.dtypes):
             if isinstance(dtype, np.dtype) and dtype.kind in "biufcMm":
                 by_type.setdefault(dtype, []).append(place)
             else:
-                columns.append((place, _COLUMNS[library][0](*_column(frame, place))))
+                column = _COLUMNS[library][0](*_column(frame, place))
+                by_sort.setdefault(column.sort, {})[place] = column
+        columns = [
+            (np.array(list(alike)), Column.joined(list(alike.values())))
+            for alike in by_sort.values()
+        ]
         blocks = [
             Block(np.array(places), frame.iloc[:, places].to_numpy())
             for places in by_type.values()
@@ -134,6 +218,15 @@ class Frame:
         labels = Labels.of(index, "labels of rows"), Labels.of(names, "labels of columns")
         return cls(library, frame.shape, labels[1], labels[0], blocks, columns)
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the frame can take."""
+        n_columns = max(self.shape[1], sum(block.values.shape[-1] for block in self.blocks))
+        parts = [self.names, *(block.values for block in self.blocks)]
+        parts += [column for _, column in self.columns]
+        parts += [] if self.index is None else [self.index]
+        return _COLUMN * n_columns + sum(map(_size, parts))
+
     def restored(self) -> Any:
         """The frame."""
         library = _library(self.library)
@@ -143,7 +236,13 @@ class Frame:
             # One array, laid out in memory as it was.
             frame = library.DataFrame(self.blocks[0].values, copy=False)
         else:
-            parts: dict[int, Any] = {place: make(column) for place, column in self.columns}
+            parts: dict[int, Any] = {}
+            for places, column in self.columns:
+                if isinstance(places, int):
+                    parts[places] = make(column)
+                else:
+                    split = column.split([n_rows] * len(places))
+                    parts |= zip(places.tolist(), map(make, split), strict=True)
             for block in self.blocks:
                 parts |= dict(zip(block.places.tolist(), block.values.T, strict=True))
             # Names of columns need not differ: they are set afterwards.
@@ -155,6 +254,11 @@ class Frame:
         else:
             frame.index, frame.columns = self.index.restored(), self.names.restored()
         return frame
+
+
+def _size(part: Any) -> int:
+    """Bytes that an array or what stands for something can take."""
+    return int(part.nbytes if isinstance(part, np.ndarray) else part.n_bytes)
 
 
 def _column(frame: Any, place: int) -> tuple[Any, str]:
@@ -192,8 +296,8 @@ def _pandas_column(series: Any, what: str) -> Column:
         categories = _pandas_column(dtype.categories.to_series(), what)
         return Column("categories", series.cat.codes.to_numpy(), (categories, bool(dtype.ordered)))
     if type(dtype).__name__ == "StringDtype":
-        values = [None if lost else text for text, lost in zip(series, series.isna(), strict=True)]
-        return Column("texts", Entries.of(values), (dtype.storage, not is_na(dtype.na_value)))
+        texts = series.to_numpy(dtype=object, na_value=None).tolist()
+        return Column("texts", Entries.of(texts), (dtype.storage, not is_na(dtype.na_value)))
     if name in _MASKED:
         lost = series.isna().to_numpy()
         return Column("masked", (series.to_numpy(dtype.numpy_dtype, na_value=0), lost), (name,))
@@ -213,14 +317,14 @@ def _pandas_values(column: Column) -> Any:
     if column.kind == "array":
         return column.values
     if column.kind == "objects":
-        return pandas.Series(array_of_objects(column.values.restored()), dtype=object)
+        return pandas.Series(array_of_objects(column.entries), dtype=object)
     if column.kind == "texts":
         storage, nan = column.more
         try:
             dtype = pandas.StringDtype(storage, na_value=np.nan if nan else pandas.NA)
         except ImportError:  # no pyarrow here
             dtype = pandas.StringDtype("python", na_value=np.nan if nan else pandas.NA)
-        return pandas.array(array_of_objects(column.values.restored()), dtype=dtype)
+        return pandas.array(array_of_objects(column.entries), dtype=dtype)
     if column.kind == "categories":
         categories, ordered = column.more
         dtype = pandas.CategoricalDtype(_pandas_values(categories), ordered=ordered)
@@ -259,7 +363,7 @@ def _polars_values(column: Column) -> Any:
         name, *more = column.more
         kinds = {"String": polars.String, "Categorical": polars.Categorical, "Enum": polars.Enum}
         dtype = kinds[name](*more) if more else kinds[name]
-        return polars.Series(column.values.restored(), dtype=dtype)
+        return polars.Series(column.entries, dtype=dtype)
     values, lost = column.values
     restored = polars.Series(values, dtype=getattr(polars, _masked(column)))
     return restored.set(polars.Series(lost), None) if lost.any() else restored

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import sklearn
@@ -20,16 +20,21 @@ from sklearn.utils.validation import check_is_fitted
 from .._files import replacing
 from .._versions import __version__
 from .._warnings import warn_caller
-from .archive import ModelFileError, read_archive, write_archive
-from .packing import packed, restored
+from .archive import (
+    ModelFileError,
+    json_size,
+    limit_of,
+    read_archive,
+    refuse_larger,
+    stored_sparse,
+    write_archive,
+)
+from .packing import packed, restored, restored_size
 from .schema import SCHEMA, canonical, check, parsed
 from .trusted import path_of
 
 #: The version of the format that is written. Files of this and older ones are read.
 FORMAT = 1
-#: Most bytes that a file may unpack to, unless `load` is told otherwise: far more than models
-#: have, and less than most machines.
-MAX_BYTES = 2**30
 # The member with the version of the format, and what wrote it.
 _HEADER = "manykernels.json"
 _PACKAGE = __name__.partition(".")[0]
@@ -84,7 +89,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} for {path.name!r}.")
     try:
-        written = skops.dumps(packed(model))
+        parts = packed(model)
+        written = skops.dumps(parts)
     except ModelFileError as error:
         raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}.") from error
     except Exception as error:  # whatever a foreign object raises
@@ -92,7 +98,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"{type(model).__name__} cannot be saved: skops cannot store a part of it ({error})."
         ) from error
     members = read_archive(io.BytesIO(written), len(written))
-    schema = parsed(members.pop(SCHEMA), SCHEMA)
+    schema = json.loads(members.pop(SCHEMA))
     header = {
         "format": FORMAT,
         "model": path_of(type(model)),
@@ -102,18 +108,37 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "scikit-learn": sklearn.__version__,
         "skops": version("skops"),
     }
-    content = {_HEADER: json.dumps(header, indent=1).encode(), **canonical(schema, members)}
-    archive = io.BytesIO()
-    write_archive(archive, content, compress=True)
+    numbered, n_unpacked = canonical(schema, members)
+    n_bytes = max(n_unpacked, json_size(numbered[SCHEMA]), restored_size(parts))
+    archive = _archive({_HEADER: json.dumps(header, indent=1).encode(), **numbered}, n_bytes)
     with replacing(path, archive.getbuffer().nbytes) as file:
         file.write(archive.getbuffer())
+
+
+def _archive(members: dict[str, bytes], n_bytes: int) -> io.BytesIO:
+    """An archive of a model that takes `n_bytes` in memory.
+
+    It is compressed, unless that makes it so short that `load` would refuse to unpack it.
+    """
+    archive = io.BytesIO()
+    write_archive(archive, members, compress=True)
+    n_bytes = max(n_bytes, sum(map(len, members.values())))
+    if n_bytes <= limit_of(archive.getbuffer().nbytes):
+        return archive
+    plain = {
+        name: stored_sparse(content) if name.endswith(".npz") else content
+        for name, content in members.items()
+    }
+    archive = io.BytesIO()
+    write_archive(archive, plain, compress=False)
+    return archive
 
 
 def load(
     path: str | os.PathLike[str],
     *,
     trusted: Collection[str] = (),
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
 ) -> Any:
     """Read a model that :func:`save` has written.
 
@@ -127,8 +152,10 @@ def load(
         Names of classes and functions that the file may hold besides those of this package,
         NumPy, SciPy and scikit-learn, such as ``"mymodule.MyKernel"``. Code of these modules is
         run. The message about a file that holds others has their names.
-    max_bytes : int, default=2**30
-        Most bytes that the file may unpack to.
+    max_bytes : int, optional
+        Most bytes of memory that what is in the file may take, so that a small file cannot
+        exhaust it; by default 50 times the length of the file, and at least 64 MiB. What
+        :func:`save` writes stays below.
 
     Returns
     -------
@@ -164,35 +191,41 @@ def load(
         raise TypeError(f"trusted is a list of names, such as ['mymodule.MyKernel']: {trusted!r}.")
     try:
         with open(path, "rb") as file:
-            members = read_archive(file, max_bytes)
-        header = _header(members)
-        schema = parsed(members.pop(SCHEMA, b"{}"), SCHEMA)
-        names = check(schema, members, trusted, max_bytes)
+            limit = _limit(file, max_bytes)
+            members = read_archive(file, limit)
+        header = _header(members, limit)
+        schema = parsed(members.pop(SCHEMA, b"{}"), SCHEMA, limit)
+        names = check(schema, members, trusted, limit)
         # What has been checked, and nothing else, is what skops sees.
         members[SCHEMA] = json.dumps(schema).encode()
         archive = io.BytesIO()
         write_archive(archive, members, compress=False)
         members.clear()
-        model = _restored(skops, archive.getvalue(), names)
+        model = _restored(skops, archive.getvalue(), names, limit)
     except ModelFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
     _warn_of_newer(header, path)
     return model
 
 
-def header_of(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def _limit(file: IO[bytes], max_bytes: int | None) -> int:
+    return limit_of(os.fstat(file.fileno()).st_size) if max_bytes is None else max_bytes
+
+
+def header_of(path: str | os.PathLike[str], max_bytes: int | None = None) -> dict[str, Any]:
     """What a file says about itself: its format, the model, and the versions that wrote it."""
     try:
         with open(path, "rb") as file:
-            return _header(read_archive(file, max_bytes))
+            limit = _limit(file, max_bytes)
+            return _header(read_archive(file, limit), limit)
     except ModelFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
 
 
-def _header(members: dict[str, bytes]) -> dict[str, Any]:
+def _header(members: dict[str, bytes], limit: int) -> dict[str, Any]:
     if _HEADER not in members:
         raise ModelFileError("manykernels.save has not written it")
-    header = parsed(members.pop(_HEADER), _HEADER)
+    header = parsed(members.pop(_HEADER), _HEADER, limit)
     found = header.get("format")
     if type(found) is not int or found < 1:
         raise ModelFileError(f"its format {found!r} is none")
@@ -204,9 +237,11 @@ def _header(members: dict[str, bytes]) -> dict[str, Any]:
     return header
 
 
-def _restored(skops: Any, data: bytes, names: list[str]) -> Any:
+def _restored(skops: Any, data: bytes, names: list[str], limit: int) -> Any:
     try:
-        model = restored(skops.loads(data, trusted=names))
+        parts = skops.loads(data, trusted=names)
+        refuse_larger(restored_size(parts), limit)
+        model = restored(parts)
         if not _is_model(model):
             raise ModelFileError(f"it holds no estimator of {_PACKAGE} ({type(model).__name__})")
         check_is_fitted(model)

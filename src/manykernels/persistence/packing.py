@@ -19,12 +19,14 @@ from sklearn.base import BaseEstimator
 from ..kernels._stored import StoredArray
 from .archive import ModelFileError
 from .frames import Frame, Labels, Missing, is_na, library_of
-from .plain import LONG, Entries, Objects, Pairs, Stored, are_plain
+from .plain import LONG, Arrays, Entries, Objects, Pairs, Stored, are_plain
 from .trusted import functions, path_of
 
 # Where scikit-learn keeps callbacks, which concern fits only and hold displays and threads; and
 # moments of the rows seen so far, to which partial_fit adds: far larger than the model.
 _OF_FITS = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_stream")
+# What stands for parts of a model, besides objects and pairs, which may hold other such parts.
+_STAND_INS = (Arrays, Entries, Frame, Labels, Missing, Stored)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type(np.sum))
 
 
@@ -39,6 +41,19 @@ def packed(model: Any) -> Any:
 def restored(model: Any) -> Any:
     """The model that `packed` has made this of."""
     return _Walk(_original).of(model, "")
+
+
+def restored_size(model: Any) -> int:
+    """Bytes that what `packed` has put in the place of parts of a model can take as these."""
+    sizes: list[int] = []
+
+    def counted(value: Any, walk: _Walk) -> Any:
+        if isinstance(value, (*_STAND_INS, Objects, Pairs)):
+            sizes.append(value.n_bytes)
+        return value
+
+    _Walk(counted).of(model, "")
+    return sum(sizes)
 
 
 class _Walk:
@@ -151,6 +166,8 @@ def _stand_in(value: Any, walk: _Walk) -> Any:
         return Pairs.of(value, walk.inside) if odd or long else value
     if type(value) is list and len(value) > LONG and are_plain(value):
         return Entries.of(value)
+    if type(value) is list and len(value) > LONG and Arrays.can_hold(value):
+        return Arrays.of(value)
     if isinstance(value, slice):
         ends = (value.start, value.stop, value.step)
         return slice(*(int(end) if isinstance(end, np.integer) else end for end in ends))
@@ -202,8 +219,8 @@ def _check_importable(kind: type, place: str) -> None:
 
 def _original(value: Any, walk: _Walk) -> Any:
     """What a value stands for, or the value itself."""
-    if isinstance(value, Frame | Labels | Missing | Stored | Entries):
-        return value.restored()
     if isinstance(value, Objects | Pairs):
         return value.restored(walk.inside)
+    if isinstance(value, _STAND_INS):
+        return value.restored()
     return value

@@ -18,7 +18,15 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from .archive import DAMAGED, ModelFileError, check_array, check_sparse
+from .archive import (
+    DAMAGED,
+    ModelFileError,
+    check_array,
+    check_sparse,
+    json_size,
+    refuse_larger,
+    sparse_size,
+)
 from .trusted import (
     KEYS,
     array_types,
@@ -31,8 +39,6 @@ from .trusted import (
 
 # The member with the tree.
 SCHEMA = "schema.json"
-# Longest text of a tree. As objects of Python it takes some twenty times as much memory.
-_MAX_TEXT = 2**26
 # Deepest nesting of nodes. Models have less than twenty; skops needs several calls for each, of
 # which Python allows a thousand.
 _MAX_DEPTH = 100
@@ -53,10 +59,17 @@ def is_node(value: Any) -> bool:
 # -- writing -------------------------------------------------------------------------------
 
 
-def canonical(schema: dict[str, Any], members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same tree with nodes and members numbered in their order, each there once."""
+def canonical(
+    schema: dict[str, Any], members: Mapping[str, bytes]
+) -> tuple[dict[str, bytes], int]:
+    """The same tree with nodes and members numbered in their order, each there once.
+
+    The second part of the answer is the number of bytes that the members unpack to, each as often
+    as nodes refer to it.
+    """
     numbers: dict[Any, int] = {}
     names: dict[bytes, str] = {}
+    sizes: list[int] = []
 
     def renumbered(value: Any) -> Any:
         if isinstance(value, list):
@@ -77,21 +90,21 @@ def canonical(schema: dict[str, Any], members: Mapping[str, bytes]) -> dict[str,
                 content = members[item]
                 ending = _MEMBERS.get(value["__loader__"], ".bin")
                 kept[key] = names.setdefault(content, f"{len(names) + 1}{ending}")
+                sizes.append(sparse_size(content) if ending == ".npz" else len(content))
             elif key not in kept:
                 kept[key] = renumbered(item)
         return kept
 
     tree = json.dumps(renumbered(schema), separators=(",", ":")).encode()
-    return {SCHEMA: tree, **{name: content for content, name in names.items()}}
+    return {SCHEMA: tree, **{name: content for content, name in names.items()}}, sum(sizes)
 
 
 # -- reading -------------------------------------------------------------------------------
 
 
-def parsed(content: bytes, name: str) -> dict[str, Any]:
-    """A JSON object in a member of the archive."""
-    if len(content) > _MAX_TEXT:
-        raise ModelFileError(f"its member {name!r} has {len(content)} bytes, which is too long")
+def parsed(content: bytes, name: str, max_bytes: int) -> dict[str, Any]:
+    """A JSON object in a member of the archive, if it takes no more memory than the limit."""
+    refuse_larger(json_size(content), max_bytes)
     try:
         found = json.loads(content)
     except DAMAGED as error:
@@ -118,7 +131,7 @@ def check(
             f"it holds what is not trusted: {', '.join(names)}. Look at what that is; if you "
             f"trust it and whoever made the file, pass trusted={names!r}"
         )
-    unused = set(members) - checks.used
+    unused = set(members) - set(checks.used)
     if unused:
         raise ModelFileError(f"nothing refers to its member {min(unused)!r}")
     return sorted(checks.known | set(trusted))
@@ -133,7 +146,9 @@ class _Checks:
         self.members, self.trusted, self.max_bytes = members, trusted, max_bytes
         self.known: set[str] = set()
         self.unknown: set[str] = set()
-        self.used: set[str] = set()
+        # Members that nodes refer to, and bytes that they unpack to.
+        self.used: dict[str, int] = {}
+        self.n_bytes = 0
         self._met: set[int] = set()
         # Nodes that are complete, by their numbers, and how many nodes each has.
         self._nodes: dict[int, dict[str, Any]] = {}
@@ -224,11 +239,15 @@ class _Checks:
         content, ending = self.members[name], _MEMBERS.get(loader)
         if ending is not None and not name.endswith(ending):
             raise ModelFileError(f"a {loader} refers to a member {name!r} of another kind")
-        if name not in self.used and ending == ".npy":
-            check_array(content, name)
-        elif name not in self.used and ending == ".npz":
-            check_sparse(content, name, self.max_bytes)
-        self.used.add(name)
+        if name not in self.used:
+            self.used[name] = len(content)
+            if ending == ".npy":
+                check_array(content, name)
+            elif ending == ".npz":
+                self.used[name] = check_sparse(content, name, self.max_bytes)
+        # A member is unpacked again for every node that refers to it.
+        self.n_bytes += self.used[name]
+        refuse_larger(self.n_bytes, self.max_bytes)
 
 
 def _just(*names: str) -> Callable[[], Collection[str]]:

@@ -121,7 +121,7 @@ OWN = {
     "scale.random_features": ("AdditiveChiSquare", "FourierMap", "Phases", "RandomFeatures"),
     "scale.word_maps": ("NearWordsMap", "WordsMap"),
     "persistence.frames": ("Block", "Column", "Frame", "Labels", "Missing"),
-    "persistence.plain": ("Entries", "Objects", "Pairs", "Stored"),
+    "persistence.plain": ("Arrays", "Entries", "Objects", "Pairs", "Stored"),
 }
 # Tuples with names of this package, which are made by calling them with their entries.
 OWN_TUPLES = {"kernels._completing": ("Images", "Sums"), "kernels.axes": ("Cut",)}

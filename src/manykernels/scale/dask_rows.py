@@ -13,7 +13,6 @@ same as in the first pass; if not, there is an error.
 
 from __future__ import annotations
 
-import threading
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,11 +24,10 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .._sklearn import num_samples, safe_indexing
 from ..kernels import Views
-from ..kernels._threads import undivided
+from ..kernels._threads import one_blas_thread, undivided
 from ..kernels.matching import shown
 from ..kernels.modalities import row_labels
 from ..kernels.tables import as_numbers, is_frame, is_numeric, naming
@@ -492,7 +490,7 @@ def count_rows(X: Any) -> int:
 def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: int) -> Any:
     """The state of all blocks of one chunk, and their tally; None if it is empty."""
     state, tally = None, None
-    with one_blas_thread():
+    with one_blas_thread(), undivided():
         for block in job.blocks(Chunk(X, y, weight), start, number):
             tally = Tally.of(block) if tally is None else tally + Tally.of(block)
             state = job.accumulate(state, block)
@@ -501,7 +499,7 @@ def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: i
 
 def merge_states(job: Job, states: Sequence[Any]) -> Any:
     merged = None
-    with one_blas_thread():
+    with one_blas_thread(), undivided():
         for pair in states:
             if merged is None or pair is None:
                 merged = merged or pair
@@ -512,7 +510,7 @@ def merge_states(job: Job, states: Sequence[Any]) -> Any:
 
 def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
     """Results of all rows of one chunk; `empty` are those of none."""
-    with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread():
+    with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread(), undivided():
         blocks = job.blocks(Chunk(X, None, None), 0, 0)
         found = np.concatenate([empty, *(np.asarray(job.function(block.X)) for block in blocks)])
         # NumPy would cut texts that are longer than those of `empty`.
@@ -569,35 +567,3 @@ def explaining_a_lost_cluster() -> Iterator[None]:
                 "X.repartition(...), or workers with more memory, and call fit again."
             ) from error
         raise RuntimeError(f"The cluster of dask is gone ({name}: {error}). {_LOST}") from error
-
-
-class _Limit:
-    """One thread for each task that runs, of BLAS and of this package.
-
-    Workers have as many threads as there are cores to use, and each task one of them. The number
-    of BLAS threads belongs to the whole process, so that the first task that comes sets it and the
-    last that goes puts it back.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limits: Any = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
-            self._inside += 1
-        try:
-            with undivided():
-                yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._limits.restore_original_limits()
-
-
-one_blas_thread: Callable[[], Any] = _Limit().__call__
