@@ -240,7 +240,8 @@ def test_rows_of_frames_are_matched_by_label(classes, result):
     labels = [f"s{i}" for i in range(len(y))]
     frames = {name: pd.DataFrame(view, index=labels) for name, view in views.items()}
     targets = pd.Series(y, index=labels).sample(frac=1.0, random_state=0)
-    found = view_importance(FDA, frames, targets, n_resamples=6)
+    with pytest.warns(UserWarning, match="rows of y have the labels of X in another order"):
+        found = view_importance(FDA, frames, targets, n_resamples=6)
     assert_same(found, result)
 
 

@@ -368,9 +368,11 @@ def test_sparse_columns_of_a_frame_are_refused_with_a_way_out():
 # -- texts that are no categories --------------------------------------------------------------
 
 
-def written(form, numbers=None):
-    numbers = RNG.uniform(1000, 9999, N_ROWS) if numbers is None else numbers
-    return [form(number) for number in numbers]
+PRICES = RNG.uniform(1000, 9999, N_ROWS)
+
+
+def written(form, values=PRICES):
+    return [form(value) for value in values]
 
 
 DAYS = pd.date_range("2020-01-01", periods=N_ROWS, freq="31h")
@@ -419,7 +421,8 @@ def test_texts_that_are_no_categories_are_named(kind, frame):
 
 @pytest.mark.parametrize("n_digits", [16, 19, 64])
 def test_strings_of_bits_that_were_read_as_one_number_are_named(n_digits, tmp_path):
-    texts = ["".join(RNG.choice(["0", "1"], n_digits)) for _ in range(N_ROWS)]
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(["0", "1"], n_digits)) for _ in range(N_ROWS)]
     pd.DataFrame({"size": NUMBERS[:, 0], "bits": texts}).to_csv(tmp_path / "bits.csv", index=False)
     with pytest.raises(
         ValueError, match=r"column 'bits' holds numbers of zeros and ones only.*dty"
@@ -427,18 +430,17 @@ def test_strings_of_bits_that_were_read_as_one_number_are_named(n_digits, tmp_pa
         auto_kernels(pd.read_csv(tmp_path / "bits.csv"))
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [
-        RNG.choice([f"{code:05d}" for code in range(25)], N_ROWS),  # such as postcodes
-        RNG.choice(["<1", "1-5", ">5"], N_ROWS),
-        pd.Categorical([f"P{i:03d}" for i in range(N_ROWS)]),
-        [f"P{i // 2:03d}" for i in range(N_ROWS)],
-    ],
-    ids=["postcodes", "ranges", "called categories", "in pairs"],
-)
-def test_texts_that_are_categories(entries):
-    table = pd.DataFrame({"size": NUMBERS[:, 0], "odd": entries})
+CATEGORIES = {
+    "postcodes": RNG.choice([f"{code:05d}" for code in range(25)], N_ROWS),
+    "ranges": RNG.choice(["<1", "1-5", ">5"], N_ROWS),
+    "called categories": pd.Categorical([f"P{i:03d}" for i in range(N_ROWS)]),
+    "in pairs": [f"P{i // 2:03d}" for i in range(N_ROWS)],
+}
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_texts_that_are_categories(kind):
+    table = pd.DataFrame({"size": NUMBERS[:, 0], "odd": CATEGORIES[kind]})
     assert dict(auto_kernels(table).kernels)["categories"].columns == ["odd"]
 
 
@@ -448,4 +450,4 @@ def test_few_rows_may_all_have_different_categories():
 
 
 def test_powers_of_ten_are_numbers():
-    assert names(10.0 ** RNG.integers(0, 12, (N_ROWS, 2))) == DENSE
+    assert names(10.0 ** np.random.default_rng(0).integers(0, 12, (N_ROWS, 2))) == DENSE

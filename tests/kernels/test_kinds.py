@@ -1,5 +1,6 @@
 """What columns held in training, and new rows brought to it."""
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -76,7 +77,6 @@ def test_models_on_features_and_from_files(tmp_path):
 
 
 def test_rows_of_dask():
-    dd = pytest.importorskip("dask.dataframe")
     model = fitted(KERNELS[:1], approximation=ExactFeatures())
     numbers = dd.from_pandas(with_codes(FEW["code"].astype(int)), npartitions=3)
     assert_array_equal(model.predict(numbers).compute(), model.predict(FEW))
