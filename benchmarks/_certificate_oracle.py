@@ -16,7 +16,7 @@ Support vector machines, a the coefficients and b the intercept that were return
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,24 +35,41 @@ def centred(matrix: Any, mass: Any) -> tuple[Any, Any]:
     return matrix, taken
 
 
-def support(gains: Any, p: float) -> Any:
-    """σ_B of the ball ``‖β‖_p ≤ 1, β ≥ 0``."""
-    gains = np.maximum(gains, Wide(0))
-    largest = gains.max()
-    if largest == 0 or p == 1:
+def support(gains: Any, p: float, n_blocks: int = 1) -> Any:
+    """σ_B of blocks of weights, ``‖β‖_p ≤ 1, β ≥ 0`` in each."""
+    return sum((_norm(own, _dual(p)) for own in np.split(gains, n_blocks)), Wide(0))
+
+
+def outside(weights: Any, p: float, n_blocks: int = 1) -> float:
+    """How far ``‖β‖_p`` of a block is above one, and the least weight below zero."""
+    weights = np.asarray(weights, dtype=Wide)
+    norms = [_norm(own, p) for own in np.split(weights, n_blocks)]
+    return float(max(0, max(norms) - 1, -weights.min()))
+
+
+def _dual(p: float) -> Any:
+    return np.inf if p == 1 else Wide(1) if p == np.inf else Wide(p) / (Wide(p) - 1)
+
+
+def _norm(values: Any, exponent: Any) -> Any:
+    """``‖values‖`` of their positive parts."""
+    values = np.maximum(values, Wide(0))
+    largest = values.max()
+    if largest == 0 or exponent == np.inf:
         return largest
-    if p == np.inf:
-        return gains.sum()
-    q = Wide(p) / (Wide(p) - 1)
-    return largest * np.sum((gains / largest) ** q) ** (1 / q)
+    return largest * np.sum((values / largest) ** exponent) ** (1 / Wide(exponent))
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """An upper bound on F at the weights, and a lower one on its minimum."""
+    """An upper bound on F at the weights, and a lower one on its minimum.
+
+    `predicted` is the objective of what the model predicts for its training rows, if there is one.
+    """
 
     upper: float
     lower: float
+    predicted: float | None = None
 
     @property
     def relative_gap(self) -> float:
@@ -60,6 +77,12 @@ class Bounds:
             return np.inf
         gap = self.upper - self.lower
         return float(gap / abs(self.upper)) if self.upper else float(gap)
+
+    def distance(self, primal: float) -> float:
+        """How far a claimed objective is from those of the model and of its predictions."""
+        objectives = [self.upper] if self.predicted is None else [self.upper, self.predicted]
+        off = max(abs(primal - one) for one in objectives)
+        return float(off / (abs(self.upper) or 1.0))
 
 
 def fisher_targets(labels: Any, mass: Any) -> Any:
@@ -72,74 +95,66 @@ def fisher_targets(labels: Any, mass: Any) -> Any:
     return own * np.sqrt(total / sizes) - np.sqrt(sizes / total)
 
 
-def fisher_bounds(
-    kernels: list[Any],
-    labels: Any,
-    mass: Any,
-    reg: float,
-    weights: Any,
-    p: float,
-    witness: Any,
-) -> Bounds:
-    """Of a Fisher discriminant at its weights; `kernels` as normalised, not centred.
+@dataclass(frozen=True)
+class Square:
+    """The program of the square loss: see the module.
 
-    Here and below `witness` is a dual point that is said to prove much; it is tried as well.
+    `parts` are the matrices M_j or, as `factors`, roots R of ``M_j = RRᵀ``, and `targets` SH. In
+    A they are added to `ridge` times the identity. Where that is zero, `constant` (m, 1) is the
+    unit vector that targets and parts are orthogonal to.
     """
-    roots = np.sqrt(np.asarray(mass, dtype=Wide))[:, None]
-    parts = [roots * centred(kernel, mass)[0] * roots.T / Wide(reg) for kernel in kernels]
-    witness = None if witness is None else witness.astype(Wide) / roots
 
-    def gains(solution: Any) -> Any:
-        return np.array([np.sum(solution * (part @ solution)) for part in parts])
+    parts: list[Any]
+    targets: Any
+    ridge: float = 1.0
+    factors: list[Any] | None = None
+    constant: Any = None
 
-    return _square_bounds(parts, gains, roots * fisher_targets(labels, mass), weights, p, witness)
+    def gains(self, solution: Any) -> Any:
+        if self.factors is not None:  # squares, which rounding cannot make negative
+            return np.array([np.sum((own.T @ solution) ** 2) for own in self.factors])
+        return np.array([np.sum(solution * (part @ solution)) for part in self.parts])
+
+    def bounds(self, weights: Any, p: float, witness: Any = None, n_blocks: int = 1) -> Bounds:
+        """At these weights; `witness` is a U that is said to prove much, and tried as well."""
+        system = self.ridge * np.eye(len(self.targets), dtype=Wide)
+        for weight, part in zip(np.asarray(weights, dtype=Wide), self.parts, strict=True):
+            system = system + weight * part
+        if self.constant is not None:
+            system = system + np.trace(system) * self.constant @ self.constant.T
+        solution = _solve_definite(system, self.targets)
+        if solution is None:
+            return Bounds(np.inf, -np.inf)
+        tried = [solution] if witness is None else [solution, witness]
+        lower = max(self._lower(one, p, n_blocks) for one in tried)
+        return Bounds(np.sum(self.targets * solution), lower)
+
+    def _lower(self, solution: Any, p: float, n_blocks: int) -> Any:
+        """What U proves, scaled at its best."""
+        quadratic = self.ridge * np.sum(solution**2) + support(self.gains(solution), p, n_blocks)
+        return np.sum(self.targets * solution) ** 2 / quadratic
 
 
-def feature_bounds(
-    features: list[Any],
-    labels: Any,
-    mass: Any,
-    reg: float,
-    weights: Any,
-    p: float,
-    coefficients: Any,
-) -> Bounds:
-    """Of a Fisher discriminant on the centred and normalised features Z_j of every kernel.
+def regression_objective(targets: Any, outputs: Any, squares: Any, reg: Any) -> Any:
+    """``‖H − f‖² + λ‖f‖²`` of outputs at the samples, `squares` being the products of the f."""
+    misfit = np.asarray(targets, dtype=Wide) - outputs
+    return np.sum(misfit**2) + Wide(reg) * np.trace(squares)
 
-    Gains are ``g_j = ‖Z_jᵀU‖²/λ``, a square that rounding cannot make negative. The witness is
-    ``U = H − ZV`` with the coefficients V that the model gives.
+
+def regression_turn(targets: Any, outputs: Any, squares: Any, reg: Any) -> Any:
+    """The best linear combinations of `outputs`, of least ``‖H − f‖² + λ‖f‖²``.
+
+    What a discriminant says are linear functions of its regression, which these restore.
     """
-    roots = np.sqrt(np.asarray(mass, dtype=Wide))[:, None]
-    features = [roots * own / np.sqrt(Wide(reg)) for own in features]
-    targets = roots * fisher_targets(labels, mass)
-    outputs = np.hstack(features) @ coefficients.astype(Wide) * np.sqrt(Wide(reg))
-
-    def gains(solution: Any) -> Any:
-        return np.array([np.sum((own.T @ solution) ** 2) for own in features])
-
-    parts = [own @ own.T for own in features]
-    return _square_bounds(parts, gains, targets, weights, p, targets - outputs)
-
-
-def _square_bounds(
-    parts: list[Any], gains: Any, targets: Any, weights: Any, p: float, witness: Any
-) -> Bounds:
-    """Of the square loss with the matrices M_j; the function `gains` computes the g_j of any U."""
-    system = np.eye(len(targets), dtype=Wide)
-    for weight, part in zip(np.asarray(weights, dtype=Wide), parts, strict=True):
-        system = system + weight * part
-    solution = _solve_definite(system, targets)
-    if solution is None:
-        return Bounds(np.inf, -np.inf)
-    upper = np.sum(targets * solution)
-    tried = [solution] if witness is None else [solution, witness]
-    return Bounds(upper, max(_fisher_lower(gains(one), targets, one, p) for one in tried))
-
-
-def _fisher_lower(gains: Any, targets: Any, solution: Any, p: float) -> Any:
-    """What U proves, scaled at its best."""
-    quadratic = np.sum(solution**2) + support(gains, p)
-    return np.sum(targets * solution) ** 2 / quadratic
+    lengths = np.sqrt(np.sum(outputs**2, axis=0))
+    lengths = np.where(lengths > 0, lengths, 1)[:, None]
+    outputs, squares = outputs / lengths.T, squares / lengths.T / lengths
+    system = outputs.T @ outputs + Wide(reg) * squares
+    turn = np.zeros((outputs.shape[1], targets.shape[1]), dtype=Wide)
+    for _ in range(3):  # refined, as the system is solved in double precision
+        left = outputs.T @ targets - system @ turn
+        turn += np.linalg.lstsq(system.astype(float), left.astype(float), rcond=1e-13)[0]
+    return turn / lengths
 
 
 def _solve_definite(matrix: Any, right: Any) -> Any:
@@ -175,9 +190,9 @@ class Machine:
     total: float = 0.0
     ridge: Any = 0.0
 
-    def primal(self, coefficients: Any, products: Any, bias: Any) -> Any:
-        """P of the returned machine."""
-        slopes = self.linear - products - bias
+    def objective(self, norm: Any, outputs: Any, bias: Any) -> Any:
+        """P of a machine whose squared norm, outputs with bias, and bias are these."""
+        slopes = self.linear - np.asarray(outputs, dtype=Wide)
         if np.any(self.ridge):
             best = np.clip(slopes / self.ridge, self.lower, self.upper)
             responses = slopes * best - self.ridge * best**2 / 2
@@ -189,8 +204,7 @@ class Machine:
             responses = np.maximum(*at_ends)
             inside = (self.lower <= 0) & (self.upper >= 0)
             responses = np.where(inside, np.maximum(responses, 0), responses)
-        norm = coefficients @ products / 2
-        return norm + bias * Wide(self.total) + responses.sum()
+        return norm / 2 + bias * Wide(self.total) + responses.sum()
 
     def feasible(self, coefficients: Any) -> Any:
         """A feasible point that is the coefficients, or close to them."""
@@ -224,22 +238,40 @@ def machine_bounds(
     biases: Any,
     weights: Any,
     p: float,
-    witness: Any,
+    witness: Any = None,
+    *,
+    outputs: Any = None,
+    n_blocks: int = 1,
+    identity: Any = None,
 ) -> Bounds:
-    """Of machines that share their weights; `kernels` are those of the loss."""
+    """Of machines that share their weights; `kernels` are those of the loss.
+
+    `outputs` (m, n_machines) are those that the model predicts. Where 1/C is learnt, its weight
+    is the first one, and `identity` the diagonal of the matrix that it multiplies.
+    """
     weights = np.asarray(weights, dtype=Wide)
     coefficients = np.asarray(coefficients, dtype=Wide)
-    combined = sum(weight * kernel for weight, kernel in zip(weights, kernels, strict=True))
-    upper = Wide(0)
-    for machine, column, bias in zip(machines, coefficients, biases, strict=True):
-        upper += machine.primal(column, combined @ column, bias)
-    lower = _machine_lower(kernels, machines, coefficients, p)
-    if witness is not None:
-        lower = max(lower, _machine_lower(kernels, machines, witness.T, p))
-    return Bounds(upper, lower)
+    own = weights if identity is None else weights[1:]
+    combined = sum(weight * kernel for weight, kernel in zip(own, kernels, strict=True))
+    upper = predicted = Wide(0)
+    for k, (machine, column, bias) in enumerate(zip(machines, coefficients, biases, strict=True)):
+        if identity is not None:
+            machine = replace(machine, ridge=weights[0] * identity)
+        products = combined @ column
+        upper += machine.objective(column @ products, products + bias, bias)
+        if outputs is not None:
+            predicted += machine.objective(column @ products, outputs[:, k], bias)
+    if identity is not None:
+        kernels = [np.diag(identity), *kernels]
+        machines = [replace(machine, ridge=Wide(0)) for machine in machines]
+    points = [coefficients] if witness is None else [coefficients, witness.T]
+    lower = max(_machine_lower(kernels, machines, one, p, n_blocks) for one in points)
+    return Bounds(upper, lower, None if outputs is None else predicted)
 
 
-def _machine_lower(kernels: list[Any], machines: list[Machine], points: Any, p: float) -> Any:
+def _machine_lower(
+    kernels: list[Any], machines: list[Machine], points: Any, p: float, n_blocks: int
+) -> Any:
     """What points, made feasible and scaled at their best, prove of the minimum."""
     linear = quadratic = Wide(0)
     gains = np.zeros(len(kernels), dtype=Wide)
@@ -248,7 +280,7 @@ def _machine_lower(kernels: list[Any], machines: list[Machine], points: Any, p: 
         first, second = machine.unpenalised(v)
         linear, quadratic = linear + first, quadratic + second
         gains += np.array([v @ (kernel @ v) / 2 for kernel in kernels])
-    quadratic += support(gains, p)
+    quadratic += support(gains, p, n_blocks)
     scale = Wide(1)
     if quadratic > 0 and all(machine.total == 0.0 for machine in machines):
         scale = np.clip(linear / (2 * quadratic), Wide(0), Wide(1))

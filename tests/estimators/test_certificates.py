@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from manykernels import MKFDA, MKSVC, MKSVR, KernelStack
+from manykernels import MKFDA, MKSVC, MKSVR, ConvexLocalizedSVR, KernelStack, MKRidge, Nystrom
 from manykernels.kernels import RBF, Linear, rbf_grid
 from tests.losses.test_certificate import indefinite_pair
 
@@ -153,3 +153,95 @@ def test_a_dual_objective_without_bound_is_an_error_of_the_kernel():
     model = MKSVC("precomputed", C=1e6, loss="squared_hinge", normalize=None)
     with pytest.raises(ValueError, match=r"no positive semi-definite kernel allows.*psd=\"clip\""):
         model.fit(stack, y)
+
+
+# -- learnt regularisation -------------------------------------------------------------------
+
+
+def repeated(m=40):
+    """Rows of which some repeat others, with the same label."""
+    X, y = labelled(m)
+    return np.vstack([X, X[:5]]), np.concatenate([y, y[:5]])
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (MKFDA(RBF(5.0), p=1, reg="joint"), "λ"),
+        (MKSVC(RBF(5.0), p=1, C="joint", loss="squared_hinge"), "C"),
+    ],
+)
+def test_a_regularisation_at_its_least_value_is_told(model, name):
+    with pytest.warns(UserWarning, match=f"The learnt {name} is .*that rounding errors allow"):
+        model.fit(*repeated())
+    certificate = model.certificate_
+    assert certificate.converged
+    assert f"The learnt {name} is" in certificate.message
+    assert certificate.note in str(certificate)
+
+
+def test_a_learnt_reg_is_zero_where_it_can_be():
+    model = MKFDA(RBF(5.0), p=1, reg="joint").fit(*labelled(40))
+    assert model.reg_ == 0.0
+    assert model.certificate_.converged
+    assert model.certificate_.note == ""
+    assert np.isfinite(model.left_out_log_proba_).all()
+
+
+def test_learnt_weights_are_in_their_ball():
+    """Beside kernels this large the least 1/C is no rounding error."""
+    X, y = labelled(20)
+    gram = 1e6 * (X @ X.T)
+    model = MKSVC("precomputed", C="joint", loss="squared_hinge", normalize=None, p=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(KernelStack.from_arrays([gram, gram[::-1, ::-1]]), y)
+    assert 1.0 / model.C_ + model.weights_.sum() <= 1.0 + 1e-12
+
+
+# -- the objective of what is predicted ------------------------------------------------------
+
+
+def test_predictions_far_from_zero():
+    """Targets were divided by a number that is no power of two, which took digits of them."""
+    X, y = regression()
+    with pytest.warns(ConvergenceWarning, match="limited by rounding"):
+        model = MKRidge(PAIR, reg=0.1, tol=1e-7).fit(X, y + 2.0**36)
+    # Numbers this large are stored with errors of 1e-5; nothing else is lost.
+    rounded = (y + 2.0**36) - 2.0**36
+    same = MKRidge(PAIR, reg=0.1, tol=1e-7).fit(X, rounded)
+    assert model.certificate_.primal == pytest.approx(same.certificate_.primal, rel=1e-9)
+    objective = np.sum((model.predict(X) - y - 2.0**36) ** 2) / y.var()
+    assert objective < model.certificate_.primal + model.certificate_.rounding
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e5])
+def test_predictions_of_regions_far_from_zero(offset):
+    """Shares of samples in regions were others in predictions than in the fit."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    model = ConvexLocalizedSVR(PAIR, regions=3, sharpness=8.0, C=10.0, tol=1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X + offset, y)
+    errors = np.maximum(np.abs(y - model.predict(X + offset)) - model.epsilon, 0.0)
+    certificate = model.certificate_
+    # The loss is a part of the objective, of which the other part is not negative.
+    excess = 10.0 * errors.sum() - certificate.primal
+    assert excess <= certificate.tol * certificate.primal + certificate.rounding
+
+
+def test_rounding_of_features_is_told():
+    """Features of landmarks that are nearly equal have few digits."""
+    X, y = labelled(60)
+    kernels = rbf_grid([100.0, 300.0])
+    model = MKFDA(kernels, approximation=Nystrom(40), reg=1e-9, tol=1e-8, p=np.inf)
+    with pytest.warns(ConvergenceWarning, match="limited by rounding"):
+        model.fit(X, y)
+    other = MKFDA(kernels, approximation=Nystrom(40, block_size=7), reg=1e-9, tol=1e-8, p=np.inf)
+    with pytest.warns(ConvergenceWarning, match="limited by rounding"):
+        other.fit(X, y)
+    one, two = model.certificate_, other.certificate_
+    assert abs(one.primal - two.primal) <= one.rounding + two.rounding
+    assert abs(one.primal - two.primal) > 1e-8 * one.primal

@@ -224,3 +224,18 @@ def test_some_kernels_and_columns_of_a_block_are_those_of_the_whole(kind):
     for i, j in enumerate(kernels):
         assert_allclose(found.kernel(i), whole.kernel(int(j))[:, columns], rtol=1e-12)
     assert_array_equal(step.origins(kernels), [3, 1, 1])
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 8.0])
+def test_a_large_constant_in_a_kernel(sharpness):
+    """Shares of training samples differed between fit and predict, in rounding errors of it."""
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    gram = X @ X.T
+    plain, shifted = (KernelStack.from_arrays([gram + c]) for c in (0.0, 2.0**36))
+    regions = KernelRegions(3, sharpness=sharpness).fit(plain)
+    moved = KernelRegions(3, sharpness=sharpness).fit(shifted)
+    for chosen, stack in ((regions, plain), (moved, shifted)):
+        singly = np.vstack([chosen.shares(stack[[i], :]) for i in range(30)])
+        assert_allclose(singly, chosen.shares(stack), atol=1e-12)
+    # Entries that are computed again differ by rounding errors of the constant.
+    assert moved.share_errors(shifted).max() > 1e-6 > 1e-12 > regions.share_errors(plain).max()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from manykernels import KernelStack
+from manykernels.domains import lp_domain
 from manykernels.losses import (
     EpsilonInsensitiveLoss,
     HingeLoss,
@@ -195,3 +196,18 @@ def test_starting_from_the_last_point_changes_nothing_but_the_work():
             point = warm.evaluate(weights)
             assert point.value == pytest.approx(cold.value, rel=3e-8)
             assert point.slack <= 1e-8 * point.value
+
+
+def test_a_raised_inverse_penalty_stays_in_the_domain():
+    matrices = 1e12 * np.array([np.eye(len(SIGNS)), np.ones((len(SIGNS), len(SIGNS)))])
+    loss = JointSquaredHingeLoss(KernelStack.from_arrays(matrices), SIGNS)
+    asked = np.array([0.0, 0.5, 0.5])
+    assert loss.evaluate(asked).weights.sum() > 100.0
+    domain = lp_domain(1.0)
+    bounded = loss.within(domain.gauge)
+    point = bounded.evaluate(asked)
+    assert domain.gauge(point.weights) == pytest.approx(1.0, abs=1e-12)
+    assert "the most that rounding errors allow" in bounded.note(point)
+    # Kernels are those of the scaled weights.
+    again = bounded.evaluate(point.weights)
+    assert again.value == pytest.approx(point.value, rel=1e-6)

@@ -150,3 +150,38 @@ def test_kernels_that_are_all_zero():
     np.testing.assert_allclose(solution.weights, [1.0, 0.0, 0.0], atol=1e-12)
     with pytest.raises(ValueError, match="All kernels are zero"):
         loss.evaluate(np.array([0.0, 0.5, 0.5]))
+
+
+# -- the least λ -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
+def test_raised_weights_stay_in_their_domain(p):
+    """A raised λ made the norm of all weights larger than one."""
+    domain = lp_domain(p)
+    loss = joint_loss(n_kernels=2, n_rows=30).within(domain.gauge)
+    asked = domain.onto_boundary(np.array([0.0, 0.5, 0.5]))
+    # Beside kernels of this size the least λ is no rounding error.
+    loss.kernels.kernels = loss.kernels.kernels.scaled(np.full(2, 1e9))
+    point = loss.evaluate(asked)
+    assert point.weights[0] > 1e-3
+    assert domain.gauge(point.weights) == pytest.approx(1.0, abs=1e-12)
+    assert point.at_least
+    assert "the least that rounding errors allow" in loss.note(point)
+    part = loss.restricted(np.array([0, 2]))
+    assert domain.gauge(part.evaluate(np.array([0.0, 1.0])).weights) <= 1.0 + 1e-12
+    unbounded = joint_loss(n_kernels=2, n_rows=30)
+    assert unbounded.note(unbounded.evaluate(np.array([0.3, 0.5, 0.5]))) == ""
+
+
+def test_reg_is_zero_where_kernels_are_not_singular():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    loss = gaussian_loss(X, lambda targets: targets)
+    point = loss.evaluate(np.array([0.0, 1.0, 0.0]))
+    assert point.weights[0] == 0.0
+    assert not point.at_least
+    plain = SquareLoss(loss.kernels.kernels, loss.targets, 1.0)
+    kernels, targets = dense_kernels(plain)
+    solved = np.linalg.pinv(kernels[0], rcond=1e-10) @ targets
+    assert point.value == pytest.approx(float(np.sum(targets * solved)), rel=1e-9)
+    assert np.isfinite(point.leave_one_out()).all()

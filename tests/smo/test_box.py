@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -563,3 +564,18 @@ def test_ties_are_broken_alike_whatever_the_size():
 def test_importing_the_machines_does_not_load_the_compiler():
     code = "import manykernels.smo, sys; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_sums_are_right_to_the_last_digit():
+    rng = np.random.default_rng(0)
+    v = rng.uniform(-1.0, 1.0, 50)
+    v[::5] = 1.0
+    v[1] += 1e-13 - v.sum()
+    problem = BoxProblem(np.zeros(50), np.full(50, -1.0), np.ones(50), np.zeros(50))
+    balanced = problem.balanced(v)
+    assert abs(math.fsum(v)) > 5e-14
+    assert abs(math.fsum(balanced)) < 2e-16
+    assert np.count_nonzero(balanced != v) == 1
+    # Without a variable between its bounds nothing changes.
+    at_bounds = np.tile([1.0, -1.0], 25)
+    np.testing.assert_array_equal(problem.balanced(at_bounds), at_bounds)

@@ -190,8 +190,14 @@ class Shrunk:
         self.n_kernels = loss.n_kernels
         self.outline = Outline(Shrunk, 30, loss.n_kernels, 1)
 
+    def within(self, gauge):
+        return self
+
     def in_sweeps(self):
         return self
+
+    def note(self, evaluation):
+        return ""
 
     def evaluate(self, weights):
         point = self.loss.evaluate(weights)

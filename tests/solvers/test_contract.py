@@ -71,3 +71,20 @@ def test_what_an_observer_raises_reaches_the_caller():
     loss = square_loss(random_gram_matrices(3, 20), 2)
     with pytest.raises(KeyError, match="0"):
         Newton().solve(loss, lp_domain(2), observer=fails)
+
+
+class Overdoing(Solver):
+    """Records weights outside of the domain."""
+
+    name = "overdoing"
+
+    def _minimize(self, loss, domain, run, start):
+        run.record(loss.evaluate(3.0 * domain.start(loss.n_kernels)))
+
+
+def test_weights_are_certified_in_the_domain():
+    loss, domain = square_loss(random_gram_matrices(3, 20), 2), lp_domain(2.0)
+    solution = Overdoing().solve(loss, domain)
+    assert domain.gauge(solution.weights) == pytest.approx(1.0)
+    assert solution.certificate.primal == pytest.approx(loss.evaluate(solution.weights).value)
+    assert solution.certificate.gap >= 0.0

@@ -102,3 +102,32 @@ def test_what_cannot_be_decided_is_tried_again_with_the_usual_tolerance():
     assert COSTS @ found.values == pytest.approx(oracle().fun)
     program.solve()
     assert_allclose(program._highs.tolerances, [1e-10, 1e-7, 1e-10])
+
+
+def test_large_entries():
+    """HiGHS refuses entries above 1e15, and the rows were missing without a word."""
+    program = LinearProgram()
+    program.add_columns([1.0, 2.0])
+    program.add_rows(np.array([3.0, 5e21]), np.array([[1.0, 1.0], [0.0, 5e21]]))
+    assert program.n_rows == 2
+    found = program.solve()
+    assert found.failure == ""
+    assert_allclose(found.values, [2.0, 1.0], rtol=1e-9)
+    # Multipliers are those of the rows as they were given.
+    assert_allclose(found.multipliers, [1.0, 1.0 / 5e21], rtol=1e-9)
+    program.add_columns([0.5], matrix=np.array([[1.0], [5e21]]))
+    assert_allclose(program.solve().values, [0.0, 0.0, 3.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("what", ["rows", "columns"])
+def test_what_highs_refuses_is_told(what):
+    program = LinearProgram()
+    program.add_columns([1.0, 2.0])
+    program.add_rows(1.0, np.ones((1, 2)))
+    if what == "rows":
+        program.add_rows(1.0, np.array([[np.inf, 1.0]]))
+    else:
+        program.add_columns([1.0], matrix=np.array([[1e20]]))
+    found = program.solve()
+    assert f"HiGHS refuses 1 {what}" in found.failure
+    assert len(found.multipliers) == program.n_rows

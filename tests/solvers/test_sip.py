@@ -154,3 +154,53 @@ def test_the_mixture_of_cuts_proves_more_than_the_weights():
     assert solution.certificate.gap < 0.2 * alone
     assert solution.certificate.dual <= best * (1 + 1e-9)
     assert solution.certificate.rel_gap < 2e-4
+
+
+def test_an_end_without_progress():
+    """Cuts that prove nothing new went on to the limit of iterations, for minutes."""
+    loss = square_loss(random_gram_matrices(4, 20), 2, reg=1e-2)
+    # No rise of the greatest cut is small enough for this eps, and no gap for this tol.
+    solution = SIP(eps=-1.0).solve(NoBounds(loss), lp_domain(1.01), tol=1e-7)
+    assert "have not made the gap smaller" in solution.status
+    assert solution.n_iter < 250
+
+
+class NoBounds:
+    """A loss whose inner solutions are said to be so inexact that they prove nothing."""
+
+    def __init__(self, loss):
+        self.loss, self.outline, self.n_kernels = loss, loss.outline, loss.n_kernels
+
+    def within(self, gauge):
+        return self
+
+    def in_sweeps(self):
+        return self
+
+    def note(self, evaluation):
+        return ""
+
+    def evaluate(self, weights):
+        point = self.loss.evaluate(weights)
+        return SimpleNamespace(
+            weights=point.weights,
+            value=point.value,
+            gains=point.gains,
+            slack=0.5 * point.value,
+            rounding=0.0,
+            gain_errors=np.zeros(len(weights)),
+            dual=point.dual,
+            reassessed=lambda: self.evaluate(weights),
+        )
+
+    def lower_bound(self, dual, support):
+        return -np.inf
+
+
+def test_a_row_that_highs_refuses_ends_the_run():
+    loss = square_loss(random_gram_matrices(3, 20), 2, reg=1e-2)
+    master, cuts = _LinearMaster(lp_domain(1.0), 1.0, 3), Cuts()
+    add_cut(cuts, 1.0, np.array([np.nan, 1.0, 1.0]))
+    failure = master.solve(cuts, np.ones(3))[3]
+    assert "HiGHS refuses" in failure
+    assert SIP().solve(loss, lp_domain(1.0)).certificate.converged

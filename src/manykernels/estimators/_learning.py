@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +15,7 @@ from .._memory import available_memory
 from .._sklearn import Interval
 from .._warnings import warn_caller
 from ..domains import Domain, Simplex, lp_domain, product_domain
+from ..kernels.regional import RegionalKernels
 from ..losses import Certificate, Loss, Outline
 from ..solvers import SOLVERS, Problem, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
@@ -146,8 +147,17 @@ class WeightLearning:
         return False
 
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
-        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached."""
+        """As :meth:`solve`, with a warning if the relative gap `tol` was not reached.
+
+        Shares of samples in regions are computed again for predictions. What their rounding errors
+        change counts as one of the objective.
+        """
         learnt = self.solve(losses, names, task)
+        for loss, weights, one in zip(losses, learnt.weights, learnt.evaluations, strict=True):
+            kernels = getattr(loss, "kernels", None)
+            if isinstance(kernels, RegionalKernels):
+                errors = kernels.output_errors(weights, one.coefficients)
+                learnt = learnt.with_rounding(float(np.sum(one.reach * errors)))
         learnt.warn_unless_converged()
         return learnt
 
@@ -209,9 +219,16 @@ class Learnt:
             "solver_": self.learning.solver.name,
         }
 
+    def with_rounding(self, more: float) -> Self:
+        """The same, with a rounding error of the objective that the losses know nothing of."""
+        certificate = replace(self.certificate, rounding=self.certificate.rounding + more)
+        return replace(self, certificate=certificate)
+
     def warn_unless_converged(self) -> None:
         """Warn if the relative gap `tol` was not reached, and say what would help."""
         certificate, learning = self.certificate, self.learning
+        if certificate.note:
+            warn_caller(f"{learning.estimator}: {certificate.note}", UserWarning)
         if certificate.converged:
             return
         if certificate.status != "stopped":
@@ -300,4 +317,5 @@ def joined_certificate(solutions: Sequence[Run], tol: float) -> Certificate:
     points = [part.dual_point for part in parts if part.dual_point is not None]
     point = np.hstack(points) if len(points) == len(parts) else None
     rounding = sum(part.rounding for part in parts)
-    return Certificate(primal, dual, primal - dual, tol, rounding, point)
+    note = " ".join(dict.fromkeys(part.note for part in parts if part.note))
+    return Certificate(primal, dual, primal - dual, tol, rounding, point, note)

@@ -201,10 +201,7 @@ class LearntMachine:
     def widened(self, shift: np.ndarray, cost: float) -> LearntMachine:
         """The same with `shift` added to the intercepts; its `cost` counts as rounding error."""
         learnt: Any = self.learnt
-        before = learnt.certificate
-        certificate = replace(before, rounding=before.rounding + cost)
-        learnt = replace(learnt, certificate=certificate)
-        return replace(self, learnt=learnt, intercept=self.intercept + shift)
+        return replace(self, learnt=learnt.with_rounding(cost), intercept=self.intercept + shift)
 
     @property
     def attributes(self) -> dict[str, Any]:

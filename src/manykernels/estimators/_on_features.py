@@ -36,9 +36,14 @@ from ._feature_rows import FeatureRows
 from ._inputs import TableSource
 from ._learning import WeightLearning, solve_each
 from ._progress import FitTask
+from ._ridge import targets_rounding
 
 # Rows whose features are computed at once in predictions.
 _ROWS_AT_ONCE = 4096
+# Rows whose features are computed again, each by itself, for the size of their rounding errors,
+# and the factor by which these are taken to be larger: the rows are few.
+_ROWS_OF_ERRORS = 16
+_ERROR_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class FeatureProblem:
     moments: CentredMoments
     kernel_of: np.ndarray
     scales: np.ndarray
+    errors: np.ndarray | None = None
 
     @classmethod
     def of(cls, moments: Moments, features: FeatureMap, normalize: str | None) -> FeatureProblem:
@@ -71,6 +77,12 @@ class FeatureProblem:
         scales = centred.scales(features.kernel_of, len(features.sizes), normalize)
         return cls(centred, features.kernel_of, scales)
 
+    @classmethod
+    def of_rows(cls, rows: FeatureRows, normalize: str | None) -> FeatureProblem:
+        """Of all rows, with the rounding errors of their features."""
+        problem = cls.of(rows.moments.total, rows.features, normalize)
+        return replace(problem, errors=feature_errors(rows))
+
     @property
     def scaling(self) -> FeatureScaling:
         """Of features from the origin of the moments."""
@@ -78,7 +90,11 @@ class FeatureProblem:
 
     def sums(self, turn: np.ndarray) -> FeatureSums:
         """Those of a loss whose targets are ``t @ turn``, centred."""
-        return self.moments.sums(self.kernel_of, self.scales, turn)
+        sums = self.moments.sums(self.kernel_of, self.scales, turn)
+        if self.errors is None:
+            return sums
+        size = np.sqrt(self.moments.weight * self.scales)[self.kernel_of]
+        return replace(sums, errors=size * self.errors)
 
     @property
     def masses(self) -> np.ndarray:
@@ -99,6 +115,19 @@ class FeatureProblem:
                 f"{', '.join(map(repr, silent))}.",
                 UserWarning,
             )
+
+
+def feature_errors(rows: FeatureRows) -> np.ndarray:
+    """By how much features differ if they are computed in blocks of other sizes, (D,).
+
+    Of features whose kernel has small eigenvalues most digits may be rounding errors.
+    """
+    sample, n_rows = rows.sample.X, len(rows.sampled)
+    chosen = np.unique(np.linspace(0, n_rows - 1, _ROWS_OF_ERRORS).astype(int))
+    alone = np.vstack([rows.features(safe_indexing(sample, row[None])) for row in chosen])
+    differences = alone - rows.origin - rows.sampled[chosen]
+    errors: np.ndarray = _ERROR_FACTOR * np.sqrt(np.mean(differences**2, axis=0))
+    return errors
 
 
 @dataclass(frozen=True)
@@ -169,7 +198,7 @@ def learn_discriminant_on_features(
     task: FitTask,
 ) -> dict[str, Any]:
     """Fitted attributes: kernel weights, the regression that they give, and the decision."""
-    problem = FeatureProblem.of(rows.moments.total, rows.features, normalize)
+    problem = FeatureProblem.of_rows(rows, normalize)
     problem.warn_of_constants(rows.names)
     loss = FeatureLoss(problem.sums(problem.fisher_turn()), reg)
     learnt = learning.learn([loss], rows.names, task)
@@ -243,6 +272,10 @@ class FeatureTargets:
         means = origin + moments.target_mean
         return cls(means, np.where(varies, units, 1.0), varies)
 
+    def rounding(self, residuals: np.ndarray) -> float:
+        """As of :class:`~._ridge.ScaledTargets`."""
+        return targets_rounding(self.means, self.units, residuals)
+
     def turn(self, group: np.ndarray) -> np.ndarray:
         """From targets to those of a group, in units of their own, (q, n_group)."""
         return (np.eye(len(self.means)) * (self.varies / self.units))[:, group]
@@ -267,7 +300,7 @@ def learn_ridge_on_features(
     task: FitTask,
 ) -> dict[str, Any]:
     """Fitted attributes: kernel weights of every group of targets, and their regressions."""
-    problem = FeatureProblem.of(rows.moments.total, rows.features, normalize)
+    problem = FeatureProblem.of_rows(rows, normalize)
     problem.warn_of_constants(rows.names)
     targets = FeatureTargets.of(problem, rows.targets.origin)  # type: ignore[attr-defined]
     losses = [
@@ -275,6 +308,9 @@ def learn_ridge_on_features(
         for reg, group in zip(regs, groups, strict=True)
     ]
     learnt = solve_each(learnings, losses, rows.names, task)
+    # √n‖U‖ is at least the sum of the |U_i|.
+    residuals = np.concatenate([one.lengths for one in learnt.evaluations])
+    learnt = learnt.with_rounding(targets.rounding(np.sqrt(problem.moments.n_rows) * residuals))
     learnt.warn_unless_converged()
     y = np.asarray(rows.sample.y, dtype=np.float64)
     values, single = y.reshape(len(y), -1), y.ndim == 1

@@ -77,7 +77,7 @@ def learn_machines_on_features(
 
     `groups` are y of each class, (n_groups, n_classes, n_machines).
     """
-    problem = FeatureProblem.of(rows.moments.total, rows.features, normalize)
+    problem = FeatureProblem.of_rows(rows, normalize)
     problem.warn_of_constants(rows.names)
     assert isinstance(rows.targets, ClassTargets)
     classes, masses = rows.targets.classes, problem.masses
@@ -91,10 +91,12 @@ def learn_machines_on_features(
     )
     squares = np.maximum(np.diagonal(problem.moments.gram), 0.0) * scaling.factors**2
     squares *= factors.max()
+    assert problem.errors is not None
+    errors = problem.errors * scaling.factors * np.sqrt(factors.max())
     sizes = np.bincount(problem.kernel_of, squares, len(rows.names)) / problem.moments.n_rows
     descents = [
         Descent(
-            HingeProblem(C, signs, problem.kernel_of, sizes, np.sqrt(squares)),
+            HingeProblem(C, signs, problem.kernel_of, sizes, np.sqrt(squares), errors),
             learning.domain,
             tol=learning.tol,
             max_iter=learning.max_iter,

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._rounding import ROUNDING
+from .._rounding import EPS, ROUNDING
 from ..domains import Domain
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
@@ -40,21 +40,36 @@ class ScaledTargets:
     @classmethod
     def of(cls, targets: np.ndarray, weights: np.ndarray | None) -> Self:
         """From targets (m, q) and the weights of the samples."""
-        # In units of the largest one, so that no sum overflows.
-        largest = np.abs(targets).max(axis=0)
-        largest[largest == 0.0] = 1.0
+        # In units of about the largest one, so that no sum overflows: powers of two, which make
+        # no rounding errors.
+        largest = np.exp2(np.frexp(np.abs(targets).max(axis=0))[1].astype(np.float64) - 1.0)
         targets = targets / largest
         means = np.average(targets, axis=0, weights=weights)
         columns = targets - means
+        # The mean of numbers far from zero has a rounding error.
+        rest = np.average(columns, axis=0, weights=weights)
+        columns, means = columns - rest, means + rest
         units = np.sqrt(np.average(columns**2, axis=0, weights=weights))
         constant = units <= ROUNDING
         columns[:, constant], units[constant] = 0.0, 1.0
         return cls(columns / units, largest * means, largest * units)
 
+    def rounding(self, residuals: np.ndarray) -> float:
+        """Rounding error of the objective by those of predictions, as they are stored.
+
+        `residuals` (q,) are sums of the absolute residuals of every target, in its units.
+        """
+        return targets_rounding(self.means, self.units, residuals)
+
     def restored(self, outputs: np.ndarray, targets: Any = slice(None)) -> np.ndarray:
         """Predictions of some of the targets from outputs of a regression on their columns."""
         predictions: np.ndarray = outputs * self.units[targets] + self.means[targets]
         return predictions
+
+
+def targets_rounding(means: np.ndarray, units: np.ndarray, residuals: np.ndarray) -> float:
+    """What rounding of predictions far from zero changes in ``Σ_i (y_i − f(x_i))²``."""
+    return float(EPS * ((np.abs(means) / units + 1.0) @ residuals))
 
 
 @dataclass(frozen=True)
@@ -111,8 +126,10 @@ def learn_ridge(
     targets, names = problem.targets, problem.stack.names
     losses = problem.losses(regs, groups)
     learnt = solve_each(learnings, losses, names, task)
-    learnt.warn_unless_converged()
     evaluations: list[Any] = [solution.evaluation for solution in learnt.solutions]
+    residuals = np.abs(np.hstack([one.residuals for one in evaluations])).sum(axis=0)
+    learnt = learnt.with_rounding(targets.rounding(residuals))
+    learnt.warn_unless_converged()
     dual_coef = targets.units * np.hstack([one.coefficients for one in evaluations])
     left_out = np.hstack(
         [

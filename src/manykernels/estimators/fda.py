@@ -109,10 +109,12 @@ class MKFDA(
 
     With ``reg="joint"`` λ and the weights share one budget, ``‖(λ/u, weights)‖_p ≤ 1`` with u the
     scale of the normalised identity: 1/m for unit traces, else 1 (Ye 2008, section 4). What is
-    minimised is an error on the training samples, so λ is not what is best for new ones: it goes
-    to zero, down to rounding, wherever kernels can fit single samples as the identity does, and
-    can take most of the budget where none can. Accuracy need not suffer (Tables 2–5 of Ye 2008,
-    docs/benchmarks/ye2008.md); where much depends on λ, compare with a search.
+    minimised is an error on the training samples, so λ is not what is best for new ones: it is
+    small, at p = 1 zero, wherever kernels can fit samples as the identity does, and can take most
+    of the budget where none can. Where kernels are singular (equal samples, low rank) and λ should
+    be zero, it is the least that rounding errors allow, with a warning. Accuracy need not suffer
+    (Tables 2–5 of Ye 2008, docs/benchmarks/ye2008.md); where much depends on λ, compare with a
+    search.
 
     References
     ----------

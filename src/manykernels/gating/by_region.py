@@ -41,7 +41,11 @@ class ByRegion(StackTransform):
         self, stack: Any, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> Any:
         self.fit(stack, y, sample_weight)
-        return self._regional(stack, self._col_factors)
+        regional = self._regional(stack, self._col_factors)
+        if self.regions_ is None:
+            return regional
+        # An error of a share is half as large, relatively, in its root.
+        return regional.with_factor_errors(0.5 * self.regions_.share_errors(stack).T)
 
     def _learn(self, stack: Any, weights: np.ndarray, y: Any) -> None:
         shares = self.training

@@ -135,10 +135,12 @@ class KernelRegions(BaseEstimator):
                 best = other
         self.n_regions_ = best.n_regions
         self.inertia_ = best.inertia
-        # Coefficients of the means of the regions, (n_samples, n_regions), and their lengths.
+        # Coefficients of the means of the regions, (n_samples, n_regions), and their lengths, less
+        # that of the first sample. A large constant that the kernel may have cancels entry by
+        # entry, before sums make rounding errors of it.
         self._means = best.means(weights)
-        products = mean @ self._means
-        self._lengths = np.sum(self._means * products, axis=0)
+        products = (mean - mean[:, :1]) @ self._means
+        self._lengths = np.sum(self._means * (products - products[0]), axis=0) + 2 * products[0]
         distances = self._lengths - 2.0 * products
         self.labels_ = distances.argmin(axis=1)
         self.scale_ = _mean_margin(distances, weights)
@@ -158,9 +160,7 @@ class KernelRegions(BaseEstimator):
         shares : ndarray of shape (rows, n_regions)
         """
         check_is_fitted(self, "scale_")
-        # k(x, x) is the same for all regions.
-        distances = self._lengths - 2.0 * stack.apply(self._means).mean(axis=0)
-        distances -= distances.min(axis=1, keepdims=True)
+        distances = self._distances(stack)
         if np.isinf(self.sharpness):
             shares = (distances == 0.0).astype(np.float64)
         else:
@@ -168,6 +168,33 @@ class KernelRegions(BaseEstimator):
             with np.errstate(over="ignore"):
                 shares = np.exp(-self.sharpness * (distances / self.scale_))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def _distances(self, stack: Any) -> Array:
+        """Squared distances from the regions, less that from the nearest, (rows, n_regions)."""
+        mean = stack.combine(np.full(stack.n_kernels, 1.0 / stack.n_kernels))
+        # What is the same for all regions is left out: k(x, x), and the first column.
+        distances: Array = self._lengths - 2.0 * ((mean - mean[:, :1]) @ self._means)
+        distances -= distances.min(axis=1, keepdims=True)
+        return distances
+
+    def share_errors(self, stack: Any) -> Array:
+        """Relative rounding errors of the shares of the rows of a Gram stack, at most one.
+
+        Entries of a kernel are computed again for predictions. Rounding errors of the entries
+        are errors of distances, and these are divided by what tells regions apart:
+        ``δs_l/s_l = (sharpness/scale) (Σ_k s_k δd_k² − δd_l²)``.
+
+        Returns
+        -------
+        errors : ndarray of shape (rows, n_regions)
+        """
+        errors = 2.0 * stack.resolution * np.abs(stack.row_diag).mean(axis=0)[:, None]
+        if np.isinf(self.sharpness):
+            second = np.sort(self._distances(stack), axis=1)[:, 1:2]
+            unsure = (second <= errors).any(axis=1, keepdims=True)
+            return np.asarray(np.repeat(unsure, self.n_regions_, axis=1), dtype=np.float64)
+        others = 1.0 - self.shares(stack)
+        return np.asarray(np.minimum(self.sharpness / self.scale_ * errors * others, 1.0))
 
 
 def _mean_margin(distances: Array, weights: Array) -> float:

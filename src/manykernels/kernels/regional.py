@@ -60,6 +60,7 @@ class RegionalKernels(TransformedKernels):
         # Of kernels that are positive semi-definite after centring only, products are not.
         self.guarantees = base.guarantees.of_rescaled()
         self._scale = np.ones(len(self.names))
+        self._factor_errors = np.zeros(row_factors.shape)
         self._rows = Samples(self._diagonal(base.row_diag, row_factors))
         self._cols = Samples(self._diagonal(base.col_diag, col_factors))
 
@@ -67,6 +68,21 @@ class RegionalKernels(TransformedKernels):
         if diagonal is None:
             return None
         return factors[self.regions] ** 2 * diagonal[self.sources]
+
+    def with_factor_errors(self, errors: np.ndarray) -> RegionalKernels:
+        """The same kernels; factors of the rows, found again, differ by these shares of them."""
+        return self._changed(_factor_errors=errors)
+
+    def output_errors(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Errors of ``Σ_j weights[j] K_j @ columns`` by those of the factors of the rows."""
+        squares = np.zeros((len(self), columns.shape[1]))
+        if self._factor_errors.any():
+            table = self._by_region(weights * self._scale)
+            factors = zip(self._row_factors, self._col_factors, self._factor_errors, strict=True)
+            for part, (own, others, errors) in zip(table, factors, strict=True):
+                outputs = self.base.apply_combined(part, others[:, None] * columns)
+                squares += ((errors * own)[:, None] * outputs) ** 2
+        return np.sqrt(squares)
 
     @property
     def n_regions(self) -> int:
@@ -203,6 +219,7 @@ class RegionalKernels(TransformedKernels):
             base=self.base[np.ix_(rows, cols)],
             guarantees=self.guarantees.of_part(gram=gram),
             _row_factors=self._row_factors[:, rows],
+            _factor_errors=self._factor_errors[:, rows],
             _col_factors=self._col_factors[:, cols],
             _rows=self._rows.take(rows),
             _cols=self._cols.take(cols),

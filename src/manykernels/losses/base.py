@@ -213,6 +213,13 @@ class Loss(ABC):
     def foresee(self, dual: Array) -> None:  # noqa: B027
         """Say that gains at `dual` may be wanted soon: some losses find them on the way."""
 
+    def within(self, gauge: Callable[[Array], float]) -> Loss:
+        """The loss with weights of a domain, whose gauge is at most one there.
+
+        A loss that has to raise a weight then scales all of them, so that they stay in the domain.
+        """
+        return self
+
     def in_sweeps(self) -> Loss:
         """The loss itself or, if its kernels are on demand, one that sweeps over them."""
         return self
@@ -232,6 +239,10 @@ class Loss(ABC):
     def kernel_weights(self, weights: Array) -> Array:
         """The entries of the kernels in `weights`, or in any array with an entry per weight."""
         return weights[1:] if self.learns_reg else weights
+
+    def note(self, evaluation: Any) -> str:
+        """What users should know of the weights of an evaluation; usually nothing."""
+        return ""
 
     def regularization(self, weights: Array) -> float | None:
         """λ, given or learnt, or a learnt 1/C; None where C is given (it may vary by sample)."""

@@ -95,6 +95,7 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         for k, problem in enumerate(self.programs(weights)):
             ascent = Ascent(self.workspace.matrix, problem, self._starts[k])
             ascent.run_to_gap(self.inner_tol)
+            ascent.v = problem.balanced(ascent.v)
             self._starts[k] = ascent.v
             ascents.append(ascent)
         dual = np.column_stack([ascent.v for ascent in ascents])
@@ -151,8 +152,13 @@ class BoxPoint:
         At a kink of the loss an error of f matters on one side only, so half of it counts.
         """
         own = float(sum(solution.rounding for solution in self.solutions))
-        reaches = np.column_stack([0.5 * solution.reach for solution in self.solutions])
-        return own + float(self.weights @ self._loss.kernels.form_errors(reaches, self.dual))
+        errors = self._loss.kernels.form_errors(0.5 * self.reach, self.dual)
+        return own + float(self.weights @ errors)
+
+    @property
+    def reach(self) -> Array:
+        """By how much the objective changes, at most, with outputs of samples, (m, n_outputs)."""
+        return np.column_stack([solution.reach for solution in self.solutions])
 
     @property
     def gain_errors(self) -> Array:

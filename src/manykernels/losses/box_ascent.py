@@ -155,7 +155,9 @@ class InexactBoxPoint(BoxPoint):
 
     def reassessed(self) -> InexactBoxPoint:
         """The same v, with products from one more pass over the kernels."""
-        dual, n_steps = self.dual, self.solutions[0].n_steps
+        n_steps = self.solutions[0].n_steps
+        programs = zip(self._loss.programs(self.weights), self.dual.T, strict=True)
+        dual = np.column_stack([problem.balanced(v) for problem, v in programs])
         return self.of(self._loss, self.weights, dual, self._loss.products(dual), n_steps)
 
     def hessian(self) -> Array:

@@ -60,6 +60,9 @@ class Certificate:
     dual_point : ndarray of shape (n_samples, n_outputs) or None
         Dual variables α that prove `dual`: ``D(α, b) ≥ dual`` for all weights b. They are those
         of the model or, where F is not differentiable, a convex combination of several.
+    note : str
+        What else is to be known of the weights, such as a learnt λ at its least value; it is part
+        of the message.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class Certificate:
     tol: float
     rounding: float = 0.0
     dual_point: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    note: str = ""
 
     @property
     def claim(self) -> str:
@@ -120,7 +124,8 @@ class Certificate:
     def message(self) -> str:
         """The status in a sentence."""
         meaningless = self.status == "limited by rounding" and self.rounding >= abs(self.primal)
-        return _MESSAGES["meaningless" if meaningless else self.status].format(self)
+        message = _MESSAGES["meaningless" if meaningless else self.status].format(self)
+        return f"{message} {self.note}" if self.note else message
 
     def __str__(self) -> str:
         return f"{self.status}: {self.message}"

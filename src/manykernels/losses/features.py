@@ -28,7 +28,7 @@ the certificate of this problem needs no sample either.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -53,7 +53,9 @@ class FeatureSums:
     """G, R and T of centred features and targets, summed over `n_samples` samples.
 
     `kernel_of` (D,) is the number of the kernel that each feature belongs to; features of a kernel
-    stand together, and kernels are numbered from 0 to ``n_kernels − 1``.
+    stand together, and kernels are numbered from 0 to ``n_kernels − 1``. `errors` (D,) are those
+    of the features themselves, by which they differ if they are computed again: root mean squares
+    over the samples, times the root of their weight.
     """
 
     gram: Array
@@ -62,6 +64,7 @@ class FeatureSums:
     kernel_of: NDArray[np.intp]
     n_kernels: int
     n_samples: int
+    errors: Array | None = None
 
     def blocks(self) -> list[slice]:
         """The features of every kernel, which may have none."""
@@ -85,7 +88,14 @@ class FeatureSums:
         kernel_of = np.repeat(np.arange(len(kernels)), [len(one) for one in places])
         gram = np.ascontiguousarray(self.gram[np.ix_(features, features)])
         cross = self.cross[features]
-        return FeatureSums(gram, cross, self.total, kernel_of, len(kernels), self.n_samples)
+        return replace(
+            self,
+            gram=gram,
+            cross=cross,
+            kernel_of=kernel_of,
+            n_kernels=len(kernels),
+            errors=None if self.errors is None else self.errors[features],
+        )
 
 
 class FeatureLoss(Loss):
@@ -111,7 +121,8 @@ class FeatureLoss(Loss):
         kept[-1] = True  # LAPACK takes no empty matrices, even if all targets are zero
         self.rotation = basis[:, kept]
         self.cross = np.asfortranarray(sums.cross @ self.rotation)
-        self.total = float(np.maximum(spectrum[kept], 0.0).sum())
+        self.totals = np.maximum(spectrum[kept], 0.0)
+        self.total = float(self.totals.sum())
         self.workspace = Workspace(len(sums.gram))
         self.active: Any = slice(None)
         # Where the features of a restricted loss are among those of the whole, and how many these
@@ -252,7 +263,28 @@ class FeatureEvaluation(WorkspaceEvaluation):
     def rounding(self) -> float:
         """Errors of T, of the inner products of R with V, and of what the gains contribute."""
         own = self.loss.total + float(np.abs(self.loss.cross * self.solution).sum())
-        return float(EPS * own + self.weights @ self.gain_errors)
+        return float(EPS * own + self.weights @ self.gain_errors + self._feature_rounding)
+
+    @cached_property
+    def lengths(self) -> Array:
+        """``‖U_k‖`` of every output, (k,)."""
+        loss = self.loss
+        fitted = np.sum(self.solution * (loss.cross + self.left), axis=0)
+        squares: Array = np.maximum(loss.totals - fitted, 0.0)
+        return np.sqrt(squares)
+
+    @property
+    def _feature_rounding(self) -> float:
+        """What errors of the features change: ``‖H − ZV‖²`` by ``2 tr(Uᵀ δZ V)`` and more.
+
+        Errors of different samples are independent, those of the features of a sample are not.
+        """
+        errors = self.loss.sums.errors
+        if errors is None:
+            return 0.0
+        moved = errors @ np.abs(self.solution)
+        first = 2.0 * self.lengths * moved / np.sqrt(self.loss.sums.n_samples)
+        return float(np.sum(first + moved**2))
 
     @cached_property
     def gain_errors(self) -> Array:
@@ -264,6 +296,10 @@ class FeatureEvaluation(WorkspaceEvaluation):
         roots = self.loss.roots
         terms = np.abs(self.loss.cross) + roots[:, None] * (roots @ np.abs(self.solution))
         blocks = self.loss.sums.by_kernel(np.sum((EPS * terms) ** 2, axis=1))
+        if self.loss.sums.errors is not None:
+            # ``δE = δZᵀU``, sums over samples whose errors are independent.
+            squares = float(np.sum(self.lengths**2)) / self.loss.sums.n_samples
+            blocks = blocks + squares * self.loss.sums.by_kernel(self.loss.sums.errors**2)
         lengths = np.sqrt(self.loss.sums.by_kernel(np.sum(self.left**2, axis=1)))
         errors: Array = (2.0 * lengths * np.sqrt(blocks) + blocks) / self.loss.reg
         return errors

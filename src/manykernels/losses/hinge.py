@@ -15,20 +15,26 @@ kernel, and learning it with the others is their SM2_C.
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 
 from ..smo.program import BoxProblem
-from .base import Array, KernelOperator
-from .box import INNER_TOL, BoxLoss
+from .base import Array, Indices, KernelOperator
+from .box import INNER_TOL, BoxEvaluation, BoxLoss
 from .program import DualProgram
-from .with_identity import WithIdentity
+from .with_identity import Gauge, Raised, WithIdentity, of_some
 
 # Least 1/C that is learnt, as a share of the mean diagonal of the combined kernel. At 1/C = 0 the
 # inner program has no solution if equal samples are in different classes. The dual variables of
 # such samples are of order C; this value leaves seven digits to their differences.
 _LEAST_SHARE = 1e-9
+_AT_THE_LEAST = (
+    "The learnt C is {:.1e}, the most that rounding errors allow: the best C is there or above. "
+    "Pass a number for C, if it matters."
+)
 
 
 def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
@@ -123,6 +129,28 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
     ) -> None:
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, signs, 1.0 / extended.diagonal, inner_tol)
+        self._gauge: Gauge | None = None
+        # Whether 1/C had to be raised at the last point.
+        self._at_least = False
+
+    def within(self, gauge: Gauge) -> Self:
+        part = copy(self)
+        part._gauge = gauge
+        return part
+
+    def restricted(self, kernels: Indices) -> Self:
+        part = super().restricted(kernels)
+        part._gauge = of_some(self._gauge, kernels, self.n_kernels)
+        return part
+
+    def evaluate(self, weights: Array) -> BoxEvaluation:
+        found = super().evaluate(weights)
+        found.at_least = self._at_least
+        return found
+
+    def note(self, evaluation: Any) -> str:
+        at_least = evaluation.at_least
+        return _AT_THE_LEAST.format(self.penalty(evaluation.weights)) if at_least else ""
 
     def regularization(self, weights: Array) -> float:
         return float(weights[0]) * self.kernels.unit
@@ -139,11 +167,12 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         """K_β without the identity, which is the ridge of the programs; raises 1/C if needed."""
         self.kernels.kernels.combine(weights[1:], out=self.workspace.matrix)
         size = float(self.workspace.diagonal.mean()) / float(self.kernels.diagonal.mean())
-        raised = weights.copy()
-        raised[0] = max(weights[0], _LEAST_SHARE * size)
-        if not raised[0] > 0.0:
+        if not max(weights[0], size) > 0.0:
             raise ValueError("All kernels are zero, so that no C can be learnt with them.")
-        return raised
+        raised = Raised.to(_LEAST_SHARE * size, weights, self._gauge)
+        self.workspace.matrix /= raised.factor
+        self._at_least = raised.is_higher
+        return raised.weights
 
     def dual_program(self) -> DualProgram:
         # The ridge is that of the identity kernel, which has a weight.

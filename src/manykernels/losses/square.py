@@ -150,9 +150,13 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         combined = matmul(products.T, weights, scale=1.0 / self.reg)
         residual = self.rotated_targets - combined.reshape(solution.T.shape).T
         residual -= self.fixed_ridge * solution
-        slack = float(np.vdot(residual, residual)) / self.ridge(weights)
+        slack = self._slack(residual, weights)
         value = float(np.vdot(solution, self.rotated_targets + residual)) + slack
         return SquareEvaluation(weights, value, gains, self, solution, slack, constant, lease)
+
+    def _slack(self, residual: Array, weights: Array) -> float:
+        """``tr(EᵀA⁻¹E)`` or more, the factor of A being in place."""
+        return float(np.vdot(residual, residual)) / self.ridge(weights)
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """Put the Cholesky factor of A into the workspace.

@@ -37,9 +37,12 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
 
     @property
     def rounding(self) -> float:
-        """Errors of the inner products of U with H and with ``K_βU/λ``."""
+        """Errors of the inner products of U with H and with ``K_βU/λ``.
+
+        The latter count twice, as errors of predictions do in squares.
+        """
         own = EPS * np.abs(self._loss.rotated_targets * self._solution).sum()
-        return float(own + self.weights @ self.gain_errors)
+        return float(own + 2.0 * (self.weights @ self.gain_errors))
 
     @property
     def gain_errors(self) -> Array:
@@ -49,6 +52,11 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
     def residuals(self) -> Array:
         """U in the columns of the targets, sample weights applied: the coefficients times λ."""
         return self._loss._weighted(self._solution @ self._loss.rotation.T)
+
+    @property
+    def reach(self) -> Array:
+        """By how much the objective changes with the outputs of samples, (m, c)."""
+        return 2.0 * np.abs(self.residuals)
 
     @property
     def rotated_residuals(self) -> Array:

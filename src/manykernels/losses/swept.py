@@ -15,6 +15,7 @@ The loss of a block, and that of the kernels with a weight, is the plain one on 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -56,6 +57,14 @@ class SweptLoss(Loss):
             held = np.union1d(held, [0])
         found: Any = SweptEvaluation(self, held, self.restricted(held).evaluate(weights[held]))
         return cast("Evaluation", found)
+
+    def within(self, gauge: Any) -> SweptLoss:
+        part = copy(self)
+        part.whole = self.whole.within(gauge)  # type: ignore[assignment]
+        return part
+
+    def note(self, evaluation: Any) -> str:
+        return self.whole.note(evaluation)
 
     def foresee(self, dual: Array) -> None:
         self._foreseen.append(dual)

@@ -7,12 +7,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from .._rounding import EPS
 from .base import Array, Indices, KernelOperator
+
+Gauge = Callable[[Array], float]
+
+
+def of_some(gauge: Gauge | None, kernels: Indices, n_kernels: int) -> Gauge | None:
+    """The gauge of the weights of some kernels, those of the others being zero."""
+    if gauge is None:
+        return None
+    whole = gauge
+
+    def restricted(weights: Array) -> float:
+        every = np.zeros(n_kernels)
+        every[kernels] = weights
+        return whole(every)
+
+    return restricted
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Weights whose first, the regularisation, is at least some value.
+
+    All were divided by `factor` where they would be outside of their domain otherwise.
+    """
+
+    weights: Array
+    factor: float = 1.0
+    is_higher: bool = False
+
+    @classmethod
+    def to(cls, least: float, weights: Array, gauge: Gauge | None) -> Raised:
+        """`weights` with a first one of `least` or more, in a domain that has this gauge."""
+        if weights[0] >= least:
+            return cls(weights)
+        raised = weights.copy()
+        raised[0] = least
+        factor = 1.0 if gauge is None else max(1.0, gauge(raised))
+        return cls(raised / factor, factor, True)
 
 
 class WithIdentity:

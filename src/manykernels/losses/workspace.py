@@ -89,6 +89,11 @@ class Workspace:
         )[0]
         return solution
 
+    def least_eigenvalue(self) -> float:
+        """``1/‖A⁻¹‖₁`` by estimate, at most the least eigenvalue of A, with R in place."""
+        reciprocal, _ = linalg.lapack.dpocon(self.matrix.T, 1.0, uplo="U")
+        return float(reciprocal)
+
     def inverse_diagonal(self) -> Array:
         """``diag(A⁻¹)``, the row sums of squares of R⁻¹; overwrites R."""
         factor = self.matrix
@@ -148,6 +153,8 @@ class WorkspaceEvaluation(ABC):
     """Base of evaluations whose derivatives are computed from the workspace of their loss."""
 
     _lease: Lease | None
+    #: Whether the regularisation, which is learnt, had to be raised to its least value.
+    at_least: bool = False
 
     @property
     def released(self) -> bool:

@@ -92,6 +92,8 @@ class HingeProblem:
         ``Σ_i c_i ‖z_ij‖²/m`` of every kernel.
     roots : ndarray of shape (D,)
         ``√(Σ_i c_i z_i²)`` of every feature, or more: for rounding errors.
+    errors : ndarray of shape (D,) or None
+        Rounding errors of the features themselves, root mean squares times the root of c.
     """
 
     penalty: float
@@ -99,6 +101,7 @@ class HingeProblem:
     kernel_of: np.ndarray
     sizes: Array
     roots: Array = field(repr=False)
+    errors: Array | None = field(default=None, repr=False)
 
     @property
     def n_kernels(self) -> int:
@@ -209,9 +212,16 @@ class HingePoint:
 
     @property
     def rounding(self) -> float:
-        """Errors of the losses, which are differences of terms, and of what gains contribute."""
-        own = EPS * self.problem.penalty * self.sums.reach
-        return own + float(self.weights @ self.gain_errors)
+        """Errors of the losses, which are differences of terms, and of what gains contribute.
+
+        Errors of features, which are independent, change P by ``Σ_i α_i Σ_a δz_ia w_a``.
+        """
+        problem = self.problem
+        own = EPS * problem.penalty * self.sums.reach + float(self.weights @ self.gain_errors)
+        if problem.errors is None:
+            return own
+        length = problem.penalty * float(np.sqrt(self.sums.losses[0]))
+        return own + length * float((problem.errors @ np.abs(self.coefficients)).sum())
 
     @cached_property
     def gain_errors(self) -> Array:

@@ -234,14 +234,18 @@ class Ascent:
 
     def _within(self, rel_gap: float) -> bool:
         dual = self.problem.value(self.v, self.f)
-        if not dual <= self.problem.ceiling * (1.0 + _CLEARLY_ABOVE):
+        ceiling, error = self.problem.ceiling, rounding(self.v, float(self._diagonal.max()))
+        wrong = ""
+        if not dual <= ceiling * (1.0 + _CLEARLY_ABOVE):
+            wrong = f"The dual objective {dual:.3g} is above {ceiling:.3g}"
+        elif not np.isfinite(error):
+            wrong = f"The dual variables have grown to {np.abs(self.v).max():.1g}"
+        if wrong:
             raise ValueError(
-                f"The dual objective {dual:.3g} is above {self.problem.ceiling:.3g}, which no "
-                "positive semi-definite kernel allows: the combined kernel has negative "
-                "eigenvalues, of its own or by rounding. Build the stack with "
+                f"{wrong}, which no positive semi-definite kernel allows: the combined kernel has "
+                "negative eigenvalues, of its own or by rounding. Build the stack with "
                 'KernelStack.from_arrays(..., psd="clip"), or lower C.'
             )
-        error = rounding(self.v, float(self._diagonal.max()))
         return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), error)
 
     def polish(self) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -77,6 +78,22 @@ class BoxProblem:
         share[order] = np.clip(abs(missing) - before, 0.0, room[order])
         # A variable that uses up its room is put exactly at its bound.
         return np.where(share < room, np.clip(v + side * share, self.lower, self.upper), end)
+
+    def balanced(self, v: Array) -> Array:
+        """`v`, its sum made right to the last digit by a free variable, if there is one.
+
+        Outputs are computed on centred kernels, predictions on others: what they differ by is
+        multiplied with the error of the sum.
+        """
+        free = np.flatnonzero(self.free(v))
+        if not len(free):
+            return v
+        room = np.minimum(self.upper[free] - v[free], v[free] - self.lower[free])
+        chosen = free[np.argmax(room)]
+        balanced = v.copy()
+        balanced[chosen] += self.total - math.fsum(v)
+        inside = self.lower[chosen] < balanced[chosen] < self.upper[chosen]
+        return balanced if inside else v
 
     def snapped(self, v: Array) -> Array:
         """`v` with variables within rounding error of a bound, or of the kink, put exactly there.
@@ -249,4 +266,6 @@ class BoxSolution:
 
 def rounding(v: Array, largest: float) -> float:
     """Rounding error of ``½vᵀKv``: 8 EPS of its bound for entries of K up to `largest`."""
-    return 4.0 * EPS * largest * float(np.abs(v).sum()) ** 2
+    total = float(np.abs(v).sum())
+    # A power that overflows would raise an error, a product is infinite.
+    return 4.0 * EPS * largest * (total * total)

@@ -110,7 +110,7 @@ class Solver(ABC):
             If the problem does not meet the needs of the solver.
         """
         refuse_unfit(self, Problem(loss.outline, domain, tol))
-        loss = loss.in_sweeps()
+        loss = loss.within(domain.gauge).in_sweeps()
         run = Run(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
         status = self._minimize(loss, domain, run, start)
         return run.solution(loss, status or "")

@@ -9,6 +9,7 @@ feasible then, so that few steps are needed after each addition.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from ..domains import Array
 # Feasibility tolerance of HiGHS, the smallest that it accepts, and its default, for programs whose
 # numbers are so different that the first is lost in rounding errors.
 _FEASIBILITY, _EASY_FEASIBILITY = 1e-10, 1e-7
+# Rows with a larger entry are divided by it: HiGHS refuses entries above 1e15.
+_LARGE_ENTRY = 1e9
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class LinearProgram:
 
         status = highspy.HighsModelStatus
         self._optimal, self._undecided = status.kOptimal, (status.kSolveError, status.kUnknown)
+        self._error = highspy.HighsStatus.kError
+        # What HiGHS has refused, of which there is no model status.
+        self._refused = ""
+        # What rows were divided by.
+        self._row_units = np.ones(0)
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._highs.setOptionValue("output_flag", False)
         self._set_tolerance(_FEASIBILITY)
@@ -50,25 +58,46 @@ class LinearProgram:
         costs = np.asarray(costs, dtype=np.float64)
         n_new = len(costs)
         entries = sparse.csc_array((self._highs.getNumRow(), n_new) if matrix is None else matrix)
-        self._highs.addCols(
+        scaled = entries.astype(np.float64)
+        scaled.data /= self._row_units[scaled.indices]
+        added = self._highs.addCols(
             n_new,
             costs,
             *_bounds(lower, np.inf, n_new),
-            entries.nnz,
-            *(index.astype(np.int32) for index in (entries.indptr, entries.indices)),
-            entries.data.astype(np.float64),
+            scaled.nnz,
+            *(index.astype(np.int32) for index in (scaled.indptr, scaled.indices)),
+            scaled.data,
         )
+        self._note(added, f"{n_new} columns with entries up to {_largest(entries.data):.1e}")
 
     def add_rows(self, lower: float | Array, matrix: Any, upper: float | Array = np.inf) -> None:
         """Constraints ``lower ≤ matrix @ x ≤ upper``."""
-        entries = sparse.csr_array(matrix)
-        self._highs.addRows(
-            entries.shape[0],
-            *_bounds(lower, upper, entries.shape[0]),
-            entries.nnz,
-            *(index.astype(np.int32) for index in (entries.indptr, entries.indices)),
-            entries.data.astype(np.float64),
+        entries = sparse.csr_array(matrix, dtype=np.float64)
+        n_new = entries.shape[0]
+        if not np.isfinite(entries.data).all():
+            self._note(self._error, f"{n_new} rows with entries that are not finite")
+            return
+        sizes = np.array([_largest(entries.data[a:b]) for a, b in pairwise(entries.indptr)])
+        # Powers of two, which make no rounding errors.
+        units = np.where(
+            sizes > _LARGE_ENTRY, np.exp2(np.ceil(np.log2(np.maximum(sizes, 1.0)))), 1.0
         )
+        scaled = sparse.diags_array(1.0 / units) @ entries
+        added = self._highs.addRows(
+            n_new,
+            *(bound / units for bound in _bounds(lower, upper, n_new)),
+            scaled.nnz,
+            *(index.astype(np.int32) for index in (scaled.indptr, scaled.indices)),
+            scaled.data,
+        )
+        if self._note(added, f"{n_new} rows with entries up to {_largest(entries.data):.1e}"):
+            self._row_units = np.concatenate([self._row_units, units])
+
+    def _note(self, status: Any, what: str) -> bool:
+        """Whether HiGHS took it; if not, every later solution fails."""
+        if status == self._error and not self._refused:
+            self._refused = f"HiGHS refuses {what}"
+        return bool(status != self._error)
 
     def change_costs(self, costs: Array) -> None:
         """Other costs c of all columns."""
@@ -85,22 +114,36 @@ class LinearProgram:
 
     def _set_tolerance(self, tolerance: float) -> None:
         for side in ("primal", "dual"):
-            self._highs.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
+            name = f"{side}_feasibility_tolerance"
+            self._note(self._highs.setOptionValue(name, tolerance), f"{name}={tolerance:g}")
 
     def solve(self) -> LinearSolution:
         """The solution, starting from that before the last additions."""
-        self._highs.run()
-        if self._highs.getModelStatus() in self._undecided:
+        n_columns, n_rows = self._highs.getNumCol(), self.n_rows
+        if self._refused:
+            return LinearSolution(np.zeros(n_columns), np.zeros(n_rows), self._refused)
+        ran = self._highs.run()
+        if ran == self._error or self._highs.getModelStatus() in self._undecided:
             self._highs.clearSolver()
             self._set_tolerance(_EASY_FEASIBILITY)
-            self._highs.run()
+            ran = self._highs.run()
             self._set_tolerance(_FEASIBILITY)
         status = self._highs.getModelStatus()
         solution = self._highs.getSolution()
         failure = "" if status == self._optimal else self._highs.modelStatusToString(status)
-        return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), failure)
+        if ran == self._error:
+            failure = failure or "an error of HiGHS"
+        values, multipliers = np.array(solution.col_value), np.array(solution.row_dual)
+        if len(values) != n_columns or len(multipliers) != n_rows:
+            failure = failure or "HiGHS has no solution"
+            values, multipliers = np.zeros(n_columns), np.zeros(n_rows)
+        return LinearSolution(values, multipliers / self._row_units, failure)
 
 
 def _bounds(lower: float | Array, upper: float | Array, n: int) -> tuple[Array, Array]:
     """Both as arrays; HiGHS takes what IEEE calls infinite for its own infinity."""
     return tuple(np.full(n, bound, dtype=np.float64) for bound in (lower, upper))  # type: ignore[return-value]
+
+
+def _largest(entries: Array) -> float:
+    return float(np.abs(entries).max(initial=0.0))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from .._rounding import ACCUMULATED
 from ..domains import Array, Domain
 from ..losses.base import Certificate, Evaluation, Loss
 from .certificate import NO_BOUND, Bound, certify
@@ -96,8 +97,14 @@ class Run:
         return certify(self.best, self.domain, self.tol, self.bound)
 
     def solution(self, loss: Loss, status: str) -> Solution:
-        """The best weights, certified by products that are computed again from the kernels."""
+        """The best weights, certified by products that are computed again from the kernels.
+
+        Weights outside of the domain, whose F may be below its minimum there, are scaled first.
+        """
         found = self.best.reassessed()
+        excess = self.domain.gauge(found.weights)
+        if excess > 1.0 + ACCUMULATED:
+            found = loss.evaluate(found.weights / excess)
         certificate = certify(found, self.domain, self.tol)
         bound = self.bound
         if bound.value > certificate.dual:
@@ -105,6 +112,7 @@ class Run:
             if bound.dual is not None:
                 bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
             certificate = certify(found, self.domain, self.tol, bound)
+        certificate = replace(certificate, note=loss.note(found))
         self.history[-1] = replace(self.history[-1], certificate=certificate)
         n_iter, n_solves = len(self.history), self.n_inner_solves
         return Solution(found.weights, certificate, found, n_iter, n_solves, self.history, status)

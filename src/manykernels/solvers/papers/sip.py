@@ -54,6 +54,8 @@ _LEAST_WEIGHT = 1e-10
 # below which they end. Measured: 8 expansions take 3 % more cuts, a fall of 1e-6 takes 6 % more.
 _MOST_EXPANSIONS = 20
 _LEAST_FALL = 1e-9
+# A run ends where so many cuts in turn have not made the gap smaller by this share of it.
+_MOST_IDLE, _LEAST_PROGRESS = 100, 0.01
 
 
 def _attainable_tol(solver: Solver, problem: Problem) -> str | None:
@@ -94,11 +96,19 @@ class SIP(Solver, name="sip"):
         master = _master(domain, point.value, loss.n_kernels)
         cuts = Cuts()
         least, bound = -np.inf, NO_BOUND
+        lowest, n_idle = np.inf, 0
         while not run.record(point, bound=bound) and not _rise(point, least) <= eps:
+            gap = run.certificate.gap
+            lowest, n_idle = (
+                (gap, 0) if gap < (1.0 - _LEAST_PROGRESS) * lowest else (lowest, n_idle + 1)
+            )
+            if n_idle >= _MOST_IDLE:
+                return f"the last {n_idle} cuts have not made the gap smaller"
             cuts.add(point)
             weights, least, multipliers, failure = master.solve(cuts, point.weights)
-            if failure:
-                return f"the master problem with {len(cuts)} cuts ended as {failure}"
+            if failure or not weights.any():
+                ended = failure or "weights of zero"
+                return f"the master problem with {len(cuts)} cuts ended as {ended}"
             bound = cuts.bound(multipliers, domain)
             point = loss.evaluate(domain.onto_boundary(weights))
         return f"|1 − S/θ| is {abs(_rise(point, least)):.1e}"
