@@ -40,6 +40,9 @@ WIDTHS = rbf_grid([0.7, 3.0], gamma="median")
 FLAT = {"flat": Linear(), "curved": Polynomial(2), "some": Linear().on([0, 2])}
 GRID = {"ps": [1, 2], "regs": [0.1, 10.0]}
 
+# Weights are wanted to more digits here than rounding errors of features let certificates tell.
+BELOW_ROUNDING = pytest.mark.filterwarnings("ignore:MK(FDA|Ridge) is limited by rounding")
+
 
 def scaled(load):
     X, y = load(return_X_y=True)
@@ -70,6 +73,7 @@ def same(model, other, table=X, rtol=1e-8):
 @pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical", "trace", None)])
 @pytest.mark.parametrize("p", [1, *slow(1.5, np.inf)])
 @pytest.mark.parametrize("weighted", [False, True])
+@BELOW_ROUNDING
 def test_all_rows_as_landmarks_are_the_exact_discriminant(classes, normalize, p, weighted):
     X, y = CLASSES[classes]
     rng = np.random.default_rng(0)
@@ -80,7 +84,7 @@ def test_all_rows_as_landmarks_are_the_exact_discriminant(classes, normalize, p,
     exact = MKFDA(WIDTHS, **options).fit(X, y, weight)
     model = MKFDA(WIDTHS, **options, approximation=Nystrom(n_landmarks)).fit(X, y, weight)
     same(model, exact, X)
-    assert model.certificate_.converged
+    assert model.certificate_.rel_gap < 1e-12
     assert model.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-9)
     np.testing.assert_allclose(
         model.left_out_log_proba_, exact.left_out_log_proba_, rtol=1e-6, atol=1e-8
@@ -101,6 +105,7 @@ def test_exact_features_are_the_exact_discriminant(classes):
 
 @pytest.mark.parametrize("multi_target", ["shared", "separate"])
 @pytest.mark.parametrize("weighted", [False, True])
+@BELOW_ROUNDING
 def test_ridge_regression_is_the_exact_one(multi_target, weighted):
     X, y = VALUES
     y = np.column_stack([y, 1e6 + 100 * X[:, 3] ** 2])
@@ -121,6 +126,7 @@ def test_ridge_regression_is_the_exact_one(multi_target, weighted):
 
 
 @pytest.mark.slow
+@BELOW_ROUNDING
 def test_class_weights_and_priors():
     X, y = CLASSES["two"]
     for options in (
@@ -209,6 +215,7 @@ def test_no_container_changes_anything(kind, tmp_path):
 
 
 @pytest.mark.parametrize("block_size", [1, 7, 150])
+@BELOW_ROUNDING
 def test_block_size_changes_nothing(block_size):
     def fitted(size):
         return MKFDA(WIDTHS, tol=1e-11, approximation=Nystrom(40, block_size=size)).fit(X, Y)
@@ -242,6 +249,7 @@ def test_predictions_of_dask_are_lazy_and_the_same():
             np.testing.assert_allclose(found.compute(), expected, atol=1e-11)
 
 
+@BELOW_ROUNDING
 def test_views_of_tables_and_of_arrays_of_dask():
     tables = {"sepal": X[:, :2], "petal": X[:, 2:]}
     whole = MKFDA(RBF(), tol=1e-11, approximation=Nystrom(50)).fit(Views(tables), Y)

@@ -17,6 +17,7 @@ from .._warnings import warn_caller
 from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..kernels.regional import RegionalKernels
 from ..losses import Certificate, Loss, Outline
+from ..losses.features import FeatureEvaluation
 from ..solvers import SOLVERS, Problem, Solution, Solver, as_solver, refuse_unfit
 from ..solvers.base import DEFAULT_SOLVER, refuse_indefinite
 from ..solvers.run import Progress
@@ -149,8 +150,8 @@ class WeightLearning:
     def learn(self, losses: Sequence[Loss], names: list[str], task: FitTask) -> Learnt:
         """As :meth:`solve`, with a warning if the relative gap `tol` was not reached.
 
-        Shares of samples in regions are computed again for predictions. What their rounding errors
-        change counts as one of the objective.
+        Features, and shares of samples in regions, are computed again for predictions. What their
+        rounding errors change counts as one of the objective.
         """
         learnt = self.solve(losses, names, task)
         for loss, weights, one in zip(losses, learnt.weights, learnt.evaluations, strict=True):
@@ -158,6 +159,8 @@ class WeightLearning:
             if isinstance(kernels, RegionalKernels):
                 errors = kernels.output_errors(weights, one.coefficients)
                 learnt = learnt.with_rounding(float(np.sum(one.reach * errors)))
+            elif isinstance(one, FeatureEvaluation):
+                learnt = learnt.with_rounding(one.feature_rounding(self.domain.support))
         learnt.warn_unless_converged()
         return learnt
 

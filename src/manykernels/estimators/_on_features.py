@@ -311,6 +311,8 @@ def learn_ridge_on_features(
     # √n‖U‖ is at least the sum of the |U_i|.
     residuals = np.concatenate([one.lengths for one in learnt.evaluations])
     learnt = learnt.with_rounding(targets.rounding(np.sqrt(problem.moments.n_rows) * residuals))
+    for one, learning in zip(learnt.evaluations, learnings, strict=True):
+        learnt = learnt.with_rounding(one.feature_rounding(learning.domain.support))
     learnt.warn_unless_converged()
     y = np.asarray(rows.sample.y, dtype=np.float64)
     values, single = y.reshape(len(y), -1), y.ndim == 1

@@ -27,6 +27,7 @@ the certificate of this problem needs no sample either.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -263,7 +264,7 @@ class FeatureEvaluation(WorkspaceEvaluation):
     def rounding(self) -> float:
         """Errors of T, of the inner products of R with V, and of what the gains contribute."""
         own = self.loss.total + float(np.abs(self.loss.cross * self.solution).sum())
-        return float(EPS * own + self.weights @ self.gain_errors + self._feature_rounding)
+        return float(EPS * own + self.weights @ self.gain_errors)
 
     @cached_property
     def lengths(self) -> Array:
@@ -273,18 +274,22 @@ class FeatureEvaluation(WorkspaceEvaluation):
         squares: Array = np.maximum(loss.totals - fitted, 0.0)
         return np.sqrt(squares)
 
-    @property
-    def _feature_rounding(self) -> float:
-        """What errors of the features change: ``‖H − ZV‖²`` by ``2 tr(Uᵀ δZ V)`` and more.
+    def feature_rounding(self, support: Callable[[Array], float]) -> float:
+        """What errors of the features change in F, and in lower bounds over a domain.
 
-        Errors of different samples are independent, those of the features of a sample are not.
+        ``‖H − ZV‖²`` changes by ``2 tr(Uᵀ δZ V)`` and more, and the gains by ``δE = δZᵀU``. Errors
+        of different samples are independent, those of the features of a sample are not. `support`
+        is that of the domain.
         """
-        errors = self.loss.sums.errors
+        sums, errors = self.loss.sums, self.loss.sums.errors
         if errors is None:
             return 0.0
         moved = errors @ np.abs(self.solution)
-        first = 2.0 * self.lengths * moved / np.sqrt(self.loss.sums.n_samples)
-        return float(np.sum(first + moved**2))
+        first = 2.0 * self.lengths * moved / np.sqrt(sums.n_samples)
+        mean_square = float(np.sum(self.lengths**2)) / sums.n_samples
+        gain_errors = self._gain_errors_of(mean_square * sums.by_kernel(errors**2))
+        own = float(np.sum(first + moved**2) + self.weights @ gain_errors)
+        return own + support(gain_errors)
 
     @cached_property
     def gain_errors(self) -> Array:
@@ -296,12 +301,12 @@ class FeatureEvaluation(WorkspaceEvaluation):
         roots = self.loss.roots
         terms = np.abs(self.loss.cross) + roots[:, None] * (roots @ np.abs(self.solution))
         blocks = self.loss.sums.by_kernel(np.sum((EPS * terms) ** 2, axis=1))
-        if self.loss.sums.errors is not None:
-            # ``δE = δZᵀU``, sums over samples whose errors are independent.
-            squares = float(np.sum(self.lengths**2)) / self.loss.sums.n_samples
-            blocks = blocks + squares * self.loss.sums.by_kernel(self.loss.sums.errors**2)
+        return self._gain_errors_of(blocks)
+
+    def _gain_errors_of(self, squares: Array) -> Array:
+        """Of ``‖E_j‖²/λ``, by the squared lengths of errors of E_j."""
         lengths = np.sqrt(self.loss.sums.by_kernel(np.sum(self.left**2, axis=1)))
-        errors: Array = (2.0 * lengths * np.sqrt(blocks) + blocks) / self.loss.reg
+        errors: Array = (2.0 * lengths * np.sqrt(squares) + squares) / self.loss.reg
         return errors
 
     @property
