@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 # Numba keeps the index and the code of a function in two files. Two processes that compile one
 # function for different arguments at once can leave an index that names the other's code, so
@@ -50,13 +50,16 @@ def _blas_threads():
 def blas_threads():
     """The numbers of threads of all copies of BLAS, as a function; three of each to begin with."""
 
-    def set_threads(number):
-        # By a thread that ends: others may change the number afterwards.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(threadpool_limits, limits=number, user_api="blas").result()
+    copies = ThreadpoolController().select(user_api="blas").lib_controllers
+    before = [copy.num_threads for copy in copies]
 
-    (before,) = set(_blas_threads())
-    set_threads(3)
+    def set_threads(numbers):
+        # By a thread that ends: others may change the numbers afterwards.
+        with ThreadPoolExecutor(1) as pool:
+            for copy, number in zip(copies, numbers, strict=True):
+                pool.submit(copy.set_num_threads, number).result()
+
+    set_threads([3] * len(copies))
     assert set(_blas_threads()) == {3}
     yield _blas_threads
     set_threads(before)

@@ -26,7 +26,7 @@ from .kernels import (
 )
 
 if TYPE_CHECKING:
-    from .comparison.compare import compare
+    from .comparison import compare
     from .comparison.result import Comparison
     from .estimators import (
         MKFDA,

@@ -38,7 +38,7 @@ def table():
 def computed(monkeypatch):
     """Methods of the cells that were computed, and not found."""
     # The function of this name hides the module.
-    module, seen = sys.modules["manykernels.comparison.compare"], []
+    module, seen = sys.modules["manykernels.comparison._compare"], []
     original = module.measured
 
     def watched(*arguments, **options):

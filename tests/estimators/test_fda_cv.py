@@ -24,7 +24,9 @@ X, Y = load_iris(return_X_y=True)
 SMALL = {"ps": [1, 2.0], "regs": [0.1, 1.0, 10.0]}
 
 
-@pytest.mark.parametrize("cv", [3, StratifiedKFold(4, shuffle=True, random_state=0)])
+@pytest.mark.parametrize(
+    "cv", [StratifiedKFold(3), StratifiedKFold(4, shuffle=True, random_state=0)]
+)
 def test_folds_give_the_scores_of_a_grid_search(cv):
     kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
     # The order of the scores of two classes does not depend on how sure they are.
@@ -39,7 +41,7 @@ def test_folds_give_the_scores_of_a_grid_search(cv):
         model.cv_results_["std_test_score"], search.cv_results_["std_test_score"]
     )
     assert model.best_score_ == pytest.approx(search.best_score_, rel=1e-12)
-    assert model.n_splits_ == (3 if cv == 3 else 4)
+    assert model.n_splits_ == cv.get_n_splits()
 
 
 def test_the_final_model_is_a_fit_with_the_choice():

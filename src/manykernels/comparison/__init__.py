@@ -1,7 +1,7 @@
 """Methods side by side on the same splits, and over several data sets."""
 
+from ._compare import compare
 from .cells import Cell
-from .compare import compare
 from .paired import PairedTests
 from .ranks import Ranking, rank_methods
 from .result import Comparison

@@ -80,7 +80,8 @@ class RegionalKernels(TransformedKernels):
             table = self._by_region(weights * self._scale)
             factors = zip(self._row_factors, self._col_factors, self._factor_errors, strict=True)
             for part, (own, others, errors) in zip(table, factors, strict=True):
-                outputs = self.base.apply_combined(part, others[:, None] * columns)
+                products = self.base.apply(others[:, None] * columns)
+                outputs = np.tensordot(part, products, 1)
                 squares += ((errors * own)[:, None] * outputs) ** 2
         return np.sqrt(squares)
 

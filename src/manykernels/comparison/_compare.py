@@ -134,9 +134,9 @@ def compare(
     >>> comparison = compare(methods, views, y)
     >>> for row in comparison.rows():
     ...     print(f"{row['method']:8s} {row['accuracy']:.2f}  p = {row['p_value']:.3f}")
-    both     0.84  p = 0.691
-    machine  0.86  p = nan
-    a alone  0.74  p = 0.074
+    both     0.81  p = 0.443
+    machine  0.84  p = nan
+    a alone  0.75  p = 0.244
     guess    0.55  p = 0.000
     >>> comparison.best
     'machine'
