@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from threadpoolctl import ThreadpoolController, threadpool_info
 
 # Numba keeps the index and the code of a function in two files. Two processes that compile one
 # function for different arguments at once can leave an index that names the other's code, so
@@ -40,26 +38,3 @@ def pytest_generate_tests(metafunc):
     if PROFILE == "explore" and is_hypothesis_test(metafunc.function):
         metafunc.fixturenames.append("exploration_round")
         metafunc.parametrize("exploration_round", range(ROUNDS), indirect=True)
-
-
-def _blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-
-@pytest.fixture
-def blas_threads():
-    """The numbers of threads of all copies of BLAS, as a function; three of each to begin with."""
-
-    copies = ThreadpoolController().select(user_api="blas").lib_controllers
-    before = [copy.num_threads for copy in copies]
-
-    def set_threads(numbers):
-        # By a thread that ends: others may change the numbers afterwards.
-        with ThreadPoolExecutor(1) as pool:
-            for copy, number in zip(copies, numbers, strict=True):
-                pool.submit(copy.set_num_threads, number).result()
-
-    set_threads([3] * len(copies))
-    assert set(_blas_threads()) == {3}
-    yield _blas_threads
-    set_threads(before)

@@ -1,93 +1,20 @@
-"""Work in threads: the number of BLAS threads is what it was afterwards."""
+"""Threads of this package and of BLAS, in a process of their own."""
 
-from __future__ import annotations
-
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
-from threadpoolctl import threadpool_limits
-
-from manykernels.kernels import _threads
-from manykernels.kernels._threads import in_threads, one_blas_thread
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def two_threads(monkeypatch):
-    monkeypatch.setattr(_threads, "openmp_n_threads", lambda **_: 2)
-
-
-@pytest.mark.parametrize("error", [None, ZeroDivisionError])
-@pytest.mark.parametrize("first_leaves_first", [True, False])
-def test_works_that_overlap_put_back_the_number(blas_threads, first_leaves_first, error):
-    """Both threads go on living, and either may leave first, maybe by an exception."""
-    entered = [threading.Event(), threading.Event()]
-    left = [threading.Event(), threading.Event()]
-    seen = []
-    first, last = (0, 1) if first_leaves_first else (1, 0)
-
-    def fit(number):
-        def work(part):
-            entered[number].set()
-            entered[1].wait(10)
-            if number == last:
-                left[first].wait(10)
-            seen.append(set(blas_threads()))
-            if error is not None and part == 1:
-                raise error
-
-        if number == 1:
-            entered[0].wait(10)
-        try:
-            in_threads(work, [0, 1])
-        except ZeroDivisionError:
-            pass
-        finally:
-            left[number].set()
-        left[last].wait(10)
-
-    with ThreadPoolExecutor(2) as pool:
-        for result in [pool.submit(fit, number) for number in (0, 1)]:
-            result.result()
-    assert seen == [{1}] * 4
-    assert set(blas_threads()) == {3}
-
-
-def test_many_works_at_once(blas_threads):
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: in_threads(lambda part: None, [0, 1]), range(200)))
-    assert set(blas_threads()) == {3}
-
-
-def test_one_inside_of_another(blas_threads):
-    with one_blas_thread():
-        with one_blas_thread():
-            assert set(blas_threads()) == {1}
-        assert set(blas_threads()) == {1}
-    assert set(blas_threads()) == {3}
-
-
-def test_the_limit_of_a_caller_is_put_back(blas_threads):
-    with threadpool_limits(limits=2, user_api="blas"):
-        with one_blas_thread():
-            assert set(blas_threads()) == {1}
-        assert set(blas_threads()) == {2}
-    assert set(blas_threads()) == {3}
-
-
-def test_a_limit_of_others_that_ends_in_between_stays_ended(blas_threads):
-    limited, inside, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def other():
-        with threadpool_limits(limits=1, user_api="blas"):
-            limited.set()
-            inside.wait(10)
-        ended.set()
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(other)
-        limited.wait(10)
-        with one_blas_thread():
-            inside.set()
-            ended.wait(10)
-        assert set(blas_threads()) == {3}
+def test_the_number_of_blas_threads_is_put_back():
+    alone = Path(__file__).with_name("threads_alone.py")
+    environment = {name: text for name, text in os.environ.items() if "XDIST" not in name}
+    outcome = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", str(alone)],
+        cwd=alone.parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert outcome.returncode == 0, outcome.stdout
+    assert " passed" in outcome.stdout

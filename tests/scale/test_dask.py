@@ -133,14 +133,6 @@ def test_a_view_called_y():
     assert block.X.names == ["y", "q"]
 
 
-def test_one_blas_thread_while_tasks_run(blas_threads):
-    seen = row_blocks(da.ones((8, 1), chunks=2)).reduce(
-        lambda state, block: (state or set()) | set(blas_threads()), set.union
-    )
-    assert seen == {1}
-    assert set(blas_threads()) == {3}
-
-
 def test_everything_can_be_sent_to_workers(tmp_path):
     import cloudpickle
 
