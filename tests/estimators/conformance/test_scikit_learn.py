@@ -28,6 +28,7 @@ from manykernels import (
     LocalizedSVC,
     LocalizedSVR,
 )
+from manykernels.baselines import KimFDA
 from manykernels.gating import Gaussian
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import (
@@ -64,6 +65,21 @@ VALUES = SHARED_TARGETS["values"]
 FEW = [("line", Linear()), ("wide", RBF())]
 
 
+# Sample weights against repeated rows, which these checks shuffle. Folds are drawn by the order of
+# the rows, so that they cannot hold where something is chosen or judged by folds. (With its λ of
+# 1e-8, left-out outputs of KimFDA are known to fewer digits than the checks compare.)
+WEIGHTS_AND_REPEATS = {
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+}
+
+
+def broken_unexpectedly(broken, by_folds):
+    """Lines about checks that were to pass."""
+    expected = WEIGHTS_AND_REPEATS if by_folds else set()
+    return [line for line in broken if line.split(":")[0] not in expected]
+
+
 def candidate(entry, kernels=None):
     """The estimator as it is by default, with less to do where a fit takes long."""
     single = {"ps": [2], "regs": [1.0], "Cs": [1.0], "epsilons": [0.1], "penalties": [0.1]}
@@ -78,6 +94,7 @@ def candidate(entry, kernels=None):
 @every_quick_estimator
 def test_scikit_learn_checks(entry):
     broken, n_passed = scikit_learn_checks(candidate(entry))
+    broken = broken_unexpectedly(broken, entry.chooses or entry.local or entry.kind is KimFDA)
     assert not broken, "\n".join(broken)
     assert n_passed > 40
 
@@ -102,6 +119,8 @@ def test_scikit_learn_checks(entry):
 )
 def test_scikit_learn_checks_of_variants(estimator):
     broken, n_passed = scikit_learn_checks(estimator)
+    by_folds = getattr(getattr(estimator, "denoise", None), "variance", None) == "cv"
+    broken = broken_unexpectedly(broken, by_folds)
     assert not broken, "\n".join(broken)
     assert n_passed > 40
 
@@ -116,6 +135,7 @@ def test_scikit_learn_checks_on_kernels(entry):
     regions or in products.
     """
     broken, n_passed = scikit_learn_checks(candidate(entry, "precomputed"))
+    broken = broken_unexpectedly(broken, entry.chooses or entry.local or entry.kind is KimFDA)
     expected = set()
     if entry.target == "none":
         theirs, _ = scikit_learn_checks(OneClassSVM(kernel="precomputed"))
