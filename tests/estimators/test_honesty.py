@@ -375,7 +375,10 @@ def test_scores_of_equal_rows_are_confirmed_by_new_rows(name):
         X, y, new, truth = draw(np.random.default_rng(seed))
         fitted = clone(model).fit(X, y)
         differences.append(fitted.left_out_score_ - fitted.score(new, truth))
-    assert abs(np.mean(differences)) <= 0.03
+    # Scores of a hundred samples vary: two standard errors of the mean are chance. Repeats that
+    # are divided between folds would be 0.3 to 0.5 too high.
+    error = np.std(differences, ddof=1) / np.sqrt(len(differences))
+    assert abs(np.mean(differences)) <= 0.03 + 2.0 * error
 
 
 @pytest.mark.parametrize("draw", [doses, repeated_values])
