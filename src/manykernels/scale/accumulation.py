@@ -110,8 +110,7 @@ class ClassTargets(TargetCoding):
             raise ValueError(
                 f"y has the class {y[~known].tolist()[0]!r}, which is none of "
                 f"{self.classes.tolist()}: name all classes in the first call, "
-                "partial_fit(X, y, classes=[...]). In fit it was not there in the first pass over "
-                "the rows: persist rows of dask, or fix their random seed."
+                "partial_fit(X, y, classes=[...])."
             )
         return places
 
