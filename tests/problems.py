@@ -105,6 +105,11 @@ def slow(*cases):
     return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
+def some_slow(names, *waiting):
+    """Names of cases, of which only `make test-slow` runs some."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in waiting)) for name in names]
+
+
 def scikit_learn_checks(estimator):
     """Checks of scikit-learn that an estimator does not pass, and how many it does."""
     results = check_estimator(estimator, on_fail=None, on_skip=None)

@@ -11,6 +11,7 @@ import numba
 import pytest
 
 import manykernels
+from tests.problems import slow
 
 SOURCE = """
 from manykernels._compiled import compiled
@@ -73,8 +74,8 @@ def test_a_directory_that_is_lost_before_anything_is_kept(cache, load):
     assert function(3) == 6
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("content", [b"", b"garbage", b"\x80\x05K"])
+@pytest.mark.parametrize("suffix", ["nbi", *slow("nbc")])
+@pytest.mark.parametrize("content", [b"", *slow(b"garbage", b"\x80\x05K")])
 def test_damaged_files(cache, load, suffix, content):
     assert load()(3) == 6
     for path in cache.rglob(f"*.{suffix}"):

@@ -9,6 +9,7 @@ from manykernels._folds import stratified_folds
 from manykernels.denoising import REGS
 from manykernels.kernels.spectral import VARIANCES
 from tests.kernels.linear_stacks import assert_close, stack_of, values
+from tests.problems import slow
 
 N_TRAIN, N_KERNELS, N_DIMS = 14, 3, 6
 LABELS = np.arange(N_TRAIN) % 3
@@ -21,8 +22,8 @@ def train():
     return stack_of(sizes * (1.0 + rng.normal(size=(N_KERNELS, N_TRAIN, N_DIMS))))
 
 
-@pytest.mark.parametrize("reg", [None, 0.3])
-@pytest.mark.parametrize("weights", [None, np.arange(N_TRAIN) % 4])
+@pytest.mark.parametrize("reg", [None, *slow(0.3)])
+@pytest.mark.parametrize("weights", [None, *slow(np.arange(N_TRAIN) % 4)])
 def test_errors_are_those_of_fits_without_the_fold(train, weights, reg):
     denoise = Denoise("cv", reg=reg, folds=3).fit(train, LABELS, sample_weight=weights)
     w = np.ones(N_TRAIN) if weights is None else weights.astype(float)

@@ -140,6 +140,7 @@ for writer in ("save", "materialized"):
 """
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files(tmp_path):
     answer = subprocess.run(
         [sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True

@@ -41,6 +41,7 @@ def test_nothing_heavy_at_start(reference):
     assert (loaded("import manykernels") - reference) & HEAVY == set()
 
 
+@pytest.mark.slow
 def test_an_estimator_loads_no_other_heavy_package(reference):
     found = (loaded("from manykernels import MKFDA") - reference) & HEAVY
     # The small solver of cones is part of the solvers of the papers, which are found by name.

@@ -14,6 +14,7 @@ def test_there_is_code():
     assert BLOCKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_runs(block, capsys):
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})

@@ -117,6 +117,7 @@ def test_joint_is_at_least_any_other(seed, weighted):
     assert best <= 1.0
 
 
+@pytest.mark.slow
 @few
 @given(seed=seeds, exponents=st.lists(st.floats(-5, 5), min_size=5, max_size=5))
 def test_scales_of_kernels_do_not_matter_to_the_joint_sum(seed, exponents):
@@ -160,7 +161,12 @@ def test_constant_equal_and_orthogonal_kernels():
 @pytest.mark.parametrize("normalize", ["multiplicative", "spherical", None])
 @pytest.mark.parametrize(
     ("estimator", "y"),
-    [(MKSVC(), Y), (MKFDA(), Y), (MKSVR(), T), (MKRidge(), T)],
+    [
+        (MKSVC(), Y),
+        pytest.param(MKFDA(), Y, marks=pytest.mark.slow),
+        pytest.param(MKSVR(), T, marks=pytest.mark.slow),
+        pytest.param(MKRidge(), T, marks=pytest.mark.slow),
+    ],
     ids=["MKSVC", "MKFDA", "MKSVR", "MKRidge"],
 )
 def test_targets_of_classes_and_values(estimator, y, normalize):

@@ -34,6 +34,7 @@ from tests.baselines.rule_problems import (
     X,
     Y,
 )
+from tests.problems import slow, some_slow
 
 RULES = [Average, Product, BestKernel, Alignment, PolynomialCombination]
 MACHINES = {
@@ -55,7 +56,7 @@ def answer(model, data):
 # -- the mean --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", some_slow(MACHINES, "MKSVCCV", "MKFDACV", "MKRidgeCV", "MKSVRCV"))
 def test_any_machine_on_the_mean(name):
     """As the machine itself on the mean of normalised kernels, computed by hand."""
     machine, y = MACHINES[name]
@@ -115,7 +116,7 @@ def test_a_search_over_the_machine(rule):
     assert search.score(X_TEST, Y_TEST) > 0.5
 
 
-@pytest.mark.parametrize("rule", [Average, Alignment, BestKernel])
+@pytest.mark.parametrize("rule", [Average, Alignment, *slow(BestKernel)])
 def test_rows_of_no_weight_keep_their_numbers(rule):
     """In splits by row numbers, and in those of the support vectors."""
     weight = np.ones(N_TRAIN)
@@ -133,7 +134,7 @@ def test_rows_of_no_weight_keep_their_numbers(rule):
     assert model.estimator_.cv is not None
 
 
-@pytest.mark.parametrize("rule", [Average, Product, Alignment, BestKernel])
+@pytest.mark.parametrize("rule", [Average, Product, *slow(Alignment, BestKernel)])
 def test_a_validation_set_is_given_like_x(rule):
     weight = np.ones(N_TRAIN)
     weight[3] = 0.0
@@ -183,7 +184,7 @@ def test_constant_kernels_are_named_once():
 # -- samples that lack views -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", ["mean", "conditional"])
+@pytest.mark.parametrize("missing", ["mean", *slow("conditional")])
 def test_samples_that_lack_views(missing):
     """The mean of completed kernels is their plain sum; their powers have the right machine."""
     rng = np.random.default_rng(0)

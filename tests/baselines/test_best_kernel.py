@@ -11,6 +11,7 @@ from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, KernelStack, MKRidgeCV
 from manykernels.baselines import BestKernel
 from manykernels.kernels import RBF
 from tests.baselines.rule_problems import PAIRS, STACK, TEST_STACK, X_TEST, Y_TEST, T, X, Y
+from tests.problems import slow
 
 MACHINES = {
     "MKFDACV": (MKFDACV, {"regs": [0.01, 1.0]}, Y),
@@ -45,7 +46,8 @@ def test_every_kernel_is_judged_as_by_the_machine_alone(name, normalize):
 
 
 @pytest.mark.parametrize(
-    "cv", [None, 4, StratifiedKFold(3), ShuffleSplit(3, random_state=np.random.RandomState(0))]
+    "cv",
+    [None, *slow(4, StratifiedKFold(3), ShuffleSplit(3, random_state=np.random.RandomState(0)))],
 )
 def test_all_kernels_have_the_same_folds(cv):
     """Equal kernels have equal scores, and the first of them is taken."""

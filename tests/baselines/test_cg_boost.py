@@ -13,6 +13,7 @@ from manykernels.baselines import CGBoost
 from manykernels.kernels import RBF, Constant, Linear
 from manykernels.solvers.linear import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder
+from tests.problems import slow
 
 N = 30
 rng = np.random.default_rng(0)
@@ -57,7 +58,7 @@ def all_columns(y, C, sample_weight):
 
 
 @every_penalty
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 def test_it_is_the_best_machine_of_all_columns(C, weighted):
     weights = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
     model = fit(C=C, sample_weight=weights)
@@ -82,7 +83,7 @@ def test_anyone_can_recompute_the_certificate(C):
     assert model.certificate_.primal == pytest.approx(objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("C", [10.0, 1e3])
+@pytest.mark.parametrize("C", [*slow(10.0), 1e3])
 def test_columns_may_come_back_with_the_other_sign(C):
     """As they do if labels are random and many columns are needed."""
     labels = np.random.default_rng(0).permutation(np.arange(N) % 2)

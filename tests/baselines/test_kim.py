@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from manykernels import MKFDA, KernelStack, KernelUnion, rbf_grid
 from manykernels.baselines import KimFDA
 from manykernels.kernels import RBF, Linear
+from tests.problems import slow
 
 CV = StratifiedKFold(3)
 KERNELS = [("narrow", RBF(10.0)), ("middle", RBF(1.0)), ("wide", RBF(0.1)), ("flat", Linear())]
@@ -102,7 +103,7 @@ def test_unequal_classes_have_the_sum_of_their_covariances(n_positive):
     )
 
 
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical", None)])
 @pytest.mark.parametrize("p", [1, 1.5])
 def test_weights_and_direction_are_those_of_balanced_mkfda(p, normalize):
     reg, balance = 1e-3, len(y) / (2 * np.unique(y, return_counts=True)[1])

@@ -18,6 +18,7 @@ from manykernels.baselines._margins import MarginProgram
 from manykernels.kernels import RBF, Constant, Linear
 from manykernels.solvers.linear import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder
+from tests.problems import slow
 
 KERNELS = [
     ("first", RBF(0.5).on([0])),
@@ -41,8 +42,8 @@ def samples(n_rows, n_classes, seed=0):
 DATA = {n_classes: samples(45, n_classes) for n_classes in (2, 3)}
 NEW = samples(20, 3, seed=1)[0]
 FOLDS = {n: list(StratifiedKFold(3).split(X, y)) for n, (X, y) in DATA.items()}
-every_number_of_classes = pytest.mark.parametrize("n_classes", [2, 3])
-both = pytest.mark.parametrize("kind", [LPBeta, LPB])
+every_number_of_classes = pytest.mark.parametrize("n_classes", [2, *slow(3)])
+both = pytest.mark.parametrize("kind", [LPBeta, *slow(LPB)])
 
 
 def machine(kernel, C, X, y):
@@ -287,7 +288,7 @@ def test_a_program_that_was_not_solved_is_told(monkeypatch):
     "check",
     [
         check_sample_weight_equivalence_on_dense_data,
-        check_sample_weight_equivalence_on_sparse_data,
+        *slow(check_sample_weight_equivalence_on_sparse_data),
     ],
 )
 def test_weights_are_repeats_where_several_kernels_are_as_good(kind, check):

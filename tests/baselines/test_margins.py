@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from manykernels.baselines._margins import MarginProgram
 from manykernels.baselines._thresholds import best_threshold
 from manykernels.solvers.linear import LinearProgram, LinearSolution
+from tests.problems import slow
 
 N, M = 24, 4
 
@@ -54,8 +55,8 @@ def margins(given, weights):
     return own - scores.max(axis=1)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("shared", [True, *slow(False)])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 @pytest.mark.parametrize("nu", [1e-3, 0.3, 1.0])
 def test_it_is_the_printed_program(n_classes, nu, shared):
     given = program(n_classes, nu, shared)

@@ -28,7 +28,7 @@ from tests.baselines.rule_problems import (
     Y,
 )
 from tests.differences import assert_derivatives
-from tests.problems import random_gram_matrices
+from tests.problems import random_gram_matrices, slow
 
 few = settings(deadline=None, max_examples=20)
 TIGHT = {"tol": 1e-12, "max_iter": 2000}
@@ -111,7 +111,7 @@ def test_projections_are_those_of_a_conic_solver(norm, center):
 # -- descent ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("degree", [2, 3])
+@pytest.mark.parametrize("degree", [2, *slow(3)])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("center", [0.0, 0.5])
 def test_a_descent_is_monotone_and_ends_at_a_stationary_point(degree, norm, center):
@@ -144,7 +144,11 @@ def test_no_point_of_a_grid_is_lower():
 
 
 @pytest.mark.parametrize("p", [1, 2])
-@pytest.mark.parametrize(("estimator", "y"), [(MKRidge, T), (MKFDA, Y)], ids=["values", "classes"])
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [(MKRidge, T), pytest.param(MKFDA, Y, marks=pytest.mark.slow)],
+    ids=["values", "classes"],
+)
 def test_degree_one_is_the_weighted_sum(p, estimator, y):
     machine = estimator(reg=0.5, tol=1e-10)
     model = PolynomialCombination(PAIRS, estimator=machine, degree=1, norm=p, **TIGHT).fit(X, y)
@@ -172,12 +176,12 @@ def test_one_kernel_is_ridge_regression_on_its_square():
         (MKRidge(reg=0.2), T),
         (MKRidge(), np.column_stack([T, 100 * X[:, 2]])),
         (MKFDA(), Y),
-        (MKFDA(reg=0.2, class_weight="balanced"), Y),
-        (MKFDA(), Y > 0),
+        pytest.param(MKFDA(reg=0.2, class_weight="balanced"), Y, marks=pytest.mark.slow),
+        pytest.param(MKFDA(), Y > 0, marks=pytest.mark.slow),
     ],
     ids=["one target", "several", "classes", "balanced", "two classes"],
 )
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 def test_the_machine_has_the_objective_that_was_minimised(estimator, y, weighted):
     counts = np.random.default_rng(0).integers(0, 3, N_TRAIN) if weighted else None
     model = PolynomialCombination(PAIRS, estimator=estimator).fit(X, y, counts)

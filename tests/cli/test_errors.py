@@ -290,6 +290,7 @@ def test_the_version(run):
     assert run("--version") == (0, f"manykernels {mk.__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_the_exit_code_of_a_process(folder):
     code = "import sys\nfrom manykernels.cli import main\nsys.exit(main())"
     answer = subprocess.run(

@@ -16,6 +16,7 @@ from manykernels.cli import main
 from manykernels.cli.outputs import without_formulas
 from manykernels.kernels import RBF
 from tests.cli.conftest import BOTH, QUICK, N, frames
+from tests.problems import slow
 
 
 def test_the_model_is_that_of_python(folder, run):
@@ -71,7 +72,7 @@ def test_support_vectors(folder, run):
     assert out.startswith("id,prediction,probability_ill,probability_well\n")
 
 
-@pytest.mark.parametrize("missing", ["mean", "conditional"])
+@pytest.mark.parametrize("missing", ["mean", *slow("conditional")])
 def test_samples_that_lack_a_view(folder, run, missing):
     options = ("--view", "a=a.csv", "--view", "b=gaps.csv", "--index", "id", "--target", "label")
     code, _, err = run("fit", *options, *QUICK, "--output", "m.skops")
@@ -139,7 +140,7 @@ def test_by_order_of_rows_without_an_index(folder, run):
     assert "--index" in err
 
 
-@pytest.mark.parametrize("how", ["nystrom:10", "random:60"])
+@pytest.mark.parametrize("how", ["nystrom:10", *slow("random:60")])
 def test_features_in_place_of_kernels(folder, run, how):
     view = ("--view", "a=a.csv:rbf", *BOTH[4:], "--output", "m.skops")
     code, _, err = run("fit", *view, "--approximation", how)
@@ -175,7 +176,7 @@ def kernels():
     return {"linear": linear, "gauss": gauss}, a.index.to_numpy(str), label.to_numpy(str)
 
 
-@pytest.mark.parametrize("ending", ["npz", "mat"])
+@pytest.mark.parametrize("ending", ["npz", *slow("mat")])
 def test_ready_made_kernels(folder, run, ending):
     matrices, names, label = kernels()
     train = {name: K[:N, :N] for name, K in matrices.items()}
@@ -365,11 +366,11 @@ def test_samples_without_a_target_are_left_out(folder, run):
     ("values", "task"),
     [
         (["a", "b"], "MKFDACV"),
-        ([0, 1], "MKFDACV"),
-        ([True, False], "MKFDACV"),
+        pytest.param([0, 1], "MKFDACV", marks=pytest.mark.slow),
+        pytest.param([True, False], "MKFDACV", marks=pytest.mark.slow),
         ([0.5, 1.5], "MKRidgeCV"),
-        (list(range(21)), "MKRidgeCV"),
-        (list(range(4)), "MKFDACV"),
+        pytest.param(list(range(21)), "MKRidgeCV", marks=pytest.mark.slow),
+        pytest.param(list(range(4)), "MKFDACV", marks=pytest.mark.slow),
     ],
 )
 def test_classes_or_numbers(folder, run, values, task):

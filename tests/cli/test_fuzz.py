@@ -80,6 +80,7 @@ def fuzz(targets, run, seed, times):
     return refused
 
 
+@pytest.mark.slow
 def test_bad_input(targets, run):
     assert fuzz(targets, run, 0, 50) > 30
 
@@ -89,6 +90,7 @@ def test_much_bad_input(targets, run):
     assert fuzz(targets, run, 1, 2000) > 1400
 
 
+@pytest.mark.slow
 def test_files_that_are_good(targets, run):
     """Or else damage to them would show nothing."""
     for ending in ("csv", "npz", "mat", "parquet", "fasta", "fasta.gz"):

@@ -32,6 +32,7 @@ from sklearn.svm import SVC
 from manykernels import MKFDA, MKSVC, KernelStack, MKRidge, Views, compare
 from manykernels.kernels import RBF, Linear
 from tests.comparison.methods import ByColumn, Failing, Interrupted, labelled_table
+from tests.problems import slow
 
 PERFECT, CONSTANT = ByColumn(0), ByColumn(-1)
 
@@ -83,7 +84,7 @@ def test_every_method_sees_the_same_splits_even_if_they_are_drawn_at_random(tabl
     np.testing.assert_array_equal(*result.scores())
 
 
-@pytest.mark.parametrize("scoring", [None, "accuracy", ["accuracy", "neg_log_loss"]])
+@pytest.mark.parametrize("scoring", [None, *slow("accuracy", ["accuracy", "neg_log_loss"])])
 def test_scores_are_those_of_cross_validate(blobs, scoring):
     views, y = blobs
     X = np.hstack(list(views.values()))
@@ -171,7 +172,7 @@ def test_labels_of_views_and_of_y_are_matched(blobs):
     np.testing.assert_array_equal(result.scores(), expected.scores())
 
 
-@pytest.mark.parametrize("kind", ["stack", "dict", "array"])
+@pytest.mark.parametrize("kind", ["stack", *slow("dict", "array")])
 def test_kernels_are_cut_by_rows_and_columns(blobs, kind):
     views, y = blobs
     matrices = {name: table @ table.T for name, table in views.items()}

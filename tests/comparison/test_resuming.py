@@ -25,6 +25,7 @@ from manykernels import MKFDA, KernelStack, Views, compare
 from manykernels.comparison.fingerprint import fingerprint
 from manykernels.kernels import RBF, Linear
 from tests.comparison.methods import ByColumn, Failing, labelled_table
+from tests.problems import slow
 
 METHODS = {"one": ByColumn(1), "bayes": GaussianNB()}
 
@@ -75,6 +76,7 @@ def test_a_cell_file_is_plain_json(table, tmp_path):
         assert content["method"] == "bayes"
 
 
+@pytest.mark.slow
 def test_more_methods_and_other_names_cost_only_what_is_new(table, tmp_path, computed):
     compare(METHODS, *table, cv=3, path=tmp_path)
     more = {"called otherwise": ByColumn(1), "new": ByColumn(0), "bayes": GaussianNB()}
@@ -88,13 +90,17 @@ def test_more_methods_and_other_names_cost_only_what_is_new(table, tmp_path, com
     "change",
     [
         lambda X, y: {"methods": {"one": ByColumn(1, note="x"), "bayes": GaussianNB()}},
-        lambda X, y: {"methods": {"one": ByColumn(1), "bayes": GaussianNB(var_smoothing=1e-8)}},
-        lambda X, y: {"X": X + 1e-9},
-        lambda X, y: {"X": pd.DataFrame(X).to_numpy(dtype=np.float32)},
-        lambda X, y: {"y": y[::-1].copy()},
-        lambda X, y: {"cv": 4},
-        lambda X, y: {"scoring": "balanced_accuracy"},
-        lambda X, y: {"scoring": ["accuracy", "balanced_accuracy"]},
+        *slow(
+            lambda X, y: {
+                "methods": {"one": ByColumn(1), "bayes": GaussianNB(var_smoothing=1e-8)}
+            },
+            lambda X, y: {"X": X + 1e-9},
+            lambda X, y: {"X": pd.DataFrame(X).to_numpy(dtype=np.float32)},
+            lambda X, y: {"y": y[::-1].copy()},
+            lambda X, y: {"cv": 4},
+            lambda X, y: {"scoring": "balanced_accuracy"},
+            lambda X, y: {"scoring": ["accuracy", "balanced_accuracy"]},
+        ),
     ],
 )
 def test_what_differs_is_computed(table, tmp_path, computed, change):
@@ -108,7 +114,7 @@ def test_what_differs_is_computed(table, tmp_path, computed, change):
     np.testing.assert_array_equal(result.scores(), compare(**arguments).scores())
 
 
-@pytest.mark.parametrize("package", [manykernels, sklearn])
+@pytest.mark.parametrize("package", [manykernels, *slow(sklearn)])
 def test_cells_of_another_version_are_left_alone(table, tmp_path, computed, monkeypatch, package):
     compare(METHODS, *table, cv=3, path=tmp_path)
     monkeypatch.setattr(package, "__version__", "99.0")
@@ -240,7 +246,7 @@ def spoil(file, how):
 
 
 @pytest.mark.parametrize(
-    "how", ["cut", "empty", "binary", "list", "other key", "no scores", "words", "fields"]
+    "how", ["cut", "empty", "binary", "list", *slow("other key", "no scores", "words", "fields")]
 )
 def test_damaged_files_are_named_and_computed_again(table, tmp_path, computed, how):
     first = compare(METHODS, *table, cv=2, path=tmp_path)

@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels.datasets import load_digit_views
 from manykernels.datasets.digits import _fourier, _gradients, _profiles
+from tests.problems import some_slow
 
 COLUMNS = {
     "pixels": 64,
@@ -130,7 +131,7 @@ def test_gradients_turn_with_the_image(images):
     np.testing.assert_allclose(turned, np.roll(moved, -2, axis=3), atol=1e-10)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", some_slow(COLUMNS, "rows", "columns", "gradients"))
 def test_every_view_tells_digits_apart_and_noise_does_not(name):
     views, y = load_digit_views(noise=1)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))

@@ -10,6 +10,7 @@ import pytest
 
 from manykernels.datasets import _download
 from manykernels.datasets._download import VARIABLE, File, data_folder, found_or_downloaded
+from tests.problems import slow
 
 BODY = b"1,2,3\n" * 50_000
 LENGTH = len(BODY)
@@ -142,7 +143,7 @@ def test_offline(get, tmp_path):
     assert left_behind(tmp_path) == []
 
 
-@pytest.mark.parametrize("path", ["/silent", "/stalls"])
+@pytest.mark.parametrize("path", ["/silent", *slow("/stalls")])
 def test_a_slow_server_is_not_waited_for(get, path, tmp_path):
     with pytest.raises(OSError, match=r"was not downloaded from .*timed out"):
         get(path, timeout=0.1)

@@ -9,6 +9,7 @@ from sklearn.model_selection import KFold
 
 from manykernels import MKFDACV
 from manykernels.kernels import RBF, KernelUnion
+from tests.problems import slow
 
 UNION = KernelUnion([("wide", RBF(gamma=0.1)), ("narrow", RBF(gamma=1.0))])
 GRID = {"ps": [1, 2], "regs": [0.1, 1.0]}
@@ -27,7 +28,7 @@ def splits_by_class(y):
         yield np.setdiff1d(np.arange(len(y)), test), test
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_priors_do_not_tell_the_labels_of_the_test_part(n_classes):
     """A class that is rare in training is frequent in the test part: nothing may profit by it."""
     X, y = noise(n_classes)
@@ -36,8 +37,8 @@ def test_priors_do_not_tell_the_labels_of_the_test_part(n_classes):
     assert model.best_score_ < 0.6
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss"])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
+@pytest.mark.parametrize("scoring", ["accuracy", *slow("neg_log_loss")])
 def test_priors_equal_to_the_frequencies_are_the_default(n_classes, scoring):
     X, y = noise(n_classes)
     X[:, 0] += y

@@ -10,8 +10,10 @@ import pytest
 
 from manykernels.display.style import GREY
 from tests.display.examples_of_displays import KINDS, NAMES, display_of
+from tests.problems import some_slow
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+LONG = ("path of λ", "gate, lines", "gate, maps", "gate, dots")
+every_kind = pytest.mark.parametrize("kind", some_slow(KINDS, *LONG))
 
 
 @every_kind

@@ -231,14 +231,15 @@ ENTRIES = [
 ONE_OF_EACH = [entry for entry in ENTRIES if not entry.variant]
 
 
-def those(condition=lambda entry: True, among=ENTRIES):
+def those(condition=lambda entry: True, among=ENTRIES, waiting=None):
     """Parametrize a test over the entries for which something holds.
 
-    Fits of some take long: tests of these wait for `make test-slow`. Those that refuse negative
-    values of kernels have tests of their own.
+    Fits of some take long: tests of these wait for `make test-slow`, by default all searches if
+    the test is of all variants. Those that refuse negative values of kernels have tests of their
+    own.
     """
     found = [entry for entry in among if entry.signed and condition(entry)]
-    return parametrized(found, waits)
+    return parametrized(found, waiting or (waits_or_searches if among is ENTRIES else waits))
 
 
 def waits(entry):
@@ -249,6 +250,10 @@ def waits(entry):
     is_baseline = entry.kind.__module__.startswith("manykernels.baselines")
     is_twin = entry.chooses and entry.target == "values"
     return bool(entry.variant or entry.local or is_baseline or is_twin)
+
+
+def waits_or_searches(entry):
+    return waits(entry) or entry.chooses
 
 
 def parametrized(entries, waiting):
@@ -264,12 +269,10 @@ def parametrized(entries, waiting):
 
 every_variant = those()
 # For tests whose kernels have no negative values.
-every_variant_on_positive_kernels = parametrized(ENTRIES, waits)
+every_variant_on_positive_kernels = parametrized(ENTRIES, waits_or_searches)
 every_estimator = those(among=ONE_OF_EACH)
 # For tests that fit dozens of times.
-every_quick_estimator = parametrized(
-    ONE_OF_EACH, lambda entry: entry.kind not in (mk.MKFDA, mk.MKSVC)
-)
+every_quick_estimator = parametrized(ONE_OF_EACH, lambda entry: entry.kind is not mk.MKSVC)
 every_classifier = those(lambda entry: entry.target in ("two", "three"), ONE_OF_EACH)
 every_regressor = those(lambda entry: entry.target == "values", ONE_OF_EACH)
 every_learner_of_targets = those(lambda entry: entry.target != "none", ONE_OF_EACH)

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKFDA, MKSVC, MKSVR, ConvexLocalizedSVR, KernelStack, MKRidge, Nystrom
 from manykernels.kernels import RBF, Linear, rbf_grid
 from tests.losses.test_certificate import indefinite_pair
+from tests.problems import slow
 
 PAIR = [("lin", Linear()), ("one", Linear().on([0]))]
 
@@ -56,7 +57,7 @@ def test_narrow_ones_of_the_same_data_are_certified():
 # -- centred kernels -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 @pytest.mark.parametrize("normalize", ["multiplicative", None])
 def test_an_offset_of_the_data_changes_no_machine(normalize, weighted):
     X, y = regression()

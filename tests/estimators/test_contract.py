@@ -21,6 +21,7 @@ from tests.estimators.registry import (
     every_estimator,
     every_variant,
     those,
+    waits,
 )
 
 REPLACED = ("n_factorizations_", "n_svm_solves_", "n_machines_")
@@ -120,7 +121,10 @@ def test_callbacks_are_told_of_every_task(entry):
         assert_array_equal(found, known)
 
 
-@those(lambda entry: entry.chooses and not entry.localized and entry.target != "labels")
+@those(
+    lambda entry: entry.chooses and not entry.localized and entry.target != "labels",
+    waiting=waits,
+)
 def test_points_of_a_grid_are_told_as_parts_of_all(entry):
     recorder = Recorder()
     model = entry.make(PAIRS).set_callbacks(recorder).fit(X, entry.y)
@@ -132,6 +136,7 @@ def test_points_of_a_grid_are_told_as_parts_of_all(entry):
     assert all(len(recorder.parts_of(task)) == n_points for task in whole)
 
 
+@pytest.mark.slow
 def test_points_of_a_grid_are_told_from_other_processes():
     """Callbacks that are sent there are copies; what they are told must not fail."""
     options = {"ps": [2], "regs": [1.0], "cv": 2}

@@ -25,6 +25,7 @@ from manykernels.gating import GivenRegions, KernelRegions
 from manykernels.kernels import RBF, Linear, Polynomial
 from tests.estimators import registry
 from tests.estimators.registry import COMPARED, PAIRS, STACK, TEST_STACK, X_TEST, Noted, X, Y
+from tests.problems import slow
 
 VALUES = registry.SHARED_TARGETS["values"]
 # Every estimator with what it is without regions, and its targets.
@@ -35,7 +36,7 @@ PAIRED = {
     "discriminant": (ConvexLocalizedFDA, MKFDA, Y),
 }
 every_pair = pytest.mark.parametrize("pair", PAIRED)
-every_norm = pytest.mark.parametrize("p", [1.0, 2.0, np.inf], ids=lambda p: f"p={p:g}")
+every_norm = pytest.mark.parametrize("p", [1.0, *slow(2.0, np.inf)], ids=lambda p: f"p={p:g}")
 NORMALIZATIONS = ["multiplicative", "spherical", "trace", None]
 
 
@@ -93,7 +94,7 @@ def test_other_orders_of_kernels_are_other_orders_of_columns(pair):
     assert_allclose(scores(turned), scores(model), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+@pytest.mark.parametrize("normalize", [NORMALIZATIONS[0], *slow(*NORMALIZATIONS[1:])])
 @pytest.mark.parametrize(
     ("regions", "multi_class"), [(3, "separate"), (GaussianMixture(2, random_state=0), "shared")]
 )
@@ -125,7 +126,7 @@ def test_outputs_by_hand(normalize, regions, multi_class):
     assert_allclose(scores(model), expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", [ConvexLocalizedSVC, ConvexLocalizedFDA])
+@pytest.mark.parametrize("kind", [ConvexLocalizedSVC, *slow(ConvexLocalizedFDA)])
 def test_regions_help_where_kernels_matter_in_different_places(kind):
     train, test = sided(300), sided(1000, seed=1)
     kernels = [("a", RBF(1.0).on([1])), ("b", RBF(1.0).on([2])), ("place", RBF(0.3).on([0]))]
@@ -142,8 +143,12 @@ def test_regions_help_where_kernels_matter_in_different_places(kind):
     ("kind", "y", "solvers"),
     [
         (ConvexLocalizedSVC, Y, ["analytic", "sip", "interleaved"]),
-        (ConvexLocalizedSVR, VALUES, ["analytic", "sip", "interleaved"]),
-        (ConvexLocalizedFDA, Y, ["analytic", "sip", "coordinate"]),
+        pytest.param(
+            ConvexLocalizedSVR, VALUES, ["analytic", "sip", "interleaved"], marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ConvexLocalizedFDA, Y, ["analytic", "sip", "coordinate"], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_solver_that_can_be_used_finds_the_same(kind, y, solvers):
@@ -191,7 +196,7 @@ def test_the_table_of_weights():
     assert [row["class"] for row in separate.region_weights()] == np.repeat([0, 1, 2], 9).tolist()
 
 
-@pytest.mark.parametrize("kind", [ConvexLocalizedSVC, ConvexLocalizedFDA])
+@pytest.mark.parametrize("kind", [ConvexLocalizedSVC, *slow(ConvexLocalizedFDA)])
 def test_new_samples_are_compared_with_all_training_samples_once(kind):
     """Distances from regions are those of all kernels, even of such without weight."""
     kernels = [("useful", Noted(0.3).on([0, 1, 2])), ("other", Noted(2.0).on([3]))]

@@ -13,7 +13,7 @@ from manykernels import MKFDA, Bands, Denoise, KernelStack, KernelUnion
 from manykernels.kernels import RBF, CallableKernel, Center, Linear
 from manykernels.kernels.transforms import Multiplicative, Spherical, UnitTrace
 from tests.estimators.registry import BLOCK_ENTRIES
-from tests.problems import SQUARE_SOLVERS
+from tests.problems import SQUARE_SOLVERS, slow, some_slow
 
 N_TRAIN, N_TEST = 48, 17
 rng = np.random.default_rng(0)
@@ -39,7 +39,7 @@ SCALINGS = {
 }
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=some_slow(WAYS, "each", "edges"))
 def denoise(request):
     return clone(WAYS[request.param])
 
@@ -74,7 +74,7 @@ def test_kernels_are_centred_then_cut_then_scaled(denoise, normalize):
         close(model.transform(new), by_hand.transform(test), 1e-4)
 
 
-@pytest.mark.parametrize("denoise", [Denoise(1.0), Bands(1)], ids=repr)
+@pytest.mark.parametrize("denoise", [Denoise(1.0), *slow(Bands(1))], ids=repr)
 def test_nothing_cut_changes_nothing(denoise):
     cut, plain = (MKFDA(PAIRS, denoise=d).fit(X, y) for d in (denoise, None))
     close(cut.weights_, plain.weights_)
@@ -87,7 +87,7 @@ def test_all_bands_with_the_same_weight_are_the_plain_sum():
     close(model.decision_function(X_TEST), plain.decision_function(X_TEST))
 
 
-@pytest.mark.parametrize("reg", [0.01, 3.0])
+@pytest.mark.parametrize("reg", [0.01, *slow(3.0)])
 def test_the_variance_is_chosen_at_the_same_regularisation(reg):
     model = MKFDA(PAIRS, reg=reg, denoise=Denoise("cv")).fit(X, y)
     expected = Denoise("cv", reg=reg).fit(STACK, y)
@@ -127,7 +127,7 @@ def of_noise(X, Y):
     return np.exp(-50.0 * (X[:, :1] - Y[:, :1].T) ** 2)
 
 
-@pytest.mark.parametrize("useless_first", [True, False])
+@pytest.mark.parametrize("useless_first", [True, *slow(False)])
 @pytest.mark.parametrize("denoise", [Denoise(0.8), Bands(3)], ids=repr)
 def test_only_kernels_with_a_weight_are_evaluated(denoise, useless_first):
     kernels = [("useful", RBF(0.3).on([0, 1, 2])), ("useless", CallableKernel(of_noise).on([3]))]

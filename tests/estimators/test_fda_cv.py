@@ -19,13 +19,14 @@ from sklearn.model_selection import (
 from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, rbf_grid
 from manykernels.kernels import RBF
 from manykernels.solvers import walk_grid
+from tests.problems import slow
 
 X, Y = load_iris(return_X_y=True)
 SMALL = {"ps": [1, 2.0], "regs": [0.1, 1.0, 10.0]}
 
 
 @pytest.mark.parametrize(
-    "cv", [StratifiedKFold(3), StratifiedKFold(4, shuffle=True, random_state=0)]
+    "cv", [StratifiedKFold(3), *slow(StratifiedKFold(4, shuffle=True, random_state=0))]
 )
 def test_folds_give_the_scores_of_a_grid_search(cv):
     kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
@@ -87,7 +88,9 @@ def test_leave_one_out_sees_what_training_does_not():
     assert abs(accuracy - model.best_score_) < 0.06
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
+@pytest.mark.parametrize(
+    "scoring", ["accuracy", *slow("neg_log_loss", "roc_auc_ovr", "neg_brier_score")]
+)
 def test_any_scorer_judges(scoring):
     model = MKFDACV(scoring=scoring, **SMALL).fit(X, Y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
@@ -239,7 +242,7 @@ def as_negative(splits):
     return [tuple(np.asarray(part) - 150 for part in split) for split in splits]
 
 
-@pytest.mark.parametrize("written", [as_masks, as_negative, list, tuple])
+@pytest.mark.parametrize("written", [as_masks, *slow(as_negative, list, tuple)])
 def test_splits_are_read_as_indexing_reads_them(written):
     splits = list(StratifiedKFold(3).split(X, Y))
     usual = MKFDACV(KERNELS, cv=splits, **SMALL).fit(X, Y)
@@ -300,7 +303,7 @@ def indefinite_stack():
     return KernelStack.from_arrays([K - 0.05 * np.outer(v, v)], psd="ignore")
 
 
-@pytest.mark.parametrize("cv", [None, "closed-form"])
+@pytest.mark.parametrize("cv", [None, *slow("closed-form")])
 def test_one_point_that_cannot_be_factorised_does_not_end_the_search(cv):
     model = MKFDACV("precomputed", ps=[1, 2], regs=[1e-3, 10.0], normalize=None, cv=cv)
     with pytest.warns(ConvergenceWarning, match=r"2 of 4 points .* could not be solved") as caught:
@@ -346,10 +349,14 @@ def test_points_short_of_their_gap_are_counted_in_one_warning(monkeypatch):
         ({"cv": [(np.arange(150), [])]}, "Split 0 has no test samples"),
         ({"cv": (X[:3], ["a", "b", "c"])}, r"classes that training has not: \['a', 'b', 'c'\]"),
         ({"cv": (X[:3], [0, 1])}, "3 rows and 2 labels"),
-        ({"scoring": "nonsense"}, "scoring"),
-        ({"cv": 1}, "cv|n_splits"),
-        ({"cv": (X,)}, r"cv is a tuple of 1: a validation set is a pair \(X_val, y_val\)"),
-        ({"cv": "all"}, "cv"),
+        pytest.param({"scoring": "nonsense"}, "scoring", marks=pytest.mark.slow),
+        pytest.param({"cv": 1}, "cv|n_splits", marks=pytest.mark.slow),
+        pytest.param(
+            {"cv": (X,)},
+            r"cv is a tuple of 1: a validation set is a pair \(X_val, y_val\)",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"cv": "all"}, "cv", marks=pytest.mark.slow),
     ],
 )
 def test_bad_input(options, message):

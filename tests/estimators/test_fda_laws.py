@@ -14,6 +14,7 @@ from manykernels import MKFDA
 from manykernels.discriminant import fisher_targets
 from manykernels.kernels import RBF, Linear
 from tests.estimators.random_problems import N_KERNELS, N_TRAIN, PS, Problem, norms, seeds
+from tests.problems import slow
 
 few = settings(deadline=None, max_examples=15)
 class_counts = st.sampled_from([2, 3])
@@ -122,7 +123,7 @@ def test_one_linear_kernel_is_linear_discriminant_analysis(n_classes):
 
 
 @pytest.mark.parametrize("p", PS)
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_balanced_classes_are_weighted_samples(p, n_classes):
     problem = of_classes(2, 5)
     y = (np.arange(N_TRAIN) % 7 % 5).clip(max=n_classes - 1)

@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, KernelStack, MKRidge, MKRidgeCV
 from manykernels.baselines import KimFDA
 from manykernels.kernels import RBF
+from tests.problems import slow
 
 
 def table(n=40, seed=0):
@@ -18,7 +19,7 @@ def table(n=40, seed=0):
     return X, (X[:, 0] + 0.5 * rng.standard_normal(n) > 0).astype(int)
 
 
-@pytest.mark.parametrize("p", [1, np.inf])
+@pytest.mark.parametrize("p", [1, *slow(np.inf)])
 def test_they_are_those_of_models_without_the_sample(p):
     """But for the scale of log-odds, which every model has of its own."""
     X, y = table()
@@ -34,7 +35,7 @@ def test_they_are_those_of_models_without_the_sample(p):
     assert np.mean((odds > 0) == (np.array(refitted) > 0)) >= 0.95
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_they_are_probabilities_and_know_no_labels(n_classes):
     """Kernels of noise, of which p = 1 takes those that happen to fit."""
     rng = np.random.default_rng(0)
@@ -75,7 +76,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_score_of_a_search_is_that_of_its_left_out_rows(name, n_classes):
     search, attribute = SEARCHES[name]

@@ -26,6 +26,7 @@ from manykernels import (
 from manykernels.gating import GATES
 from manykernels.kernels import RBF, Linear, Polynomial
 from tests.estimators.registry import COMPARED, PAPER, Noted
+from tests.problems import slow, some_slow
 
 N_TRAIN, N_TEST = 60, 15
 rng = np.random.default_rng(0)
@@ -48,7 +49,8 @@ MACHINES = {
     "fda": (LocalizedFDA, {}, CORNER),
     "fda of three": (LocalizedFDA, {}, THREE),
 }
-every_machine = pytest.mark.parametrize("machine", MACHINES)
+LONG = ("separate", "single", "fda of three")
+every_machine = pytest.mark.parametrize("machine", some_slow(MACHINES, *LONG))
 
 
 def make(machine, kernels=PAIRS, **params):
@@ -88,7 +90,9 @@ def descents(model):
 
 NORMALIZATIONS = pytest.mark.parametrize("normalize", ["spherical", "multiplicative", None])
 WEIGHT = np.random.default_rng(1).uniform(0.3, 2.0, N_TRAIN)
-with_and_without_weights = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
+with_and_without_weights = pytest.mark.parametrize(
+    "weight", [None, *slow(WEIGHT)], ids=["", "weighted"]
+)
 PLAIN = {
     "binary": (MKSVC, {"C": 5.0, "tol": 1e-9}),
     "shared": (MKSVC, {"tol": 1e-9}),
@@ -102,7 +106,7 @@ PLAIN = {
 
 @with_and_without_weights
 @NORMALIZATIONS
-@pytest.mark.parametrize("machine", PLAIN)
+@pytest.mark.parametrize("machine", some_slow(PLAIN, *LONG))
 def test_one_kernel_is_the_plain_machine(machine, normalize, weight):
     kernel = RBF(0.5) if normalize == "spherical" else Polynomial(degree=2)
     kind, params = PLAIN[machine]
@@ -238,7 +242,9 @@ def tiny(A, B):
 
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
 @pytest.mark.parametrize(
-    ("kernel", "normalize"), [(ones, "multiplicative"), (tiny, None)], ids=["nothing", "tiny"]
+    ("kernel", "normalize"),
+    [(ones, "multiplicative"), pytest.param(tiny, None, marks=pytest.mark.slow)],
+    ids=["nothing", "tiny"],
 )
 @every_machine
 def test_a_kernel_that_is_nothing_beside_the_others_keeps_its_place(machine, kernel, normalize):
@@ -261,7 +267,7 @@ def test_nothing_large_is_kept(machine):
 
 
 @every_machine
-@pytest.mark.parametrize("gating", ["softmax", "sigmoid", "gaussian"])
+@pytest.mark.parametrize("gating", ["softmax", *slow("sigmoid", "gaussian")])
 def test_gates_are_the_outputs_of_the_formula(machine, gating):
     model = fit(machine, gating=gating)
     gates = model.gate(X_TEST)
@@ -311,7 +317,7 @@ FAR = np.random.default_rng(5).uniform(-1, 1, (120, 1)) + 8 * SIDE[:, None]
 WAVES = np.where(SIDE < 0, np.sin(6 * FAR[:, 0]), np.sin(FAR[:, 0]))
 
 
-@pytest.mark.parametrize("gating", ["softmax", "gaussian"])
+@pytest.mark.parametrize("gating", ["softmax", *slow("gaussian")])
 def test_kernels_are_compared_only_where_both_gates_are_open(gating):
     kernels = [("narrow", Noted(10.0)), ("wide", Noted(0.3))]
     how = {**PAPER, "gating": gating, "gate_tol": 0.0, "tol": 1e-6, "max_iter": 1000}
@@ -346,7 +352,7 @@ def test_all_gates_shut_leave_the_intercept():
 
 
 @every_machine
-@pytest.mark.parametrize("quasi_newton", [True, False])
+@pytest.mark.parametrize("quasi_newton", [True, *slow(False)])
 def test_the_objective_never_rises(machine, quasi_newton):
     model = fit(machine, quasi_newton=quasi_newton, gating="sigmoid", max_iter=1000)
     histories = descents(model)
@@ -380,7 +386,7 @@ def test_more_starts_are_never_worse(machine, gating):
         assert three.objective_ == min(three.restart_objectives_) <= one.objective_ + rounding
 
 
-@pytest.mark.parametrize("machine", ["binary", "shared", "single", "regression"])
+@pytest.mark.parametrize("machine", ["binary", *slow("shared", "single", "regression")])
 def test_doubled_weights_and_half_the_penalty(machine):
     C = MACHINES[machine][1].get("C", 1.0)
     expected = fit(machine, sample_weight=WEIGHT)

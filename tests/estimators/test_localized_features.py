@@ -29,6 +29,7 @@ from tests.estimators.registry import (
     every_localized,
     those,
 )
+from tests.problems import slow
 
 PLAIN = Form("plain stack", "precomputed", UNION(X), UNION(X_TEST, X))
 COLUMNS = ["a", "b", "c", "d", "e"]
@@ -48,7 +49,7 @@ def unjudged(entry):
     return {} if entry.chooses else {"early_stopping": False}
 
 
-@pytest.mark.parametrize("features", [PCA(2), RBF(0.3)], ids=str)
+@pytest.mark.parametrize("features", [PCA(2), *slow(RBF(0.3))], ids=str)
 def test_what_was_passed_is_not_fitted(features):
     before = pickle.dumps(features)
     model = LocalizedSVC(PAIRS, gating_features=features, **UNJUDGED).fit(X, Y)

@@ -28,6 +28,7 @@ from manykernels import (
 )
 from manykernels.baselines import KimFDA
 from manykernels.kernels import RBF, Linear, Presence
+from tests.problems import slow
 
 NAMES = ["sound", "text", "image"]
 N, NEW = 45, 12
@@ -49,8 +50,15 @@ LOCALIZED = {
     "LocalizedSVR": LocalizedSVR(random_state=0),
     "LocalizedOneClassSVM": LocalizedOneClassSVM(random_state=0, nu=0.3),
 }
-every = pytest.mark.parametrize("model", GLOBAL.values(), ids=GLOBAL)
-both = pytest.mark.parametrize("missing", ["mean", "conditional"])
+every = pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, marks=[pytest.mark.slow] * hasattr(model, "cv"))
+        for model in GLOBAL.values()
+    ],
+    ids=GLOBAL,
+)
+both = pytest.mark.parametrize("missing", ["mean", *slow("conditional")])
 ignore_convergence = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -133,7 +141,7 @@ def test_new_samples_are_answered_one_by_one(model, missing):
 
 
 @both
-@pytest.mark.parametrize("normalize", ["spherical", "trace", None])
+@pytest.mark.parametrize("normalize", ["spherical", *slow("trace", None)])
 def test_normalisations_follow_the_completion(normalize, missing):
     tables, y = samples()
     new = samples(NEW, seed=1)[0]
@@ -144,7 +152,7 @@ def test_normalisations_follow_the_completion(normalize, missing):
 
 
 @both
-@pytest.mark.parametrize("name", ["MKFDA", "MKSVC"])
+@pytest.mark.parametrize("name", ["MKFDA", *slow("MKSVC")])
 def test_a_sample_of_weight_two_counts_as_two(name, missing):
     tables, y = samples()
     new = samples(NEW, seed=1)[0]
@@ -188,7 +196,7 @@ def test_searches_and_cross_validation(missing):
 
 
 @both
-@pytest.mark.parametrize("cv", [None, 3, "closed-form"])
+@pytest.mark.parametrize("cv", [None, *slow(3, "closed-form")])
 def test_folds_complete_their_own_training_part(cv, missing):
     tables, y = samples()
     model = MKFDACV(RBF(), ps=[1, 2], regs=[0.1, 1.0], cv=cv, missing=missing).fit(tables, y)
@@ -392,7 +400,7 @@ def test_single_missing_values_are_not_missing_views():
         fitted.predict(X)
 
 
-@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+@pytest.mark.parametrize("container", [np.asarray, *slow(pd.DataFrame)])
 def test_kernels_fill_in_single_values(container):
     """In arrays as in data frames; columns that no kernel fills in are checked as ever."""
     tables, y = samples(share=0.0)

@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from manykernels import MKFDA, MKFDACV, MKSVC, MKSVR, KernelUnion
 from manykernels.kernels import RBF, Categorical, Jaccard, Linear
+from tests.problems import slow
 
 N_ROWS = 150
 TRAIN, TEST = slice(0, 100), slice(100, N_ROWS)
@@ -41,7 +42,7 @@ estimators = pytest.mark.parametrize("estimator", [MKFDA, MKSVC])
 
 
 @estimators
-@pytest.mark.parametrize("kernels", [KERNELS, dict(KERNELS), KernelUnion(KERNELS)])
+@pytest.mark.parametrize("kernels", [KERNELS, *slow(dict(KERNELS), KernelUnion(KERNELS))])
 def test_a_mixed_frame(estimator, kernels):
     model = estimator(kernels).fit(X[TRAIN], y[TRAIN])
     assert set(model.predict(X[TEST])) <= {"yes", "no"}

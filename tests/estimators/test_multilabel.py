@@ -48,7 +48,10 @@ class PropagatedRecorder(Recorder):
     max_propagation_depth = None
 
 
-@pytest.mark.parametrize(("kind", "deepest"), [(Recorder, 1), (PropagatedRecorder, 3)])
+@pytest.mark.parametrize(
+    ("kind", "deepest"),
+    [(Recorder, 1), pytest.param(PropagatedRecorder, 3, marks=pytest.mark.slow)],
+)
 def test_callbacks_are_set_up_once_for_all_labels(kind, deepest):
     recorder = kind()
     model = MKFDACV(ps=[2], regs=[1.0]).set_callbacks(recorder).fit(X, Y)

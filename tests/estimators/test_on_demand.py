@@ -13,6 +13,7 @@ from manykernels import MKFDA, MKSVC, MKSVR, Denoise, KernelUnion, MKOneClassSVM
 from manykernels.estimators import _learning
 from manykernels.kernels import RBF, CallableKernel, RBFSubsets, on_demand
 from manykernels.solvers import SIP, Newton, active_set
+from tests.problems import slow
 
 M, D, TOL = 40, 30, 1e-9
 STORED, DEMANDED = Newton(on_demand=False), Newton(on_demand=True)
@@ -40,7 +41,7 @@ VARIANTS = {
     "svr": (MKSVR(), TARGET),
     "one class": (MKOneClassSVM(), None),
 }
-FEW = ["svc of three classes", "fda of three classes", "ridge", "svc, C learnt"]
+FEW = ["svc of three classes", "ridge"]
 MORE = [variant for variant in VARIANTS if variant not in FEW]
 
 
@@ -63,7 +64,7 @@ def fitted(model, target, solver, weight=None, kernels=FAMILY, **parameters):
 
 # Kernels that tell all samples apart leave no C too large.
 @pytest.mark.filterwarnings("ignore:MKSVC. The learnt C is")
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("weighted", [False, *slow(True)], ids=["plain", "weighted"])
 @pytest.mark.parametrize(
     "variant", [*FEW, *(pytest.param(v, marks=pytest.mark.slow) for v in MORE)]
 )
@@ -115,7 +116,7 @@ def test_the_same_steps_find_the_same(variant, monkeypatch):
     assert demanded.certificate_.gap == pytest.approx(stored.certificate_.gap, abs=1e-9)
 
 
-@pytest.mark.parametrize("variant", ["svc", "svc of three classes", "ridge"])
+@pytest.mark.parametrize("variant", ["svc", *slow("svc of three classes", "ridge")])
 def test_the_certificate_is_of_all_kernels(variant):
     """Recomputed from its dual point and matrices made one by one, by the formula of the bound."""
     model, target = VARIANTS[variant]

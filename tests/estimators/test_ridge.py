@@ -15,6 +15,7 @@ from manykernels.kernels import RBF, Center, Linear
 from manykernels.losses import SquareLoss
 from manykernels.solvers import Newton
 from tests.estimators.registry import refused
+from tests.problems import slow
 
 N, N_NEW = 40, 11
 rng = np.random.default_rng(0)
@@ -28,7 +29,7 @@ def targets_of(table):
 
 
 Y = targets_of(X)
-either = pytest.mark.parametrize("multi_target", ["shared", "separate"])
+either = pytest.mark.parametrize("multi_target", ["shared", *slow("separate")])
 
 # -- against others --------------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ def test_separate_targets_are_those_of_separate_fits():
         assert_allclose(model.left_out_predictions_[:, k], alone.left_out_predictions_, rtol=1e-8)
 
 
-@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("p", [1, *slow(2)])
 def test_solvers_agree(p):
     expected = MKRidge(KERNELS, p=p, tol=1e-9).fit(X, Y)
     for solver in ("sip", "analytic", "coordinate"):
@@ -107,7 +108,7 @@ def test_solvers_agree(p):
 
 
 @either
-@pytest.mark.parametrize("factor", [1e-150, -4.0, 1e6, 1e150])
+@pytest.mark.parametrize("factor", [1e-150, *slow(-4.0, 1e6, 1e150)])
 def test_the_unit_of_a_target_changes_no_other(multi_target, factor):
     params = {"p": 1.5, "multi_target": multi_target}
     model = MKRidge(KERNELS, **params).fit(X, Y)
@@ -126,8 +127,8 @@ def test_targets_count_alike_where_they_share_weights():
 
 
 @either
-@pytest.mark.parametrize("p", [1, 1.5, np.inf])
-@pytest.mark.parametrize("value", [0.0, 0.1, -1e200])
+@pytest.mark.parametrize("p", [1, *slow(1.5, np.inf)])
+@pytest.mark.parametrize("value", [0.0, *slow(0.1, -1e200)])
 def test_constant_targets_are_predicted(multi_target, p, value):
     params = {"p": p, "multi_target": multi_target}
     alone = MKRidge(KERNELS, **params).fit(X, np.full(N, value))
@@ -177,14 +178,14 @@ def refitted(y, stack, **params):
     return np.array(answers)
 
 
-@pytest.mark.parametrize("y", [Y[:, 0], Y], ids=["one", "three"])
+@pytest.mark.parametrize("y", [Y[:, 0], *slow(Y)], ids=["one", "three"])
 def test_left_out_predictions_are_those_of_refits_with_given_weights(y):
     model = MKRidge(KERNELS, p=np.inf).fit(X, y)
     expected = refitted(y, prepared(), p=np.inf)
     assert_allclose(model.left_out_predictions_, expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("p", [1, 1.3, 2])
+@pytest.mark.parametrize("p", [1, *slow(1.3, 2)])
 def test_left_out_predictions_follow_the_change_of_the_weights(p):
     y = Y[:, 0] + Y[:, 1]
     model = MKRidge(KERNELS, p=p).fit(X, y)
@@ -209,7 +210,7 @@ def without_each(units, p):
     return np.array(answers)
 
 
-@pytest.mark.parametrize("p", [1, 1.3])
+@pytest.mark.parametrize("p", [1, *slow(1.3)])
 def test_left_out_predictions_of_targets_that_share_weights(p):
     """Standard deviations of the targets are held; learning them again matters little."""
     model = MKRidge(KERNELS, p=p).fit(X, Y)

@@ -10,6 +10,7 @@ from manykernels import MKRidge, MKRidgeCV
 from manykernels.estimators import ridge_cv
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import refused
+from tests.problems import slow
 
 N = 60
 rng = np.random.default_rng(0)
@@ -25,7 +26,7 @@ def targets_of(table):
 
 
 Y, TRUTH = targets_of(X), targets_of(NEW)
-either = pytest.mark.parametrize("multi_target", ["shared", "separate"])
+either = pytest.mark.parametrize("multi_target", ["shared", *slow("separate")])
 FOLDS = list(KFold(3).split(X))
 
 # -- the whole grid, fold by fold ------------------------------------------------------------
@@ -132,7 +133,7 @@ def test_a_validation_set():
     assert model.n_splits_ == 1
 
 
-@pytest.mark.parametrize("cv", [None, "closed-form"])
+@pytest.mark.parametrize("cv", [*slow(None), "closed-form"])
 def test_a_sample_of_weight_two_is_two(cv):
     counts = 1 + np.arange(N) % 2
     rows = np.repeat(np.arange(N), counts)
@@ -181,7 +182,7 @@ def test_progress_names_the_target(capsys):
 # -- honesty ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", [None, "closed-form"])
+@pytest.mark.parametrize("cv", [None, *slow("closed-form")])
 def test_noise_has_no_score(cv):
     """Thirty kernels, of which p = 1 chooses those that fit noise: the score must not show it."""
     scores = []

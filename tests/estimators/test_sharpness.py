@@ -19,6 +19,7 @@ from manykernels._folds import stratified_folds
 from manykernels.estimators._sharpness import CANDIDATES
 from manykernels.gating.judging import ClassJudge, HeldOutCurve, Judged, ValueJudge
 from manykernels.kernels import Linear
+from tests.problems import slow
 
 _rng = np.random.default_rng(0)
 X = _rng.uniform(-1, 1, (120, 2))
@@ -61,7 +62,7 @@ def test_where_regions_do_not_help_the_model_is_the_plain_one(kind):
     assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["classes", "values"])
+@pytest.mark.parametrize("kind", ["classes", *slow("values")])
 def test_the_choice_by_hand(kind):
     """Estimators of a given sharpness, fitted without each fold."""
     local, _, y = KINDS[kind]

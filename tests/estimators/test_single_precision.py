@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKRidge, rbf_grid
+from tests.problems import slow
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -23,7 +24,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("model", [*MODELS[:5], *slow(*MODELS[5:])], ids=repr)
 def test_the_certificate_is_that_of_the_kernels_as_they_are_stored(tmp_path, model):
     stack = UNION(X, dtype=np.float32, memmap=tmp_path / "stack.npy")
     copy = KernelStack.from_arrays(stack.data.astype(np.float64), stack.names)

@@ -16,7 +16,7 @@ from manykernels import MKFDA, KernelStack, rbf_grid
 from manykernels.discriminant import fisher_targets
 from manykernels.kernels.transforms import preparation
 from manykernels.solvers import SDP, SILP, SIP, Newton
-from tests.problems import SQUARE_SOLVERS
+from tests.problems import SQUARE_SOLVERS, slow
 
 IRIS = load_iris(return_X_y=True)
 
@@ -28,7 +28,7 @@ def binary():
 
 
 @pytest.mark.parametrize("name", SQUARE_SOLVERS)
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_predictions_do_not_depend_on_the_solver(name, n_classes):
     X, y = binary() if n_classes == 2 else IRIS
     p = 2.0 if name in ("dual",) else 1.0
@@ -100,7 +100,7 @@ def test_learnt_reg_and_weights_share_one_budget(normalize):
     assert model.score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("p", [1.0, 1.5, *slow(2.0)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_learnt_model_is_kernel_ridge_regression_with_that_reg(p, weighted):
     X, y = IRIS

@@ -21,6 +21,7 @@ from manykernels import (
 )
 from manykernels.kernels import RBF
 from manykernels.solvers import Newton
+from tests.problems import slow
 
 X, Y = load_iris(return_X_y=True)
 STACK = rbf_grid([0.1, 1.0, 10.0]).fit(X)(X)
@@ -45,13 +46,17 @@ def split_scores(model, k):
     "options",
     [
         {},
-        {"loss": "squared_hinge"},
-        {"multi_class": "separate"},
-        {"class_weight": "balanced", "normalize": "trace"},
+        *slow(
+            {"loss": "squared_hinge"},
+            {"multi_class": "separate"},
+            {"class_weight": "balanced", "normalize": "trace"},
+        ),
     ],
     ids=str,
 )
-@pytest.mark.parametrize(("scoring", "first"), [("accuracy", 30), ("roc_auc", 50)])
+@pytest.mark.parametrize(
+    ("scoring", "first"), [("accuracy", 30), pytest.param("roc_auc", 50, marks=pytest.mark.slow)]
+)
 def test_a_point_has_the_scores_of_machines_learnt_by_hand(options, scoring, first):
     """Of three classes, or of two."""
     rows, scorer = np.arange(first, 150, 2), get_scorer(scoring)
@@ -118,7 +123,9 @@ def test_the_final_regression_is_a_fit_with_the_choice():
     assert model.validation_curve().shape == (2, 2, 2)
 
 
-@pytest.mark.parametrize("model", [MKSVCCV(), MKSVCCV(loss="squared_hinge"), MKSVRCV()], ids=str)
+@pytest.mark.parametrize(
+    "model", [MKSVCCV(), *slow(MKSVCCV(loss="squared_hinge"), MKSVRCV())], ids=str
+)
 def test_every_point_is_certified(model):
     targets = Y if isinstance(model, MKSVCCV) else X[:, 0]
     model.fit(X[::2, 1:], targets[::2])
@@ -196,7 +203,7 @@ def test_points_that_cannot_be_solved_are_left_out():
 # -- probabilities ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_probabilities_are_as_good_as_calibrated_ones(n_classes):
     Z, labels = make_classification(
         900, 8, n_informative=5, n_classes=n_classes, flip_y=0.15, random_state=0
@@ -257,7 +264,7 @@ def test_rare_classes():
 # -- units of the values ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1e5])
+@pytest.mark.parametrize("unit", [1e-6, *slow(1e5)])
 def test_the_unit_of_the_values_changes_nothing(unit):
     options = {"ps": [2.0], "cv": 2, "tol": 1e-6}
     one = MKSVRCV(COLUMNS, **options).fit(X_VALUES, VALUES)
@@ -299,7 +306,7 @@ def test_real_values():
         ({"cv": (X, Y), "one_standard_error": True}, "needs the scores of several splits"),
         ({"cv": KFold(3)}, r"Split 0 leaves no training samples of \[0\]"),
         ({"cv": "closed-form"}, "The 'cv' parameter of MKSVCCV"),
-        ({"scoring": "r2d2"}, "scoring"),
+        pytest.param({"scoring": "r2d2"}, "scoring", marks=pytest.mark.slow),
     ],
 )
 def test_bad_input_of_classes(options, message):

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKSVC, MKSVR, KernelStack, MKOneClassSVM
 from tests.estimators.few_samples import BLOCK, GRAM, N_ROWS, X, Y
 from tests.estimators.registry import refused
+from tests.problems import slow
 
 KINDS = [MKSVC, MKSVR, MKOneClassSVM]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -28,8 +29,8 @@ def test_only_machines_with_a_bias_take_a_kernel_less_a_constant():
 NORMALIZATIONS = ["multiplicative", "trace", "spherical", None]
 
 
-@pytest.mark.parametrize("normalize", NORMALIZATIONS)
-@pytest.mark.parametrize("p", [1, 1.5, np.inf])
+@pytest.mark.parametrize("normalize", [*NORMALIZATIONS[:2], *slow(*NORMALIZATIONS[2:])])
+@pytest.mark.parametrize("p", [1, *slow(1.5, np.inf)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_constant_targets_are_predicted(p, epsilon, normalize):
     model = MKSVR(p=p, epsilon=epsilon, normalize=normalize).fit(X, np.full(N_ROWS, 3.5))
@@ -40,8 +41,8 @@ def test_constant_targets_are_predicted(p, epsilon, normalize):
 
 
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
-@pytest.mark.parametrize("normalize", NORMALIZATIONS)
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("normalize", [NORMALIZATIONS[0], *slow(*NORMALIZATIONS[1:])])
+@pytest.mark.parametrize("loss", ["hinge", *slow("squared_hinge")])
 @pytest.mark.parametrize("p", [1, 1.5, np.inf])
 def test_constant_data_predict_the_larger_class(p, loss, normalize):
     y = np.array(["a", "a", "b"] * 4)
@@ -76,7 +77,7 @@ def test_as_many_classes_as_samples(multi_class):
     assert_array_equal(model.predict(X), np.arange(N_ROWS))
 
 
-@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+@pytest.mark.parametrize("normalize", [NORMALIZATIONS[0], *slow(*NORMALIZATIONS[1:])])
 def test_very_few_samples(normalize):
     for n in (2, 3):
         for params in ({}, {"loss": "squared_hinge", "C": "joint"}):
@@ -103,7 +104,7 @@ def fitted_scores(kind, train, test, **params):
 
 @every_kind
 @pytest.mark.parametrize("p", [1, 2, np.inf])
-@pytest.mark.parametrize("normalize", ["multiplicative", "trace"])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("trace")])
 def test_kernels_scaled_1e12_apart(kind, p, normalize):
     train, test = np.array([GRAM + 1, GRAM**2]), np.array([BLOCK + 1, BLOCK**2])
     scales = np.array([1e6, 1e-6])[:, None, None]
@@ -128,7 +129,7 @@ def test_kernels_not_normalised_are_as_large_as_their_c_is_small(kind, scale):
     assert_allclose(scaled.weights_, model.weights_, atol=1e-6)
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1e8])
+@pytest.mark.parametrize("scale", [1e-8, *slow(1e8)])
 def test_the_unit_of_the_data_and_targets_does_not_matter(scale):
     expected = MKSVC(tol=1e-7).fit(X, Y).decision_function(X)
     scaled = MKSVC(tol=1e-7).fit(scale * X, Y).decision_function(scale * X)

@@ -8,6 +8,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 from manykernels import MKSVC, MKSVR, MKOneClassSVM
 from manykernels.kernels import RBF
+from tests.problems import slow
 
 N_TRAIN, N_TEST = 100, 30
 PENALTIES = [1e-3, 1e-1, 1.0, 1e2, 1e5]
@@ -183,7 +184,7 @@ def test_squared_hinge_is_a_hard_margin_with_a_larger_diagonal(C, weighted):
 # -- regression and one class ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("C", PENALTIES)
+@pytest.mark.parametrize("C", [*PENALTIES[:3], *slow(*PENALTIES[3:])])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_regression(C, epsilon, weighted):

@@ -66,7 +66,7 @@ def test_two_halves_weigh_at_p_1_as_the_whole(kind):
     problem.assert_close(problem.decide(split, test, diagonals[:2]), expected, 1e-6)
 
 
-@pytest.mark.parametrize("kind", ["two classes", "separate", "squared hinge", "regression"])
+@pytest.mark.parametrize("kind", ["two classes", *slow("separate", "squared hinge", "regression")])
 @few
 @given(seed=seeds, p=norms)
 def test_trace_is_multiplicative_with_another_c(kind, seed, p):
@@ -146,7 +146,7 @@ def test_two_classes_are_one_machine_either_way():
     assert_array_equal(problem.decide(shared), problem.decide(separate))
 
 
-@pytest.mark.parametrize("p", [1, 1.5, 2, np.inf])
+@pytest.mark.parametrize("p", [1, *slow(1.5, 2), np.inf])
 @pytest.mark.parametrize("normalize", ["multiplicative", "trace", None])
 def test_a_learnt_c_is_the_best_given_one(p, normalize):
     """1/C takes its part of the ball, and leaves the kernels a smaller one of radius r."""
@@ -170,7 +170,9 @@ def test_a_learnt_c_is_the_best_given_one(p, normalize):
 # -- weights of samples ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "separate", "squared hinge"])
+@pytest.mark.parametrize(
+    "kind", ["two classes", *slow("three classes", "separate"), "squared hinge"]
+)
 @pytest.mark.parametrize("p", PS)
 def test_balanced_classes_are_weighted_samples(kind, p):
     """With the kernels as they are; their scales are taken before classes count."""

@@ -31,6 +31,7 @@ from manykernels import (
 )
 from manykernels.kernels import RBF, Cosine, Linear
 from tests.estimators.registry import every_variant_on_positive_kernels
+from tests.problems import slow, some_slow
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +145,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    some_slow(KINDS, "a dict", "a dict of kernel frames", "a list of kernel frames", "a stack"),
+)
 def test_one_rule_matches_targets_with_rows_of_every_kind(problem, kind):
     frames, y = problem
     frame = frames["size"]
@@ -194,7 +198,9 @@ def test_what_scikit_learn_cuts_together_is_not_spoken_of(problem):
     assert MKFDA(RBF()).fit(parts[0], parts[2]).score(parts[1], parts[3]) > 0.5
 
 
-@pytest.mark.parametrize("options", [{}, {"approximation": Nystrom(20)}, {"kernels": RBF()}])
+@pytest.mark.parametrize(
+    "options", [{}, *slow({"approximation": Nystrom(20)}, {"kernels": RBF()})]
+)
 def test_columns_of_one_name_are_named(problem, options):
     frames, y = problem
     twice = pd.DataFrame(np.ones((60, 3)), columns=["a", "b", "a"])
@@ -307,6 +313,7 @@ def test_functions_get_frames():
 # -- scikit-learn ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_searches_and_cross_validation(problem):
     frames, y = problem
     views = Views(frames)

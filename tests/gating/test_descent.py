@@ -22,9 +22,10 @@ from tests.gating.gated_problems import (
     objectives,
     start_of,
 )
+from tests.problems import slow
 
 
-@pytest.mark.parametrize("quasi_newton", [True, False])
+@pytest.mark.parametrize("quasi_newton", [True, *slow(False)])
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("gate", GATES)
 def test_the_objective_never_rises(gate, problem, quasi_newton):
@@ -39,7 +40,12 @@ def test_the_objective_never_rises(gate, problem, quasi_newton):
 
 
 @pytest.mark.parametrize(
-    ("gate", "problem"), [("softmax", "hinge"), ("softmax", "one class"), ("sigmoid", "one class")]
+    ("gate", "problem"),
+    [
+        pytest.param("softmax", "hinge", marks=pytest.mark.slow),
+        ("softmax", "one class"),
+        ("sigmoid", "one class"),
+    ],
 )
 def test_both_kinds_of_step_end_in_the_same_valley(gate, problem):
     """Only in problems with one valley; in others the two may end in different minima."""

@@ -65,6 +65,7 @@ def test_outputs_are_the_formulas_of_the_paper(gate, seed):
     assert_allclose(gate.outputs(theta, x), naive(gate.name, theta, x), rtol=1e-12)
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(FORMULAS),
     seed=st.integers(0, 10**6),

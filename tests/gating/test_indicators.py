@@ -18,6 +18,7 @@ from manykernels.gating.indicators import Centres, ClusterIndicators, RowIndicat
 from manykernels.gating.objective import GatedObjective
 from tests.differences import assert_derivatives
 from tests.gating.gated_problems import KERNELS, M, X, machine_of
+from tests.problems import slow
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0], [9.0, 9.0]])
 PLACES = np.random.default_rng(1).permutation(np.arange(40) % 4)
@@ -195,7 +196,7 @@ def test_outputs_are_those_of_a_softmax_gate_on_the_same_indicators(gate):
     assert_allclose(x @ gate.coefficients(V.ravel(), x.shape[1])["outputs"].T, eta, rtol=1e-13)
 
 
-@both
+@pytest.mark.parametrize("gate", [PerCluster(n_clusters=4), *slow(PerSample())], ids=str)
 def test_gradient_agrees_with_finite_differences_of_the_trained_machine(gate):
     objective = gated_objective(gate)
     objective.machine.tol = 1e-11

@@ -293,6 +293,7 @@ def test_samples_that_lack_a_view_are_judged_by_models_of_others(classes):
     assert closed.alone[1] == pytest.approx(hits.mean())
 
 
+@pytest.mark.slow
 def test_ridge_regression_leaves_out_in_closed_form():
     views, y = views_and_numbers()
     found = view_importance(MKRidge(KERNEL, p=1), views, y, n_resamples=2)
@@ -313,8 +314,12 @@ def test_ridge_regression_leaves_out_in_closed_form():
     ("model", "problem"),
     [
         (MKRidgeCV(KERNEL, ps=[1, 2], regs=[1.0, 10.0]), views_and_numbers),
-        (MKSVRCV(KERNEL, ps=[1, 2], Cs=[1.0, 10.0]), views_and_numbers),
-        (MKSVCCV(KERNEL, ps=[1, 2], Cs=[1.0, 10.0]), views_and_classes),
+        pytest.param(
+            MKSVRCV(KERNEL, ps=[1, 2], Cs=[1.0, 10.0]), views_and_numbers, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            MKSVCCV(KERNEL, ps=[1, 2], Cs=[1.0, 10.0]), views_and_classes, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_search_is_taken(model, problem):

@@ -10,6 +10,7 @@ from scipy import stats
 
 from manykernels.inspection.intervals import Intervals, Mean, within_range
 from manykernels.inspection.stability import share_intervals
+from tests.problems import slow
 
 
 def independent(n, **options):
@@ -180,7 +181,7 @@ def test_a_share_of_weights_lies_in_the_middle_of_its_interval():
     assert np.isnan(share_intervals(shares, resampled[:1], 0.95)).all()
 
 
-@pytest.mark.parametrize("hit_or_miss", [False, True])
+@pytest.mark.parametrize("hit_or_miss", [False, *slow(True)])
 def test_nineteen_of_twenty_intervals_cover_the_truth(hit_or_miss):
     """Of independent samples; those of models are in test_coverage."""
     random, covered = rng(2), np.zeros(2)

@@ -30,6 +30,7 @@ def test_value_of_sum_and_product(a, b, X):
     assert_allclose((a * b)(X), a(X) * b(X))
 
 
+@pytest.mark.slow
 @given(kernels, kernels, kernels, tables)
 def test_ring_laws(a, b, c, X):
     assert_array_equal((a + b)(X), (b + a)(X))

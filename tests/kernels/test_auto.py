@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, auto_kernels, kernels_for
 from manykernels.kernels import Categorical, Jaccard, Linear
+from tests.problems import slow
 
 RNG = np.random.default_rng(0)
 N_ROWS = 60
@@ -192,14 +193,14 @@ def test_a_row_of_weight_two_counts_as_two_rows(table):
     assert_allclose(np.asarray(weighted), np.asarray(expected), atol=1e-9)
 
 
-@pytest.mark.parametrize("table", [NUMBERS, BITS, WORDS, pd.DataFrame(COLUMNS)])
+@pytest.mark.parametrize("table", [NUMBERS, BITS, WORDS, *slow(pd.DataFrame(COLUMNS))])
 def test_fewer_rows_than_it_was_made_from(table):
     """As in a cross-validation; nothing depends on the number of rows."""
     model = MKFDA(auto_kernels(table))
     assert len(cross_val_score(model, table, LABELS, cv=2, error_score="raise")) == 2
 
 
-@pytest.mark.parametrize("estimator", [MKFDA, MKSVC, MKSVR])
+@pytest.mark.parametrize("estimator", [MKFDA, *slow(MKSVC, MKSVR)])
 def test_estimators_learn(estimator):
     table = pd.DataFrame(COLUMNS)
     model = estimator(auto_kernels(table)).fit(table, LABELS.astype(float))

@@ -35,6 +35,7 @@ from manykernels.kernels.comparisons import (
     SquaredDistances,
 )
 from manykernels.kernels.tables import SharedTable
+from tests.problems import slow
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.gamma(1.0, size=(23, 4))
@@ -102,7 +103,7 @@ def test_a_row_has_no_distance_from_itself_wherever_the_tile_begins():
 
 
 @pytest.mark.parametrize("Y", [None, OTHER], ids=["gram", "two tables"])
-@pytest.mark.parametrize("height", [1, 5, 22, 23])
+@pytest.mark.parametrize("height", [*slow(1), 5, 22, 23])
 def test_the_size_of_tiles_changes_rounding_only(monkeypatch, height, Y):
     union = KernelUnion(KERNELS).fit(TABLE)
     expected = union(TABLE, Y).data

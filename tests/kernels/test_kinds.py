@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 from manykernels import MKFDA, MKSVC, ExactFeatures, MKRidge, auto_kernels, load, save
 from manykernels.kernels import RBF, Categorical, Spectrum
 from manykernels.kernels.kinds import trained_columns
+from tests.problems import slow
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -52,7 +53,7 @@ def test_numbers_are_the_texts_that_training_had(kernels, kind):
     assert_array_equal(model.decision_function(new), model.decision_function(FEW))
 
 
-@pytest.mark.parametrize("estimator", [MKFDA, MKSVC])
+@pytest.mark.parametrize("estimator", [*slow(MKFDA), MKSVC])
 def test_every_kind_of_input(estimator):
     numbers = with_codes(FEW["code"].astype(int))
     expected = estimator(KERNELS).fit(X, LABELS).decision_function(FEW)
@@ -86,7 +87,7 @@ def test_rows_of_dask():
         ).compute()
 
 
-@pytest.mark.parametrize("estimator", [MKFDA, MKSVC, MKRidge])
+@pytest.mark.parametrize("estimator", [MKFDA, *slow(MKSVC, MKRidge)])
 @pytest.mark.parametrize("kernels", [None, KERNELS])
 def test_an_answer_does_not_depend_on_other_rows(tmp_path, estimator, kernels):
     """Rows are written to a file and read again, so that types depend on what is in it."""
@@ -119,10 +120,22 @@ def test_an_answer_does_not_depend_on_other_rows(tmp_path, estimator, kernels):
         ({"size": "1_000"}, "column 'size' held numbers in training, and holds text now"),
         ({"size": pd.Timestamp("2020-01-01")}, "column 'size' held numbers .*, and holds dates"),
         ({"new": 2}, "column 'new' held truth values in training, and holds numbers now, the f"),
-        ({"new": "maybe"}, "column 'new' held truth values in training, and holds text now"),
-        ({"colour": 3}, "column 'colour' held text in training, and holds numbers now, .*dtype=s"),
-        ({"number": "7"}, None),
-        ({"number": "seven"}, "column 'number' held numbers in training, and holds text now"),
+        pytest.param(
+            {"new": "maybe"},
+            "column 'new' held truth values in training, and holds text now",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"colour": 3},
+            "column 'colour' held text in training, and holds numbers now, .*dtype=s",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"number": "7"}, None, marks=pytest.mark.slow),
+        pytest.param(
+            {"number": "seven"},
+            "column 'number' held numbers in training, and holds text now",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_other_kinds_are_named(change, match):

@@ -19,6 +19,7 @@ from manykernels.kernels import (
 )
 from manykernels.kernels.on_demand import OnDemandKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Center, Chain, preparation
+from tests.problems import slow
 
 M = 25
 
@@ -37,12 +38,12 @@ def union(request, X):
     return KernelUnion([*kernels, ("line", Linear()), *some]).fit(X)
 
 
-@pytest.fixture(params=[2**19, 3 * M**2, 1], ids=["one block", "threes", "singles"])
+@pytest.fixture(params=[2**19, 3 * M**2, *slow(1)], ids=["one block", "threes", "singles"])
 def blocks(request, monkeypatch):
     monkeypatch.setattr(on_demand, "_BLOCK_ENTRIES", request.param)
 
 
-@pytest.fixture(params=[1, 3], ids=["alone", "threads"])
+@pytest.fixture(params=[1, *slow(3)], ids=["alone", "threads"])
 def threads(request, monkeypatch):
     monkeypatch.setattr(_threads, "openmp_n_threads", lambda only_physical_cores: request.param)
 

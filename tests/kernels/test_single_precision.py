@@ -22,6 +22,7 @@ from manykernels.kernels import (
     _threads,
     check_stack,
 )
+from tests.problems import slow
 
 M = 41
 RNG = np.random.default_rng(3)
@@ -40,7 +41,7 @@ STEPS = {
 }
 
 
-@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
+@pytest.fixture(params=[1, *slow(3)], ids=["one thread", "three threads"])
 def small_strips(monkeypatch, request):
     """Several strips and tiles of each kernel, the last ones not full."""
     monkeypatch.setattr(_strips, "_STRIP_ENTRIES", 150)

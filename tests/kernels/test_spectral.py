@@ -16,6 +16,7 @@ from manykernels.kernels import Center, Multiplicative, Spherical
 from manykernels.kernels.streamed import StreamedKernels
 from manykernels.kernels.transforms import Chain
 from tests.kernels.linear_stacks import assert_close, stack_of, values
+from tests.problems import slow
 
 N_TRAIN, N_TEST, N_KERNELS, N_DIMS = 14, 5, 3, 6
 LABELS = np.arange(N_TRAIN) % 3
@@ -75,6 +76,7 @@ def centred(train, block=None):
 # -- what the kernels are --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @few
 @given(seeds, st.integers(1, N_DIMS - 1))
 def test_a_denoised_linear_kernel_is_that_of_principal_components(seed, n_components):
@@ -215,8 +217,8 @@ def test_centring_first_or_not_is_the_same(transform, train, block):
         chain.steps[1].transform(block)
 
 
-@pytest.mark.parametrize("chosen", [[2, 0], [1], [4, 3, 5], "mask", "all"])
-@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a chain"])
+@pytest.mark.parametrize("chosen", [[2, 0], *slow([1], [4, 3, 5], "mask", "all")])
+@pytest.mark.parametrize("inside", [False, *slow(True)], ids=["alone", "in a chain"])
 def test_select_and_sources(transform, train, block, chosen, inside):
     if inside:
         transform = Chain([Spherical(), Center(), transform, Multiplicative()])
@@ -314,7 +316,7 @@ def test_bands_below_one_leave_axes_out(train):
     assert_close(total, Denoise(0.8).fit_transform(train).kernel(1))
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e8])
+@pytest.mark.parametrize("constant", [0.0, *slow(0.1, 1 / 3, 1e8)])
 @pytest.mark.parametrize("centre_first", [True, False])
 def test_a_constant_kernel_becomes_zero(transform, train, block, constant, centre_first):
     gram, test = (
@@ -340,7 +342,7 @@ def test_a_constant_kernel_becomes_zero(transform, train, block, constant, centr
 # -- inside scikit-learn ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["denoise-cv", "bands"])
+@pytest.mark.parametrize("name", ["denoise-cv", *slow("bands")])
 def test_in_a_pipeline(name):
     F = features(n_rows=60)
     y = np.arange(60) % 3

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import MKFDA, MKSVC, KernelStack, MKOneClassSVM
 from manykernels.kernels import RBF, Center, Spherical, _spectrum, check_stack, checks
+from tests.problems import slow
 
 MANY = _spectrum.EXACT_ROWS + 44
 X = np.random.default_rng(0).normal(size=(MANY, 4))
@@ -202,8 +203,8 @@ def test_single_precision_is_kept_and_not_copied():
     assert Center().fit_transform(stack).materialized().dtype == np.float64
 
 
-@pytest.mark.parametrize("transform", [None, Center, Spherical])
-@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("transform", [None, *slow(Center, Spherical)])
+@pytest.mark.parametrize("n_columns", [1, *slow(3)])
 def test_sums_and_products_are_those_of_double_precision(monkeypatch, transform, n_columns):
     monkeypatch.setattr("manykernels.kernels._strips._STRIP_ENTRIES", 5 * MANY)
     single = KernelStack.from_arrays(SINGLE)
@@ -236,7 +237,7 @@ def computed(stack, columns, indices):
     ]
 
 
-@pytest.mark.parametrize("estimator", [MKSVC, MKFDA])
+@pytest.mark.parametrize("estimator", [MKSVC, *slow(MKFDA)])
 def test_estimators_learn_from_single_precision(estimator):
     labels = X[:, 0] > 0
     single = estimator(kernels="precomputed").fit(KernelStack.from_arrays(SINGLE), labels)

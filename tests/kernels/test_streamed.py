@@ -12,6 +12,7 @@ from manykernels import KernelUnion, rbf_grid
 from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, _threads, streamed
 from manykernels.kernels.streamed import PanelCache, StreamedKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Spherical, preparation
+from tests.problems import slow, some_slow
 
 
 @pytest.fixture(name="X")
@@ -37,7 +38,9 @@ def assert_same(one, other):
 
 @pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("normalize", [*NORMALIZATIONS, None])
+@pytest.mark.parametrize(
+    "normalize", some_slow([*NORMALIZATIONS, None], "spherical", "trace", None)
+)
 def test_all_is_as_of_a_prepared_stack(X, union, normalize, weighted):
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.5, 2.0, 70) if weighted else None
@@ -89,7 +92,7 @@ def test_products_go_where_they_are_told(X, union):
         lazy.combine(np.ones(5))
 
 
-@pytest.mark.parametrize("n_panels", [0, 1, 5, 100])
+@pytest.mark.parametrize("n_panels", [0, *slow(1, 5), 100])
 def test_the_cache_keeps_its_bound_and_the_numbers(X, union, n_panels):
     size = 8 * 70 * 10
     lazy = StreamedKernels(union, X, cache_bytes=n_panels * size + size // 2)

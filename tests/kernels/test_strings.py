@@ -28,6 +28,7 @@ from manykernels.kernels import (
     _words,
 )
 from manykernels.kernels.sequences import Sequences
+from tests.problems import slow
 
 PROTEINS = ["MKVLAAGIVG", "MKKLLAAG", "GIVGIVGIV", "AAAAAAA", "WYWYMKVL"]
 strings = st.lists(st.text("ABC", min_size=5, max_size=12), min_size=2, max_size=6)
@@ -146,7 +147,7 @@ def test_against_counts_by_hand(name):
 
 
 some_of_each = pytest.mark.parametrize(
-    "name", ["spectrum(2)", "mismatch(3, 1)", "gapped(2, 4, None)", "gapped(3, 5, 0.5)"]
+    "name", ["spectrum(2)", "mismatch(3, 1)", *slow("gapped(2, 4, None)"), "gapped(3, 5, 0.5)"]
 )
 
 
@@ -376,7 +377,7 @@ def motifs(n=60, seed=0):
 
 
 @every_container
-@pytest.mark.parametrize("model", [MKFDA(), MKSVC()], ids=["fda", "svc"])
+@pytest.mark.parametrize("model", [MKFDA(), *slow(MKSVC())], ids=["fda", "svc"])
 def test_estimators_take_every_container(container, model):
     texts, y = motifs(30)
     reference = clone(model).fit(texts, y)

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_the_number_of_blas_threads_is_put_back():
     alone = Path(__file__).with_name("threads_alone.py")
     environment = {name: text for name, text in os.environ.items() if "XDIST" not in name}

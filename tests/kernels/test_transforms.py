@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from manykernels.kernels import Center, KernelStack, Multiplicative, Spherical, UnitTrace
 from manykernels.kernels.transforms import NORMALIZATIONS, Chain, preparation
 from tests.kernels.linear_stacks import stack_of, values
+from tests.problems import slow
 
 N_TRAIN, N_TEST = 8, 5
 TRANSFORMS = {
@@ -144,7 +145,7 @@ def test_scales_do_not_depend_on_centring_before(train, scaling):
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(1e-20, 1e20), min_size=3, max_size=3), st.integers(0, 9))
-@pytest.mark.parametrize("name", ["spherical", "trace", "multiplicative"])
+@pytest.mark.parametrize("name", ["spherical", *slow("trace", "multiplicative")])
 def test_scaling_a_kernel_changes_nothing(name, scales, seed):
     F = features(seed=seed)[:, :N_TRAIN]
     expected = values(preparation(name).fit_transform(stack_of(F)))

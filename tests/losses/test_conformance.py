@@ -27,7 +27,7 @@ from manykernels.losses import (
 )
 from manykernels.solvers import certify
 from tests.differences import assert_derivatives, derivative
-from tests.problems import feature_loss, labels_for, square_loss
+from tests.problems import feature_loss, labels_for, slow, some_slow, square_loss
 
 M = 24
 few = settings(max_examples=12, deadline=None)
@@ -141,7 +141,7 @@ def case(request):
     return request.param
 
 
-@pytest.fixture(params=[False, True], ids=["", "weighted samples"])
+@pytest.fixture(params=[False, *slow(True)], ids=["", "weighted samples"])
 def loss(request, case):
     return case(gram_matrices(), request.param)
 
@@ -323,7 +323,7 @@ def test_an_exact_loss_has_next_to_no_slack(loss):
     assert -1e-12 * abs(point.value) <= point.slack <= 1e-11 * abs(point.value)
 
 
-@pytest.mark.parametrize("name", SVMS)
+@pytest.mark.parametrize("name", some_slow(SVMS, "hinge of three outputs", "one class"))
 @given(seed=seeds, weighted=st.booleans())
 @few
 def test_a_machine_that_is_not_finished_still_proves_what_it_says(name, seed, weighted):

@@ -15,7 +15,7 @@ from manykernels.losses import (
     OneClassLoss,
     SquaredHingeLoss,
 )
-from tests.problems import labels_for
+from tests.problems import labels_for, slow
 
 M = 30
 WEIGHTS = np.array([0.7, 0.3])
@@ -56,7 +56,7 @@ def compare(loss, terms):
     assert attained == pytest.approx(problem.value, rel=1e-5)
 
 
-@pytest.mark.parametrize("weight", [ONE, SAMPLE_WEIGHT], ids=["", "weighted"])
+@pytest.mark.parametrize("weight", [ONE, *slow(SAMPLE_WEIGHT)], ids=["", "weighted"])
 @pytest.mark.parametrize("C", [0.05, 2.0, 50.0])
 def test_each_machine_minimises_its_primal(C, weight):
     y, t, c = SIGNS, TARGETS, C * weight

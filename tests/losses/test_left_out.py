@@ -14,7 +14,7 @@ from manykernels.losses import JointSquareLoss, SquareLoss
 from manykernels.losses.left_out import remove, residuals_left_out
 from manykernels.solvers import Newton
 from manykernels.solvers.response import weight_response
-from tests.problems import labels_for, random_gram_matrices
+from tests.problems import labels_for, random_gram_matrices, slow
 
 
 def residual_map(Q, M):
@@ -192,7 +192,7 @@ def test_a_weight_is_so_many_equal_samples_in_every_fold():
         )
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 @pytest.mark.parametrize(("n_classes", "reg"), [(2, 0.3), (4, 1e-6)])
 def test_groups_are_refits_without_all_of_their_samples(n_classes, reg, weighted):
     """At p = ∞ all weights are one, and the closed form is exact."""

@@ -34,6 +34,7 @@ from tests.persistence.archives import (
     with_attribute,
 )
 from tests.persistence.cases import NEW, NEW_SPARSE, SPARSE, N
+from tests.problems import slow
 
 # -- damage ----------------------------------------------------------------------------------
 
@@ -265,7 +266,7 @@ def assert_refused_in_little_memory(load, content):
     assert peak < 2**27
 
 
-@pytest.mark.parametrize("entry", [b"0,", b"[],", b'"ab",'])
+@pytest.mark.parametrize("entry", [b"0,", b"[],", *slow(b'"ab",')])
 def test_long_lists(load, tmp_path, entry):
     long = b"[" + entry * 2_000_000 + b"0]"
     assert_refused_in_little_memory(load, with_long_list(tmp_path, long))
@@ -307,7 +308,7 @@ def test_many_columns_without_rows(load, tmp_path):
     assert_refused_in_little_memory(load, archive_of(members.items()))
 
 
-@pytest.mark.parametrize("kind", ["zeros", "texts", "sparse", "frame"])
+@pytest.mark.parametrize("kind", ["zeros", "texts", "sparse", *slow("frame")])
 def test_what_is_saved_can_be_loaded_however_well_it_is_packed(tmp_path, monkeypatch, kind):
     """It is not compressed then. Here the limit is low, so that little is enough."""
     monkeypatch.setattr("manykernels.persistence.archive._LEAST_LIMIT", 2**10)

@@ -24,6 +24,7 @@ from tests.estimators.registry import (
     every_variant_on_positive_kernels,
 )
 from tests.persistence.cases import CASES, FRAMES, NEW, POLARS, TRAIN
+from tests.problems import slow
 
 POSITIVE_PAIRS = [("shape", RBF(0.3)), ("noise", RBF(1.0))]
 METHODS = ("decision_function", "predict", "predict_proba", "transform", "score_samples")
@@ -82,7 +83,6 @@ QUICK = {
         "objects as labels",
         "sparse",
         "algebra",
-        "pandas, chosen",
         "pandas, one array",
     ),
     *("polars", "views of several kinds", "texts", "sequences", "stack", "row numbers"),
@@ -135,7 +135,7 @@ def test_every_estimator(entry, form, tmp_path):
     assert_same(getattr(twin, "history_", None), getattr(model, "history_", None))
 
 
-@pytest.mark.parametrize("name", ["default", "pandas, chosen", "gate"])
+@pytest.mark.parametrize("name", ["default", *slow("pandas, chosen", "gate")])
 def test_equal_models_make_equal_files(name, tmp_path):
     first, second, again = (tmp_path / f"{place}.skops" for place in range(3))
     mk.save(fitted(name), first)
@@ -217,7 +217,7 @@ def test_many_columns_are_few_members(tmp_path):
     assert sizes[1] == sizes[0]
 
 
-@pytest.mark.parametrize("kind", ["numbers", "texts", "mixed"])
+@pytest.mark.parametrize("kind", ["numbers", *slow("texts", "mixed")])
 def test_models_of_many_columns_are_few_members(kind, tmp_path):
     sizes = []
     for n_columns in (80, 120):
@@ -255,9 +255,11 @@ def test_long_lists_of_arrays_come_back(tmp_path):
     [
         pd.RangeIndex(5, 5 + 2 * len(TRAIN), 2, name="row"),
         pd.DatetimeIndex(np.datetime64("2020-01-01", "s") + np.arange(len(TRAIN))),
-        pd.Index([3, "three", 3.0, None, *range(4, len(TRAIN))], dtype=object),
-        pd.Index(np.arange(len(TRAIN)) / 3),
-        pd.CategoricalIndex(list("ab" * (len(TRAIN) // 2))),
+        *slow(
+            pd.Index([3, "three", 3.0, None, *range(4, len(TRAIN))], dtype=object),
+            pd.Index(np.arange(len(TRAIN)) / 3),
+            pd.CategoricalIndex(list("ab" * (len(TRAIN) // 2))),
+        ),
     ],
     ids=lambda index: type(index).__name__,
 )

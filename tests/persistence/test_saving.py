@@ -87,7 +87,9 @@ def test_classes_that_cannot_be_found_again_are_refused(tmp_path):
     [
         ({"when": pd.date_range("2020", periods=N, tz="UTC")}, "column 'when' .*UTC"),
         ({"span": pd.period_range("2020", periods=N)}, "column 'span' .*period"),
-        ({"thing": [{1: 2}] * N}, r"column 'thing' .*object \(dict\)"),
+        pytest.param(
+            {"thing": [{1: 2}] * N}, r"column 'thing' .*object \(dict\)", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_columns_that_files_do_not_hold_are_named(frame, message, tmp_path):

@@ -14,7 +14,7 @@ from manykernels import MKFDA, KernelStack
 from manykernels.domains import lp_domain
 from manykernels.report import effective_number, sparsity_report
 from manykernels.solvers import PAPER_NORMS, Newton, walk_grid
-from tests.problems import PAPER_PS, labels_for, random_gram_matrices, square_loss
+from tests.problems import PAPER_PS, labels_for, random_gram_matrices, slow, square_loss
 
 KEPT = [0.9, 0.8, 0.1, 0.5, 0.3]
 
@@ -38,7 +38,7 @@ def test_norms_are_those_of_the_paper(report):
     assert report.weights.shape == (12, 5)
 
 
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", "trace", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical", "trace", None)])
 def test_weights_are_those_of_an_estimator(stack, normalize):
     y = np.array(["x", "y", "z"])[labels_for(60, 3)]
     ps = [2.0, 1.0, np.inf, 1.25]
@@ -48,7 +48,7 @@ def test_weights_are_those_of_an_estimator(stack, normalize):
         np.testing.assert_allclose(weights, model.weights_, atol=1e-3)
 
 
-@pytest.mark.parametrize("reg", [1e-4, 1.0, 100.0])
+@pytest.mark.parametrize("reg", [1e-4, *slow(1.0, 100.0)])
 def test_every_fit_is_certified_and_a_neighbour_is_a_good_start(stack, reg):
     report = sparsity_report(stack, labels_for(60, 3), reg=reg)
     assert report.rel_gaps.max() <= 1e-6
@@ -214,7 +214,9 @@ def test_the_printed_report_names_the_kernels_that_are_most_alike():
     assert [row[-1] for row in shares] == ["25.0"] * 4
 
 
-@pytest.mark.parametrize(("kept", "n_panels"), [(None, 3), (KEPT, 4)])
+@pytest.mark.parametrize(
+    ("kept", "n_panels"), [(None, 3), pytest.param(KEPT, 4, marks=pytest.mark.slow)]
+)
 def test_the_picture(stack, kept, n_panels, tmp_path):
     figure = sparsity_report(stack, labels_for(60, 2), kept_variance=kept).plot()
     titled = [ax for ax in figure.axes if ax.get_title(loc="left")]

@@ -33,6 +33,7 @@ from manykernels.report.judged import calibration
 from manykernels.report.samples import row_keys
 from manykernels.report.summary import summarize
 from tests.estimators.registry import STACKED, TABLE, X_TEST, every_variant, refused
+from tests.problems import slow
 from tests.report.pages import Page, parts, reported, svc, views_and_classes
 
 IRIS = load_iris(return_X_y=True)
@@ -145,8 +146,8 @@ def test_training_samples_are_judged_by_left_out_answers():
     assert judged["scores"][2]["value"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("kind", [MKFDACV, MKSVCCV, MKRidgeCV, MKSVRCV])
-@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("kind", [*slow(MKFDACV), MKSVCCV, *slow(MKRidgeCV, MKSVRCV)])
+@pytest.mark.parametrize("repeats", [1, *slow(2)])
 def test_the_score_of_a_search_is_the_same_in_its_report(kind, repeats):
     rng = np.random.default_rng(0)
     X = np.repeat(rng.standard_normal((40, 2)), repeats, axis=0)
@@ -170,7 +171,10 @@ def test_a_training_score_is_never_given():
 
 @pytest.mark.parametrize(
     ("params", "why"),
-    [({"reg": "joint"}, "joint λ"), ({"denoise": Denoise(0.9)}, "axes of all samples")],
+    [
+        pytest.param({"reg": "joint"}, "joint λ", marks=pytest.mark.slow),
+        ({"denoise": Denoise(0.9)}, "axes of all samples"),
+    ],
 )
 def test_left_out_answers_that_are_not_honest_are_not_used(params, why):
     X, y = IRIS
@@ -321,7 +325,12 @@ def test_a_result_of_view_importance_is_taken_as_it_is():
 @pytest.mark.parametrize(
     ("estimator", "rows", "reason"),
     [
-        (MKFDACV(RBF(), ps=[2], regs=[1.0]), slice(60), "would search again"),
+        pytest.param(
+            MKFDACV(RBF(), ps=[2], regs=[1.0]),
+            slice(60),
+            "would search again",
+            marks=pytest.mark.slow,
+        ),
         (MKFDA(RBF()), slice(40), "these are new"),
     ],
 )

@@ -10,9 +10,10 @@ import pytest
 from manykernels import Views
 from manykernels.scale import Block, Reservoir, map_blocks, row_blocks
 from manykernels.scale.base import Reading
+from tests.problems import some_slow
 from tests.scale.containers import KINDS, N_ROWS, Rows, add, containers, plain, totals
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", some_slow(KINDS, "as_views"))
 one_size_or_more = pytest.mark.parametrize(
     "block_size", [7, pytest.param(None, marks=pytest.mark.slow)]
 )

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 
 from manykernels.scale import Reservoir, map_blocks, row_blocks
+from tests.problems import slow
 from tests.scale.containers import Rows, add, containers, plain, totals
 
 
-@pytest.mark.parametrize("n_chunks", [1, 7, 8, 9, 65])
+@pytest.mark.parametrize("n_chunks", [1, 7, 8, 9, *slow(65)])
 def test_the_tree_of_merges_has_every_chunk_once_and_in_order(n_chunks):
     X = da.arange(2 * n_chunks, chunks=2)[:, None]
     blocks = row_blocks(X, block_size=1)

@@ -103,8 +103,8 @@ def test_exact_features_are_the_exact_discriminant(classes):
     assert model.approximation_errors_.max() < 1e-12
 
 
-@pytest.mark.parametrize("multi_target", ["shared", "separate"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("multi_target", ["shared", *slow("separate")])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 @BELOW_ROUNDING
 def test_ridge_regression_is_the_exact_one(multi_target, weighted):
     X, y = VALUES
@@ -139,7 +139,9 @@ def test_class_weights_and_priors():
         np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=1e-8)
 
 
-@pytest.mark.parametrize("model", [MKFDA(WIDTHS), MKSVC(WIDTHS, loss="squared_hinge")], ids=str)
+@pytest.mark.parametrize(
+    "model", [MKFDA(WIDTHS), *slow(MKSVC(WIDTHS, loss="squared_hinge"))], ids=str
+)
 def test_a_class_of_weight_zero_is_none(model):
     model = clone(model).set_params(approximation=Nystrom(30))
     weight = (Y != 2).astype(float)
@@ -201,7 +203,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [KINDS[0], *slow(*KINDS[1:])])
 def test_no_container_changes_anything(kind, tmp_path):
     options = {"p": 1.5, "approximation": Nystrom(50, block_size=40), "tol": 1e-11}
     whole = MKFDA(rbf_grid([1.0, 3.0]), **options).fit(X, NAMES)
@@ -214,7 +216,7 @@ def test_no_container_changes_anything(kind, tmp_path):
     )
 
 
-@pytest.mark.parametrize("block_size", [1, 7, 150])
+@pytest.mark.parametrize("block_size", [1, *slow(7, 150)])
 @BELOW_ROUNDING
 def test_block_size_changes_nothing(block_size):
     def fitted(size):
@@ -276,7 +278,7 @@ def test_random_features():
 # -- rows that come one after the other -----------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", [False, True])
+@pytest.mark.parametrize("cv", [False, *slow(True)])
 def test_partial_fit_adds_up(cv):
     """Parts of the rows added one by one are the rows of one call; and fit is a beginning."""
     order = np.random.default_rng(0).permutation(150)
@@ -297,7 +299,7 @@ def test_partial_fit_adds_up(cv):
     assert again.score(X, NAMES) > 0.9
 
 
-@pytest.mark.parametrize("kind", [MKFDA(WIDTHS), MKFDACV(WIDTHS, **GRID, cv=3)])
+@pytest.mark.parametrize("kind", [MKFDA(WIDTHS), *slow(MKFDACV(WIDTHS, **GRID, cv=3))])
 def test_partial_fit_of_classes_that_come_late(kind):
     """Rows in the order of their classes: what is learnt is as if only those seen were named."""
     every = np.unique(NAMES)
@@ -346,12 +348,16 @@ def test_partial_fit_without_weights_is_with_weights_of_one():
     ("name", "value"),
     [
         ("kernels", rbf_grid([0.7, 3.0], gamma=0.5)),
-        ("approximation", Nystrom(10)),
-        ("normalize", "spherical"),
-        ("class_weight", {"setosa": 5.0, "versicolor": 1.0, "virginica": 1.0}),
-        ("cv", 4),
-        ("kernels__rbf(3)__width", 1.0),
-        ("approximation__random_state", 3),
+        pytest.param("approximation", Nystrom(10), marks=pytest.mark.slow),
+        pytest.param("normalize", "spherical", marks=pytest.mark.slow),
+        pytest.param(
+            "class_weight",
+            {"setosa": 5.0, "versicolor": 1.0, "virginica": 1.0},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("cv", 4, marks=pytest.mark.slow),
+        pytest.param("kernels__rbf(3)__width", 1.0, marks=pytest.mark.slow),
+        pytest.param("approximation__random_state", 3, marks=pytest.mark.slow),
     ],
 )
 def test_partial_fit_refuses_other_parameters(name, value):
@@ -414,6 +420,7 @@ def on_a_line(n_rows=240):
     return table, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "regs"), [("two", [0.1, 10.0]), ("line", [1.0, 1e3, 1e6])])
 def test_a_choice_on_moments_is_that_of_refits(classes, regs):
     """Scores of folds are those of models learnt without them, also where λ is large."""
@@ -439,7 +446,7 @@ def test_a_choice_on_moments_is_that_of_refits(classes, regs):
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], refits, atol=0.02)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 def test_a_choice_with_all_rows_as_landmarks_is_the_exact_one(weighted):
     """At every point of the grid, in log losses of the rule that is learnt from left-out rows."""
     X, y = on_a_line(120)
@@ -594,6 +601,7 @@ def test_scikit_learn_checks(model):
     assert n_passed >= 50
 
 
+@pytest.mark.slow
 def test_in_a_search():
     search = GridSearchCV(
         MKFDA(WIDTHS, approximation=Nystrom(20)),
@@ -621,7 +629,7 @@ def test_machines_of_the_plain_hinge_are_refused():
 # -- missing numbers -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made", [np.asarray, pd.DataFrame, da.asarray])
+@pytest.mark.parametrize("made", [np.asarray, *slow(pd.DataFrame, da.asarray)])
 def test_kernels_fill_in_missing_numbers(made):
     broken = X.copy()
     broken[[3, 120], 1] = np.nan
@@ -643,8 +651,8 @@ def test_samples_that_lack_a_view_are_refused_though_kernels_fill_in_numbers():
         MKFDA(kernel, approximation=Nystrom(30)).fit(tables, pd.Series(Y))
 
 
-@pytest.mark.parametrize("row", [3, 4500])
-@pytest.mark.parametrize("approximation", [Nystrom(20), RandomFeatures(20)])
+@pytest.mark.parametrize("row", [3, *slow(4500)])
+@pytest.mark.parametrize("approximation", [Nystrom(20), *slow(RandomFeatures(20))])
 def test_transformers_that_leave_gaps(approximation, row):
     """They are found in the sample or in the pass, and in predictions; the error says where."""
     table = np.random.default_rng(0).normal(size=(4600, 2))

@@ -74,8 +74,8 @@ def counted(X):
 # -- the same as on kernel matrices ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("p", [1, 1.5, 2, np.inf])
-@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("p", [1, *slow(1.5, 2, np.inf)])
+@pytest.mark.parametrize("C", [0.1, *slow(10.0)])
 def test_with_all_rows_as_landmarks_it_is_the_exact_machine(p, C):
     model = machine(p=p, C=C, tol=1e-11).fit(X2, Y2)
     exact = machine(None, p=p, C=C, tol=1e-11).fit(X2, Y2)
@@ -85,7 +85,7 @@ def test_with_all_rows_as_landmarks_it_is_the_exact_machine(p, C):
     assert model.C_ == C
 
 
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", "trace", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical", "trace", None)])
 def test_normalisations_are_those_of_kernel_matrices(normalize):
     C = M if normalize == "trace" else 1.0
     model, exact = (
@@ -95,7 +95,7 @@ def test_normalisations_are_those_of_kernel_matrices(normalize):
     assert_same(model, exact, X2)
 
 
-@pytest.mark.parametrize("multi_class", ["shared", "separate"])
+@pytest.mark.parametrize("multi_class", ["shared", *slow("separate")])
 @pytest.mark.parametrize("p", [1.5, *slow(1, np.inf)])
 def test_several_classes(multi_class, p):
     # On kernel matrices the last digits are not reached at p = 1.
@@ -163,8 +163,8 @@ def test_one_kernel_is_a_linear_machine_on_the_features():
     assert_allclose(model.decision_function(X2), Z @ model.coef_[:, 0] + model.intercept_)
 
 
-@pytest.mark.parametrize("tol", [0.2, 1e-3, 1e-9])
-@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("tol", [0.2, *slow(1e-3, 1e-9)])
+@pytest.mark.parametrize("p", [1, *slow(2)])
 def test_the_certificate_can_be_computed_again_from_the_features(tol, p):
     """Before the last step, too, where totals of dual variables differ between the sides."""
     class_weight = np.array([0.5, 2.0, 1.0])
@@ -246,8 +246,8 @@ def test_the_order_of_rows_changes_nothing():
     assert_same(turned, model, X3)
 
 
-@pytest.mark.parametrize("multi_class", ["shared", "separate"])
-@pytest.mark.parametrize("C", [0.5, 1e5])
+@pytest.mark.parametrize("multi_class", ["shared", *slow("separate")])
+@pytest.mark.parametrize("C", [0.5, *slow(1e5)])
 def test_passes_are_counted_and_the_objective_never_rises(C, multi_class):
     rows, calls = counted(X3)
     model = machine(Nystrom(n_landmarks=20), C=C, multi_class=multi_class, tol=1e-6).fit(rows, Y3)

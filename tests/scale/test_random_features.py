@@ -28,6 +28,7 @@ from manykernels.kernels import (
 )
 from manykernels.scale import ExactFeatures, RandomFeatures
 from manykernels.scale.random_features import AdditiveChiSquare, _normal
+from tests.problems import slow
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(8, 3))
@@ -109,7 +110,7 @@ def test_the_error_is_that_of_independent_frequencies(n_features):
     assert_allclose(np.mean(found**2, axis=0).sum(), expected.sum(), rtol=0.15)
 
 
-@pytest.mark.parametrize("n_features", [40, 640])
+@pytest.mark.parametrize("n_features", [40, *slow(640)])
 def test_orthogonal_frequencies_have_a_smaller_error(n_features):
     found, similarity = errors(RBF(gamma=0.15), NUMBERS, n_features, 60)
     independent = ((1 + similarity**4) / 2 - similarity**2) / (n_features / 2)

@@ -14,7 +14,7 @@ from manykernels.smo.box import Ascent
 from manykernels.smo.interior_point import interior_path
 from manykernels.smo.program import BoxProblem, rounding
 from manykernels.solvers import Newton
-from tests.problems import random_gram_matrices
+from tests.problems import random_gram_matrices, slow
 
 KINDS = ["hinge", "squared hinge", "epsilon", "no epsilon", "one class"]
 
@@ -53,8 +53,8 @@ def optimum(K, p):
     return problem.solve(solver=cp.CLARABEL)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rank", [1, 3, 60])
+@pytest.mark.parametrize("kind", [*KINDS[:2], *slow(*KINDS[2:])])
+@pytest.mark.parametrize("rank", [1, *slow(3, 60)])
 @pytest.mark.parametrize("C", [1.0, 1e3])
 def test_the_path_ends_at_the_maximum(kind, rank, C):
     m = 40
@@ -74,7 +74,7 @@ def test_the_path_ends_at_the_maximum(kind, rank, C):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rank", [1, 2, 5])
+@pytest.mark.parametrize("rank", [1, *slow(2, 5)])
 @pytest.mark.parametrize("m", [30, 100])
 def test_steps_are_bounded_at_a_huge_penalty(kind, rank, m):
     for seed in range(4):

@@ -11,7 +11,7 @@ from manykernels.losses import HingeLoss, JointSquareLoss
 from manykernels.solvers import SIP, Newton
 from manykernels.solvers.active_set import MANY_KERNELS
 from tests.machines import LOSSES, signs_for
-from tests.problems import random_gram_matrices, square_loss
+from tests.problems import random_gram_matrices, slow, square_loss
 
 M, N = 30, 400
 
@@ -75,7 +75,7 @@ def test_machines_agree_with_cutting_planes_over_all_kernels(kind, seed, monkeyp
     assert solution.certificate.primal == pytest.approx(cuts.certificate.primal, rel=2 * tol)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_discriminants_agree_with_steps_on_all_kernels(n_classes, monkeypatch):
     tol = 1e-6
     loss = square_loss(gaussians(), n_classes, reg=0.1)

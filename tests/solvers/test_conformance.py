@@ -21,7 +21,9 @@ from tests.problems import (
 
 PS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0, 8.0, np.inf]
 # Some solvers are slow where p is near 1.
-every_p = pytest.mark.parametrize("p", [PS[0], *slow(*PS[1:3]), *PS[3:]], ids=lambda p: f"p={p:g}")
+every_p = pytest.mark.parametrize(
+    "p", [PS[0], *slow(*PS[1:3]), PS[3], *slow(PS[4]), PS[5]], ids=lambda p: f"p={p:g}"
+)
 # Cutting planes are slow; what they prove is checked at the tolerance they reach.
 TOLERANCES = {"sip": 1e-3, "silp": 1e-3}
 
@@ -68,7 +70,7 @@ def check_against_newton(name, loss, domain):
     return solution
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 @every_p
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_values_agree_within_the_gaps(name, p, n_classes):
@@ -102,7 +104,10 @@ PRICED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "n_classes", "learnt"), PRICED)
+@pytest.mark.parametrize(
+    ("name", "n_classes", "learnt"),
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case[1] > 2)) for case in PRICED],
+)
 def test_trace_simplex_and_learnt_regularization(name, n_classes, learnt):
     check_against_newton(name, *priced(n_classes, learnt))
 
@@ -127,8 +132,8 @@ def test_sample_weights_are_repeated_samples(name):
     assert abs(one.certificate.primal - other.certificate.primal) <= allowed
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("learnt", [False, True], ids=["given reg", "learnt reg"])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
+@pytest.mark.parametrize("learnt", [False, *slow(True)], ids=["given reg", "learnt reg"])
 def test_the_programs_of_ye_have_one_optimum(n_classes, learnt):
     loss = square_loss(random_gram_matrices(5, 50), n_classes, normalize="trace", reg=5e-4)
     if learnt:
@@ -241,7 +246,7 @@ FOR_ANY_LOSS = [
 
 
 @pytest.mark.parametrize(("name", "p"), FOR_ANY_LOSS)
-@pytest.mark.parametrize("t", [0.99, 0.8])
+@pytest.mark.parametrize("t", [0.99, *slow(0.8)])
 def test_certificates_stay_true_for_inexact_inner_solutions(name, t, p):
     loss, domain = shrunk(t), lp_domain(p)
     exact = loss.loss
@@ -278,7 +283,7 @@ FACTORS = region_factors(3, 30)
 WITH_EMPTY = np.array([FACTORS[0], np.zeros(30), np.sqrt(1.0 - FACTORS[0] ** 2)])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 @every_p
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_weights_of_regions(name, p, n_classes):
@@ -304,7 +309,9 @@ def test_programs_with_one_norm_refuse_several(name):
             SOLVERS[name]().solve(loss, Product(lp_domain(p), 3))
 
 
-@pytest.mark.parametrize("p", [1.0, 1.1, 4 / 3, 2.0, 4.0, np.inf], ids=lambda p: f"p={p:.3g}")
+@pytest.mark.parametrize(
+    "p", [1.0, *slow(1.1, 4 / 3, 2.0, 4.0), np.inf], ids=lambda p: f"p={p:.3g}"
+)
 @pytest.mark.parametrize("reg", [1e-3, 0.1, 10.0])
 def test_newton_needs_few_inner_solves_for_regions(p, reg):
     matrices = random_gram_matrices(15, 80)
@@ -314,7 +321,7 @@ def test_newton_needs_few_inner_solves_for_regions(p, reg):
     assert solution.n_inner_solves <= 10
 
 
-@pytest.mark.parametrize("p", PS, ids=lambda p: f"p={p:g}")
+@pytest.mark.parametrize("p", [PS[0], *slow(*PS[1:])], ids=lambda p: f"p={p:g}")
 @pytest.mark.parametrize("name", ["newton", "analytic", "sip", "coordinate"])
 def test_one_block_is_the_plain_domain(name, p):
     loss = square_loss(random_gram_matrices(4, 30), 3)

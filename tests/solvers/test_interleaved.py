@@ -15,6 +15,7 @@ from manykernels.solvers import Interleaved, Newton
 from manykernels.solvers.columns.interleaved import _Relaxation
 from manykernels.solvers.updates import analytic_update, relaxed_update
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine
+from tests.problems import slow
 
 GIVEN = sorted(set(LOSSES) - {"joint squared hinge"})
 
@@ -26,7 +27,7 @@ def table(m, seed=0):
     return X, np.where(score > np.median(score), 1.0, -1.0)
 
 
-@pytest.mark.parametrize("working_set", [2, 7, 25, 60])
+@pytest.mark.parametrize("working_set", [2, 7, *slow(25, 60)])
 @pytest.mark.parametrize("kind", GIVEN)
 def test_visits_raise_the_dual_and_the_productsrelaxed_update(kind, working_set):
     loss = machine(kind, gram_matrices(60))
@@ -112,7 +113,7 @@ def test_it_interleaves():
     assert steps / solution.n_iter < whole.evaluation.solutions[0].n_steps
 
 
-@pytest.mark.parametrize("normalize", [None, "trace", "spherical"])
+@pytest.mark.parametrize("normalize", [None, *slow("trace", "spherical")])
 def test_streamed_kernels_give_the_answer_of_stored_ones(monkeypatch, normalize):
     X, y = table(240)
     union = rbf_grid([0.5, 1, 2], gamma="scale").fit(X)

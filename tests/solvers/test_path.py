@@ -10,7 +10,7 @@ import pytest
 from manykernels.domains import lp_domain
 from manykernels.losses import SquareLoss
 from manykernels.solvers import PAPER_NORMS, Newton, walk_grid
-from tests.problems import random_gram_matrices, square_loss
+from tests.problems import random_gram_matrices, slow, square_loss
 
 REGS = np.logspace(-3, 2, 7)
 
@@ -30,8 +30,8 @@ def collect(loss, ps, regs, **options):
     return found
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, *slow(4)])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
 def test_every_point_is_the_solution_found_alone(n_classes, weighted):
     weight = np.random.default_rng(1).uniform(0.5, 2, 40) if weighted else None
     loss = square_loss(random_gram_matrices(5, 40), n_classes, sample_weight=weight)

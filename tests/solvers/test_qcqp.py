@@ -16,11 +16,11 @@ from manykernels.losses import BoxLoss, JointSquareLoss, KimLoss, Outline, Squar
 from manykernels.losses.program import HasDualProgram
 from manykernels.solvers import QCQP, Newton, Problem, refuse_unfit
 from tests.machines import LOSSES, C, gram_matrices, machine, signs_for
-from tests.problems import dense_kernels, random_gram_matrices, square_loss
+from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("learnt", [False, True], ids=["given reg", "learnt reg"])
+@pytest.mark.parametrize("learnt", [False, *slow(True)], ids=["given reg", "learnt reg"])
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate", "ignore::UserWarning:cvxpy")
 def test_optimum_is_that_of_the_printed_program(n_classes, learnt):
     """Ye 2008 (34) and (46)."""
@@ -72,7 +72,11 @@ def printed_by_lanckriet(name, matrices, y, C):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("SM1", "hinge"), ("SM2", "squared hinge"), ("SM2_C", "joint squared hinge")],
+    [
+        ("SM1", "hinge"),
+        pytest.param("SM2", "squared hinge", marks=pytest.mark.slow),
+        pytest.param("SM2_C", "joint squared hinge", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_machines_are_those_of_lanckriet(name, kind):
@@ -114,7 +118,7 @@ def test_any_point_made_feasible_proves_a_bound(kind):
     assert bound == pytest.approx(best.certificate.primal, rel=1e-6)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [*slow(1e-6), 1e6])
 @pytest.mark.parametrize("kind", ["hinge", "epsilon", "one class"])
 def test_the_scale_of_kernels_and_bounds_does_not_matter(kind, scale):
     """F(K/a, aC, a problem in v/a) = a F: the same program in other units."""

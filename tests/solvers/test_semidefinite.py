@@ -11,7 +11,7 @@ from manykernels.losses import JointSquareLoss, Outline, SquareLoss
 from manykernels.solvers import SDP, Newton, Problem, SDPApprox, certify, refuse_unfit
 from manykernels.solvers.papers._central_path import CentralPath
 from manykernels.solvers.run import Run
-from tests.problems import dense_kernels, random_gram_matrices, square_loss
+from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 
 M = 50
 
@@ -34,8 +34,8 @@ def stacks():
     }
 
 
-@pytest.mark.parametrize("learns_reg", [False, True], ids=["λ given", "λ learnt"])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("learns_reg", [False, *slow(True)], ids=["λ given", "λ learnt"])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 @pytest.mark.parametrize("name", stacks())
 def test_optimum_is_that_of_newton(name, n_classes, learns_reg):
     for normalize in ("trace", None):
@@ -124,8 +124,8 @@ def twelve_samples(n_classes, learns_reg, weighted, rank=None):
     return joint(loss) if learns_reg else loss
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("learns_reg", [False, True], ids=["λ given", "λ learnt"])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
+@pytest.mark.parametrize("learns_reg", [False, *slow(True)], ids=["λ given", "λ learnt"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.filterwarnings("ignore::UserWarning:cvxpy")
 def test_the_literal_exact_programs(n_classes, learns_reg, weighted):
@@ -136,9 +136,9 @@ def test_the_literal_exact_programs(n_classes, learns_reg, weighted):
     assert primal == pytest.approx(value, rel=1e-6)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("learns_reg", [False, True], ids=["λ given", "λ learnt"])
-@pytest.mark.parametrize("n_classes", [3, 4])
+@pytest.mark.parametrize("weighted", [False, *slow(True)])
+@pytest.mark.parametrize("learns_reg", [False, *slow(True)], ids=["λ given", "λ learnt"])
+@pytest.mark.parametrize("n_classes", [*slow(3), 4])
 @pytest.mark.filterwarnings("ignore::UserWarning:cvxpy")
 def test_the_literal_approximate_programs(n_classes, learns_reg, weighted):
     """(32) and (45): the optimum, its weights, and an optimum of (29) that is smaller."""

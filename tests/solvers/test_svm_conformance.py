@@ -10,7 +10,7 @@ import pytest
 from manykernels.domains import Product, TraceSimplex, lp_domain
 from manykernels.solvers import SOLVERS, Newton, certify
 from tests.machines import LOSSES, check_feasible, machine, primal_optimum, stacks
-from tests.problems import region_factors, takes
+from tests.problems import region_factors, slow, takes
 
 PS = [1.0, 1 + 2.0**-6, 1.5, 2.0, np.inf]
 M = 30
@@ -142,7 +142,7 @@ def regional_matrices(m, n_kernels=4):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LOSSES if "joint" not in kind])
-@pytest.mark.parametrize("p", [1.0, 1.5, np.inf], ids=lambda p: f"p={p:g}")
+@pytest.mark.parametrize("p", [*slow(1.0), 1.5, *slow(np.inf)], ids=lambda p: f"p={p:g}")
 def test_weights_of_regions(kind, p):
     loss, domain = machine(kind, regional_matrices(M, 2)), Product(lp_domain(p), N_REGIONS)
     best = Newton().solve(loss, domain, tol=1e-8).certificate

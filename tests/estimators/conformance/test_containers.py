@@ -36,6 +36,7 @@ from tests.estimators.registry import (
     refused,
     those,
 )
+from tests.problems import slow
 
 CV = KFold(3)
 COLUMNS = ["a", "b", "c", "d", "e"]
@@ -51,7 +52,7 @@ def in_columns(frame, table):
 
 
 @every_variant
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [pd.DataFrame, *slow(pl.DataFrame)])
 def test_dataframes_predict_as_arrays(entry, frame):
     data, new = in_columns(frame, X), in_columns(frame, X_TEST)
     expected = entry.fit(Form("numbered", NUMBERED, X, X_TEST))
@@ -69,7 +70,7 @@ def test_dataframes_predict_as_arrays(entry, frame):
         assert_array_equal(model.support_vectors_.to_numpy(), X[model.support_])
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("frame", [pd.DataFrame, *slow(pl.DataFrame)])
 def test_folds_of_dataframes_are_those_of_arrays(frame):
     assert_allclose(
         cross_val_score(MKFDA(NAMED), in_columns(frame, X), Y, cv=CV),
@@ -90,7 +91,7 @@ def test_data_changed_after_the_fit_change_no_prediction(entry):
 
 
 @every_variant
-@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize("form", [sparse.csr_matrix, *slow(sparse.csr_array, sparse.csc_array)])
 def test_sparse_predicts_as_dense(entry, form):
     holes, new = (np.where(np.abs(table) < 0.7, 0.0, table) for table in (X, X_TEST))
     dense = entry.fit(Form("dense", NUMBERED, holes, new))
@@ -246,7 +247,9 @@ OF_TWO = [np.array([False, True]), np.array(["no", "yes"]), np.array([3, 7])]
 
 
 @those(lambda entry: entry.target in ("two", "three"))
-@pytest.mark.parametrize("names", [*OF_THREE, *OF_TWO], ids=str)
+@pytest.mark.parametrize(
+    "names", [OF_THREE[0], *slow(*OF_THREE[1:]), OF_TWO[0], *slow(*OF_TWO[1:])], ids=str
+)
 def test_labels_of_any_kind(entry, names):
     names = names[: 2 if entry.target == "two" else 3]
     y = Y % len(names)

@@ -21,6 +21,7 @@ from tests.estimators.registry import (
     every_variant_on_positive_kernels,
     parametrized,
 )
+from tests.problems import slow
 
 KERNELS = [("shape", RBF(0.3).on(slice(0, 3))), ("noise", RBF(1.0).on([3, 4]))]
 FRAME, NEW_FRAME = (pd.DataFrame(table, columns=list("abcde")) for table in (X, X_TEST))
@@ -78,7 +79,7 @@ SOME = [
 ]
 
 
-@parametrized(SOME, None)
+@parametrized(SOME, lambda entry: entry.kind is not mk.MKFDA)
 def test_predictions_of_several_views(entry):
     model = entry.make(RBF()).fit(VIEWS, entry.y)
     frames = {name: dd.from_pandas(one, npartitions=4) for name, one in NEW_VIEWS.items()}
@@ -97,7 +98,7 @@ def test_predictions_from_kernel_matrices():
         model.fit({name: da.asarray(one) for name, one in training.items()}, entry.y)
 
 
-@pytest.mark.parametrize("target", ["two", "three", "values"])
+@pytest.mark.parametrize("target", ["two", *slow("three", "values")])
 def test_scores_are_those_of_rows_in_memory(target):
     kind = mk.MKRidge if target == "values" else mk.MKSVC
     entry = Entry(kind, target)

@@ -19,6 +19,7 @@ from tests.estimators.random_problems import (
     seeds,
 )
 from tests.estimators.registry import ONE_OF_EACH, those
+from tests.problems import slow
 
 every_kind = lawful()
 # At unit trace and a small C all samples are within the margin, and no bias is better than others.
@@ -261,7 +262,7 @@ def test_a_loose_answer_is_within_its_gap_of_the_best(entry, seed, p):
 
 
 @those(lambda entry: entry.kind in (MKFDA, MKRidge, MKSVC, MKSVR), ONE_OF_EACH)
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, *slow(3)])
 def test_noise_gets_no_weight_at_p_1(entry, n_classes):
     rng = np.random.default_rng(4)
     y = np.arange(60) % n_classes

@@ -27,12 +27,13 @@ from tests.estimators.registry import (
     refused,
     those,
 )
+from tests.problems import slow
 
 # -- blocks of rows --------------------------------------------------------------------------
 
 
 @those(lambda entry: not entry.localized and entry.target != "labels")
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical"])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical")])
 def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
     on_table, on_stack = (entry.fit(form, normalize=normalize) for form in (TABLE, STACKED))
     expected = entry.scores(on_table, X_TEST)
@@ -66,7 +67,7 @@ def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
         and not entry.finds_regions
     )
 )
-@pytest.mark.parametrize("useless", [Nothing(50.0), Noted(50.0)], ids=["nothing", "noise"])
+@pytest.mark.parametrize("useless", [Nothing(50.0), *slow(Noted(50.0))], ids=["nothing", "noise"])
 def test_only_support_vectors_and_kernels_with_weight_are_compared(entry, useless):
     kernels = [("useful", Noted(0.3).on([0, 1, 2])), ("useless", useless.on([3]))]
     easy = Form("easy", kernels, X + 5.0 * np.eye(3, 5)[Y], X_TEST)
@@ -134,7 +135,7 @@ def arrays_of(value, seen):
 
 @every_variant
 @every_form
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", "trace", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical", "trace", None)])
 def test_a_fitted_estimator_holds_no_kernel_matrix(entry, form, normalize):
     model = entry.fit(form, normalize=normalize)
     if form is TABLE:
@@ -146,7 +147,7 @@ def test_a_fitted_estimator_holds_no_kernel_matrix(entry, form, normalize):
 
 
 @those(lambda entry: entry.has_support and not (entry.localized or entry.regional))
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", "trace", None])
+@pytest.mark.parametrize("normalize", ["multiplicative", "spherical", *slow("trace", None)])
 def test_scores_are_those_of_all_columns_by_hand(entry, normalize):
     """The sum over support vectors, normalised as if with all training samples."""
     kernels, blocks = (np.moveaxis(array, -1, 0) for array in (ARRAY.data, ARRAY.new))

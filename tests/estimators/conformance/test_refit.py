@@ -18,6 +18,7 @@ from manykernels import KernelUnion
 from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
 from tests.estimators.registry import answers, changed, every_estimator, every_variant, those
+from tests.problems import slow
 
 M = 24
 rng = np.random.default_rng(0)
@@ -39,7 +40,7 @@ def product(X, Y):
 
 KERNELS = [("function", product), ("wide", RBF(0.5)), ("line", Linear())]
 
-also_first = pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
+also_first = pytest.mark.parametrize("fitted", [True, *slow(False)], ids=["refit", "first fit"])
 
 
 def state(model):
@@ -104,7 +105,7 @@ def test_bad_tables(entry, fitted):
 
 @every_variant
 @also_first
-@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("k", [1, *slow(2)])
 def test_a_kernel_that_is_interrupted(entry, fitted, k, monkeypatch):
     """Localized models, too: they keep the best gate so far only once there is one."""
     model = model_of(entry, fitted, kernels=[*KERNELS, ("again", product)])

@@ -20,6 +20,7 @@ from tests.estimators.registry import (
     refused,
     those,
 )
+from tests.problems import slow
 
 M = 40
 rng = np.random.default_rng(0)
@@ -82,14 +83,16 @@ def test_weights_that_leave_one_sample_of_each_class(entry, form):
 
 
 @every_estimator
-@pytest.mark.parametrize("tiny", [1e-200, 5e-324, 1e-17])
+@pytest.mark.parametrize("tiny", [1e-200, *slow(5e-324, 1e-17)])
 def test_a_weight_that_is_rounding_beside_the_others_is_none(entry, tiny):
     model, expected = (fit(entry, weights(7, value)) for value in (tiny, 0.0))
     assert_array_equal(entry.scores(model, NEW), entry.scores(expected, NEW))
 
 
 @every_estimator
-@pytest.mark.parametrize(("small", "n_kept"), [(1e-10, M), (1e-17, M - 1)])
+@pytest.mark.parametrize(
+    ("small", "n_kept"), [(1e-10, M), pytest.param(1e-17, M - 1, marks=pytest.mark.slow)]
+)
 def test_small_weights_are_not_dropped(entry, small, n_kept):
     """Weights of 1/m, of boosting, and one that is far below, but above rounding."""
     COMPARED.clear()

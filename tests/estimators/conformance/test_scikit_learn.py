@@ -225,7 +225,7 @@ def test_grid_search_scores_as_a_loop_over_folds_with_any_number_of_jobs(case):
     assert_allclose(found[0], by_hand, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [MKFDA, MKSVC])
+@pytest.mark.parametrize("kind", [MKFDA, *slow(MKSVC)])
 def test_search_leaves_the_kernels_it_was_given_alone(kind):
     GridSearchCV(kind(PAIRS), GAMMAS, cv=CV).fit(X, Y)
     assert PAIRS[0][1].gamma == 0.3
@@ -278,7 +278,7 @@ METHODS = ["predict", "predict_proba", "decision_function"]
 
 
 @those(lambda entry: entry.target != "labels")
-@pytest.mark.parametrize("normalize", ["multiplicative", "spherical"])
+@pytest.mark.parametrize("normalize", ["multiplicative", *slow("spherical")])
 def test_cross_val_predict_on_table_and_stack(entry, normalize):
     """Spherical normalisation must survive the cuts of cross-validation."""
     params = {"normalize": normalize} | ({"ps": [2]} if "ps" in entry.parameters else {})
@@ -330,7 +330,7 @@ def through_joblib(model, folder):
 
 
 @every_variant
-@pytest.mark.parametrize("form", [TABLE, STACKED], ids=["table", "stack"])
+@pytest.mark.parametrize("form", [TABLE, *slow(STACKED)], ids=["table", "stack"])
 def test_copies_answer_the_same(entry, form, tmp_path):
     model = entry.fit(form)
     twins = [
