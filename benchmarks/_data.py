@@ -11,8 +11,7 @@ import numpy as np
 from scipy import io, sparse
 
 from manykernels.datasets import read_fasta
-from manykernels.datasets._download import VARIABLE
-from manykernels.datasets._sources import SOURCES
+from manykernels.datasets.fetching import SOURCES, VARIABLE
 
 _UCI = "UCI Machine Learning Repository"
 _IN_LIBRARY = ("sonar", "ionosphere", "satimage", "mfeat", "pendigits", "concrete")

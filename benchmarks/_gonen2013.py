@@ -24,14 +24,7 @@ from benchmarks._localized_problems import (
     mfeat,
     olivetti,
 )
-from manykernels import (
-    MKSVC,
-    MKSVR,
-    ConvexLocalizedSVC,
-    KernelStack,
-    LocalizedSVC,
-    LocalizedSVR,
-)
+from manykernels import MKSVC, MKSVR, ConvexLocalizedSVC, KernelStack, LocalizedSVC, LocalizedSVR
 
 N_FOLDS = 4
 COPIES = (1, 2, 3, 6, 10)

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks import _data
 from manykernels import MKSVC, MKSVR, KernelStack, LocalizedSVC, LocalizedSVR
 from manykernels.datasets import make_gauss4
-from manykernels.datasets.simulations import GAUSS4_MEANS as MEANS
-from manykernels.datasets.simulations import GAUSS4_VARIANCES as VARIANCES
+from manykernels.datasets.views import GAUSS4_MEANS as MEANS
+from manykernels.datasets.views import GAUSS4_VARIANCES as VARIANCES
 from manykernels.kernels import Linear, Polynomial
 
 PENALTIES = [0.01, 0.1, 1.0, 10.0, 100.0]

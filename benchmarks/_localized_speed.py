@@ -22,9 +22,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks._localized_problems import Problem
 from manykernels.gating import GatingFeatures, Sigmoid
 from manykernels.gating.descent import Descent, DescentOptions, descend
-from manykernels.gating.machines import BoxMachine
-from manykernels.gating.objective import GatedObjective
-from manykernels.losses.hinge import hinge_problem
+from manykernels.gating.objective import BoxMachine, GatedObjective
+from manykernels.losses.svm import hinge_problem
 
 PENALTY = 1.0
 SEED = 0

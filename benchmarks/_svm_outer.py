@@ -14,7 +14,7 @@ from benchmarks._svm_sets import signs_of
 from benchmarks._tables import markdown, verdict
 from benchmarks.solvers import PlainSIP
 from manykernels.domains import lp_domain
-from manykernels.estimators._machines import INNER_SHARE
+from manykernels.estimators.svm import INNER_SHARE
 from manykernels.losses import HingeLoss
 from manykernels.solvers import SILP, SOLVERS, Newton, Progress, Solver
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import joblib
 
 from manykernels import __version__
-from manykernels._tables import markdown
+from manykernels.utils.versions import markdown
 
 __all__ = ["environment", "markdown", "verdict"]
 

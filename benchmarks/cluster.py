@@ -23,8 +23,7 @@ from benchmarks._scale_problems import ROWS_DRAWN, simulated, simulated_kernels
 from benchmarks._scale_runner import N_LANDMARKS, REG
 from benchmarks._tables import environment, markdown, verdict
 from manykernels import MKFDA, Nystrom
-from manykernels.scale.accumulation import PartMoments
-from manykernels.scale.moments import Moments
+from manykernels.scale.moments import Moments, PartMoments
 
 # Relative difference of moments, and of weights, that was allowed before anything was measured.
 MOST_DIFFERENCE = 1e-12

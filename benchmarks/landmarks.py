@@ -23,7 +23,7 @@ from benchmarks._tables import environment, markdown
 from manykernels import MKFDACV, Nystrom, Views
 from manykernels.kernels import RBF
 from manykernels.scale import KMeansPlusPlus, LeverageScores, Uniform
-from manykernels.scale.nystrom import DEFAULT_LANDMARKS
+from manykernels.scale.approximations import DEFAULT_LANDMARKS
 
 SIZES = (50, 100, 200, 400, 800, 1600)
 SIZES_OF_SELECTORS = (50, 200)

@@ -33,7 +33,7 @@ from manykernels.domains import lp_domain
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import EpsilonInsensitiveLoss, HingeLoss, OneClassLoss, SquareLoss
 from manykernels.smo.box import Ascent
-from manykernels.solvers import SIP, Newton, Progress, model
+from manykernels.solvers import SIP, Newton, Progress, newton
 
 SETS = ["kernels", "duplicates"]
 TOL = 1e-4
@@ -94,7 +94,7 @@ def problems(n_kernels: int, n_samples: int, seed: int = 0) -> dict[str, Any]:
 def solve(name: str, make: Any, p: float, solver: Any) -> Row:
     """Solve once, for as long as there is time."""
     loss, sizes = make(), []
-    minimize = model.minimize_quadratic
+    minimize = newton.minimize_quadratic
 
     def counted(linear: Any, *others: Any) -> Any:
         sizes.append(len(linear))
@@ -105,7 +105,7 @@ def solve(name: str, make: Any, p: float, solver: Any) -> Row:
     def out_of_time(progress: Progress) -> bool:
         return time.process_time() - begin > BUDGET
 
-    with threadpool_limits(1), mock.patch.object(model, "minimize_quadratic", counted):
+    with threadpool_limits(1), mock.patch.object(newton, "minimize_quadratic", counted):
         solution = solver.solve(
             loss, lp_domain(p), tol=TOL, max_iter=_ENDLESS, observer=out_of_time
         )

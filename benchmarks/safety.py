@@ -31,7 +31,7 @@ from benchmarks._command import command_line, write_page
 from benchmarks._svm_sets import Machine, clean_machine, synthetic_machine
 from benchmarks._tables import environment, markdown, verdict
 from manykernels import MKSVC, KernelStack
-from manykernels.kernels import _spectrum
+from manykernels.kernels import checks
 
 SETS: dict[str, Callable[[bool], Machine]] = {
     "synthetic": synthetic_machine,
@@ -109,7 +109,7 @@ def search(machine: Machine) -> list[Search]:
     spread = np.random.default_rng(0).standard_normal(len(K))
     on_two = np.zeros(len(K))
     on_two[:2] = 0.6, 0.8
-    largest = _spectrum.lanczos_extremes(K, _spectrum.MOST_STEPS)[1]
+    largest = checks.lanczos_extremes(K, checks.MOST_STEPS)[1]
     searches = []
     for direction, u in [("spread", spread / np.linalg.norm(spread)), ("two samples", on_two)]:
         found = [_is_found(planted(K, u, rho * largest)) for rho in RATIOS]
@@ -126,7 +126,7 @@ def planted(K: np.ndarray, u: np.ndarray, value: float) -> np.ndarray:
 
 def _is_found(K: np.ndarray) -> bool:
     largest = float(np.abs(K).max())
-    return _spectrum.found_extremes_if_negative(K, largest, centered=False) is not None
+    return checks.found_extremes_if_negative(K, largest, centered=False) is not None
 
 
 # -- reports -------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def page(prices: list[Price], searches: list[Search]) -> str:
         'a proven relative duality gap of 1e-4, against `SVC(kernel="precomputed").fit`, to '
         'violations of 1e-3. The exact check is `from_arrays(K, psd="exact")`.',
         price_table(prices),
-        f"## What {_spectrum.n_steps(3000)} Lanczos steps find",
+        f"## What {checks.n_steps(3000)} Lanczos steps find",
         "The same kernels with one direction turned negative, to −ρ times the largest eigenvalue. "
         "What is missed here the exact check finds, and a learnt machine may: where it matters, "
         "the duality gap falls below zero.",

@@ -38,7 +38,7 @@ from benchmarks import _command
 from benchmarks._command import write_page
 from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, KernelUnion
-from manykernels.datasets.simulations import YAN_SCALE, GaussianPair
+from manykernels.datasets.views import YAN_SCALE, GaussianPair
 from manykernels.kernels import RBF
 from manykernels.report import effective_number
 

@@ -40,9 +40,8 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import SquareLoss
 from manykernels.solvers import SIP, SOLVERS, Progress, Solution, Solver, certify
 from manykernels.solvers import Problem as Task
-from manykernels.solvers.base import complaint
-from manykernels.solvers.certificate import NO_BOUND
-from manykernels.solvers.cuts import Cuts
+from manykernels.solvers.base import NO_BOUND, complaint
+from manykernels.solvers.newton import Cuts
 
 NORMS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0]
 QUICK_NORMS = [1.0, 2.0]

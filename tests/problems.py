@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from manykernels import KernelStack
 from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
-from manykernels.kernels.regional import RegionalKernels
+from manykernels.kernels.on_demand import RegionalKernels
 from manykernels.kernels.transforms import Center, preparation
 from manykernels.losses import FeatureLoss, FeatureSums, Outline, SquareLoss
 from manykernels.solvers import SOLVERS, Problem

@@ -14,7 +14,7 @@ import manykernels
 from tests.problems import slow
 
 SOURCE = """
-from manykernels._compiled import compiled
+from manykernels.utils.compiled import compiled
 
 @compiled()
 def doubled(x):
@@ -88,7 +88,7 @@ import numpy as np
 import manykernels
 from manykernels import LocalizedSVC, MKSVC
 from manykernels.kernels import RBF, Linear
-from manykernels.smo._loops import set_slopes
+from manykernels.smo.loops import set_slopes
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 for model in (MKSVC([Linear(), RBF()]), LocalizedSVC([Linear(), RBF()], random_state=0)):

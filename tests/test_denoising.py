@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from manykernels import Denoise, KernelStack
-from manykernels._folds import stratified_folds
 from manykernels.denoising import REGS
 from manykernels.kernels.spectral import VARIANCES
+from manykernels.utils.folds import stratified_folds
 from tests.kernels.linear_stacks import assert_close, stack_of, values
 from tests.problems import slow
 

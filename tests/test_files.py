@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from manykernels import KernelStack, _files
+from manykernels import KernelStack
 from manykernels.kernels import RBF, KernelUnion, Linear
+from manykernels.utils import files
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 OTHER = np.random.default_rng(1).normal(size=(9, 2))
@@ -18,7 +19,7 @@ UNION = KernelUnion([("rbf", RBF(1.0)), ("linear", Linear())]).fit(X)
 
 
 def write(path, content=b"new", n_bytes=3):
-    with _files.replacing(path, n_bytes) as file:
+    with files.replacing(path, n_bytes) as file:
         file.write(content)
 
 
@@ -50,7 +51,7 @@ def test_what_fails_inside_leaves_nothing_behind(tmp_path, error):
     path.write_bytes(b"old")
 
     def fail():
-        with _files.replacing(path, 3) as file:
+        with files.replacing(path, 3) as file:
             file.write(b"ne")
             raise error
 
@@ -97,7 +98,7 @@ def test_a_full_disk_is_an_error_before_anything_is_written(tmp_path, monkeypatc
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(_files.os, "posix_fallocate", full, raising=False)
+    monkeypatch.setattr(files.os, "posix_fallocate", full, raising=False)
     with pytest.raises(OSError, match="GiB cannot be written") as raised:
         functions[writer]()
     assert raised.value.errno == errno.ENOSPC
@@ -107,7 +108,7 @@ def test_a_full_disk_is_an_error_before_anything_is_written(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("answer", ["missing", errno.EOPNOTSUPP, errno.EINVAL])
-@pytest.mark.parametrize("n_bytes", [0, 5, _files._CHUNK, 2 * _files._CHUNK + 7])
+@pytest.mark.parametrize("n_bytes", [0, 5, files._CHUNK, 2 * files._CHUNK + 7])
 def test_space_is_reserved_by_writing_where_the_system_cannot(
     tmp_path, monkeypatch, answer, n_bytes
 ):
@@ -115,10 +116,10 @@ def test_space_is_reserved_by_writing_where_the_system_cannot(
         raise OSError(answer, "not here")
 
     if answer == "missing":
-        monkeypatch.delattr(_files.os, "posix_fallocate", raising=False)
+        monkeypatch.delattr(files.os, "posix_fallocate", raising=False)
     else:
-        monkeypatch.setattr(_files.os, "posix_fallocate", refuse, raising=False)
-    with _files.replacing(tmp_path / "file", n_bytes) as file:
+        monkeypatch.setattr(files.os, "posix_fallocate", refuse, raising=False)
+    with files.replacing(tmp_path / "file", n_bytes) as file:
         assert os.fstat(file.fileno()).st_size == n_bytes
         assert file.tell() == 0
 
@@ -239,7 +240,7 @@ def pickled_values(stack):
 
 def test_saving_copies_no_stack_into_memory(tmp_path, monkeypatch):
     stack = UNION(X, memmap=tmp_path / "stack.npy")
-    monkeypatch.setattr("manykernels._memory.available_memory", lambda: 0)
+    monkeypatch.setattr("manykernels.utils.numerics.available_memory", lambda: 0)
     stack.save(tmp_path / "stack.npz")
     with pytest.raises(MemoryError, match=r"data of .*stack\.npz"):
         KernelStack.load(tmp_path / "stack.npz")

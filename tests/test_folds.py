@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import KernelStack, rbf_grid
-from manykernels._folds import (
+from manykernels.utils.folds import (
     effective_size,
     equal_kernel_rows,
     groups_to_keep,

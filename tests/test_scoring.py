@@ -17,8 +17,8 @@ from manykernels import (
     Nystrom,
     compare,
 )
-from manykernels._scoring import Judged, score_table
 from manykernels.kernels import RBF
+from manykernels.utils.folds import Judged, score_table
 from tests.problems import slow
 
 CLASSES = {

@@ -30,6 +30,6 @@ def test_everything_that_results_depend_on_is_shown(capsys):
 
 
 def test_packages_that_are_missing_are_said_to_be(capsys, monkeypatch):
-    monkeypatch.setattr("manykernels._versions._OPTIONAL", ("no-such-package",))
+    monkeypatch.setattr("manykernels.utils.versions._OPTIONAL", ("no-such-package",))
     manykernels.show_versions()
     assert "no-such-package: not installed" in capsys.readouterr().out

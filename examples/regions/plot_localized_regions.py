@@ -21,8 +21,8 @@ from matplotlib.lines import Line2D
 
 from manykernels import MKSVC, LocalizedSVC
 from manykernels.datasets import make_gauss4
-from manykernels.datasets.simulations import GAUSS4_MEANS as MEANS
-from manykernels.datasets.simulations import GAUSS4_VARIANCES as VARIANCES
+from manykernels.datasets.views import GAUSS4_MEANS as MEANS
+from manykernels.datasets.views import GAUSS4_VARIANCES as VARIANCES
 from manykernels.kernels import Polynomial
 
 

@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import denoising  # noqa: F401 (registers the rule "cv" of Denoise)
-from ._versions import __version__, show_versions
 from .kernels import (
     Bands,
     Denoise,
@@ -24,6 +23,7 @@ from .kernels import (
     kernels_for,
     rbf_grid,
 )
+from .utils.versions import __version__, show_versions
 
 if TYPE_CHECKING:
     from .comparison import compare

@@ -18,12 +18,11 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ._folds import equal_kernel_rows, groups_to_keep, stratified_folds
 from .discriminant import fisher_targets
 from .kernels import Center, KernelStack
-from .kernels.axes import n_leading, spectrum
-from .kernels.spectral import VARIANCE_RULES, VARIANCES
+from .kernels.spectral import VARIANCE_RULES, VARIANCES, n_leading, spectrum
 from .kernels.transforms import centered_trace
+from .utils.folds import equal_kernel_rows, groups_to_keep, stratified_folds
 
 #: Regularisations λ that are tried if none is given, for kernels of unit variance: two decades on
 #: each side of the λ at which penalty and loss have equal weight.

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import MKFDA, MKSVC, MKSVR, KernelStack, MKRidge
 from manykernels.baselines import Alignment, Average
-from manykernels.baselines._alignment import Alignments
+from manykernels.baselines.alignment import Alignments
 from tests.baselines.rule_problems import N_TRAIN, PAIRS, STACK, TEST_STACK, X_TEST, T, X, Y
 from tests.problems import random_gram_matrices
 

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import (
 
 from manykernels import MKSVC, KernelUnion
 from manykernels.baselines import LPB, LPBeta
-from manykernels.baselines._margins import MarginProgram
+from manykernels.baselines.lp_beta import MarginProgram
 from manykernels.kernels import RBF, Constant, Linear
 from manykernels.solvers.linear import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from manykernels.baselines._margins import MarginProgram
 from manykernels.baselines._thresholds import best_threshold
+from manykernels.baselines.lp_beta import MarginProgram
 from manykernels.solvers.linear import LinearProgram, LinearSolution
 from tests.problems import slow
 

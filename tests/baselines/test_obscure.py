@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from manykernels import KernelStack
 from manykernels.baselines import OBSCURE
-from manykernels.baselines._block_norm import BlockNormMachine
+from manykernels.baselines.obscure import BlockNormMachine
 from tests.estimators.registry import refused
 from tests.problems import slow
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, KernelStack, MKRidge
 from manykernels.baselines import PolynomialCombination
-from manykernels.baselines._polynomial import Ball, PolynomialDescent, PolynomialRidge
+from manykernels.baselines.polynomial import Ball, PolynomialDescent, PolynomialRidge
 from manykernels.kernels import RBF, Denoise, Linear
 from tests.baselines.rule_problems import (
     N_TEST,

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, MKFDACV, MKSVC, KernelStack, MKRidge
 from manykernels.baselines import Product
-from manykernels.baselines.product import GeometricMean
+from manykernels.baselines.simple import GeometricMean
 from manykernels.kernels import RBF, Jaccard, Linear
 from manykernels.kernels.checks import IndefiniteKernelError
 from tests.baselines.rule_problems import (
@@ -58,7 +58,7 @@ def test_zeros_stay_zeros_and_rounding_is_zero():
 
 def test_blocks_of_rows_are_those_of_the_whole(monkeypatch):
     expected = mean_of(GAUSSIAN_STACK)
-    monkeypatch.setattr("manykernels.baselines.product.TILE_ROWS", 7)
+    monkeypatch.setattr("manykernels.baselines.simple.TILE_ROWS", 7)
     assert_array_equal(mean_of(GAUSSIAN_STACK), expected)
 
 
@@ -134,7 +134,7 @@ def test_negative_values_of_new_samples_are_refused(monkeypatch):
     model = Product(kernels).fit(positive, Y)
     new = np.abs(X_TEST)
     new[7, 0] = -1.0
-    monkeypatch.setattr("manykernels.estimators._kernels.BLOCK_ENTRIES", 3 * 2 * N_TRAIN)
+    monkeypatch.setattr("manykernels.estimators.kernel_data.BLOCK_ENTRIES", 3 * 2 * N_TRAIN)
     used = model._expansion.columns
     worst = used[positive[used, 0].argmax()]
     with pytest.raises(ValueError, match=f"Kernel 'a' .*at row 7 and training sample {worst},"):

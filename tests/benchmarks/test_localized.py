@@ -14,8 +14,8 @@ from benchmarks import _localized_reasons as reasons
 from benchmarks import _localized_speed as speed
 from benchmarks._localized_paper import ROWS, WEIGHTS
 from manykernels import KernelStack, LocalizedSVC, LocalizedSVR
-from manykernels.datasets import _parsers
-from manykernels.datasets._xls import read_numbers
+from manykernels.datasets import fetching
+from manykernels.datasets.fetching import read_numbers
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def test_numbers_of_an_old_excel_file(folder):
 
 def test_concrete_has_its_target_last(folder, monkeypatch):
     (folder / "concrete/Concrete_Data.xls").touch()
-    monkeypatch.setattr(_parsers, "read_numbers", lambda path: np.arange(18.0).reshape(2, 9))
+    monkeypatch.setattr(fetching, "read_numbers", lambda path: np.arange(18.0).reshape(2, 9))
     X, y = _data.concrete()
     assert X.shape == (2, 8)
     np.testing.assert_array_equal(y, [8, 17])

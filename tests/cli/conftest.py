@@ -11,7 +11,7 @@ import pytest
 
 import manykernels as mk
 import manykernels.report
-from manykernels.cli import main, methods
+from manykernels.cli import main, samples
 
 # Rows to learn from, and to predict for.
 N, N_NEW = 40, 10
@@ -73,7 +73,7 @@ def one_point(monkeypatch):
     kinds = {("classification", "fisher"): mk.MKFDACV, ("regression", "fisher"): mk.MKRidgeCV}
     for kind, method in kinds.items():
         quick = partial(method, ps=[2.0], regs=[1.0])
-        monkeypatch.setitem(methods._ESTIMATORS, kind, quick)
+        monkeypatch.setitem(samples._ESTIMATORS, kind, quick)
 
 
 @pytest.fixture

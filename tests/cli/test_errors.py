@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import manykernels as mk
-from manykernels.cli import fitting, main
+from manykernels.cli import commands, main
 from tests.cli.conftest import BOTH, QUICK, N, frames
 
 FIT = ("fit", *BOTH)
@@ -177,7 +177,7 @@ def test_a_report_that_fails_leaves_no_model(folder, run, monkeypatch):
     def failing(*given):
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr(fitting, "write_report", failing)
+    monkeypatch.setattr(commands, "write_report", failing)
     before = sorted(folder.iterdir())
     code, _, err = run(*FIT, *OUT, "--report", "report.html")
     assert code == 1

@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 import manykernels as mk
 from manykernels.cli import main
-from manykernels.cli.outputs import without_formulas
+from manykernels.cli.commands import without_formulas
 from manykernels.kernels import RBF
 from tests.cli.conftest import BOTH, QUICK, N, frames
 from tests.problems import slow

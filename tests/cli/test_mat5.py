@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from scipy.io import savemat
 
-from manykernels.cli.mat5 import read_mat5
+from manykernels.cli.files import read_mat5
 
 MOST = 2**20
 

@@ -18,9 +18,9 @@ from sklearn.metrics import (
 )
 
 from manykernels import Comparison, compare
-from manykernels._scoring import range_of
 from manykernels.comparison import Cell, rank_methods
 from manykernels.metrics import corrected_t_test
+from manykernels.utils.folds import range_of
 from tests.comparison.methods import ByColumn, labelled_table
 
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import manykernels
 from manykernels import MKFDA, KernelStack, Views, compare
-from manykernels.comparison.fingerprint import fingerprint
+from manykernels.comparison.storage import fingerprint
 from manykernels.kernels import RBF, Linear
 from tests.comparison.methods import ByColumn, Failing, labelled_table
 from tests.problems import slow
@@ -39,7 +39,7 @@ def table():
 def computed(monkeypatch):
     """Methods of the cells that were computed, and not found."""
     # The function of this name hides the module.
-    module, seen = sys.modules["manykernels.comparison._compare"], []
+    module, seen = sys.modules["manykernels.comparison.run"], []
     original = module.measured
 
     def watched(*arguments, **options):

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manykernels.datasets import load_digit_views
-from manykernels.datasets.digits import _fourier, _gradients, _profiles
+from manykernels.datasets.views import _fourier, _gradients, _profiles
 from tests.problems import some_slow
 
 COLUMNS = {

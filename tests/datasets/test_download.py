@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from manykernels.datasets import _download
-from manykernels.datasets._download import VARIABLE, File, data_folder, found_or_downloaded
+from manykernels.datasets import fetching
+from manykernels.datasets.fetching import VARIABLE, File, data_folder, found_or_downloaded
 from tests.problems import slow
 
 BODY = b"1,2,3\n" * 50_000
@@ -167,7 +167,7 @@ def test_more_than_the_file_has_is_not_read(get, tmp_path):
 
 
 def test_an_endless_file_of_unknown_size(get, tmp_path, monkeypatch):
-    monkeypatch.setattr(_download, "_MOST", 1000)
+    monkeypatch.setattr(fetching, "_MOST", 1000)
     with pytest.raises(OSError, match="more than the 1000 bytes"):
         get("/no-length", sha256=None, n_bytes=None)
     assert left_behind(tmp_path) == []
@@ -191,7 +191,7 @@ def test_an_interruption_leaves_nothing(get, tmp_path, monkeypatch):
             if self.n_bytes > 100_000:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(_download.hashlib, "sha256", Interrupted)
+    monkeypatch.setattr(fetching.hashlib, "sha256", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         get("/rows")
     assert left_behind(tmp_path) == []

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from manykernels import Views
 from manykernels.datasets import fetch_dataset, fetching
-from manykernels.datasets._sources import SOURCES
+from manykernels.datasets.fetching import SOURCES
 
 SEEN = ["sonar", "ionosphere", "satimage", "mfeat", "pendigits", "concrete"]
 NOT_SEEN = ["heart", "segment", "white_wine"]

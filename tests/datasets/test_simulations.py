@@ -5,12 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.datasets import make_gauss4, make_yan_simulation
-from manykernels.datasets.simulations import (
-    GAUSS4_MEANS,
-    GAUSS4_VARIANCES,
-    YAN_SCALE,
-    GaussianPair,
-)
+from manykernels.datasets.views import GAUSS4_MEANS, GAUSS4_VARIANCES, YAN_SCALE, GaussianPair
 
 # -- GAUSS4 ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from manykernels.display.style import GREY
+from manykernels.display.base import GREY
 from tests.display.examples_of_displays import KINDS, NAMES, display_of
 from tests.problems import some_slow
 

@@ -13,7 +13,7 @@ from manykernels.display import (
     ImportanceDisplay,
     MissingViewsDisplay,
 )
-from manykernels.display.style import norm_name, power_name, shown_names, weight_name
+from manykernels.display.base import norm_name, power_name, shown_names, weight_name
 from manykernels.kernels import Linear
 from tests.display.importances import IMPORTANCE
 from tests.estimators.registry import PAIRS, STACK, X, Y

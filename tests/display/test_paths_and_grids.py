@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 
 from manykernels import MKFDA, MKFDACV, MKSVC, LocalizedSVC, MKRidgeCV
 from manykernels.display import ConvergenceDisplay, PathDisplay, ValidationDisplay
-from manykernels.display.parts import spread
+from manykernels.display.base import spread
 from manykernels.model_selection import lp_path
 from tests.estimators.registry import PAIRS, STACK, X, Y
 

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from manykernels import MKFDA, MKSVC, ConvexLocalizedSVC, LocalizedSVC, MKRidge
 from manykernels.display import WeightsDisplay
-from manykernels.display.style import GREY
+from manykernels.display.base import GREY
 from tests.display.importances import IMPORTANCE
 from tests.estimators.registry import PAIRS, X, Y
 

@@ -369,7 +369,7 @@ FORMS = [TABLE, STACKED, ARRAY]
 every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 # How many entries of a test block are held at once.
-BLOCK_ENTRIES = "manykernels.estimators._kernels.BLOCK_ENTRIES"
+BLOCK_ENTRIES = "manykernels.estimators.kernel_data.BLOCK_ENTRIES"
 
 # -- looking on ------------------------------------------------------------------------------
 

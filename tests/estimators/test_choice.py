@@ -10,12 +10,10 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import make_scorer, mean_absolute_error, mean_squared_error
 
 from manykernels import MKFDACV, rbf_grid
-from manykernels.estimators._choice import Choice
-from manykernels.estimators._grid import Grid, cv_results
-from manykernels.estimators._held_out import HeldOutValues, SplitOutputs, TargetedKernels
-from manykernels.estimators._rows import targeted_rows
-from manykernels.estimators._splits import ValueSplits
-from manykernels.gating.judging import Judged
+from manykernels.estimators.inputs import targeted_rows
+from manykernels.estimators.kernel_data import HeldOutValues, SplitOutputs, TargetedKernels
+from manykernels.estimators.search import Choice, Grid, ValueSplits, cv_results
+from manykernels.gating.descent import Judged
 from manykernels.kernels import KernelStack
 from manykernels.losses import Certificate
 from manykernels.solvers import GridRecord

@@ -18,7 +18,7 @@ from manykernels import (
     KernelStack,
 )
 from manykernels.gating import KernelRegions
-from manykernels.inspection.learners import without_search
+from manykernels.inspection.study import without_search
 from manykernels.kernels import RBF
 from tests.estimators import registry
 from tests.estimators.registry import PAIRS, STACK, X_TEST, X, Y, refused

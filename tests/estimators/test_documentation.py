@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from manykernels.estimators._documentation import inherited
+from manykernels.estimators.base import inherited
 from tests.estimators.registry import every_estimator, every_variant, those
 
 

@@ -9,15 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss, r2_score
 
-from manykernels import (
-    MKFDA,
-    MKFDACV,
-    MKSVCCV,
-    MKSVRCV,
-    KernelStack,
-    MKRidge,
-    MKRidgeCV,
-)
+from manykernels import MKFDA, MKFDACV, MKSVCCV, MKSVRCV, KernelStack, MKRidge, MKRidgeCV
 from manykernels.kernels import RBF, Cosine, Linear
 from manykernels.model_selection import leave_one_out
 

@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from manykernels import KernelUnion, LocalizedOneClassSVM, LocalizedSVC
-from manykernels.gating import KernelComponents, Sigmoid, learning, machines
+from manykernels.gating import KernelComponents, Sigmoid, learning, objective
 from manykernels.kernels import RBF, Linear
 from manykernels.solvers import Newton
 from tests.estimators.registry import (
@@ -229,7 +229,7 @@ def interrupt(monkeypatch):
     trained = []
 
     def at(when):
-        for kind in (machines.BoxMachine, machines.MulticlassMachine, machines.SquareMachine):
+        for kind in (objective.BoxMachine, objective.MulticlassMachine, objective.SquareMachine):
 
             def train(self, K, original=kind.train):
                 trained.append(self)

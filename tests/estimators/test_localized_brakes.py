@@ -20,7 +20,7 @@ from manykernels import (
     MKOneClassSVM,
 )
 from manykernels.gating import as_gate
-from manykernels.gating.judging import ClassJudge, Judged, ValueJudge
+from manykernels.gating.descent import ClassJudge, Judged, ValueJudge
 from manykernels.kernels import RBF
 from tests.estimators.braked_problems import (
     JUDGED,

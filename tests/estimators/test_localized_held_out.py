@@ -6,14 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from manykernels import (
-    MKSVC,
-    LocalizedFDA,
-    LocalizedOneClassSVM,
-    LocalizedSVC,
-    LocalizedSVR,
-)
-from manykernels.gating import Sigmoid, machines
+from manykernels import MKSVC, LocalizedFDA, LocalizedOneClassSVM, LocalizedSVC, LocalizedSVR
+from manykernels.gating import Sigmoid, objective
 from manykernels.gating.learning import GateLearning
 from tests.estimators.braked_problems import (
     JUDGED,
@@ -40,9 +34,9 @@ def held_out(monkeypatch):
     """Folds and judges of the fits of a test."""
     seen, learn = [], GateLearning.learn
 
-    def noted(self, samples, machines, judges=(), folds=(), observer=None):
+    def noted(self, samples, objective, judges=(), folds=(), observer=None):
         seen.append(([(fold.train, fold.test) for fold in folds], judges))
-        return learn(self, samples, machines, judges, folds, observer)
+        return learn(self, samples, objective, judges, folds, observer)
 
     monkeypatch.setattr(GateLearning, "learn", noted)
     return seen
@@ -180,7 +174,7 @@ def interrupted(monkeypatch):
     trained = []
 
     def at(when):
-        for kind in (machines.BoxMachine, machines.SquareMachine):
+        for kind in (objective.BoxMachine, objective.SquareMachine):
 
             def train(self, K, original=kind.train):
                 trained.append(self)

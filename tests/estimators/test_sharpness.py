@@ -15,10 +15,10 @@ from manykernels import (
     ConvexLocalizedSVR,
     KernelUnion,
 )
-from manykernels._folds import stratified_folds
-from manykernels.estimators._sharpness import CANDIDATES
-from manykernels.gating.judging import ClassJudge, HeldOutCurve, Judged, ValueJudge
+from manykernels.estimators.regional import CANDIDATES
+from manykernels.gating.descent import ClassJudge, HeldOutCurve, Judged, ValueJudge
 from manykernels.kernels import Linear
+from manykernels.utils.folds import stratified_folds
 from tests.problems import slow
 
 _rng = np.random.default_rng(0)

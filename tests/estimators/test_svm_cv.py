@@ -10,15 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, get_scorer, log_loss
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 
-from manykernels import (
-    MKSVC,
-    MKSVCCV,
-    MKSVR,
-    MKSVRCV,
-    ConvexLocalizedSVCCV,
-    KernelStack,
-    rbf_grid,
-)
+from manykernels import MKSVC, MKSVCCV, MKSVR, MKSVRCV, ConvexLocalizedSVCCV, KernelStack, rbf_grid
 from manykernels.kernels import RBF
 from manykernels.solvers import Newton
 from tests.problems import slow

@@ -7,9 +7,8 @@ import numpy as np
 from manykernels import KernelStack
 from manykernels.gating import as_gate
 from manykernels.gating.learning import GatedSamples
-from manykernels.gating.machines import BoxMachine
-from manykernels.gating.objective import GatedObjective
-from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from manykernels.gating.objective import BoxMachine, GatedObjective
+from manykernels.losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 
 M = 60
 X = np.random.default_rng(0).uniform(-1, 1, (M, 2))

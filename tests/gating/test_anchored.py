@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels.gating.anchored import AnchoredObjective
 from manykernels.gating.descent import DescentOptions, descend
+from manykernels.gating.objective import AnchoredObjective
 from tests.gating.gated_problems import PROBLEMS, X, objective_of, start_of
 
 WEIGHTS = np.array([0.5, 0.7, np.sqrt(1 - 0.74)])

@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose
 
 from manykernels.gating import GATES, Softmax
 from manykernels.gating.descent import DescentOptions, descend
-from manykernels.gating.machines import BoxMachine
-from manykernels.gating.objective import GatedObjective
-from manykernels.losses.hinge import epsilon_insensitive_problem
+from manykernels.gating.objective import BoxMachine, GatedObjective
+from manykernels.losses.svm import epsilon_insensitive_problem
 from tests.gating.gated_problems import (
     KERNELS,
     PROBLEMS,

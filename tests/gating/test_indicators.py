@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from manykernels.gating import GatingFeatures, PerCluster, PerSample, Softmax
 from manykernels.gating.descent import DescentOptions, descend
-from manykernels.gating.indicators import Centres, ClusterIndicators, RowIndicators
+from manykernels.gating.gates import Centres, ClusterIndicators, RowIndicators
 from manykernels.gating.objective import GatedObjective
 from tests.differences import assert_derivatives
 from tests.gating.gated_problems import KERNELS, M, X, machine_of

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, log_loss
 
-from manykernels.discriminant.calibration import calibrated_decisions
-from manykernels.gating.judging import ClassJudge, HeldOutCurve, Judged, ValueJudge
+from manykernels.discriminant.decision import calibrated_decisions
+from manykernels.gating.descent import ClassJudge, HeldOutCurve, Judged, ValueJudge
 
 rng = np.random.default_rng(0)
 LABELS = rng.integers(0, 3, 60)

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import LocalizedSVR
 from manykernels.gating import Sigmoid, as_gate
-from manykernels.gating.certificate import StationarityCertificate
 from manykernels.gating.descent import DescentOptions
 from manykernels.gating.learning import GateLearning
+from manykernels.gating.objective import StationarityCertificate
 from tests.gating.gated_problems import PROBLEMS, SAMPLES, Interrupted, X, machine_of
 
 

@@ -11,9 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.discriminant import fisher_targets
 from manykernels.gating import GATES, as_gate
-from manykernels.gating.machines import BoxMachine, MulticlassMachine, SquareMachine
-from manykernels.gating.objective import GatedObjective
-from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from manykernels.gating.objective import (
+    BoxMachine,
+    GatedObjective,
+    MulticlassMachine,
+    SquareMachine,
+)
+from manykernels.losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 from tests.differences import assert_derivatives
 from tests.problems import random_gram_matrices
 

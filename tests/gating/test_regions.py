@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 
 from manykernels import KernelStack, KernelUnion, rbf_grid
 from manykernels.gating import KernelRegions
-from manykernels.gating.by_region import ByRegion
+from manykernels.gating.regions import ByRegion
 from manykernels.kernels import Linear
 from manykernels.kernels.transforms import Spherical
 

@@ -9,8 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.gating import Sigmoid, Softmax
-from manykernels.gating.descent import DescentOptions, descend
-from manykernels.gating.restarts import GatedProblem, restarted
+from manykernels.gating.descent import DescentOptions, GatedProblem, descend, restarted
 from tests.gating.gated_problems import KERNELS, M, X, interrupted_objective, objective_of
 
 QUASI_NEWTON = DescentOptions(tol=1e-4, quasi_newton=True)

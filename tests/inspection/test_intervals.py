@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from manykernels.inspection.importance import share_intervals
 from manykernels.inspection.intervals import Intervals, Mean, within_range
-from manykernels.inspection.stability import share_intervals
 from tests.problems import slow
 
 

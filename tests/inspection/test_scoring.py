@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 
 from manykernels.inspection.intervals import Intervals
-from manykernels.inspection.scoring import Answers, checked_scoring
+from manykernels.inspection.study import Answers, checked_scoring
 
 EVERY = np.ones(40, bool)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manykernels import MKFDA, Bands, view_importance
-from manykernels.inspection.stability import half_samples
+from manykernels.inspection.importance import half_samples
 from tests.inspection.problems import KERNEL, stack_of, views_and_classes
 
 

@@ -39,8 +39,8 @@ from manykernels.kernels import (
     Linear,
     kernels_for,
 )
-from manykernels.kernels.comparisons import SquaredDistances
-from manykernels.kernels.streamed import StreamedKernels
+from manykernels.kernels.base import SquaredDistances
+from manykernels.kernels.on_demand import StreamedKernels
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.gamma(1.0, size=(10, 4)) * [1.0, 10.0, 100.0, 1000.0]

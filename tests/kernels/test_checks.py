@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels import _memory
-from manykernels.kernels import RBF, KernelStack, KernelUnion, _spectrum, check_stack, checks
+from manykernels.kernels import RBF, KernelStack, KernelUnion, check_stack, checks
+from manykernels.utils import numerics
 
 TINY, SMALL, LARGE = 1, 8, 40  # below and above the size where only the top eigenvalue is found
 SIZES = [TINY, SMALL, LARGE]
@@ -112,7 +112,7 @@ def test_mostly_negative_kernels_are_refused():
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("largest", [1e-3, 1.0, 1e6])
 def test_the_tolerance_for_negative_eigenvalues(size, largest):
-    limit = _spectrum.NEGATIVE_RATIO * largest
+    limit = checks.NEGATIVE_RATIO * largest
     tolerated = with_spectrum(spectrum(size, -0.95 * limit, largest))
     assert_array_equal(check_stack(unchecked(tolerated)).data[0], tolerated)
     with pytest.raises(ValueError, match="not positive semi-definite"):
@@ -122,9 +122,9 @@ def test_the_tolerance_for_negative_eigenvalues(size, largest):
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_the_absolute_tolerance_of_tiny_kernels(size):
     values = np.zeros(size)
-    values[0] = -0.9 * _spectrum.NEGATIVE_VALUE
+    values[0] = -0.9 * checks.NEGATIVE_VALUE
     assert check_stack(unchecked(np.diag(values))).checked
-    values[0] = -1.1 * _spectrum.NEGATIVE_VALUE
+    values[0] = -1.1 * checks.NEGATIVE_VALUE
     with pytest.raises(ValueError, match="not positive semi-definite"):
         check_stack(unchecked(np.diag(values)))
 
@@ -342,12 +342,12 @@ TOO_LARGE = r"needs 7450\.6 GiB, but 1\.0 GiB are available\..*memmap="
 
 @pytest.fixture
 def one_gib(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 2**30)
+    monkeypatch.setattr(numerics, "available_memory", lambda: 2**30)
 
 
 @pytest.fixture
 def no_memory(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 0)
+    monkeypatch.setattr(numerics, "available_memory", lambda: 0)
 
 
 @pytest.mark.usefixtures("one_gib")
@@ -392,7 +392,7 @@ def test_an_array_that_is_there_already_needs_no_memory():
 
 
 def test_where_the_system_does_not_say_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: None)
+    monkeypatch.setattr(numerics, "available_memory", lambda: None)
     assert KernelStack.from_arrays([np.eye(2)]).shape == (2, 2, 1)
 
 
@@ -421,10 +421,10 @@ def test_available_memory(monkeypatch, files, expected):
                 raise FileNotFoundError(self.path)
             return files[self.path]
 
-    monkeypatch.setattr(_memory, "Path", Files)
+    monkeypatch.setattr(numerics, "Path", Files)
     system = {"SC_PHYS_PAGES": 6, "SC_PAGE_SIZE": 7}
-    monkeypatch.setattr(_memory.os, "sysconf", system.__getitem__, raising=False)
-    assert _memory.available_memory() == expected
+    monkeypatch.setattr(numerics.os, "sysconf", system.__getitem__, raising=False)
+    assert numerics.available_memory() == expected
 
 
 def test_available_memory_is_unknown_without_files_and_sysconf(monkeypatch):
@@ -432,9 +432,9 @@ def test_available_memory_is_unknown_without_files_and_sysconf(monkeypatch):
         def __init__(self, path):
             raise FileNotFoundError(path)
 
-    monkeypatch.setattr(_memory, "Path", NoFile)
-    monkeypatch.delattr(_memory.os, "sysconf", raising=False)
-    assert _memory.available_memory() is None
+    monkeypatch.setattr(numerics, "Path", NoFile)
+    monkeypatch.delattr(numerics.os, "sysconf", raising=False)
+    assert numerics.available_memory() is None
 
 
 # -- samples that lack a kernel --------------------------------------------------------------

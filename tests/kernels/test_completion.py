@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.kernels import RBF, Center, KernelStack, rbf_grid
-from manykernels.kernels._reconstruction import REGS, Reconstruction
 from manykernels.kernels.completion import (
     COMPLETIONS,
+    REGS,
     ConditionalCompletion,
     MeanCompletion,
+    Reconstruction,
 )
-from manykernels.kernels.streamed import StreamedKernels
+from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import Chain, Spherical, preparation
 from tests.kernels.linear_stacks import assert_close, values
 

@@ -33,7 +33,7 @@ from manykernels.kernels import (
     Spectrum,
     WeightedDegree,
 )
-from manykernels.kernels.presence import WhereKnown
+from manykernels.kernels.completion import WhereKnown
 from manykernels.kernels.strings import StringKernel
 
 N_ROWS = 12

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from manykernels import MKFDA
-from manykernels.estimators import _kernels
+from manykernels.estimators import kernel_data
 from manykernels.kernels import (
     RBF,
     ChiSquare,
@@ -23,11 +23,10 @@ from manykernels.kernels import (
     Laplacian,
     Linear,
     Polynomial,
-    _threads,
-    evaluation,
+    base,
     tables,
 )
-from manykernels.kernels.comparisons import (
+from manykernels.kernels.base import (
     ChiSquareDistances,
     Cosines,
     InnerProducts,
@@ -35,6 +34,7 @@ from manykernels.kernels.comparisons import (
     SquaredDistances,
 )
 from manykernels.kernels.tables import SharedTable
+from manykernels.utils import numerics
 from tests.problems import slow
 
 RNG = np.random.default_rng(0)
@@ -107,7 +107,7 @@ def test_a_row_has_no_distance_from_itself_wherever_the_tile_begins():
 def test_the_size_of_tiles_changes_rounding_only(monkeypatch, height, Y):
     union = KernelUnion(KERNELS).fit(TABLE)
     expected = union(TABLE, Y).data
-    monkeypatch.setattr(evaluation, "TILE_ROWS", height)
+    monkeypatch.setattr(base, "TILE_ROWS", height)
     stack = union(TABLE, Y)
     assert_allclose(stack.data, expected, rtol=1e-13, atol=1e-14)
     if Y is None:
@@ -116,17 +116,17 @@ def test_the_size_of_tiles_changes_rounding_only(monkeypatch, height, Y):
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):
     union = KernelUnion(KERNELS).fit(TABLE)
-    monkeypatch.setattr(evaluation, "TILE_ROWS", 3)
+    monkeypatch.setattr(base, "TILE_ROWS", 3)
     results = []
     for n_threads in (1, 3):
-        monkeypatch.setattr(_threads, "openmp_n_threads", lambda n=n_threads, **_: n)
+        monkeypatch.setattr(numerics, "openmp_n_threads", lambda n=n_threads, **_: n)
         results.append(union(TABLE).data)
     assert_array_equal(*results)
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(evaluation, "TILE_ROWS", 3)
-    monkeypatch.setattr(_threads, "openmp_n_threads", lambda **_: 2)
+    monkeypatch.setattr(base, "TILE_ROWS", 3)
+    monkeypatch.setattr(numerics, "openmp_n_threads", lambda **_: 2)
 
     class Broken(RBF):
         def _from_compared(self, values, out):
@@ -146,7 +146,7 @@ def test_one_triangle_and_once_for_all_kernels(monkeypatch):
 
     union = KernelUnion({str(w): RBF(1.0, w) for w in (1.0, 2.0, 3.0)}).fit(TABLE)
     monkeypatch.setattr(RBF, "_comparison", Noted)
-    monkeypatch.setattr(evaluation, "TILE_ROWS", 10)
+    monkeypatch.setattr(base, "TILE_ROWS", 10)
     union(TABLE)
     assert places == [(0, 0), (0, 10), (0, 20), (10, 10), (10, 20), (20, 20)]
 
@@ -186,7 +186,7 @@ def test_nobody_looks_for_what_cannot_be(monkeypatch):
     def fail(matrix, name):
         raise AssertionError(f"looked through {name}")
 
-    monkeypatch.setattr(evaluation, "check_finite", fail)
+    monkeypatch.setattr(base, "check_finite", fail)
     assert KernelUnion({**KERNELS}).fit(TABLE)(TABLE).names == list(KERNELS)
 
 
@@ -291,7 +291,7 @@ def test_other_transformers_are_fitted_anew(calls, other):
 
 
 def test_training_rows_are_transformed_once_for_all_blocks(calls, monkeypatch):
-    monkeypatch.setattr(_kernels, "BLOCK_ENTRIES", 4 * 2 * len(TABLE))
+    monkeypatch.setattr(kernel_data, "BLOCK_ENTRIES", 4 * 2 * len(TABLE))
     y = np.arange(len(TABLE)) % 2
     kernels = {"a": RBF().after(Counted()), "b": Linear().after(Counted())}
     model = MKFDA(kernels, p=2.0).fit(TABLE, y)

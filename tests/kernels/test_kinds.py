@@ -10,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from manykernels import MKFDA, MKSVC, ExactFeatures, MKRidge, auto_kernels, load, save
 from manykernels.kernels import RBF, Categorical, Spectrum
-from manykernels.kernels.kinds import trained_columns
+from manykernels.kernels.columns import trained_columns
 from tests.problems import slow
 
 N = 60

@@ -14,11 +14,11 @@ from manykernels.kernels import (
     Linear,
     Polynomial,
     RBFSubsets,
-    _threads,
     on_demand,
 )
 from manykernels.kernels.on_demand import OnDemandKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Center, Chain, preparation
+from manykernels.utils import numerics
 from tests.problems import slow
 
 M = 25
@@ -45,7 +45,7 @@ def blocks(request, monkeypatch):
 
 @pytest.fixture(params=[1, *slow(3)], ids=["alone", "threads"])
 def threads(request, monkeypatch):
-    monkeypatch.setattr(_threads, "openmp_n_threads", lambda only_physical_cores: request.param)
+    monkeypatch.setattr(numerics, "openmp_n_threads", lambda only_physical_cores: request.param)
 
 
 def assert_same(one, other):
@@ -85,7 +85,7 @@ def test_every_kernel_is_visited_once_and_few_are_in_memory(union, X, monkeypatc
     shapes, visited = [], []
     allocate = on_demand.allocate
     monkeypatch.setattr(on_demand, "allocate", lambda s: shapes.append(s) or allocate(s))
-    monkeypatch.setattr(_threads, "openmp_n_threads", lambda only_physical_cores: 2)
+    monkeypatch.setattr(numerics, "openmp_n_threads", lambda only_physical_cores: 2)
     lazy = Center().fit_transform(OnDemandKernels(union, X))
     lazy.visit(lambda stack, positions: visited.extend(positions.tolist()))
     assert sorted(visited) == list(range(lazy.n_kernels))
@@ -98,7 +98,7 @@ def test_values_do_not_depend_on_threads(X, monkeypatch):
     monkeypatch.setattr(on_demand, "_BLOCK_ENTRIES", 3 * M**2)
     union, columns, found = RBFSubsets(20, [0.5, 2]).fit(X), np.ones((M, 2)), []
     for threads in (lambda only_physical_cores: 1, lambda only_physical_cores: 3):
-        monkeypatch.setattr(_threads, "openmp_n_threads", threads)
+        monkeypatch.setattr(numerics, "openmp_n_threads", threads)
         lazy = preparation("multiplicative").fit_transform(OnDemandKernels(union, X))
         found += [lazy.apply(columns), lazy.apply(columns)]
     assert all(np.array_equal(found[0], other) for other in found[1:])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from manykernels import KernelStack, KernelUnion, rbf_grid
-from manykernels.kernels import Polynomial, check_stack, regional
-from manykernels.kernels.regional import RegionalKernels
-from manykernels.kernels.streamed import StreamedKernels
+from manykernels.kernels import Polynomial, check_stack, on_demand
+from manykernels.kernels.on_demand import RegionalKernels, StreamedKernels
 from manykernels.kernels.transforms import Center, Spherical, preparation
 
 M, L = 40, 3
@@ -30,7 +29,7 @@ def base(request):
 
 @pytest.fixture(params=[2**21, 300], ids=["one block", "many blocks"], autouse=True)
 def blocks(request, monkeypatch):
-    monkeypatch.setattr(regional, "_BLOCK_ENTRIES", request.param)
+    monkeypatch.setattr(on_demand, "_BLOCK_ENTRIES", request.param)
 
 
 def explicit(base, rows, cols):

@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from manykernels import KernelStack
 from manykernels.kernels import Center, KernelUnion, Linear, Spherical, check_stack
-from manykernels.kernels.samples import TrainingSamples
+from manykernels.kernels.matching import TrainingSamples
 
 NAMES = ["ann", "bob", "cid", "dot", "eve"]
 FEATURES = np.random.default_rng(0).normal(size=(2, 5, 3))

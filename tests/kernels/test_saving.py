@@ -142,7 +142,7 @@ def test_a_compressed_file_is_not_inflated_beyond_memory(saved, monkeypatch):
         saved, zipfile.ZIP_DEFLATED, data=np.zeros((2, 600, 600)), row_diag=None, col_diag=None
     )
     assert saved.stat().st_size < 20_000
-    monkeypatch.setattr("manykernels._memory.available_memory", lambda: 10**6)
+    monkeypatch.setattr("manykernels.utils.numerics.available_memory", lambda: 10**6)
     monkeypatch.setattr(zipfile.ZipExtFile, "read", _few_bytes)
     refused(saved, r"needs 0\.0 GiB", MemoryError)
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GridSearchCV
 
-from manykernels import MKFDA, _memory
+from manykernels import MKFDA
 from manykernels.kernels import (
     RBF,
     Center,
@@ -17,11 +17,11 @@ from manykernels.kernels import (
     Multiplicative,
     Spherical,
     UnitTrace,
-    _spectrum,
-    _strips,
-    _threads,
     check_stack,
+    checks,
+    operators,
 )
+from manykernels.utils import numerics
 from tests.problems import slow
 
 M = 41
@@ -44,9 +44,9 @@ STEPS = {
 @pytest.fixture(params=[1, *slow(3)], ids=["one thread", "three threads"])
 def small_strips(monkeypatch, request):
     """Several strips and tiles of each kernel, the last ones not full."""
-    monkeypatch.setattr(_strips, "_STRIP_ENTRIES", 150)
-    monkeypatch.setattr(_strips, "TILE_ROWS", 6)
-    monkeypatch.setattr(_threads, "openmp_n_threads", lambda **_: request.param)
+    monkeypatch.setattr(operators, "_STRIP_ENTRIES", 150)
+    monkeypatch.setattr(operators, "TILE_ROWS", 6)
+    monkeypatch.setattr(numerics, "openmp_n_threads", lambda **_: request.param)
 
 
 def prepared(stack, steps):
@@ -174,7 +174,7 @@ def test_from_disk_to_the_last_digit(tmp_path):
 def test_half_of_a_gram_matrix_is_not_read():
     stack = UNION(X, dtype=np.float32)
     read = np.zeros((M, M), dtype=bool)
-    for place in _strips.strips(M, M, mirrored=True):
+    for place in operators.strips(M, M, mirrored=True):
         read[place] = True
     assert read[np.triu_indices(M)].all()
     assert read.mean() < 0.7
@@ -188,8 +188,8 @@ def test_half_of_a_gram_matrix_is_not_read():
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize(("n_rows", "n_cols"), [(1, 1), (7, 7), (5, 1000), (41, 41)])
 def test_strips_cover_every_row_once(monkeypatch, n_rows, n_cols, mirrored):
-    monkeypatch.setattr(_strips, "_STRIP_ENTRIES", 60)
-    places = _strips.strips(n_rows, n_cols, mirrored=mirrored)
+    monkeypatch.setattr(operators, "_STRIP_ENTRIES", 60)
+    places = operators.strips(n_rows, n_cols, mirrored=mirrored)
     assert [r for rows, _ in places for r in range(rows.start, rows.stop)] == list(range(n_rows))
     for rows, cols in places:
         assert (cols.start, cols.stop) == (rows.start if mirrored else 0, n_cols)
@@ -203,8 +203,8 @@ def test_strips_cover_every_row_once(monkeypatch, n_rows, n_cols, mirrored):
 def test_lanczos_is_that_of_double_precision():
     matrix = UNION(X, dtype=np.float32).data[0]
     for centered in (False, True):
-        single = _spectrum.lanczos_extremes(matrix, 12, centered=centered)
-        double = _spectrum.lanczos_extremes(matrix.astype(float), 12, centered=centered)
+        single = checks.lanczos_extremes(matrix, 12, centered=centered)
+        double = checks.lanczos_extremes(matrix.astype(float), 12, centered=centered)
         assert_allclose(single, double, rtol=1e-10)
 
 
@@ -279,7 +279,7 @@ def test_a_search_cuts_it_from_disk(tmp_path):
 
 
 def test_too_much_memory_names_the_ways_out(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(numerics, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError) as caught:
         UNION(X)
     for way in ("float32", "memmap=", 'solver="coordinate"', "approximation=Nystrom()"):
@@ -287,7 +287,7 @@ def test_too_much_memory_names_the_ways_out(monkeypatch):
 
 
 def test_half_of_the_memory(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 4 * 4 * M**2)
+    monkeypatch.setattr(numerics, "available_memory", lambda: 4 * 4 * M**2)
     with pytest.raises(MemoryError):
         UNION(X)
     assert check_stack(UNION(X, dtype=np.float32)).dtype == np.float32

@@ -11,10 +11,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from manykernels import MKFDA, Bands, Denoise, KernelStack, _memory, rbf_grid
+from manykernels import MKFDA, Bands, Denoise, KernelStack, rbf_grid
 from manykernels.kernels import Center, Multiplicative, Spherical
-from manykernels.kernels.streamed import StreamedKernels
+from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import Chain
+from manykernels.utils import numerics
 from tests.kernels.linear_stacks import assert_close, stack_of, values
 from tests.problems import slow
 
@@ -400,7 +401,7 @@ def test_blocks_that_are_refused(transform, train, block):
 
 
 def test_too_many_bands_for_the_memory(train, monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 8 * 4 * N_TRAIN**2)
+    monkeypatch.setattr(numerics, "available_memory", lambda: 8 * 4 * N_TRAIN**2)
     Denoise().fit_transform(train)
     with pytest.raises(MemoryError, match=r"kernels that Bands makes of shape \(6, 14, 14\)"):
         Bands(2).fit(train)

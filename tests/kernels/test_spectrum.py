@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import MKFDA, MKSVC, KernelStack, MKOneClassSVM
-from manykernels.kernels import RBF, Center, Spherical, _spectrum, check_stack, checks
+from manykernels.kernels import RBF, Center, Spherical, check_stack, checks
 from tests.problems import slow
 
-MANY = _spectrum.EXACT_ROWS + 44
+MANY = checks.EXACT_ROWS + 44
 X = np.random.default_rng(0).normal(size=(MANY, 4))
 DEFINITE = RBF(0.1)(X)
 LARGEST = np.linalg.eigvalsh(DEFINITE)[-1]
@@ -44,20 +44,20 @@ def test_extremes_are_bounds_and_exact_after_all_steps(size, seed, centered):
     P = np.eye(size) - centered / size
     exact = np.linalg.eigvalsh(P @ matrix @ P)
     scale = np.abs(exact).max() + 1.0
-    smallest, largest = _spectrum.lanczos_extremes(matrix, size, centered=centered)
+    smallest, largest = checks.lanczos_extremes(matrix, size, centered=centered)
     # Among vectors that are centred, the direction of the mean is none.
     assert exact[0] - 1e-10 * scale <= smallest
     assert largest <= exact[-1] + 1e-10 * scale
     if not centered:
         assert_allclose([smallest, largest], exact[[0, -1]], atol=1e-8 * scale)
-    few = _spectrum.lanczos_extremes(matrix, 3, centered=centered)
+    few = checks.lanczos_extremes(matrix, 3, centered=centered)
     assert exact[0] - 1e-10 * scale <= few[0] <= few[1] <= exact[-1] + 1e-10 * scale
 
 
 @pytest.mark.parametrize("matrix", [np.zeros((300, 300)), np.ones((300, 300)), np.eye(300)])
 @pytest.mark.parametrize("centered", [False, True])
 def test_few_different_eigenvalues(matrix, centered):
-    smallest, largest = _spectrum.lanczos_extremes(matrix, 20, centered=centered)
+    smallest, largest = checks.lanczos_extremes(matrix, 20, centered=centered)
     assert abs(smallest) < 1e-9 or smallest == pytest.approx(1.0)
     assert largest < np.linalg.eigvalsh(matrix)[-1] + 1e-9
 
@@ -69,7 +69,7 @@ def test_size_does_not_matter(size):
 
 
 def lanczos_of(matrix):
-    return _spectrum.lanczos_extremes(matrix, 20)
+    return checks.lanczos_extremes(matrix, 20)
 
 
 @pytest.mark.parametrize("direction", ["spread", "two samples"])
@@ -88,7 +88,7 @@ def test_estimators_find_those_that_centring_leaves(ratio):
 
 
 def test_small_ones_are_left_to_the_exact_check(monkeypatch):
-    monkeypatch.setattr(_spectrum, "MOST_STEPS", 20)
+    monkeypatch.setattr(checks, "MOST_STEPS", 20)
     broken = planted(1e-4 * LARGEST, "two samples")
     assert KernelStack.from_arrays(broken).checked
     with pytest.raises(ValueError, match="not positive semi-definite"):
@@ -134,7 +134,7 @@ def test_integers_are_still_checked_exactly():
 
 def test_steps_cost_no_more_on_fewer_rows():
     rows = [300, 1000, 2000, 2500, 3000, 20000]
-    steps = [_spectrum.n_steps(n_rows) for n_rows in rows]
+    steps = [checks.n_steps(n_rows) for n_rows in rows]
     assert steps == [60, 60, 45, 28, 20, 20]
 
 
@@ -206,7 +206,7 @@ def test_single_precision_is_kept_and_not_copied():
 @pytest.mark.parametrize("transform", [None, *slow(Center, Spherical)])
 @pytest.mark.parametrize("n_columns", [1, *slow(3)])
 def test_sums_and_products_are_those_of_double_precision(monkeypatch, transform, n_columns):
-    monkeypatch.setattr("manykernels.kernels._strips._STRIP_ENTRIES", 5 * MANY)
+    monkeypatch.setattr("manykernels.kernels.operators._STRIP_ENTRIES", 5 * MANY)
     single = KernelStack.from_arrays(SINGLE)
     double = KernelStack.from_arrays(SINGLE.astype(np.float64))
     columns = np.random.default_rng(0).normal(size=(MANY, n_columns))

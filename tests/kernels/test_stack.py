@@ -442,7 +442,7 @@ def test_block_size_changes_nothing_but_rounding(any_stack, monkeypatch, entries
         return any_stack.combine([1, 0.5, 2]), any_stack.materialized().data, alignment
 
     whole = everything()
-    monkeypatch.setattr("manykernels.kernels._stored._BLOCK_ENTRIES", entries)
+    monkeypatch.setattr("manykernels.kernels.operators._BLOCK_ENTRIES", entries)
     assert len(list(any_stack._row_blocks())) > 1
     for in_blocks, at_once in zip(everything(), whole, strict=True):
         assert_allclose(in_blocks, at_once, rtol=1e-13, atol=1e-14)

@@ -9,15 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
-from manykernels.kernels import (
-    RBF,
-    ChiSquare,
-    Cosine,
-    Intersection,
-    Laplacian,
-    Linear,
-    Polynomial,
-)
+from manykernels.kernels import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 
 
 @pytest.fixture(name="X")

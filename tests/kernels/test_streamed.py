@@ -9,9 +9,10 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as gaussian_process
 
 from manykernels import KernelUnion, rbf_grid
-from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, _threads, streamed
-from manykernels.kernels.streamed import PanelCache, StreamedKernels
+from manykernels.kernels import RBF, Laplacian, Polynomial, Precomputed, on_demand
+from manykernels.kernels.on_demand import PanelCache, StreamedKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Spherical, preparation
+from manykernels.utils import numerics
 from tests.problems import slow, some_slow
 
 
@@ -28,8 +29,8 @@ def union(X):
 
 @pytest.fixture(params=[2**17, 300], ids=["one tile", "many tiles"])
 def tiles(request, monkeypatch):
-    monkeypatch.setattr(streamed, "_TILE_ENTRIES", request.param)
-    monkeypatch.setattr(streamed, "_TILE_COLUMNS", 32)
+    monkeypatch.setattr(on_demand, "_TILE_ENTRIES", request.param)
+    monkeypatch.setattr(on_demand, "_TILE_COLUMNS", 32)
 
 
 def assert_same(one, other):
@@ -114,7 +115,7 @@ def test_kept_panels_are_not_computed_again(X, union, monkeypatch):
     lazy = StreamedKernels(union, X)
     strip = np.arange(10)
     first = lazy.apply_columns(strip, np.ones((10, 1)))
-    monkeypatch.setattr(streamed, "SharedComparisons", None)
+    monkeypatch.setattr(on_demand, "SharedComparisons", None)
     assert_same(lazy.scaled(np.full(6, 2.0)).apply_columns(strip, np.ones((10, 1))), 2 * first)
 
 
@@ -127,10 +128,10 @@ def test_a_cache_counts_its_panels():
 
 
 def test_the_number_of_threads_changes_nothing(X, union, monkeypatch):
-    monkeypatch.setattr(streamed, "_TILE_ENTRIES", 300)
+    monkeypatch.setattr(on_demand, "_TILE_ENTRIES", 300)
     results = []
     for n_threads in (1, 3):
-        monkeypatch.setattr(_threads, "openmp_n_threads", lambda n=n_threads, **_: n)
+        monkeypatch.setattr(numerics, "openmp_n_threads", lambda n=n_threads, **_: n)
         results.append(StreamedKernels(union, X).apply(np.ones((70, 1))))
     np.testing.assert_array_equal(*results)
 

@@ -25,9 +25,9 @@ from manykernels.kernels import (
     Mismatch,
     Spectrum,
     WeightedDegree,
-    _words,
+    words,
 )
-from manykernels.kernels.sequences import Sequences
+from manykernels.kernels.words import Sequences
 from tests.problems import slow
 
 PROTEINS = ["MKVLAAGIVG", "MKKLLAAG", "GIVGIVGIV", "AAAAAAA", "WYWYMKVL"]
@@ -97,7 +97,7 @@ def way(request, monkeypatch):
         "in stages": {"_FEW_WORDS": 0, "_WORDS_PER_OCCURRENCE": 0, "_LARGEST_WORD": 300},
     }
     for name, value in settings[request.param].items():
-        monkeypatch.setattr(_words, name, value)
+        monkeypatch.setattr(words, name, value)
 
 
 def check(kernel, X, K):
@@ -474,7 +474,7 @@ def test_training_strings_are_counted_once():
     kernel._evaluate(new, train)
     assert train.has(term)
     assert not new.has(term)
-    assert _words.Counts.of(term, train) is _words.Counts.of(term, train)
+    assert words.Counts.of(term, train) is words.Counts.of(term, train)
     assert kernel._squares(train) is kernel._squares(train)
 
 

@@ -19,7 +19,7 @@ from manykernels.kernels import (
     Polynomial,
     rbf_grid,
 )
-from manykernels.kernels.comparisons import ManhattanDistances
+from manykernels.kernels.base import ManhattanDistances
 
 
 @pytest.fixture

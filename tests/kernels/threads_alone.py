@@ -13,9 +13,9 @@ import dask.array as da
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from manykernels.kernels import _threads
-from manykernels.kernels._threads import in_threads, one_blas_thread
 from manykernels.scale import row_blocks
+from manykernels.utils import numerics
+from manykernels.utils.numerics import in_threads, one_blas_thread
 
 
 def _blas_threads():
@@ -43,7 +43,7 @@ def blas_threads():
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch):
-    monkeypatch.setattr(_threads, "openmp_n_threads", lambda **_: 2)
+    monkeypatch.setattr(numerics, "openmp_n_threads", lambda **_: 2)
 
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError])

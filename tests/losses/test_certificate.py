@@ -9,8 +9,8 @@ from manykernels import KernelStack
 from manykernels.domains import lp_domain
 from manykernels.kernels import Center
 from manykernels.losses import Certificate, Guarantee, HingeLoss, KimLoss, SquareLoss
-from manykernels.losses.box_ascent import BoxAscent, InexactBoxPoint
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
+from manykernels.losses.svm import BoxAscent, InexactBoxPoint
 from manykernels.solvers import SOLVERS, Newton, certify
 from tests.problems import random_gram_matrices, square_loss
 

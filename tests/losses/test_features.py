@@ -7,9 +7,9 @@ import pytest
 
 from manykernels.domains import lp_domain
 from manykernels.losses import FeatureLoss, FeatureSums, SquareLoss
-from manykernels.losses.known_rows import KnownRows
+from manykernels.losses.features import KnownRows
 from manykernels.solvers import SOLVERS, Newton, walk_grid
-from manykernels.solvers.response import weight_response
+from manykernels.solvers.path import weight_response
 from tests.problems import (
     dense_kernels,
     feature_loss,

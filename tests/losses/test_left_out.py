@@ -13,7 +13,7 @@ from manykernels.kernels.transforms import preparation
 from manykernels.losses import JointSquareLoss, SquareLoss
 from manykernels.losses.left_out import remove, residuals_left_out
 from manykernels.solvers import Newton
-from manykernels.solvers.response import weight_response
+from manykernels.solvers.path import weight_response
 from tests.problems import labels_for, random_gram_matrices, slow
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.losses import JointSquareLoss, KimLoss
-from manykernels.losses.tilted import TiltedLoss
+from manykernels.losses.composed import TiltedLoss
 from tests.machines import LOSSES, gram_matrices
 from tests.problems import labels_for, square_loss
 

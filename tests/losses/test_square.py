@@ -95,7 +95,7 @@ def test_convex_along_segments_with_gains_of_one_sign(seed, mix):
 
 
 def test_inverse_diagonal_across_blocks(monkeypatch):
-    monkeypatch.setattr("manykernels.losses.workspace._BLOCK_ROWS", 7)
+    monkeypatch.setattr("manykernels.losses.on_demand._BLOCK_ROWS", 7)
     loss = square_loss(random_gram_matrices(2, 24), 2)
     weights = some_weights(loss)
     kernels, _ = dense_kernels(loss)

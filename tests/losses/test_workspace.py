@@ -8,7 +8,7 @@ import pytest
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
-from manykernels.losses.workspace import Workspace
+from manykernels.losses.on_demand import Workspace
 from manykernels.solvers import Newton
 from tests.losses.laws import some_weights
 from tests.problems import random_gram_matrices, square_loss

@@ -18,8 +18,7 @@ from scipy import sparse
 import manykernels as mk
 from manykernels import ModelFileError
 from manykernels.kernels import Cosine, Linear
-from manykernels.persistence.frames import Block, Frame
-from manykernels.persistence.plain import Entries
+from manykernels.persistence.plain import Block, Entries, Frame
 from tests.estimators.registry import Y
 from tests.persistence.archives import (
     DAMAGED_HEADERS,

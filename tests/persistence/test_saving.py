@@ -13,8 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manykernels as mk
-from manykernels import ModelFileError, _files
+from manykernels import ModelFileError
 from manykernels.kernels import RBF, Kernel, Linear
+from manykernels.utils import files
 from tests.estimators.registry import Y
 from tests.persistence.cases import TRAIN, N
 
@@ -136,7 +137,7 @@ def test_what_interrupts_a_save_leaves_the_old_file(model, tmp_path, monkeypatch
     def fail(*arguments):
         raise error
 
-    monkeypatch.setattr(_files.os, "fsync", fail)
+    monkeypatch.setattr(files.os, "fsync", fail)
     with pytest.raises((KeyboardInterrupt, OSError)):
         mk.save(model, path)
     assert path.read_bytes() == b"old"

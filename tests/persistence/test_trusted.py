@@ -10,9 +10,10 @@ from manykernels import baselines, gating, kernels
 from manykernels.kernels import CallableKernel, Kernel
 from manykernels.kernels.transforms import StackTransform
 from manykernels.persistence import trusted
-from manykernels.persistence.trusted import path_of
+from manykernels.utils.storable import path_of
 
-OWN = sorted(trusted._paths(trusted.OWN))
+STORABLE = trusted._storable()
+OWN = sorted(path for path, item in STORABLE.items() if trusted._is_object(item))
 
 
 def found(path):
@@ -41,11 +42,21 @@ def test_restoring_a_trusted_class_runs_no_code_of_its_own(path):
     assert "__setstate__" not in special or kind is mk.KernelStack
 
 
-def test_every_listed_name_is_there():
-    for path in trusted._paths(trusted.OWN_TUPLES):
-        assert found(path).__bases__ == (tuple,)
-    for path in trusted._paths(trusted.OWN_FUNCTIONS):
-        assert inspect.isfunction(found(path))
+def test_every_mark_is_found_by_its_name():
+    assert len(OWN) > 100
+    for path, item in STORABLE.items():
+        assert found(path) is item
+        if trusted._is_tuple(item):
+            assert item.__bases__ == (tuple,)
+        else:
+            assert path in OWN or inspect.isfunction(item)
+
+
+def test_a_subclass_is_not_marked():
+    class Mine(kernels.RBF):
+        pass
+
+    assert path_of(Mine) not in trusted.objects()
 
 
 def test_every_public_part_of_a_model_is_trusted():
@@ -66,7 +77,7 @@ def test_every_public_part_of_a_model_is_trusted():
         *("numpy.load", "numpy.fromfile", "numpy.memmap", "joblib.memory.Memory"),
         *(
             "manykernels.kernels.adapters.CallableKernel",
-            "manykernels.kernels._stored.StoredArray",
+            "manykernels.kernels.operators.StoredArray",
         ),
         *("sklearn.tree._tree.Tree", "builtins.map", "builtins.open"),
     ],

@@ -11,8 +11,7 @@ import pytest
 
 from manykernels import MKFDA
 from manykernels.report import report
-from manykernels.report.charts import Axis, interval_track
-from manykernels.report.html import shortened, shown
+from manykernels.report.html import Axis, interval_track, shortened, shown
 from tests.report.pages import HOSTILE, Page, reported, views_and_classes
 
 KINDS = ["plain", "search", "values", "hostile"]

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 from manykernels import MKFDA, MKFDACV, KernelStack, Views
-from manykernels.estimators._notebook import learnt_html
+from manykernels.estimators.base import learnt_html
 from manykernels.kernels import RBF
 from tests.estimators.registry import TABLE, every_estimator
 from tests.report.pages import HOSTILE, Page, views_and_classes
@@ -24,7 +24,7 @@ def cells(html):
 
 
 def decoded(source):
-    """Pixels of an image without filters, as `kernels/notebook.py` writes it."""
+    """Pixels of an image without filters, as `kernels/stack.py` writes it."""
     data = base64.b64decode(source.removeprefix("data:image/png;base64,"))
     width, height = struct.unpack(">II", data[16:24])
     start = data.index(b"IDAT")

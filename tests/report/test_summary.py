@@ -27,10 +27,9 @@ from manykernels import (
 )
 from manykernels.baselines import Average
 from manykernels.kernels import RBF
-from manykernels.metrics.weights import effective_number
+from manykernels.metrics.classwise import effective_number
 from manykernels.report import Report, report
-from manykernels.report.judged import calibration
-from manykernels.report.samples import row_keys
+from manykernels.report.findings import calibration, row_keys
 from manykernels.report.summary import summarize
 from tests.estimators.registry import STACKED, TABLE, X_TEST, every_variant, refused
 from tests.problems import slow

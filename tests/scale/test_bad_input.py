@@ -16,7 +16,7 @@ from scipy import sparse
 from manykernels import MKFDA, Nystrom
 from manykernels.kernels import RBF
 from manykernels.scale import Block, map_blocks, row_blocks
-from manykernels.scale.base import Reading
+from manykernels.scale.rows import Reading
 from tests.scale.containers import add
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from manykernels import Views
 from manykernels.scale import Block, Reservoir, map_blocks, row_blocks
-from manykernels.scale.base import Reading
+from manykernels.scale.rows import Reading
 from tests.problems import some_slow
 from tests.scale.containers import KINDS, N_ROWS, Rows, add, containers, plain, totals
 

@@ -158,7 +158,7 @@ def test_a_sample_of_the_rows_judges_like_all_of_them(monkeypatch):
     model = MKFDA(rbf_grid([0.7, 3.0], gamma=0.05), approximation=landmarks, tol=1e-11)
     whole = clone(model).fit(X, y)
     assert len(whole.left_out_rows_) == len(y)
-    monkeypatch.setattr("manykernels.estimators._gathering.SAMPLE_ROWS", 300)
+    monkeypatch.setattr("manykernels.estimators.feature_data.SAMPLE_ROWS", 300)
     some = clone(model).fit(X, y)
     assert 300 <= len(some.left_out_rows_) < len(y)
     assert len(some.left_out_log_proba_) == len(some.left_out_rows_)
@@ -461,8 +461,8 @@ def test_a_choice_with_all_rows_as_landmarks_is_the_exact_one(weighted):
 
 
 def test_a_split_with_too_few_training_rows_for_a_rule_is_refused(monkeypatch):
-    monkeypatch.setattr("manykernels.estimators._gathering.SAMPLE_ROWS", 60)
-    monkeypatch.setattr("manykernels.estimators._gathering._ROWS_OF_CLASS", 1)
+    monkeypatch.setattr("manykernels.estimators.feature_data.SAMPLE_ROWS", 60)
+    monkeypatch.setattr("manykernels.estimators.feature_data._ROWS_OF_CLASS", 1)
     X, y = on_a_line()
     approximation = Nystrom(selector=Fixed(X[::10]))
     sample = MKFDA(WIDTHS, approximation=approximation).fit(X, y).left_out_rows_
@@ -518,7 +518,7 @@ def test_auto_is_exact_for_few_rows_and_says_when_it_is_not(monkeypatch):
         warnings.simplefilter("error")
         model = MKFDA(WIDTHS, approximation="auto").fit(X, Y)
     assert hasattr(model, "dual_coef_")
-    monkeypatch.setattr("manykernels.estimators._approximated.AUTO_ROWS", 100)
+    monkeypatch.setattr("manykernels.estimators.feature_data.AUTO_ROWS", 100)
     with pytest.warns(UserWarning, match="150 rows are more than 100"):
         model = MKFDA(WIDTHS, approximation="auto").fit(X, Y)
     assert model.landmarks_.shape == (150, 4)

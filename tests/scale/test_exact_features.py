@@ -34,11 +34,11 @@ from manykernels.kernels import (
     Spectrum,
     WeightedDegree,
 )
-from manykernels.kernels.presence import WhereKnown
+from manykernels.kernels.completion import WhereKnown
 from manykernels.kernels.strings import StringKernel
 from manykernels.scale import ExactFeatures
-from manykernels.scale.exact_features import ColumnsMap
-from manykernels.scale.kernel_maps import map_of
+from manykernels.scale.approximations import ColumnsMap
+from manykernels.scale.features import map_of
 
 RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(25, 4))

@@ -14,7 +14,7 @@ from manykernels import MKSVC, Nystrom
 from manykernels.domains import lp_domain
 from manykernels.kernels import RBF, Constant, Linear
 from manykernels.scale import hinge
-from manykernels.scale.hinge_pass import STEPS, HingeSums, Machines
+from manykernels.scale.hinge import STEPS, HingeSums, Machines
 from manykernels.solvers.active_set import MANY_KERNELS
 from tests.estimators.registry import Recorder
 from tests.problems import scikit_learn_checks, slow
@@ -376,7 +376,7 @@ def test_a_penalty_beyond_all_digits_is_refused():
 
 def test_moments_that_do_not_fit_into_memory_are_refused(monkeypatch):
     D = 4 * 20 + 4
-    monkeypatch.setattr("manykernels._memory.available_memory", lambda: 6 * 8 * D**2)
+    monkeypatch.setattr("manykernels.utils.numerics.available_memory", lambda: 6 * 8 * D**2)
     with pytest.raises(MemoryError, match=r"4 kernels have \d+ features: use fewer"):
         machine(Nystrom(n_landmarks=20)).fit(X3, Y3)
 
@@ -384,7 +384,7 @@ def test_moments_that_do_not_fit_into_memory_are_refused(monkeypatch):
 def test_auto_approximates_many_rows_only(monkeypatch):
     exact = machine("auto").fit(X2, Y2)
     assert hasattr(exact, "support_")
-    monkeypatch.setattr("manykernels.estimators._approximated.AUTO_ROWS", M - 1)
+    monkeypatch.setattr("manykernels.estimators.feature_data.AUTO_ROWS", M - 1)
     with pytest.warns(UserWarning, match="approximates the kernels by Nystrom"):
         model = machine("auto").fit(X2, Y2)
     assert not hasattr(model, "support_")

@@ -13,9 +13,8 @@ from manykernels import ExactFeatures, KernelUnion
 from manykernels.kernels import RBF, Linear
 from manykernels.losses import FeatureLoss
 from manykernels.scale import Block, Nystrom, row_blocks
-from manykernels.scale.accumulation import Accumulator, ClassTargets, NumberTargets
-from manykernels.scale.moments import Moments
-from manykernels.scale.plan import Plan
+from manykernels.scale.moments import Accumulator, ClassTargets, Moments, NumberTargets
+from manykernels.scale.sampling import Plan
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) + 50.0  # far from zero, so that centring matters

@@ -27,7 +27,7 @@ from manykernels.kernels import (
     rbf_grid,
 )
 from manykernels.scale import ExactFeatures, RandomFeatures
-from manykernels.scale.random_features import AdditiveChiSquare, _normal
+from manykernels.scale.approximations import AdditiveChiSquare, _normal
 from tests.problems import slow
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manykernels.scale import Block, Reservoir, fold_of, row_blocks
-from manykernels.scale.reservoir import sample_keys
+from manykernels.scale.sampling import sample_keys
 
 N_ROWS = 60
 
@@ -138,7 +138,7 @@ def test_the_sequence_is_that_of_splitmix64(monkeypatch):
     }
     for state, numbers in known.items():
         monkeypatch.setattr(
-            "manykernels.scale.reservoir._state", lambda *_, of=state: np.uint64(of)
+            "manykernels.scale.sampling._state", lambda *_, of=state: np.uint64(of)
         )
         assert sample_keys(np.arange(3), 0).tolist() == numbers
 

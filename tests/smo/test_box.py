@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR, OneClassSVM
 
-from manykernels.smo import BoxProblem, _loops, box, solve_box
+from manykernels.smo import BoxProblem, box, loops, solve_box
 from manykernels.smo.box import Ascent
 from tests.problems import slow
 
@@ -290,13 +290,13 @@ def test_leaving_out_variables_changes_nothing(kind, monkeypatch):
     X = points(600)
     K, p = gaussian(X), machine(kind, X, 3.0, share=0.1)
     sizes = set()
-    plain = _loops.ascend
+    plain = loops.ascend
 
     def spying(*arguments):
         sizes.add(len(arguments[7]))
         return plain(*arguments)
 
-    monkeypatch.setattr(_loops, "ascend", spying)
+    monkeypatch.setattr(loops, "ascend", spying)
     shrinking = check(K, p, solve_box(K, p, tol=1e-7))
     assert min(sizes) < 500
     sizes.clear()

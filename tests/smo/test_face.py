@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manykernels.smo.face import Face, cholesky, min_curvature, solve_factored, step_within
+from manykernels.smo.program import Face, cholesky, min_curvature, solve_factored, step_within
 
 
 def gram(m, rank, seed=0):

@@ -9,9 +9,8 @@ import pytest
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
 from manykernels.losses import EpsilonInsensitiveLoss
-from manykernels.losses.hinge import epsilon_insensitive_problem, hinge_problem, one_class_problem
-from manykernels.smo.box import Ascent
-from manykernels.smo.interior_point import interior_path
+from manykernels.losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from manykernels.smo.box import Ascent, interior_path
 from manykernels.smo.program import BoxProblem, rounding
 from manykernels.solvers import Newton
 from tests.problems import random_gram_matrices, slow

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from manykernels.smo._loops import best_bias, snap, upper_bound
+from manykernels.smo.loops import best_bias, snap, upper_bound
 from tests.smo.test_box import KINDS, few, machine, points, seeds
 
 STEP_ERROR = 1e-13

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from manykernels.smo._multiclass_loops import cheapest_cycle
+from manykernels.smo.loops import cheapest_cycle
 from manykernels.smo.multiclass import _circulation, solve_multiclass
 from tests.problems import slow
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels.smo import box
-from manykernels.smo._loops import gather
 from manykernels.smo.box import Ascent
-from manykernels.smo.rows import Rows
+from manykernels.smo.loops import gather
+from manykernels.smo.program import Rows
 from tests.smo.test_box import KINDS, check, few, gaussian, hinge, machine, points, seeds
 
 

@@ -9,13 +9,13 @@ from scipy import linalg
 
 from manykernels import MKFDA, KernelStack, rbf_grid
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.kernels.streamed import StreamedKernels
+from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import JointSquareLoss, SquareLoss, inexact
+from manykernels.losses.composed import TiltedLoss
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
-from manykernels.losses.tilted import TiltedLoss
 from manykernels.solvers import Coordinate, Newton, certify
-from manykernels.solvers.columns.coordinate import Guide
+from manykernels.solvers.columns import Guide
 from tests.differences import assert_derivatives
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 

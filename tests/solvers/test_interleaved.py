@@ -7,13 +7,13 @@ import pytest
 
 from manykernels import KernelStack, rbf_grid
 from manykernels.domains import lp_domain
-from manykernels.kernels.streamed import StreamedKernels
+from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import Certificate, HingeLoss, OneClassLoss, SquareLoss
-from manykernels.losses.box_ascent import BoxAscent, InexactBoxPoint
+from manykernels.losses.svm import BoxAscent, InexactBoxPoint
 from manykernels.solvers import Interleaved, Newton
-from manykernels.solvers.columns.interleaved import _Relaxation
-from manykernels.solvers.updates import analytic_update, relaxed_update
+from manykernels.solvers.columns import _Relaxation
+from manykernels.solvers.papers.descent import analytic_update, relaxed_update
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine
 from tests.problems import slow
 

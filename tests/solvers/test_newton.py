@@ -143,7 +143,7 @@ def test_trace_simplex_gives_the_simplex_solution_of_unit_trace_kernels():
 
 def test_without_the_quadratic_model_it_still_descends(monkeypatch):
     monkeypatch.setattr(
-        "manykernels.solvers.model.minimize_quadratic", lambda *args, **kwargs: None
+        "manykernels.solvers.newton.minimize_quadratic", lambda *args, **kwargs: None
     )
     loss = square_loss(random_gram_matrices(4, 20), 2, reg=1.0)
     solution = Newton().solve(loss, lp_domain(2.0), tol=1e-3, max_iter=200)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKFDA, KernelStack
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.losses import BoxLoss, JointSquareLoss, KimLoss, Outline, SquareLoss
-from manykernels.losses.program import HasDualProgram
+from manykernels.losses.base import HasDualProgram
 from manykernels.solvers import QCQP, Newton, Problem, refuse_unfit
 from tests.machines import LOSSES, C, gram_matrices, machine, signs_for
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss

@@ -11,7 +11,8 @@ from scipy.optimize import minimize_scalar
 from manykernels.domains import Simplex, TraceSimplex, lp_domain
 from manykernels.losses.base import Outline
 from manykernels.solvers import Newton, ReducedGradient
-from manykernels.solvers.papers.reduced_gradient import (
+from manykernels.solvers.base import Run
+from manykernels.solvers.papers.descent import (
     _balanced,
     _direction,
     _falls,
@@ -19,7 +20,6 @@ from manykernels.solvers.papers.reduced_gradient import (
     _moved,
     _Point,
 )
-from manykernels.solvers.run import Run
 from tests.problems import random_gram_matrices, square_loss
 
 

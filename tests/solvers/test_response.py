@@ -7,7 +7,7 @@ import pytest
 
 from manykernels import MKFDA, rbf_grid
 from manykernels.domains import Product, lp_domain
-from manykernels.solvers.response import weight_response
+from manykernels.solvers.path import weight_response
 
 WEIGHTS = np.full(2, np.sqrt(0.5))
 

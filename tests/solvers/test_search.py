@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from manykernels.domains import lp_domain
-from manykernels.solvers import Newton, search
-from manykernels.solvers.cuts import Cuts
-from manykernels.solvers.updates import analytic_update
+from manykernels.solvers import Newton, newton
+from manykernels.solvers.newton import Cuts
+from manykernels.solvers.papers.descent import analytic_update
 from tests.problems import random_gram_matrices, square_loss
 
 DOMAIN = lp_domain(1.5)
@@ -23,26 +23,26 @@ def begin(loss, tol=1e-9):
     point = loss.evaluate(DOMAIN.start(loss.n_kernels))
     cuts = Cuts()
     cuts.add(point)
-    return point, cuts, search.Search(loss, DOMAIN, point, cuts, tol, 1.0)
+    return point, cuts, newton.Search(loss, DOMAIN, point, cuts, tol, 1.0)
 
 
 def reject(monkeypatch, *, updates):
     """No step improves enough; nor do analytic updates, if asked for."""
-    monkeypatch.setattr(search, "improves", lambda *points: False)
+    monkeypatch.setattr(newton, "improves", lambda *points: False)
     if updates:
-        monkeypatch.setattr(search, "_WORTHWHILE", np.inf)
+        monkeypatch.setattr(newton, "_WORTHWHILE", np.inf)
 
 
 def test_the_newton_step_comes_first(loss):
     point, cuts, iteration = begin(loss)
     found = iteration.run()
     assert iteration.n_solves == len(cuts) == 1
-    assert search.improves(found, point, DOMAIN)
+    assert newton.improves(found, point, DOMAIN)
 
 
 def test_then_the_analytic_update(loss, monkeypatch):
     reject(monkeypatch, updates=False)
-    monkeypatch.setattr(search, "_WORTHWHILE", 1e-3)
+    monkeypatch.setattr(newton, "_WORTHWHILE", 1e-3)
     point, cuts, iteration = begin(loss)
     found = iteration.run()
     assert iteration.n_solves == len(cuts) == 2

@@ -9,8 +9,8 @@ import pytest
 from manykernels.domains import LpBall, Simplex, TraceSimplex
 from manykernels.losses import JointSquareLoss, Outline, SquareLoss
 from manykernels.solvers import SDP, Newton, Problem, SDPApprox, certify, refuse_unfit
-from manykernels.solvers.papers._central_path import CentralPath
-from manykernels.solvers.run import Run
+from manykernels.solvers.base import Run
+from manykernels.solvers.papers.conic import CentralPath
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 
 M = 50
@@ -241,6 +241,6 @@ def test_problems_that_do_not_fit_are_refused(solver, monkeypatch):
         refuse_unfit(solver, large)
     refuse_unfit(type(solver)(force=True), large)
     refuse_unfit(solver, Problem(small, Simplex(), 1e-6))
-    monkeypatch.setattr("manykernels.solvers._needs.available_memory", lambda: 1000)
+    monkeypatch.setattr("manykernels.solvers.base.available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"force=True.*solver='newton'"):
         refuse_unfit(solver, Problem(small, Simplex(), 1e-6))

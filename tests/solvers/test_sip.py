@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKFDA
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.solvers import SILP, SIP, Newton
-from manykernels.solvers.cuts import Cuts
+from manykernels.solvers.newton import Cuts
 from manykernels.solvers.papers.sip import _LinearMaster, _QuadraticMaster
 from tests.problems import random_gram_matrices, square_loss
 

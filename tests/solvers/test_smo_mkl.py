@@ -10,7 +10,7 @@ from manykernels import KernelStack
 from manykernels.domains import Box, LpBall, lp_domain
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import HingeLoss, Outline
-from manykernels.smo._mkl_loops import _best_step, _slope, norm_and_weights
+from manykernels.smo.loops import _best_step, _slope, norm_and_weights
 from manykernels.solvers import SMOMKL, Newton, Problem, refuse_unfit
 from manykernels.solvers.papers.smo_mkl import _Ascent
 from tests.differences import derivative

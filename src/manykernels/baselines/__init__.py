@@ -10,16 +10,13 @@ samples, `_machine` the parameters and answers that they share.
 """
 
 from .alignment import Alignment
-from .average import Average
-from .best_kernel import BestKernel
 from .cg_boost import CGBoost
 from .easymkl import EasyMKL
 from .kim import KimFDA
-from .lp_b import LPB
-from .lp_beta import LPBeta
+from .lp_beta import LPB, LPBeta
 from .obscure import OBSCURE
 from .polynomial import PolynomialCombination
-from .product import Product
+from .simple import Average, BestKernel, Product
 
 __all__ = [
     "LPB",

@@ -1,4 +1,4 @@
-"""The compiled loops of OBSCURE; :mod:`manykernels.baselines._block_norm` has the maths.
+"""The compiled loops of OBSCURE; :mod:`manykernels.baselines.obscure` has the maths.
 
 Arrays have one row per class, so that steps write memory in order: ``d`` and ``u`` are (k, m),
 ``F[j] = unit · d K_j`` is (k, m) for every kernel. ``squares[j] = ‖θ_j‖²``.
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._compiled import compiled
+from ..utils.compiled import compiled
 
 # A common factor of d and F that is below this is multiplied into them.
 _LEAST_FACTOR = 1e-6

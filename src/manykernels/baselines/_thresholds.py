@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._rounding import ACCUMULATED
+from ..utils.numerics import ACCUMULATED
 
 
 def best_threshold(points: np.ndarray, weights: np.ndarray, total: float) -> float:

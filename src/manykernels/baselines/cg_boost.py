@@ -2,26 +2,197 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._sklearn import Interval
-from .._warnings import warn_caller
-from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
-from ..estimators._kernels import TrainingKernels
-from ..estimators._learning import joined_certificate, run_attributes
-from ..estimators._machines import MachineKernels, SupportAttributes
-from ..estimators._outputs import KernelClassifier
-from ..estimators._progress import FitTask
-from ..estimators._rows import labelled_rows, one_against_rest
-from ._columns import ColumnGeneration, ColumnMachine, Columns
-from ._mixture import KernelMixture, MixtureAttributes
+from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.inputs import labelled_rows, one_against_rest
+from ..estimators.kernel_data import TrainingKernels, joined_certificate, run_attributes
+from ..estimators.prediction import KernelClassifier
+from ..estimators.svm import MachineKernels, SupportAttributes
+from ..kernels import KernelStack
+from ..losses import Certificate
+from ..losses.svm import hinge_problem
+from ..solvers.base import Progress
+from ..solvers.linear import LinearProgram
+from ..utils.numerics import EPS
+from ..utils.sklearn import Interval, warn_caller
+from ..utils.storable import storable
+from ._thresholds import best_threshold
+from .machine import KernelMixture, MixtureAttributes
+
+# -- Column generation: the machine of smallest 1-norm among all columns of all kernels -----------
+#
+# The weak learners are the columns ``k_j(·, x_l)`` of the kernels and their negatives. With y = ±1
+# and penalties C_i,
+#
+#     min_{α, b, ξ}  Σ_jl |α_jl| + Σ_i C_i ξ_i                          Bi, Zhang & Bennett (2004)
+#     s.t.           y_i (Σ_jl α_jl k_j(x_i, x_l) + b) + ξ_i ≥ 1 ,   ξ ≥ 0
+#
+# The dual variables u have one constraint for every column,
+#
+#     max_u  Σ_i u_i   s.t.  |Σ_i u_i y_i k_j(x_i, x_l)| ≤ 1 ,   Σ_i u_i y_i = 0 ,   0 ≤ u_i ≤ C_i
+#
+# A master program has few of the columns, HiGHS solves it, and its u may violate constraints of
+# the others. The column most violated in each kernel is added, and the master continues from its
+# basis. As ``Σ u_i y_i = 0``, columns may be shifted: they are centred, which only changes b.
+#
+# With v the largest left side over all columns, ``u / max(1, v)`` satisfies all constraints: the
+# minimum is at least ``Σ_i u_i / max(1, v)``. If no column is violated, the master has found the
+# machine of all columns.
 
 
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All columns of Gram matrices, centred: `offsets` (n_kernels, m) are their means."""
+
+    stack: KernelStack
+    offsets: Array
+
+    @classmethod
+    def of(cls, stack: KernelStack, sample_weight: Array) -> Columns:
+        means = stack.apply(sample_weight[:, None] / sample_weight.sum())[:, :, 0]
+        return cls(stack, means)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Largest entry of each kernel, before centring: it is on the diagonal."""
+        assert self.stack.row_diag is not None
+        return np.abs(self.stack.row_diag).max(axis=1)
+
+    def products(self, v: Array) -> Array:
+        """``Σ_i v_i (k_j(x_i, x_l) − o_jl)`` of every column, (n_kernels, m)."""
+        products: Array = self.stack.apply(v[:, None])[:, :, 0] - self.offsets * v.sum()
+        return products
+
+    def column(self, j: int, sample: int) -> Array:
+        """The column of one sample in kernel j."""
+        columns = self.stack.apply_columns(np.array([sample]), np.ones((1, 1)))
+        column: Array = columns[j, :, 0] - self.offsets[j, sample]
+        return column
+
+
+@dataclass(frozen=True)
+class ColumnMachine:
+    """A machine of columns: α (n_kernels, m) of the centred ones, b, and what proves it.
+
+    `status` says how the linear program ended, unless at its optimum.
+    """
+
+    coefficients: Array
+    bias: float
+    certificate: Certificate
+    history: list[Progress]
+    status: str
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history)
+
+    @property
+    def n_inner_solves(self) -> int:
+        """Linear programs that were solved."""
+        return len(self.history)
+
+
+class ColumnGeneration:
+    """The master program of one division into two classes, y = `signs` and C = `penalties`."""
+
+    def __init__(self, columns: Columns, signs: Array, penalties: Array) -> None:
+        self.columns = columns
+        self.signs = signs
+        self.penalties = penalties
+        m = len(signs)
+        self._program = LinearProgram()
+        # The unit of costs: between those of coefficients, 1, and those of losses.
+        self._unit = float(np.sqrt(penalties.max()))
+        # Its variables are b, ξ, and then a positive one for every column of the master.
+        lower = np.append(-np.inf, np.zeros(m))
+        self._program.add_columns(np.append(0.0, penalties) / self._unit, lower)
+        self._program.add_rows(1.0, np.column_stack([signs, np.eye(m)]))
+        # Kernel, sample and sign of the columns of the master, and their values.
+        self._members: list[tuple[int, int, float]] = []
+        self._values = np.empty((m, 0))
+
+    def learn(
+        self, tol: float, max_iter: int, observer: Callable[[Progress], bool | None]
+    ) -> ColumnMachine:
+        """Add columns, at most `max_iter` times, until the relative gap is within `tol`."""
+        history: list[Progress] = []
+        bound, proof = -np.inf, None
+        while True:
+            found = self._program.solve()
+            problem = hinge_problem(self.signs, self.penalties)
+            v = problem.feasible(self.signs * found.multipliers * self._unit)
+            products = self.columns.products(v)
+            largest = max(1.0, float(np.abs(products).max()))
+            if np.abs(v).sum() / largest > bound:
+                bound, proof = float(np.abs(v).sum() / largest), v[:, None] / largest
+            amounts = np.maximum(found.values[1 + len(v) :], 0.0)
+            primal, bias, rounding = self._objective(amounts, v)
+            # Every product is known up to its rounding error, and so is the bound.
+            error = EPS * float(self.columns.sizes.max()) * float(np.abs(v).sum())
+            rounding += bound * error / largest
+            certificate = Certificate(primal, bound, primal - bound, tol, rounding, proof)
+            history.append(Progress(len(history), len(history) + 1, certificate))
+            asked = observer(history[-1])
+            ended = certificate.rel_gap <= tol or found.failure or len(history) > max_iter
+            if asked or ended or not self._add_violated(products, error):
+                alpha = self._coefficients(amounts)
+                return ColumnMachine(alpha, bias, certificate, history, found.failure)
+
+    def _objective(self, amounts: Array, v: Array) -> tuple[float, float, float]:
+        """The objective at the best b, this b, and the rounding error of the objective."""
+        f = self._values @ amounts
+        positive = float(self.penalties[self.signs > 0].sum())
+        bias = best_threshold(self.signs - f, self.penalties, positive)
+        losses = np.maximum(0.0, 1.0 - self.signs * (f + bias))
+        sizes = self.columns.sizes[np.array([j for j, _, _ in self._members], dtype=int)]
+        terms = 1.0 + abs(bias) + float(sizes @ amounts)
+        counting = self.penalties[(losses > 0.0) | (v != 0.0)]
+        primal = float(amounts.sum()) + float(self.penalties @ losses)
+        return primal, bias, EPS * terms * float(counting.sum())
+
+    def _add_violated(self, products: Array, error: float) -> bool:
+        """Add the column of each kernel whose constraint is violated most; whether there are any.
+
+        Those of the master are violated only within the tolerance of its solution, and a violation
+        within the rounding error is none.
+        """
+        left = np.abs(products)
+        for j, sample, sign in self._members:
+            if sign * products[j, sample] > 0.0:
+                left[j, sample] = 0.0
+        samples = left.argmax(axis=1)
+        violated = left.max(axis=1) > 1.0 + error
+        chosen = [(j, int(samples[j])) for j in np.flatnonzero(violated).tolist()]
+        if not chosen:
+            return False
+        signs = np.array([np.sign(products[at]) for at in chosen])
+        values = signs * np.column_stack([self.columns.column(*at) for at in chosen])
+        matrix = self.signs[:, None] * values
+        self._program.add_columns(np.full(len(chosen), 1.0 / self._unit), matrix=matrix)
+        self._members += [(*at, sign) for at, sign in zip(chosen, signs.tolist(), strict=True)]
+        self._values = np.hstack([self._values, values])
+        return True
+
+    def _coefficients(self, amounts: Array) -> Array:
+        alpha = np.zeros(self.columns.offsets.shape)
+        for (j, sample, sign), amount in zip(self._members, amounts, strict=True):
+            alpha[j, sample] += sign * amount
+        return alpha
+
+
+@storable
 @estimator
 class CGBoost(KernelClassifier, MixtureAttributes, SupportAttributes, KernelEstimator):
     """CG-Boost: a machine of few columns of the kernels, each with a coefficient of its own.

@@ -31,14 +31,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._sklearn import Interval
-from .._warnings import warn_caller
-from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
-from ..estimators._machines import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ..estimators._outputs import KernelClassifier
-from ..estimators._progress import FitTask
-from ..estimators._rows import labelled_rows, one_against_rest
+from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.inputs import labelled_rows, one_against_rest
+from ..estimators.prediction import KernelClassifier
+from ..estimators.svm import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
 from ..losses import Certificate, HingeLoss, SquaredHingeLoss
+from ..utils.sklearn import Interval, warn_caller
+from ..utils.storable import storable
 
 # Least λ, as a share of the mean diagonal of the sum of kernels: at λ = 0 there is no machine if
 # the classes overlap. Then, too, distances vanish as λ², and λ is raised tenfold until their
@@ -46,6 +45,7 @@ from ..losses import Certificate, HingeLoss, SquaredHingeLoss
 _LEAST_SHARE, _SHARE_OF_ERRORS, _LARGEST_RAISED = 1e-9, 1e-4, 1e-3
 
 
+@storable
 @estimator
 class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
     """Kernel weights from the distance between classes, then a support vector machine.

@@ -7,23 +7,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from .._sklearn import check_y
 from ..discriminant import FisherProblem
 from ..discriminant.decision import N_FOLDS, Regression, checked_priors
 from ..domains import Domain
-from ..estimators._base import POSITIVE, KernelEstimator, estimator, fits
-from ..estimators._kernels import TrainingKernels
-from ..estimators._learning import WeightLearning, WeightParameters
-from ..estimators._outputs import DiscriminantTransformer, KernelClassifier, Probabilities
-from ..estimators._progress import FitTask
-from ..estimators._rows import check_targets, discriminant_rows
+from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
 from ..estimators.fda import learn_discriminant
+from ..estimators.inputs import check_targets, discriminant_rows
+from ..estimators.kernel_data import TrainingKernels, WeightLearning, WeightParameters
+from ..estimators.prediction import DiscriminantTransformer, KernelClassifier, Probabilities
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace
 from ..losses import KimLoss, Outline
 from ..losses.left_out import LeftOut
+from ..utils.sklearn import check_y
+from ..utils.storable import storable
 
 
+@storable
 @estimator
 class KimFDA(
     DiscriminantTransformer, Probabilities, KernelClassifier, WeightParameters, KernelEstimator
@@ -162,6 +162,7 @@ def _ratio_direction(
     return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
 
 
+@storable
 class _ZeroConstants(UnitTrace):
     """Make kernels exactly zero of which centring leaves rounding errors only.
 

@@ -2,17 +2,428 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from numbers import Real
+from typing import Any, ClassVar, Self
 
-from ..estimators._base import KernelEstimator, estimator, fits
-from ..estimators._kernels import TrainingKernels
-from ..estimators._machines import SupportAttributes
-from ..estimators._outputs import KernelClassifier
-from ..estimators._rows import labelled_rows
-from ._machines import HeldOutMachines, MixedMachinesParameters, checked_penalties
-from ._mixture import MixtureAttributes
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from ..discriminant import LabelledKernels
+from ..estimators.base import FitTask, KernelEstimator, estimator, fits
+from ..estimators.inputs import TrainingRows, labelled_rows
+from ..estimators.kernel_data import SplitOutputs, TrainingKernels, WeightLearning
+from ..estimators.prediction import KernelClassifier
+from ..estimators.search import Grid, LabelSplits, Search, checked_positive, refuse_unsolved
+from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes
+from ..estimators.svm_cv import (
+    CLASSIFICATION_PENALTIES,
+    ClassMachines,
+    PreparedKernels,
+    held_out_outputs,
+    machine_groups,
+)
+from ..kernels.transforms import Chain
+from ..losses import Certificate
+from ..losses.svm import one_class_problem
+from ..solvers import solved_in_all
+from ..solvers.linear import LinearProgram
+from ..utils.numerics import ROUNDING
+from ..utils.sklearn import Interval, warn_caller
+from ..utils.storable import storable
+from ._thresholds import best_threshold
+from .machine import KernelMixture, MixtureAttributes
+
+# -------------------------------------------------------------------------------------------------
+# The linear program of LP-β and LP-B: weights with which classes have the largest soft margin.
+#
+# f_{m,c}(x) is the output of the machine of kernel m for class c. With weights B_m^c
+#
+#     min_{B, ξ, ρ}  −ρ + 1/(νN) Σ_i ξ_i                                 Gehler & Nowozin (2009)
+#     s.t.           Σ_m B_m^{y_i} f_{m,y_i}(x_i) − Σ_m B_m^y f_{m,y}(x_i) + ξ_i ≥ ρ   for y ≠ y_i
+#                    Σ_m B_m^c = 1 for every class c,   B ≥ 0,   ξ ≥ 0
+#
+# In LP-β all classes have the same weights β. A sample of weight w_i counts w_i times, and N is
+# the sum of the weights. Given B, with the margins M_i, the smallest left sides without ξ_i, the
+# rest is the program of a one-class machine, ``min_ρ −ρ + 1/(νN) Σ_i w_i max(0, ρ − M_i)``: ρ is
+# the ν-quantile of the margins, and the minimum is minus the mean of the margins below it.
+#
+# For any ``u_iy ≥ 0`` with ``Σ_y u_iy ≤ w_i/(νN)`` and ``Σ u = 1``, which exist for ν ≤ 1,
+#
+#     minimum ≥ −Σ_c max_m a_m^c ,   a_m^c = Σ_iy u_iy ([c = y_i] − [c = y]) f_{m,c}(x_i)
+#
+# (in LP-β ``−max_m Σ_c a_m^c``), with equality for the multipliers of the constraints. Both bounds
+# are computed from the outputs, whatever the solver of the program says.
+#
+# For two classes the outputs are f and −f. Then only the mean of B^1 and B^2 matters, and LP-B is
+# LP-β.
 
 
+Array = np.ndarray
+
+# A kernel without weight may as well have some if its a is this near to the largest, in units of
+# the largest output: ten times the accuracy with which the program is solved.
+_AS_GOOD = 1e-9
+
+
+@dataclass(frozen=True)
+class MarginProgram:
+    """The program of samples with known outputs.
+
+    Attributes
+    ----------
+    outputs : ndarray of shape (n_kernels, n_samples, n_classes)
+        f, with −f and f for two classes.
+    labels : ndarray of shape (n_samples,)
+        y.
+    sample_weight : ndarray of shape (n_samples,)
+        w.
+    nu : float in (0, 1]
+    shared : bool
+        Whether all classes have the same weights: LP-β.
+    """
+
+    outputs: Array
+    labels: Array
+    sample_weight: Array
+    nu: float
+    shared: bool
+
+    def solve(self, tol: float) -> Mixture:
+        """The best weights, certified for the relative gap `tol`."""
+        n_kernels, n_samples, _ = self.outputs.shape
+        size = float(np.abs(self.outputs).max()) or 1.0
+        n_weights = self.n_groups * n_kernels
+        program = LinearProgram()
+        # Columns: the weights group by group, ρ, then ξ; the last two in units of `size`.
+        costs = np.concatenate([np.zeros(n_weights), [-1.0], self._prices])
+        program.add_columns(
+            costs,
+            np.concatenate([np.zeros(n_weights), [-np.inf], np.zeros(n_samples)]),
+        )
+        sums = sparse.kron(sparse.eye_array(self.n_groups), np.ones((1, n_kernels)))
+        nothing = sparse.csr_array((self.n_groups, 1 + n_samples))
+        program.add_rows(1.0, sparse.hstack([sums, nothing]), 1.0)
+        samples, _ = self._rivals
+        slacks = sparse.eye_array(n_samples, format="csr")[samples]
+        ones = np.ones((len(samples), 1))
+        program.add_rows(0.0, sparse.hstack([self._differences / size, -ones, slacks]))
+        found = program.solve()
+        weights = self._checked(found.values)
+        multipliers = self._feasible(found.multipliers[self.n_groups :])
+        attained = self._attained(multipliers)
+        as_good = attained >= attained.max(axis=1, keepdims=True) - _AS_GOOD * size
+        if (as_good & (weights == 0.0)).any():
+            # Other weights may be optimal, too, and which ones the simplex method finds depends on
+            # rounding, so that rows of weight two and repeated rows would get different ones. Take
+            # those of earlier kernels.
+            program.add_rows(-np.inf, costs[None], float(costs @ found.values))
+            earlier = np.tile(np.arange(n_kernels) / n_kernels, self.n_groups)
+            program.change_costs(np.concatenate([earlier, np.zeros(1 + n_samples)]))
+            chosen = program.solve()
+            weights = weights if chosen.failure else self._checked(chosen.values)
+        return self._certified(weights, multipliers, tol)
+
+    def _checked(self, values: Array) -> Array:
+        """The weights among the values of all columns: not negative, of the sum one."""
+        n_kernels = len(self.outputs)
+        weights = np.maximum(values[: self.n_groups * n_kernels], 0.0)
+        weights = weights.reshape(self.n_groups, n_kernels)
+        totals = weights.sum(axis=1, keepdims=True)
+        return np.where(totals > 0.0, weights, 1.0) / np.where(totals > 0.0, totals, n_kernels)
+
+    def _attained(self, u: Array) -> Array:
+        """a of every weight, (n_groups, n_kernels)."""
+        attained: Array = (u @ self._differences).reshape(self.n_groups, -1)
+        return attained
+
+    @property
+    def n_groups(self) -> int:
+        """How many weight vectors there are."""
+        return 1 if self.shared else self.outputs.shape[2]
+
+    @property
+    def _prices(self) -> Array:
+        """Costs of the slacks, ``w_i/(νN)``."""
+        prices: Array = self.sample_weight / (self.nu * self.sample_weight.sum())
+        return prices
+
+    @cached_property
+    def _rivals(self) -> tuple[Array, Array]:
+        """i and y of every constraint."""
+        samples, classes = np.nonzero(np.arange(self.outputs.shape[2]) != self.labels[:, None])
+        return samples, classes
+
+    @cached_property
+    def _differences(self) -> sparse.csr_array:
+        """Coefficients of the weights in the constraints."""
+        samples, rivals = self._rivals
+        own = self.outputs[:, samples, self.labels[samples]].T
+        other = self.outputs[:, samples, rivals].T
+        if self.shared:
+            return sparse.csr_array(own - other)
+        n_rows, n_kernels = own.shape
+        kernels = np.arange(n_kernels)
+        columns = [self.labels[samples, None] * n_kernels + kernels]
+        columns.append(rivals[:, None] * n_kernels + kernels)
+        rows = np.repeat(np.arange(n_rows), 2 * n_kernels)
+        entries = np.hstack([own, -other]).ravel()
+        shape = (n_rows, self.n_groups * n_kernels)
+        return sparse.csr_array((entries, (rows, np.hstack(columns).ravel())), shape=shape)
+
+    def _feasible(self, multipliers: Array) -> Array:
+        """u near the multipliers of the constraints, which are feasible up to a tolerance."""
+        samples, _ = self._rivals
+        u = np.maximum(multipliers, 0.0)
+        totals = np.bincount(samples, weights=u, minlength=len(self.labels))
+        scale = self.nu * self.sample_weight.sum()
+        problem = one_class_problem(self.sample_weight, self.nu)
+        wanted = problem.feasible(scale * totals) / scale
+        # A sample without multipliers takes what it is given at all its constraints.
+        u = np.where(totals[samples] > 0.0, u, 1.0)
+        totals = np.bincount(samples, weights=u)
+        return u * (wanted / totals)[samples]
+
+    def _certified(self, weights: Array, u: Array, tol: float) -> Mixture:
+        """Both bounds, computed from the outputs, and ρ."""
+        samples, _ = self._rivals
+        lefts = self._differences @ weights.ravel()
+        margins = np.full(len(self.labels), np.inf)
+        np.minimum.at(margins, samples, lefts)
+        rho = best_threshold(margins, self._prices, 1.0)
+        primal = float(self._prices @ np.maximum(rho - margins, 0.0)) - rho
+        dual = -float(self._attained(u).max(axis=1).sum())
+        rounding = ROUNDING * float(np.abs(self.outputs).max()) * self.n_groups
+        point = np.zeros((len(self.labels), self.outputs.shape[2]))
+        point[self._rivals] = u
+        return Mixture(
+            weights[0] if self.shared else weights,
+            rho,
+            Certificate(primal, dual, primal - dual, tol, rounding, point),
+        )
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights of machines, (n_kernels,) or (n_classes, n_kernels), and their soft margin ρ."""
+
+    weights: Array
+    rho: float
+    certificate: Certificate
+
+
+# -- One support vector machine per kernel: outputs at held-out samples, and the final machines ---
+
+
+# The norm of the only weight of a machine with one kernel: any gives the weight one.
+_ANY_NORM = np.inf
+
+
+@estimator
+class MixedMachinesParameters:
+    """Parameters and attributes of machines, one per kernel, with weights for large margins.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        ν: the margin ρ is such that at most this share of the samples is below it. The program
+        maximises the mean margin of this share, the worst samples; with 1, of all.
+    Cs : array-like of float, optional
+        C of the machines to try, by default 0.01, 0.1, 1 and 10, which suit normalised kernels.
+        Each kernel gets the one with which its machine is most often right on held-out samples; of
+        equal ones, the smallest. A single value is taken for all.
+    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
+        How samples are held out for outputs of machines that have not seen them. None takes five
+        folds with the classes in equal parts, whatever the order of the rows; equal rows stay
+        together, and a class of a single sample is in no test part. A pair is a validation set.
+    tol : float, default=1e-4
+        Relative duality gap of the machines and of the program for the weights.
+    n_jobs : int, optional
+        Number of splits that are computed in parallel.
+    verbose : bool, default=False
+        Print a line per machine. Progress bars: ``set_callbacks(ProgressBar())``.
+
+    Attributes
+    ----------
+    rho_ : float
+        ρ; where it may be anything between two margins, the mean of these.
+    C_ : ndarray of shape (n_kernels,)
+        C of the machine of each kernel.
+    n_splits_ : int
+    n_inner_solves_ : int
+        Number of support vector machines.
+    """
+
+    nu: float = 0.5
+    Cs: Any = None
+    cv: Any = None
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "Cs": ["array-like", None],
+        "cv": ["cv_object", tuple, None],
+        "n_jobs": [None, int],
+    }
+
+
+def checked_penalties(estimator: Any) -> np.ndarray:
+    """The C to try."""
+    return checked_positive(estimator.Cs, CLASSIFICATION_PENALTIES, "Cs")
+
+
+@dataclass(frozen=True)
+class HeldOutMachines:
+    """Machines of every kernel, at every split and every C; `judged` are the held-out samples."""
+
+    estimator: Any
+    names: list[str]
+    penalties: np.ndarray
+    parts: list[SplitOutputs]
+    judged: list[LabelledKernels]
+    task: FitTask
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        rows: TrainingRows,
+        kernels: TrainingKernels,
+        penalties: np.ndarray,
+    ) -> HeldOutMachines:
+        """Learn them; begins the task of the fit, with one part more than there are splits."""
+        counts = rows.counts
+        samples = LabelledKernels(
+            kernels.stack, rows.labels, rows.classes, counts, counts, rows.groups
+        )
+        splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
+        task = FitTask.begin(estimator, X, y, len(splits) + 1)
+        names = kernels.stack.names
+        numbers = np.arange(len(names))
+        grid = Grid({"kernel": numbers, "p": np.array([_ANY_NORM]), "C": penalties})
+        search = Search(estimator, samples, splits, task)
+        machines = partial(_machines, INNER_SHARE * estimator.tol)
+        parts = held_out_outputs(search, grid, machines, _each_kernel)
+        judged = [split.judged for split in splits]
+        found = cls(estimator, names, penalties, parts, judged, task)
+        found._refuse_unsolved()
+        return found
+
+    def _refuse_unsolved(self) -> None:
+        """Raise if a kernel has no machine, and warn of those that some C lacks."""
+        records = [part.record for part in self.parts]
+        unsolved = ~solved_in_all(records).any(axis=(1, 2))
+        if unsolved.any():
+            reasons = [reason for record in records for reason in record.failures]
+            reason = reasons[0] if reasons else "A callback asked to stop."
+            name = self.names[int(unsolved.argmax())]
+            raise ValueError(f"No machine of kernel {name!r} could be learnt. {reason}")
+        refuse_unsolved(records, self.estimator.tol)
+
+    def mixture(self, *, shared: bool) -> Mixture:
+        """Weights of the machines, each with its best C; `shared` by all classes or not."""
+        chosen = self.chosen
+        kernels = np.arange(len(self.names))
+        outputs = np.concatenate([part.outputs[kernels, 0, chosen] for part in self.parts], axis=1)
+        if outputs.shape[2] == 1:
+            outputs = np.concatenate([-outputs, outputs], axis=2)
+        labels = np.concatenate([test.labels for test in self.judged])
+        weights = np.concatenate([_weights_of(test) for test in self.judged])
+        shared = shared or outputs.shape[2] == 2
+        program = MarginProgram(outputs, labels, weights, float(self.estimator.nu), shared)
+        mixture = program.solve(self.estimator.tol)
+        certificate = mixture.certificate
+        if not certificate.converged:
+            name = type(self.estimator).__name__
+            message = f"{name} is {certificate.status}. {certificate.message}"
+            warn_caller(message, ConvergenceWarning)
+        return mixture
+
+    @cached_property
+    def chosen(self) -> np.ndarray:
+        """Position of the best C for each kernel, by accuracy; of equal ones, the smallest."""
+        solved = solved_in_all([part.record for part in self.parts])[:, 0]
+        order = np.argsort(self.penalties)
+        accuracies = np.where(solved, self._accuracies(), -np.inf)[:, order]
+        best: np.ndarray = order[np.argmax(accuracies > accuracies.max(1)[:, None] - ROUNDING, 1)]
+        return best
+
+    def _accuracies(self) -> np.ndarray:
+        """Share of right answers, in the mean of the splits, (n_kernels, n_penalties)."""
+        shares = []
+        for part, test in zip(self.parts, self.judged, strict=True):
+            outputs = part.outputs[:, 0]
+            answers = outputs[..., 0] > 0 if outputs.shape[-1] == 1 else outputs.argmax(axis=-1)
+            shares.append(np.average(answers == test.labels, axis=-1, weights=_weights_of(test)))
+        accuracies: np.ndarray = np.mean(shares, axis=0)
+        return accuracies
+
+    def learnt_again(
+        self, mixture: Mixture, rows: TrainingRows, kernels: TrainingKernels
+    ) -> dict[str, Any]:
+        """Machines of all samples, where they have weight; the fitted attributes."""
+        prepared = MachineKernels.prepared(kernels, rows, self.estimator.normalize)
+        machines = _machines(INNER_SHARE * self.estimator.tol, kernels.labelled(rows))
+        learning = WeightLearning.at(self.estimator, _ANY_NORM)
+        used = np.flatnonzero(np.atleast_2d(mixture.weights).any(axis=0))
+        final = self.task.subtask("final fit", len(used))
+        shape = (len(self.names), len(rows), machines.n_outputs)
+        coefficients, biases = np.zeros(shape), np.zeros(shape[::2])
+        for j in used.tolist():
+            stack = prepared.stack.select([j])
+            losses = machines(stack, {"C": float(self.penalties[self.chosen[j]])})
+            learnt = learning.learn(losses, stack.names, final)
+            (solution,) = learnt.solutions
+            found: Any = solution.evaluation
+            coefficients[j] = found.coefficients
+            alone = np.arange(len(self.names)) == j
+            biases[j] = prepared.uncentred(found.biases, alone, found.coefficients)
+        final.end()
+        intercept = np.sum(np.atleast_2d(mixture.weights).T * biases, axis=0)
+        certificate = mixture.certificate
+        n_before = int(sum(part.record.n_inner_solves.sum() for part in self.parts))
+        return {
+            **KernelMixture(mixture.weights, coefficients, intercept).attributes(rows, prepared),
+            "rho_": mixture.rho,
+            "C_": self.penalties[self.chosen],
+            "certificate_": certificate,
+            "n_splits_": len(self.parts),
+            "n_iter_": 1,
+            "n_inner_solves_": n_before + len(used),
+            "history_": {
+                "objective": [certificate.primal],
+                "rel_gap": [certificate.rel_gap],
+                "n_inner_solves": [n_before],
+            },
+        }
+
+
+def _machines(inner_tol: float, samples: LabelledKernels) -> ClassMachines:
+    """Machines with the hinge loss, for several classes one against the rest."""
+    groups = machine_groups(samples.labels, len(samples.classes), "shared")
+    return ClassMachines(groups, _weights_of(samples), "hinge", inner_tol)
+
+
+def _weights_of(samples: LabelledKernels) -> np.ndarray:
+    return np.ones(len(samples.labels)) if samples.counts is None else samples.counts
+
+
+def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKernels]:
+    """The preparation of a grid that begins with the number of a kernel: each one alone."""
+    stack = transform.fit_transform(train.stack, sample_weight=train.counts)
+    together = PreparedKernels.centred(stack, transform.transform(test.stack))
+    for j in range(stack.n_kernels):
+        yield PreparedKernels(
+            together.stack.select([j]), together.block.select([j]), places=((j,),)
+        )
+
+
+@storable
 @estimator
 class LPBeta(
     KernelClassifier,
@@ -65,4 +476,61 @@ class LPBeta(
         kernels = TrainingKernels.of(rows, rows.counts)
         held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=True)
+        return self._keep(held_out.task, held_out.learnt_again(mixture, rows, kernels))
+
+
+# -- LPB: one machine per kernel, with one weight per kernel and class for a large margin ---------
+
+
+@storable
+@estimator
+class LPB(
+    KernelClassifier,
+    MixtureAttributes,
+    SupportAttributes,
+    MixedMachinesParameters,
+    KernelEstimator,
+):
+    """LP-B: a support vector machine per kernel, and weights of them for each class.
+
+    As :class:`LPBeta`, with one weight vector per class.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_classes, n_kernels), or (n_kernels,) for two classes
+        B, of the outputs of the machines; those of each class sum to one. Two classes share their
+        machines, and LP-B is LP-β.
+
+    Notes
+    -----
+    The weights of each class sum to one, as in the program that the authors published. The weights
+    of a class that is never among the worst samples are not determined: any are optimal.
+
+    References
+    ----------
+    P. Gehler, S. Nowozin. On feature combination for multiclass object classification. ICCV 2009.
+
+    Examples
+    --------
+    >>> from manykernels.baselines import LPB
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
+    >>> views, y = load_digit_views(noise=1)
+    >>> model = LPB(RBF(), Cs=[1.0]).fit(views[:300], y[:300])
+    >>> model.weights_.shape
+    (10, 7)
+    >>> model.certificate_.converged
+    True
+    >>> bool(model.score(views[900:], y[900:]) > 0.9)
+    True
+    """
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the machines and their weights."""
+        penalties = checked_penalties(self)
+        rows = labelled_rows(self, X, y, sample_weight, None)
+        kernels = TrainingKernels.of(rows, rows.counts)
+        held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
+        mixture = held_out.mixture(shared=False)
         return self._keep(held_out.task, held_out.learnt_again(mixture, rows, kernels))

@@ -24,6 +24,6 @@ Exit codes: 0 if all went well, 1 if data or a model cannot be used, 2 if the co
 understood, 130 after Ctrl-C. Whatever goes wrong is told in one sentence.
 """
 
-from .running import main
+from .app import main
 
 __all__ = ["main"]

@@ -7,21 +7,235 @@ before it is unpacked.
 from __future__ import annotations
 
 import gzip
+import io
 import re
-from collections.abc import Callable, Collection
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._files import GIB
-from .._memory import available_memory
 from ..datasets import read_fasta
-from ..kernels.modalities import named_tables
-from . import matrices
-from .errors import DataError, listed, sentence
+from ..kernels.views import named_tables
+from ..persistence.archive import check_array
+from ..utils.files import GIB
+from ..utils.numerics import available_memory
+from .console import DataError, listed, sentence
+
+# -- Arrays from files of MATLAB, versions 5 to 7 -------------------------------------------------
+#
+# SciPy reads them too, but a damaged one can end the process there. This reads what kernels and
+# labels are stored as, full matrices of real numbers, texts and cells of texts, and checks every
+# length before it is used.
+#
+# A file is a header of 128 bytes and *elements*: a tag with type and length, then the content,
+# filled up to a multiple of eight bytes. A matrix is an element of elements: flags, sizes, name,
+# values. A packed element has another one inside.
+
+
+# Length of the header, and where in it the version and the order of bytes are.
+_HEADER, _VERSION = 128, 124
+# Types of elements that hold numbers.
+_NUMBERS = {
+    **{1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4"},
+    **{7: "f4", 9: "f8", 12: "i8", 13: "u8"},
+}
+# Types of elements that hold text, and its encoding; numbers up to two bytes hold text as well.
+_TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}
+_MATRIX, _PACKED = 14, 15
+# Classes of matrices.
+_CELL, _CHAR = 1, 4
+_FULL = frozenset(range(6, 16))
+# The bit of the flags that is set for complex numbers.
+_COMPLEX = 0x0800
+# Cells hold texts, and cells hold cells no deeper than this.
+_DEPTH = 2
+
+
+def read_mat5(path: Path, most: int) -> dict[str, Any]:
+    """Variables by name: arrays, and lists of texts; none that takes more than `most` bytes."""
+    content = path.read_bytes()
+    if content.startswith(b"MATLAB 7.3"):
+        raise ValueError(
+            "it is a file of MATLAB 7.3, which is not read: save it with -v7, as in "
+            "save('kernels.mat', '-v7')"
+        )
+    order = {b"IM": "<", b"MI": ">"}.get(content[_VERSION + 2 : _HEADER])
+    if order is None:
+        raise ValueError("it is no file of MATLAB 5 to 7")
+    found: dict[str, Any] = {}
+    for kind, data in _Elements(order, content[_HEADER:]):
+        if kind == _PACKED:
+            data = _unpacked_element(data, most)
+            kind, data = next(iter(_Elements(order, data)), (0, b""))
+        if kind == _MATRIX:
+            name, value = _matrix(order, data, _DEPTH)
+            found[name] = value
+    return found
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """The elements of some bytes, one after the other."""
+
+    order: str
+    data: bytes
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        start = 0
+        while start < len(self.data):
+            kind, length, begin = self._tag(start)
+            end = begin + length
+            if length < 0 or end > len(self.data):
+                raise ValueError("it ends too early, or is damaged")
+            yield kind, self.data[begin:end]
+            # Short elements have tag and content in eight bytes; packed ones are not filled up.
+            short = begin == start + 4
+            start = start + 8 if short else end if kind == _PACKED else end + -end % 8
+
+    def _tag(self, start: int) -> tuple[int, int, int]:
+        """Type, length, and where the content begins."""
+        if start + 8 > len(self.data):
+            raise ValueError("it ends too early, or is damaged")
+        kind, length = np.frombuffer(self.data, f"{self.order}u4", 2, start).tolist()
+        if kind >> 16:
+            if kind >> 16 > 4:
+                raise ValueError("it is damaged")
+            return kind & 0xFFFF, kind >> 16, start + 4
+        return kind, length, start + 8
+
+
+def _unpacked_element(data: bytes, most: int) -> bytes:
+    packed = zlib.decompressobj()
+    try:
+        content = packed.decompress(data, most)
+    except zlib.error as error:
+        raise ValueError("it is damaged") from error
+    if packed.unconsumed_tail:
+        raise ValueError("it unpacks to far more than its length")
+    return content
+
+
+def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
+    """Name and value of a matrix."""
+    parts = list(_Elements(order, data))
+    if len(parts) < 3 or len(parts[0][1]) < 4:
+        raise ValueError("it is damaged")
+    flags = int(np.frombuffer(parts[0][1], f"{order}u4", 1)[0])
+    shape = tuple(np.frombuffer(parts[1][1], f"{order}i4").tolist())
+    name, values, kind = parts[2][1].decode("ascii"), parts[3:], flags & 0xFF
+    if len(shape) < 2 or min(shape) < 0:
+        raise ValueError(f"its variable {name!r} has no shape")
+    if kind == _CELL and depth and all(one == _MATRIX for one, _ in values):
+        return name, [_text(_matrix(order, cell, depth - 1)[1], name) for _, cell in values]
+    if kind not in (_CHAR, *_FULL) or flags & _COMPLEX or len(values) != 1:
+        raise ValueError(
+            f"its variable {name!r} is neither a full matrix of real numbers nor texts in a cell"
+        )
+    return name, _texts(order, *values[0], shape) if kind == _CHAR else _numbers(
+        order, *values[0], shape
+    )
+
+
+def _numbers(order: str, kind: int, data: bytes, shape: tuple[int, ...]) -> np.ndarray:
+    dtype = np.dtype(f"{order}{_NUMBERS[kind]}") if kind in _NUMBERS else None
+    if dtype is None or prod(shape) * dtype.itemsize != len(data):
+        raise ValueError("a matrix in it is not as long as it says")
+    array = np.frombuffer(data, dtype).reshape(shape, order="F")
+    return array.astype(dtype.newbyteorder("="))
+
+
+def _texts(order: str, kind: int, data: bytes, shape: tuple[int, ...]) -> list[str]:
+    """The rows of a matrix of letters."""
+    if kind in _TEXTS:
+        wide = kind != 16
+        text = data.decode(_TEXTS[kind] + ({"<": "-le", ">": "-be"}[order] if wide else ""))
+        letters = np.array(list(text), dtype=str)
+    else:
+        codes = _numbers(order, kind, data, (1, prod(shape))).ravel()
+        letters = np.array([chr(int(code)) for code in codes if 0 <= code < 0x110000], dtype=str)
+    if len(letters) != prod(shape) or len(shape) != 2:
+        raise ValueError("a text in it is not as long as it says")
+    return ["".join(row).rstrip() for row in letters.reshape(shape, order="F")]
+
+
+def _text(value: Any, name: str) -> str:
+    """The one text of a cell."""
+    if not isinstance(value, list) or len(value) > 1:
+        raise ValueError(f"its variable {name!r} is a cell of something else than texts")
+    return value[0] if value else ""
+
+
+# -- Kernel matrices from .npz files and those of MATLAB ------------------------------------------
+#
+# Arrays of two dimensions are kernels, by their names; those of one dimension are columns about
+# the samples, such as their labels and the target.
+
+
+def size_of_npz(path: Path) -> int:
+    """Bytes that the members of an archive unpack to, as its directory says."""
+    with zipfile.ZipFile(path) as archive:
+        return sum(info.file_size for info in archive.infolist())
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Arrays by name; nothing is unpickled."""
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            content = archive.read(info)
+            check_array(content, name)
+            arrays[name] = np.load(io.BytesIO(content), allow_pickle=False)
+    return arrays
+
+
+def read_mat(path: Path, most: int) -> dict[str, np.ndarray]:
+    """Variables by name; a vector, which MATLAB has as a matrix, in one dimension."""
+    found = {name: np.asarray(value) for name, value in read_mat5(path, most).items()}
+    return {
+        name: array.ravel() if array.ndim == 1 or 1 in array.shape else array
+        for name, array in found.items()
+    }
+
+
+def sorted_arrays(
+    arrays: dict[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Kernels, all of one shape, and columns of as many rows."""
+    kernels = {name: array for name, array in arrays.items() if array.ndim == 2}
+    columns = {name: array for name, array in arrays.items() if array.ndim == 1}
+    if not kernels:
+        raise ValueError("it has no array of two dimensions, which would be a kernel")
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2):
+            raise ValueError(f"its array {name!r} has {array.ndim} dimensions, not one or two")
+    first, *others = kernels.items()
+    for name, kernel in kernels.items():
+        if kernel.dtype.kind not in "biuf":
+            raise ValueError(f"its array {name!r} holds no numbers")
+    for name, kernel in others:
+        if kernel.shape != first[1].shape:
+            raise ValueError(
+                f"its kernels differ in size: {first[0]!r} is {first[1].shape}, {name!r} is "
+                f"{kernel.shape}"
+            )
+    for name, column in columns.items():
+        if len(column) != len(first[1]):
+            raise ValueError(
+                f"its array {name!r} has {len(column)} entries, its kernels {len(first[1])} rows"
+            )
+    kinds = {
+        name: column.astype(str) if column.dtype.kind in "SU" else column
+        for name, column in columns.items()
+    }
+    return kernels, kinds
+
 
 # Bytes of a file in which its separator and its decimal comma are looked for.
 _LOOKED_AT = 2**16
@@ -204,16 +418,16 @@ def _unpacked(path: Path) -> int:
 
 
 def _npz(path: Path, part: str | None, texts: Collection[str]) -> Contents:
-    refuse_bomb(path, matrices.size_of_npz(path))
-    return _of_arrays(path, matrices.read_npz(path))
+    refuse_bomb(path, size_of_npz(path))
+    return _of_arrays(path, read_npz(path))
 
 
 def _mat(path: Path, part: str | None, texts: Collection[str]) -> Contents:
-    return _of_arrays(path, matrices.read_mat(path, _most_bytes(path)))
+    return _of_arrays(path, read_mat(path, _most_bytes(path)))
 
 
 def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:
-    kernels, columns = matrices.sorted_arrays(arrays)
+    kernels, columns = sorted_arrays(arrays)
     return Contents(path, pd.DataFrame(columns), matrices=kernels)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._tables import aligned, markdown
-from .paired import shown_p
-from .result import Comparison
+from ..utils.versions import aligned, markdown
+from .result import Comparison, shown_p
 
 # Friedman's statistic needs as many methods.
 _LEAST_METHODS = 3

@@ -3,20 +3,371 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from numbers import Real
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
+from sklearn.base import clone
 
-from .._tables import aligned, html, markdown
+from ..display.base import BLUE, GUIDE, VERMILION, bare, ink, named_ticks, pyplot, titled
 from ..inspection.intervals import wilson, within_range
-from ..metrics import corrected_t_test, holm
+from ..metrics import combined_f_test, corrected_t_test, holm
+from ..metrics.classwise import in_use
 from ..metrics.comparison import Split
-from .cells import Cell
-from .paired import FIVE_BY_TWO, PairedTests, name_of_test, paired_tests, shown_p
+from ..utils.folds import lacking_class, with_classes
+from ..utils.numerics import ACCUMULATED
+from ..utils.sklearn import MultimetricScorer, safe_split
+from ..utils.versions import aligned, html, markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# -- One method on one split: fitted, judged, and what is to be known of the fitted model ---------
+
+
+# What cross_validate calls a score without a name.
+_UNNAMED = "score"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one method did on one split.
+
+    Attributes
+    ----------
+    scores : dict of str to float
+        By the name of the scoring; empty if the method failed.
+    unscored : dict of str to str
+        Scores that could not be computed, and why.
+    fit_time, predict_time : float
+        Seconds; that of predictions includes their scoring.
+    n_kernels, n_used : int or None
+        Kernels, and those that any vector of weights uses.
+    n_support : int or None
+        Support vectors.
+    rel_gap : float or None
+        Relative duality gap, where there is a certificate.
+    converged : bool or None
+        Whether the certificate says so.
+    failure : str or None
+        What was raised.
+    """
+
+    scores: dict[str, float] = field(default_factory=dict)
+    unscored: dict[str, str] = field(default_factory=dict)
+    fit_time: float = np.nan
+    predict_time: float = np.nan
+    n_kernels: int | None = None
+    n_used: int | None = None
+    n_support: int | None = None
+    rel_gap: float | None = None
+    converged: bool | None = None
+    failure: str | None = None
+
+    @classmethod
+    def failed(cls, error: Exception) -> Cell:
+        """Of a method that has raised `error`."""
+        return cls(failure=f"{type(error).__name__}: {error}")
+
+    @property
+    def trouble(self) -> str | None:
+        """What failed, or None."""
+        return _listed(self.unscored) or None if self.failure is None else self.failure
+
+
+def measured(estimator: Any, X: Any, y: Any, split: Split, scoring: Any, *, strict: bool) -> Cell:
+    """Fit a copy of the estimator to the training rows, and judge it by the test rows.
+
+    What the fit raises is passed on, and what all scores raise; if `strict`, what any raises. A
+    fit that was interrupted, and has kept its best model so far, counts as interrupted.
+    """
+    train, test = split
+    model = clone(estimator)
+    X_train, y_train = safe_split(model, X, y, train)
+    X_test, y_test = safe_split(model, X, y, test, train)
+    begun = perf_counter()
+    model.fit(X_train, y_train)
+    fitted = perf_counter()
+    learnt = _learnt_part(model)
+    if getattr(learnt, "finished_", True) is False:
+        raise KeyboardInterrupt
+    scores, unscored = _judged(model, X_test, y_test, scoring, strict=strict)
+    return Cell(
+        scores,
+        unscored,
+        fit_time=fitted - begun,
+        predict_time=perf_counter() - fitted,
+        **_weights(learnt),
+        **_support(learnt),
+        **_certificate(learnt),
+    )
+
+
+def _judged(
+    model: Any, X: Any, y: Any, scoring: Any, *, strict: bool
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Scores by name, and what is wrong with those that are not there."""
+    unscored: dict[str, str] = {}
+    classes, lacking = getattr(model, "classes_", None), ""
+    if isinstance(classes, np.ndarray) and np.ndim(y) == 1:
+        lacking = lacking_class(classes, np.asarray(y))
+        scoring = _knowing(scoring, classes)
+    if callable(scoring):
+        found = scoring(model, X, y)
+        found = found if isinstance(found, dict) else {name_of(scoring): found}
+    else:
+        try:
+            # Predictions are computed once for all scorers.
+            found = MultimetricScorer(scorers=scoring)(model, X, y)
+        except Exception:
+            if strict or len(scoring) == 1:
+                raise
+            found = _each(model, X, y, scoring, unscored)
+    scores = {}
+    for name, score in found.items():
+        if not isinstance(score, Real):
+            raise TypeError(f"The scoring {name!r} must return a number, got {score!r}.")
+        if np.isfinite(float(score)):
+            scores[name] = float(score)
+        else:
+            unscored[name] = f"it is {float(score)}"
+            if lacking:
+                unscored[name] += f", perhaps since the test part {lacking}"
+    if not scores:
+        raise ValueError(_listed(unscored))
+    return scores, unscored
+
+
+def _knowing(scoring: Any, classes: np.ndarray) -> Any:
+    """The same scorers, which know all classes of the model."""
+    if not isinstance(scoring, dict):
+        return with_classes(scoring, classes)
+    return {name: with_classes(scorer, classes) for name, scorer in scoring.items()}
+
+
+def _each(
+    model: Any, X: Any, y: Any, scorers: dict[str, Any], unscored: dict[str, str]
+) -> dict[str, Any]:
+    """What the scorers return that do not raise; the others are entered in `unscored`."""
+    found = {}
+    for name, scorer in scorers.items():
+        try:
+            found[name] = scorer(model, X, y)
+        except Exception as error:
+            unscored[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def _listed(unscored: dict[str, str]) -> str:
+    return "; ".join(f"no {name}: {message}" for name, message in unscored.items())
+
+
+def name_of(scoring: Any) -> str:
+    """What a function that scores is called: by its own name, or as in scikit-learn."""
+    return str(getattr(scoring, "__name__", _UNNAMED))
+
+
+def _learnt_part(model: Any) -> Any:
+    """The model behind pipelines and searches."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            model = model.steps[-1][1]
+        else:
+            return model
+
+
+def _weights(learnt: Any) -> dict[str, Any]:
+    names, weights = (getattr(learnt, name, None) for name in ("kernel_names_", "weights_"))
+    if names is None or weights is None or np.shape(weights)[-1] != len(names):
+        return {}
+    used = in_use(np.asarray(weights, dtype=np.float64)).reshape(-1, len(names)).any(axis=0)
+    return {"n_kernels": len(names), "n_used": int(np.count_nonzero(used))}
+
+
+def _support(learnt: Any) -> dict[str, Any]:
+    support = getattr(learnt, "support_", None)
+    # Feature selectors of scikit-learn have a mask of this name.
+    if not hasattr(learnt, "dual_coef_") or not isinstance(support, np.ndarray):
+        return {}
+    return {"n_support": len(support)}
+
+
+def _certificate(learnt: Any) -> dict[str, Any]:
+    certificate = getattr(learnt, "certificate_", None)
+    if certificate is None or not hasattr(certificate, "rel_gap"):
+        return {}
+    return {"rel_gap": float(certificate.rel_gap), "converged": bool(certificate.converged)}
+
+
+# -- Do the methods of a comparison differ? Paired tests of every two of them ---------------------
+
+
+#: The designs of splits, and the test that belongs to each.
+FIVE_BY_TWO, RESAMPLED = "5x2", "resampled"
+_TESTS = {
+    FIVE_BY_TWO: "combined 5×2 cv F test (Alpaydın 1999)",
+    RESAMPLED: "corrected resampled t test (Nadeau and Bengio 2003)",
+}
+# Replications and folds of the 5×2 design.
+_FIVE_BY_TWO = (5, 2)
+
+
+@dataclass(frozen=True, repr=False)
+class PairedTests:
+    """Tests of every two methods on the same splits; made by :meth:`Comparison.tests`.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the methods.
+    scoring : str
+        What was compared.
+    test : str
+        The test, or why there is none.
+    differences : ndarray of shape (n_methods, n_methods)
+        Mean score of the method of the row minus that of the column, over the splits on which
+        both have a score. NaN where there are none.
+    p_values : ndarray of shape (n_methods, n_methods)
+        Symmetric, 1 on the diagonal. NaN where there is no test.
+    correction : str or None
+        "holm" if p-values are corrected for the number of pairs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from manykernels import MKFDA, compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> print(compare({"fda": MKFDA(), "guess": DummyClassifier()}, X, y).tests())
+    accuracy, corrected resampled t test (Nadeau and Bengio 2003): p-values
+    <BLANKLINE>
+               fda   guess
+    fda          –  <0.001
+    guess   <0.001       –
+    """
+
+    names: list[str]
+    scoring: str
+    test: str
+    differences: np.ndarray
+    p_values: np.ndarray
+    correction: str | None = None
+
+    def __str__(self) -> str:
+        """The matrix of p-values."""
+        rows = [["", *self.names]]
+        for i, name in enumerate(self.names):
+            shown = ["–" if i == j else shown_p(p) for j, p in enumerate(self.p_values[i])]
+            rows.append([name, *shown])
+        corrected = f", after Holm's correction for {self._n_pairs} pairs"
+        title = f"{self.scoring}, {self.test}: p-values{corrected if self.correction else ''}"
+        return f"{title}\n\n{aligned(rows)}"
+
+    __repr__ = __str__
+
+    @property
+    def _n_pairs(self) -> int:
+        n = len(self.names)
+        return int(np.count_nonzero(~np.isnan(self.p_values[np.triu_indices(n, k=1)])))
+
+
+def paired_tests(
+    names: list[str],
+    scores: np.ndarray,
+    *,
+    scoring: str,
+    design: str,
+    test_per_train: float,
+    correction: str | None,
+) -> PairedTests:
+    """Tests of every two rows of `scores` (n_methods, n_splits), NaN where there is none."""
+    n_methods, n_splits = scores.shape
+    p_values, differences = np.eye(n_methods), np.zeros((n_methods, n_methods))
+    for i, j in zip(*np.triu_indices(n_methods, k=1), strict=True):
+        found = _differences(scores[i], scores[j])
+        known = found[~np.isnan(found)]
+        differences[i, j] = known.mean() if len(known) else np.nan
+        differences[j, i] = -differences[i, j]
+        p_values[i, j] = p_values[j, i] = _p_value(found, known, design, test_per_train)
+    if correction == "holm":
+        upper = np.triu_indices(n_methods, k=1)
+        p_values[upper] = holm(p_values[upper])
+        p_values.T[upper] = p_values[upper]
+    return PairedTests(
+        names, scoring, name_of_test(design, n_splits), differences, p_values, correction
+    )
+
+
+def name_of_test(design: str, n_splits: int) -> str:
+    """Name of the test, or why there is none."""
+    return _TESTS[design] if n_splits > 1 else "no paired test: there is only one split"
+
+
+def _differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Zero where scores differ by rounding errors only."""
+    difference = first - second
+    size = np.maximum(np.abs(first), np.abs(second))
+    difference[np.abs(difference) <= ACCUMULATED * size] = 0.0
+    return difference
+
+
+def _p_value(
+    differences: np.ndarray, known: np.ndarray, design: str, test_per_train: float
+) -> float:
+    if design == FIVE_BY_TWO:
+        complete = len(known) == len(differences)
+        return combined_f_test(known.reshape(_FIVE_BY_TWO)).pvalue if complete else np.nan
+    return corrected_t_test(known, test_per_train).pvalue if len(known) > 1 else np.nan
+
+
+def shown_p(p: Any) -> str:
+    """A p-value of three digits."""
+    if np.isnan(p):
+        return ""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+# -- The picture of a :class:`~manykernels.Comparison` --------------------------------------------
+
+
+# Height of the band in which the splits of a method are spread, of a distance of one.
+_BAND = 0.36
+
+
+def draw(result: Any, ax: Axes | None, scoring: str) -> Axes:
+    """A line per method: a ring for each split, the same split at the same height; mean, interval.
+
+    The best mean, or that of the reference, is drawn in another colour and as a line.
+    """
+    n_methods = len(result.names)
+    if ax is None:
+        # A third of an inch for each method, and room for title and axis.
+        _, ax = pyplot().subplots(figsize=(7.0, 1.3 + 0.42 * n_methods), layout="constrained")
+    scores, means, intervals = (
+        found(scoring) for found in (result.scores, result.means, result.intervals)
+    )
+    marked = result.names.index(result.reference or result._best(scoring))
+    n_splits = scores.shape[1]
+    heights = np.linspace(-_BAND, _BAND, n_splits) if n_splits > 1 else np.zeros(1)
+    for i in range(n_methods):
+        color = VERMILION if i == marked else BLUE
+        ax.plot(scores[i], i + heights, "o", markersize=3.5, mfc="none", mec=ink(ax), alpha=0.4)
+        ax.hlines(i, *intervals[i], color=color, linewidth=2.2, zorder=3)
+        ax.plot(means[i], i, "D" if i == marked else "o", color=color, markersize=6.5, zorder=4)
+    ax.axvline(means[marked], color=VERMILION, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    ax.set_ylim(n_methods - 0.5, -0.5)
+    named_ticks(ax, "y", range(n_methods), result.names)
+    ax.grid(axis="x", **GUIDE)
+    bare(ax, "bottom")
+    which = "reference" if result.reference else "best"
+    titled(ax, f"{scoring}: splits, mean and 95% interval ({which}: diamond)")
+    return ax
+
 
 #: p-values below this are marked in the table.
 SIGNIFICANT = 0.05
@@ -337,7 +688,6 @@ class Comparison:
         scoring : str, optional
             The score to draw; the first by default.
         """
-        from .drawing import draw
 
         return draw(self, ax, self._checked_scoring(scoring))
 

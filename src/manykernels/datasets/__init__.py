@@ -4,11 +4,9 @@
 the folder of data yet, `read_` reads a file.
 """
 
-from .digits import load_digit_views
 from .fasta import FastaRecords, read_fasta
 from .fetching import fetch_dataset
-from .made_views import make_views
-from .simulations import make_gauss4, make_yan_simulation
+from .views import load_digit_views, make_gauss4, make_views, make_yan_simulation
 
 __all__ = [
     "FastaRecords",

@@ -2,15 +2,596 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from typing import Any
+import struct
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from ..kernels import Views
-from ._download import data_folder, found_or_downloaded
-from ._sources import SOURCES, Source
+from ..utils.files import replacing
+
+# -- The numbers in an old Excel file (.xls): enough of the format for a table of numbers ---------
+#
+# The file is a small file system of sectors of 512 bytes (Microsoft's [MS-CFB]); its stream
+# "Workbook" is a sequence of records ([MS-XLS]), some of which hold the numbers of cells. Text,
+# formulas and all that is for the eye are passed over.
+
+
+# Sizes and marks of the format.
+_MAGIC = bytes.fromhex("d0cf11e0a1b11ae1")
+_HEADER = 512  # bytes, as of any sector
+_IN_HEADER = 109  # entries of the sector allocation table that the header names
+_LAST = 0xFFFFFFFA  # this and above are marks, not sectors
+_ENTRY = 128  # bytes of an entry of the directory
+_SMALL = 4096  # shorter streams are stored in another way
+
+# Kinds of record.
+_BEGIN, _END, _NUMBER, _RK, _SEVERAL_RK = 0x0809, 0x000A, 0x0203, 0x027E, 0x00BD
+
+
+def read_numbers(path: Path) -> np.ndarray:
+    """The numbers of the first sheet; rows and columns that hold none are left out."""
+    cells: dict[tuple[int, int], float] = {}
+    n_begun = 0
+    for kind, content in _records(_stream(path.read_bytes(), ("Workbook", "Book"))):
+        if kind == _BEGIN:
+            n_begun += 1
+        elif kind == _END and n_begun == 2:  # the first is the workbook itself
+            break
+        elif kind == _NUMBER:
+            row, column, _, value = struct.unpack_from("<HHHd", content)
+            cells[row, column] = value
+        elif kind == _RK:
+            row, column, _, packed = struct.unpack_from("<HHHI", content)
+            cells[row, column] = _unpacked(packed)
+        elif kind == _SEVERAL_RK:
+            row, column = struct.unpack_from("<HH", content)
+            for i, place in enumerate(range(4, len(content) - 2, 6)):
+                (packed,) = struct.unpack_from("<I", content, place + 2)
+                cells[row, column + i] = _unpacked(packed)
+    if not cells:
+        raise ValueError(f"{path} has no numbers on its first sheet.")
+    rows, columns = (sorted(set(places)) for places in zip(*cells, strict=True))
+    return np.array([[cells.get((i, j), np.nan) for j in columns] for i in rows])
+
+
+def _unpacked(packed: int) -> float:
+    """A number in 30 bits: an integer, or the upper half of a double; perhaps times 100."""
+    if packed & 2:
+        value = float(struct.unpack("<i", struct.pack("<I", packed))[0] >> 2)
+    else:
+        (value,) = struct.unpack("<d", struct.pack("<II", 0, packed & 0xFFFFFFFC))
+    return value / 100 if packed & 1 else value
+
+
+def _records(stream: bytes) -> Iterator[tuple[int, bytes]]:
+    place = 0
+    while place + 4 <= len(stream):
+        kind, length = struct.unpack_from("<HH", stream, place)
+        yield kind, stream[place + 4 : place + 4 + length]
+        place += 4 + length
+
+
+def _stream(content: bytes, names: tuple[str, ...]) -> bytes:
+    """The stream of one of these names."""
+    if content[:8] != _MAGIC or struct.unpack_from("<H", content, 30)[0] != 9:
+        raise ValueError("This is no .xls file of Excel 97 to 2003.")
+    tables = struct.unpack_from(f"<{_IN_HEADER}I", content, 76)
+    following: list[int] = []
+    for table in tables:
+        if table < _LAST:
+            following += struct.unpack_from("<128I", content, _HEADER + 512 * table)
+    (first,) = struct.unpack_from("<I", content, 48)
+    directory = _chain(content, following, first)
+    for place in range(0, len(directory), _ENTRY):
+        entry = directory[place : place + _ENTRY]
+        length = struct.unpack_from("<H", entry, 64)[0]
+        if length and entry[: length - 2].decode("utf-16-le") in names:
+            start, size = struct.unpack_from("<II", entry, 116)
+            if size >= _SMALL:
+                return _chain(content, following, start)[:size]
+    raise ValueError("This .xls file has no workbook, or a very small one.")
+
+
+def _chain(content: bytes, following: list[int], sector: int) -> bytes:
+    parts: list[bytes] = []
+    while sector < _LAST and len(parts) <= len(following):
+        start = _HEADER + 512 * sector
+        parts.append(content[start : start + 512])
+        sector = following[sector]
+    return b"".join(parts)
+
+
+# -- From files of public data sets to tables and targets -----------------------------------------
+#
+# Each takes the paths of a set, in the order of its files in the table of sources, and returns a
+# table or a dict of tables, and the targets.
+
+
+Parsed = tuple[Any, np.ndarray]
+
+
+def labelled_rows(path: Path) -> Parsed:
+    """Numbers, and the first letter of the class at the end of each line of a CSV file."""
+    table = np.loadtxt(path, delimiter=",", dtype=str, ndmin=2)
+    return table[:, :-1].astype(float), table[:, -1].astype("U1")
+
+
+def numbered_rows(*paths: Path) -> Parsed:
+    """Numbers between blanks, the class at the end of each line; files one after the other."""
+    table = np.vstack([np.loadtxt(path, ndmin=2) for path in paths])
+    return table[:, :-1], table[:, -1].astype(int)
+
+
+def mfeat(*paths: Path) -> Parsed:
+    """Views named by their files; those of OpenML have a header line, and the class at the end."""
+    views = {}
+    for path in paths:
+        name = path.name.split(".")[0].removeprefix("mfeat-")
+        views[name] = _openml(path) if path.suffix == ".csv" else np.loadtxt(path)
+    return views, np.repeat(np.arange(10), 200)
+
+
+def _openml(path: Path) -> np.ndarray:
+    """The columns of a CSV file with a header line, but for the class at the end."""
+    with path.open() as file:
+        n_columns = file.readline().count(",") + 1
+    return np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(n_columns - 1))
+
+
+def pendigits(*paths: Path) -> Parsed:
+    """Training and test part of each view, and of the labels, which come last."""
+    tables = [np.loadtxt(path, delimiter=",", ndmin=2) for path in paths]
+    joined = [np.vstack(pair) for pair in zip(tables[::2], tables[1::2], strict=True)]
+    views = dict(zip(("dyn", "sta4", "sta8", "sta16"), joined, strict=False))
+    return views, joined[-1].ravel().astype(int)
+
+
+def concrete(path: Path) -> Parsed:
+    """A table of Excel, the target in its last column."""
+    table = read_numbers(path)
+    return table[:, :-1], table[:, -1]
+
+
+def wine_quality(path: Path) -> Parsed:
+    """Numbers between semicolons under a header line, the target at the end."""
+    table = np.loadtxt(path, delimiter=";", skiprows=1, ndmin=2)
+    return table[:, :-1], table[:, -1]
+
+
+# -- Files of public data sets: found in a folder, or downloaded into it, checked -----------------
+#
+# A download is kept only if it is whole and its SHA-256 is the one of the file that was seen when
+# the data set was entered in the table of sources. It is written to a temporary file first
+# (:func:`manykernels.utils.files.replacing`), so that an interruption leaves nothing behind.
+# Addresses other than ``http`` and ``https`` are refused, redirections to them too. Files that are
+# in the folder already are used as they are.
+
+
+#: Environment variable that names the folder of data sets.
+VARIABLE = "MANYKERNELS_DATA"
+# Seconds without any answer after which a server counts as out of reach.
+TIMEOUT = 30.0
+# Bytes read at once: little memory, and few calls.
+_CHUNK = 2**16
+# Bytes of the largest file accepted if its size is not known: far above any in the table, so that
+# a server that never ends does not fill the disk.
+_MOST = 2**26
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a data set: its place below the folder, its address, and what is known of it.
+
+    `sha256` and `n_bytes` are None if the file has never been seen.
+    """
+
+    path: str
+    url: str
+    sha256: str | None = None
+    n_bytes: int | None = None
+
+
+class _Web(urllib.request.OpenerDirector):
+    """What opens ``http`` and ``https``, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for handler in (
+            urllib.request.ProxyHandler,
+            urllib.request.HTTPHandler,
+            urllib.request.HTTPSHandler,
+            urllib.request.HTTPRedirectHandler,
+            urllib.request.HTTPDefaultErrorHandler,
+            urllib.request.HTTPErrorProcessor,
+            urllib.request.UnknownHandler,
+        ):
+            self.add_handler(handler())
+
+
+def data_folder(data_home: str | os.PathLike[str] | None) -> Path:
+    """The folder of data sets: as given, that of the environment, or one in the home folder."""
+    if data_home is None:
+        data_home = os.environ.get(VARIABLE) or Path("~") / "manykernels_data"
+    return Path(data_home).expanduser()
+
+
+def found_or_downloaded(
+    file: File, folder: Path, *, download_if_missing: bool, timeout: float = TIMEOUT
+) -> Path:
+    """The path of a file in `folder`, downloaded if it is not there.
+
+    Raises OSError, with the address and the path in its message, if the file cannot be had.
+    """
+    path = folder / file.path
+    if path.is_file():
+        return path
+    if not download_if_missing:
+        raise OSError(_way_out(file, path, "download_if_missing is False"))
+    if urlsplit(file.url).scheme not in ("http", "https"):
+        raise ValueError(f"Only http and https are downloaded from; got {file.url}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _Web().open(file.url, timeout=timeout) as answer:
+            _keep(file, path, answer)
+    except _AnotherFileError:
+        raise
+    # HTTPException: the server does not speak HTTP, or hangs up. OSError: all else, timeouts too.
+    except (HTTPException, OSError) as error:
+        raise OSError(_way_out(file, path, _reason(error))) from error
+    return path
+
+
+class _AnotherFileError(OSError):
+    """A file that came whole, but is another one."""
+
+
+def _keep(file: File, path: Path, answer: Any) -> None:
+    """Write what a server sends to `path`, if it is what it should be."""
+    with replacing(path, file.n_bytes or 0) as target:
+        announced = answer.headers.get("Content-Length")
+        n_bytes, found = _copied(answer, target, file.n_bytes or _MOST)
+        # A connection that breaks is the end of the file to http.client.
+        if announced is not None and n_bytes < int(announced):
+            raise OSError(f"the connection broke after {n_bytes} of {announced} bytes")
+        if file.sha256 is not None and found != file.sha256:
+            raise _AnotherFileError(
+                f"What {file.url} sent is not the file that this version of manykernels knows: "
+                f"its SHA-256 is {found} and should be {file.sha256}. It was not kept. If you "
+                f"trust it, save it as {path} yourself: files that are there are used as they are."
+            )
+    if file.sha256 is None:
+        warnings.warn(
+            f"{file.url} was saved as {path} without a check: there is no checksum of this file "
+            f"to compare with. Its SHA-256 is {found}.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _copied(answer: Any, target: IO[bytes], most: int) -> tuple[int, str]:
+    """Number of bytes that came, and their SHA-256; no more are read than `most` and one chunk."""
+    digest = hashlib.sha256()
+    n_bytes = 0
+    while chunk := answer.read(_CHUNK):
+        digest.update(chunk)
+        n_bytes += len(chunk)
+        if n_bytes > most:
+            raise OSError(f"the server sends more than the {most} bytes that the file has")
+        target.write(chunk)
+    return n_bytes, digest.hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()  # it holds the connection
+        return f"the server says {error.code} {error.reason}"
+    if isinstance(error, urllib.error.URLError):
+        return str(error.reason)
+    return str(error) or type(error).__name__
+
+
+def _way_out(file: File, path: Path, reason: str) -> str:
+    return (
+        f"{path.name} is not in {path.parent} and was not downloaded from {file.url} ({reason}): "
+        f"save it as {path}, or name a folder that has {file.path} by data_home or {VARIABLE}."
+    )
+
+
+# -- Which public data sets there are, where they come from, and how they are read ----------------
+#
+# Checksums are those of files that were seen. Where a set has them from a copy, the address is
+# that of the copy, at a fixed version if it has versions. `mfeat`, `satimage` and `concrete`
+# have the address of the repository and checksums of copies: should a copy differ from the
+# original in a byte, the download is refused and says so. The addresses themselves could not be
+# tried.
+
+
+_UCI = "UCI Machine Learning Repository"
+_PAGE = "https://archive.ics.uci.edu/dataset"
+_UCI_FILES = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+_BROWNLEE = (
+    "https://raw.githubusercontent.com/jbrownlee/Datasets/a8229c90a131a53c58be9027e047e6a74f11a264"
+)
+_OPENML = (
+    "https://raw.githubusercontent.com/datasets/openml-datasets/"
+    "1e58ec568e0c1ad07909bc0f967a1fd3f5a9e5b3/data"
+)
+_PENDIGITS = "https://raw.githubusercontent.com/bschlief/pendigits/master"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set: its title and page, what it holds, its files, how they are read.
+
+    `n_rows` and `columns` are what the published files have; a set of several views has the number
+    of columns of each.
+    """
+
+    title: str
+    page: str
+    about: str
+    n_rows: int
+    columns: int | dict[str, int]
+    parser: Callable[..., Parsed]
+    files: tuple[File, ...]
+
+    @property
+    def description(self) -> str:
+        """What the attribute DESCR of a data set says."""
+        checked = all(file.sha256 is not None for file in self.files)
+        return "\n".join(
+            [
+                f"{self.title}\n\n{self.about}\n\nPage: {self.page}",
+                *(f"File: {file.path}, from {file.url}" for file in self.files),
+                f"Downloads are {'compared with' if checked else 'NOT compared with'} checksums.",
+            ]
+        )
+
+
+def _pendigits_file(part: str, sha256: str, n_bytes: int) -> File:
+    name = f"pendigits_{part}.csv"
+    return File(f"pendigits4v/{name}", f"{_PENDIGITS}/{name}", sha256, n_bytes)
+
+
+SOURCES = {
+    "sonar": Source(
+        f"{_UCI}: Connectionist Bench (Sonar, Mines vs. Rocks)",
+        f"{_PAGE}/151 (there called sonar.all-data)",
+        "208 sonar echoes in 60 frequency bands: rock (R) or metal cylinder (M).\n"
+        "Ye, Ji and Chen (2008), Tables 2 and 4.",
+        208,
+        60,
+        labelled_rows,
+        (
+            File(
+                "sonar/sonar.csv",
+                f"{_BROWNLEE}/sonar.csv",
+                "3079c09b5d2789a0f96aff82c28e5164fafe2495c5f8da96c6c256c1bd25763f",
+                87775,
+            ),
+        ),
+    ),
+    "ionosphere": Source(
+        f"{_UCI}: Ionosphere",
+        f"{_PAGE}/52 (there called ionosphere.data)",
+        "351 radar returns, 17 complex numbers each: good (g) if they show structure, or bad\n"
+        "(b).\n"
+        "Ye, Ji and Chen (2008), Tables 2 and 4.",
+        351,
+        34,
+        labelled_rows,
+        (
+            File(
+                "ionosphere/ionosphere.csv",
+                f"{_BROWNLEE}/ionosphere.csv",
+                "fd6dd7864b55d56dac0a1e6e24af9ccc35bf2555ac79af8ab9f3d1daa065ab83",
+                76466,
+            ),
+        ),
+    ),
+    "satimage": Source(
+        f"{_UCI}: Statlog (Landsat Satellite)",
+        f"{_PAGE}/146 (there called sat.trn, sat.tst)",
+        "6435 neighbourhoods of 3 × 3 pixels in four spectral bands, six kinds of ground: 1, 2,\n"
+        "3, 4, 5 and 7. The first 4435 rows are the training part. The providers ask that the\n"
+        "parts be kept apart and no cross-validation run over them together: neighbourhoods\n"
+        "overlap.\n"
+        "Ye, Ji and Chen (2008), Tables 10 to 12.",
+        6435,
+        36,
+        numbered_rows,
+        (
+            File(
+                "satimage/sat.trn.txt",
+                f"{_UCI_FILES}/statlog/satimage/sat.trn",
+                "e896dc88a960fa2404160fc4c3cb3dc53fcf4afd80ba920bf2d261bd42d12613",
+                525830,
+            ),
+            File(
+                "satimage/sat.tst.txt",
+                f"{_UCI_FILES}/statlog/satimage/sat.tst",
+                "4b9167b8a92baafafed7c8809aef86d0683a5e685c19d98d119fa6974f0f2479",
+                236745,
+            ),
+        ),
+    ),
+    "mfeat": Source(
+        f"{_UCI}: Multiple Features",
+        f"{_PAGE}/72 (there called mfeat-fac, mfeat-fou, ...)\n"
+        "  The two .openml.csv files are the same data from OpenML: mfeat-karhunen,\n"
+        "  mfeat-zernike, saved as CSV with a header line and the class last.",
+        "2000 handwritten numerals in six views, 200 per digit, in the order of the digits.\n"
+        "Gönen and Alpaydın (2013), Tables 1 to 3.",
+        2000,
+        {"fac": 216, "fou": 76, "mor": 6, "pix": 240, "kar": 64, "zer": 47},
+        mfeat,
+        (
+            File(
+                "mfeat/mfeat-fac.txt",
+                f"{_UCI_FILES}/mfeat/mfeat-fac",
+                "83be9bc9fd50c6dd0b0532f6b6101956f1cf51c71b33f22d3f0cd2b5befb31b5",
+                2162000,
+            ),
+            File(
+                "mfeat/mfeat-fou.txt",
+                f"{_UCI_FILES}/mfeat/mfeat-fou",
+                "d2bed48a4d302efe77bd80d52e16a211e99efe6fee9baf1c28dcc199c43c50ad",
+                1826000,
+            ),
+            File(
+                "mfeat/mfeat-mor.txt",
+                f"{_UCI_FILES}/mfeat/mfeat-mor",
+                "8767b326d874f096de06d525a2df4e610f4e9dfe91e29c250d8a3054907e3b61",
+                182000,
+            ),
+            File(
+                "mfeat/mfeat-pix.txt",
+                f"{_UCI_FILES}/mfeat/mfeat-pix",
+                "70a1cd033add46614464a8740ddc23c3693765985bde52ccb6b702bff23b64f1",
+                1442000,
+            ),
+            File(
+                "mfeat/mfeat-kar.openml.csv",
+                f"{_OPENML}/mfeat-karhunen/mfeat-karhunen.csv",
+                "5220abfad7fc0dd40d21220fb134d34ddd090a88abc2f7d60ea261c4d9bd6755",
+                1476884,
+            ),
+            File(
+                "mfeat/mfeat-zer.openml.csv",
+                f"{_OPENML}/mfeat-zernike/mfeat-zernike.csv",
+                "80b36c9429ed89cfb23a0dd2f7b1b6e937ae11fc7b906c954c8817210c1cc401",
+                1132554,
+            ),
+        ),
+    ),
+    "pendigits": Source(
+        "Pen-based digits in four representations",
+        "http://mkl.ucsd.edu/dataset/pendigits\n  (mirror: https://github.com/bschlief/pendigits)",
+        "10992 digits written with a pen, in four views: points along the stroke (dyn) and\n"
+        "pictures of 4 × 4, 8 × 8 and 16 × 16 pixels. The first 7494 rows are the training part.\n"
+        "The targets are 1 to 10, where 10 is the digit 0.",
+        10992,
+        {"dyn": 16, "sta4": 16, "sta8": 64, "sta16": 256},
+        pendigits,
+        (
+            _pendigits_file(
+                "dyn_train",
+                "b778bdc57a2542c84996c54cf43139c6a652aa97dd1b5015ce89d40caea90a28",
+                352904,
+            ),
+            _pendigits_file(
+                "dyn_test",
+                "5f4e6fed0c6db84ba517afdf1dbef62849c0c8a4e99bfbb5212d3f4f81673730",
+                164735,
+            ),
+            _pendigits_file(
+                "sta4_train",
+                "fd9bf8898071603787414eb02c104de30a7ced0176b6d64029e2dbde738bd92e",
+                240001,
+            ),
+            _pendigits_file(
+                "sta4_test",
+                "825d880d83c45bd7ce2eb7593d5bdea9a9bc3487e277e708fe3304315c45845a",
+                112016,
+            ),
+            _pendigits_file(
+                "sta8_train",
+                "4c4ab2eea74feed5193b904b50a9cc7bcdb7c50eb83985e966dac1bcdb699be2",
+                959232,
+            ),
+            _pendigits_file(
+                "sta8_test",
+                "ef7c782451297521fbfac6aa023f43e509631cf8c692d493033ac05f5b42cef4",
+                447744,
+            ),
+            _pendigits_file(
+                "sta16_train",
+                "1c2fed18b3c63df2be1c391a82f2041f5ccf3603c4cee8beeb8303c8f5283dc1",
+                3836928,
+            ),
+            _pendigits_file(
+                "sta16_test",
+                "b0dd63ccb284c6f115f6c2f8f591d3b30790a337743aa6ae343d3a123d4caf71",
+                1790976,
+            ),
+            _pendigits_file(
+                "label_train",
+                "6a94a2ab1cb33a0579f689ef27a36a38846bc3fde87df1a23ccb6ffad6414048",
+                15768,
+            ),
+            _pendigits_file(
+                "label_test",
+                "1916b7252565f84c459045397077c3fd492d52e467afc1831f3d01356360b10e",
+                7359,
+            ),
+        ),
+    ),
+    "concrete": Source(
+        f"{_UCI}: Concrete Compressive Strength",
+        f"{_PAGE}/165",
+        "1030 samples of concrete: what is in it, its age in days, and its strength in MPa.\n"
+        "Gönen and Alpaydın (2013), Tables 8 and 9.",
+        1030,
+        8,
+        concrete,
+        (
+            File(
+                "concrete/Concrete_Data.xls",
+                f"{_UCI_FILES}/concrete/compressive/Concrete_Data.xls",
+                "710076c66b9ca3f8050e7942f3dcbdbe04013534daeb0077ffd3079a52d8e0c4",
+                124928,
+            ),
+        ),
+    ),
+    # The files of the sets below have never been seen.
+    "heart": Source(
+        f"{_UCI}: Statlog (Heart)",
+        f"{_PAGE}/145 (there called heart.dat)",
+        "270 patients, 13 measurements: without (1) or with (2) a disease of the heart.\n"
+        "Ye, Ji and Chen (2008), Table 3.",
+        270,
+        13,
+        numbered_rows,
+        (File("heart/heart.dat", f"{_UCI_FILES}/statlog/heart/heart.dat"),),
+    ),
+    "segment": Source(
+        f"{_UCI}: Statlog (Image Segmentation)",
+        f"{_PAGE}/147 (there called segment.dat)",
+        "2310 regions of 3 × 3 pixels of outdoor pictures, seven kinds, 1 to 7.\n"
+        "Ye, Ji and Chen (2008), Tables 13 and 14.",
+        2310,
+        19,
+        numbered_rows,
+        (File("segment/segment.dat", f"{_UCI_FILES}/statlog/segment/segment.dat"),),
+    ),
+    "white_wine": Source(
+        f"{_UCI}: Wine Quality",
+        f"{_PAGE}/186 (there called winequality-white.csv)",
+        "4898 white wines, 11 chemical measurements, and a grade of their quality.\n"
+        "Gönen and Alpaydın (2013), Tables 10 and 11.",
+        4898,
+        11,
+        wine_quality,
+        (
+            File(
+                "white_wine/winequality-white.csv",
+                f"{_UCI_FILES}/wine-quality/winequality-white.csv",
+            ),
+        ),
+    ),
+}
 
 
 def fetch_dataset(

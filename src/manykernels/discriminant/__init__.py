@@ -10,6 +10,6 @@
 =================  =============================================================================
 """
 
-from .labelled import FisherProblem, LabelledKernels, fisher_targets, labelled_stack
+from .problem import FisherProblem, LabelledKernels, fisher_targets, labelled_stack
 
 __all__ = ["FisherProblem", "LabelledKernels", "fisher_targets", "labelled_stack"]

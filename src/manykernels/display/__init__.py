@@ -19,14 +19,11 @@ a result and draw at once. Drawing needs matplotlib, ``pip install "manykernels[
 =============  ===============================  =============================================
 """
 
-from .alignment import AlignmentDisplay
-from .convergence import ConvergenceDisplay
 from .gate import GateDisplay
 from .importance import ImportanceDisplay
-from .missing import MissingViewsDisplay
-from .path import PathDisplay
-from .validation import ValidationDisplay
-from .weights import WeightsDisplay
+from .kernels import AlignmentDisplay, MissingViewsDisplay
+from .validation import ConvergenceDisplay, ValidationDisplay
+from .weights import PathDisplay, WeightsDisplay
 
 __all__ = [
     "AlignmentDisplay",

@@ -7,9 +7,23 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .base import Display, required, shaped
-from .parts import End, name_lines, shades
-from .style import GREY, GUIDE, bare, cue, ink, literally, named_ticks, shown_names, titled
+from .base import (
+    GREY,
+    GUIDE,
+    Display,
+    End,
+    bare,
+    cue,
+    ink,
+    literally,
+    name_lines,
+    named_ticks,
+    required,
+    shades,
+    shaped,
+    shown_names,
+    titled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .base import Display, shaped
-from .style import BLUE, GREY, GUIDE, VERMILION, bare, ink, named_ticks, titled, width_of
+from .base import (
+    BLUE,
+    GREY,
+    GUIDE,
+    VERMILION,
+    Display,
+    bare,
+    ink,
+    named_ticks,
+    shaped,
+    titled,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

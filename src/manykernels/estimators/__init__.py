@@ -38,26 +38,25 @@ An estimator is one file. Its ``fit`` is a recipe of parts, each in a file of it
 ===============  ===========================================================================
 """
 
-from .convex_fda import ConvexLocalizedFDA
-from .convex_svc import ConvexLocalizedSVC
-from .convex_svc_cv import ConvexLocalizedSVCCV
-from .convex_svr import ConvexLocalizedSVR
-from .convex_svr_cv import ConvexLocalizedSVRCV
-from .fda import MKFDA
-from .fda_cv import MKFDACV
-from .localized_fda import LocalizedFDA
-from .localized_one_class import LocalizedOneClassSVM
-from .localized_svc import LocalizedSVC
-from .localized_svc_cv import LocalizedSVCCV
-from .localized_svr import LocalizedSVR
-from .localized_svr_cv import LocalizedSVRCV
-from .one_class import MKOneClassSVM
-from .ridge import MKRidge
-from .ridge_cv import MKRidgeCV
-from .svc import MKSVC
-from .svc_cv import MKSVCCV
-from .svr import MKSVR
-from .svr_cv import MKSVRCV
+from .convex_localized import (
+    ConvexLocalizedFDA,
+    ConvexLocalizedSVC,
+    ConvexLocalizedSVCCV,
+    ConvexLocalizedSVR,
+    ConvexLocalizedSVRCV,
+)
+from .fda import MKFDA, MKFDACV
+from .localized import (
+    LocalizedFDA,
+    LocalizedOneClassSVM,
+    LocalizedSVC,
+    LocalizedSVCCV,
+    LocalizedSVR,
+    LocalizedSVRCV,
+)
+from .ridge import MKRidge, MKRidgeCV
+from .svm import MKSVC, MKSVR, MKOneClassSVM
+from .svm_cv import MKSVCCV, MKSVRCV
 
 __all__ = [
     "MKFDA",

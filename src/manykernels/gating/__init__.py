@@ -3,13 +3,9 @@
 Regions, in which kernels have weights of their own, are found before any weight is learnt.
 """
 
-from .components import KernelComponents
-from .features import GatingFeatures
-from .gates import Gate, Gaussian, Sigmoid, Softmax
-from .indicators import PerCluster, PerSample
-from .names import GATES, as_gate
-from .regions import KernelRegions
-from .shares import GivenRegions
+from .features import GatingFeatures, KernelComponents
+from .gates import GATES, Gate, Gaussian, PerCluster, PerSample, Sigmoid, Softmax, as_gate
+from .regions import GivenRegions, KernelRegions
 
 __all__ = [
     "GATES",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,19 +11,66 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._warnings import warn_caller
 from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..losses.base import Indices
 from ..solvers import Newton
-from .certificate import StationarityCertificate
-from .descent import INTERRUPTED, STOPPED, DescentOptions, Observer, Point, descend
-from .gates import Array, Gate, Rng
-from .judging import Block, HeldOutCurve, Judge, Watch
-from .machines import Machine
-from .names import as_gate
-from .objective import GatedObjective
-from .restarts import MAX_REDRAWN, GatedProblem, Restarts, restarted
+from ..utils.sklearn import warn_caller
+from .descent import (
+    INTERRUPTED,
+    MAX_REDRAWN,
+    STOPPED,
+    Block,
+    Descent,
+    DescentOptions,
+    GatedProblem,
+    HeldOutCurve,
+    Judge,
+    Observer,
+    Point,
+    Restarts,
+    Watch,
+    descend,
+    restarted,
+)
+from .gates import Array, Gate, Rng, as_gate
+from .objective import GatedObjective, Machine, StationarityCertificate
+
+# -- Gates of one machine along decreasing penalties, each from the one before --------------------
+#
+# The path begins at the penalty ∞, which is plain multiple kernel learning.
+
+
+@dataclass(frozen=True)
+class GatedPath:
+    """The gates of a `problem`, whose own penalty is not used."""
+
+    problem: GatedProblem
+    options: DescentOptions
+    rng: Rng
+
+    def along(
+        self, penalties: Iterable[float], observer: Observer | None = None
+    ) -> Iterator[Descent]:
+        """A gate for each of the penalties, which decrease, until the observer asks to stop."""
+        start: Array | None = None
+        for penalty in penalties:
+            if np.isinf(penalty):
+                exact = replace(self.problem, exact=True, penalty=0.0)
+                theta = exact.start(self.rng)
+                none = replace(self.options, max_iter=0)
+                descent = descend(exact.objective(theta), theta, none, observer)
+                # It was chosen by held-out samples, and J is not to be lowered.
+                descent.amend(held_out=True)
+            else:
+                problem = replace(self.problem, penalty=penalty)
+                theta = problem.start(self.rng) if start is None else start
+                descent = descend(problem.objective(theta), theta, self.options, observer)
+                start = descent.point.theta
+            yield descent
+            if descent.status in (INTERRUPTED, STOPPED):
+                return
+
 
 # Relative gap of the plain weights: a digit or two more than they need, for one more machine.
 _TOL = 1e-6

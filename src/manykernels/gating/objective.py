@@ -20,16 +20,192 @@ takes one pass over their entries of K_p, however many outputs there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import hypot, isinf
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._blas import matmul
+from ..kernels import KernelStack
+from ..kernels.transforms import Center
+from ..losses import BoxLoss, Loss, SquareLoss
 from ..losses.base import Indices
-from ..smo.rows import Rows
+from ..losses.svm import hinge_problem
+from ..smo.box import Ascent
+from ..smo.multiclass import solve_multiclass
+from ..smo.program import BoxProblem, Rows
+from ..utils.numerics import matmul
+from ..utils.storable import storable
 from .gates import Array, Gate
-from .machines import Machine, Trained
+
+# -------------------------------------------------------------------------------------------------
+# Kernel machines as a gate sees them: their optimal value J as a function of the kernel matrix
+# K.
+#
+# Every machine here maximises a dual ``linear(V) − ½ Σ_k v_kᵀ K v_k`` over signed dual variables
+# V (m × c), one column per output. The derivative of its optimal value J in K_ij is
+# ``−½ Σ_k V_ik V_jk``, which is all that the gradient in a gate needs (Gönen & Alpaydın 2013,
+# section 2.3).
+#
+#     machine                            V
+#     support vector machines            v of :mod:`manykernels.smo.box`
+#     multiclass SVM as one machine      d of :mod:`manykernels.smo.multiclass`
+#     Fisher discriminant                √(2/λ) U of :mod:`manykernels.losses.square`
+#
+# The last is the square loss, ``J = max_U tr(2HᵀU − UᵀU − UᵀKU/λ)``. It is computed with centred
+# kernels. Since ``1·U = 0``, ``UᵀKU`` is the same without centring, and the derivative above holds
+# for the kernels as they are.
+
+
+#: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
+#: their errors have to be well below the changes at which a descent stops (1e-2 by default).
+INNER_TOL = 1e-7
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A machine trained on one kernel matrix.
+
+    `value` is an upper bound on J, which is at most `gap`, the duality gap, lower. `dual` are the
+    signed dual variables V (m × c). Outputs are ``K(x, ·) @ (scale · V) + biases``.
+    """
+
+    value: float
+    gap: float
+    dual: Array
+    biases: Array
+    scale: float = 1.0
+
+
+class Machine(Protocol):
+    """A kernel machine that is trained repeatedly on slowly changing kernels."""
+
+    def train(self, K: Array | Rows) -> Trained:
+        """Train on the kernel matrix K, warm-started from the last solution."""
+        ...
+
+    def of(self, samples: Indices) -> Machine:
+        """The same machine of some of the samples, not yet trained."""
+        ...
+
+    def loss(self, stack: KernelStack) -> Loss:
+        """The machine on weighted sums of kernels, as a loss of the weights."""
+        ...
+
+
+@dataclass
+class BoxMachine:
+    """Support vector machines on the same kernel, one problem per output; J is the sum of theirs.
+
+    `tol` is a relative duality gap.
+    """
+
+    problems: list[BoxProblem]
+    tol: float = INNER_TOL
+    _starts: dict[int, Array] = field(default_factory=dict, init=False)
+
+    def of(self, samples: Indices) -> BoxMachine:
+        return BoxMachine([_of_samples(problem, samples) for problem in self.problems], self.tol)
+
+    def loss(self, stack: KernelStack) -> Loss:
+        # Of machines without a bias the total is not zero, and centring would change them.
+        has_bias = not any(problem.total for problem in self.problems)
+        return BoxLoss(Center().fit_transform(stack) if has_bias else stack, self.problems)
+
+    def train(self, K: Array | Rows) -> Trained:
+        K = Rows.of(K)  # the rows that one problem has needed are there for the others
+        solutions = []
+        for k, problem in enumerate(self.problems):
+            ascent = Ascent(K, problem, self._starts.get(k))
+            ascent.run_to_gap(self.tol)
+            self._starts[k] = ascent.v
+            solutions.append(ascent.solution())
+        return Trained(
+            value=float(sum(solution.primal for solution in solutions)),
+            gap=max(float(sum(solution.gap for solution in solutions)), 0.0),
+            dual=np.column_stack([solution.v for solution in solutions]),
+            biases=np.array([solution.bias for solution in solutions]),
+        )
+
+
+@dataclass
+class MulticlassMachine:
+    """The multiclass SVM as a single machine.
+
+    `labels` are 0 … n_classes − 1, `penalties` the C of every sample; `tol` is a relative gap.
+    """
+
+    labels: NDArray[np.intp]
+    penalties: Array
+    n_classes: int
+    tol: float = INNER_TOL
+    _start: Array | None = field(default=None, init=False)
+
+    def of(self, samples: Indices) -> MulticlassMachine:
+        labels, penalties = self.labels[samples], self.penalties[samples]
+        return MulticlassMachine(labels, penalties, self.n_classes, self.tol)
+
+    def loss(self, stack: KernelStack) -> Loss:
+        """The loss of machines of one class against the rest."""
+        signs = np.where(self.labels == np.arange(self.n_classes)[:, None], 1.0, -1.0)
+        problems = [hinge_problem(row, self.penalties) for row in signs]
+        return BoxLoss(Center().fit_transform(stack), problems)
+
+    def train(self, K: Array | Rows) -> Trained:
+        solution = solve_multiclass(
+            Rows.of(K).whole(),
+            self.labels,
+            self.penalties,
+            n_classes=self.n_classes,
+            start=self._start,
+            tol=self.tol,
+        )
+        self._start = solution.alpha
+        return Trained(solution.primal, solution.gap, solution.d, solution.bias)
+
+
+@dataclass
+class SquareMachine:
+    """Fisher's discriminant: square loss of targets H (m × c) of (weighted) mean zero, λ = `reg`.
+
+    It is solved in closed form, without a duality gap. Its outputs estimate the targets.
+    """
+
+    targets: Array
+    reg: float
+    sample_weight: Array | None = None
+
+    def of(self, samples: Indices) -> SquareMachine:
+        weights = None if self.sample_weight is None else self.sample_weight[samples]
+        targets = self.targets[samples]
+        centred = targets - np.average(targets, axis=0, weights=weights)
+        return SquareMachine(centred, self.reg, weights)
+
+    def loss(self, stack: KernelStack) -> SquareLoss:
+        centered = Center().fit_transform(stack, sample_weight=self.sample_weight)
+        return SquareLoss(centered, self.targets, self.reg, self.sample_weight)
+
+    def train(self, K: Array | Rows) -> Trained:
+        K = Rows.of(K).whole()
+        stack = KernelStack(K[None], ["gated"], gram=True, checked=True)
+        loss = self.loss(stack)
+        evaluation = loss.evaluate(np.ones(1))
+        dual = np.sqrt(2.0 / self.reg) * evaluation.residuals
+        scale = 1.0 / np.sqrt(2.0 * self.reg)
+        # Centring the kernel changes the output of every new sample by the same amount, as the
+        # coefficients sum to zero.
+        counts = np.ones(len(K)) if self.sample_weight is None else self.sample_weight
+        means = matmul(K, counts) / counts.sum()
+        return Trained(evaluation.value, 0.0, dual, -scale * (means @ dual), scale)
+
+
+def _of_samples(problem: BoxProblem, samples: Indices) -> BoxProblem:
+    arrays = ("linear", "lower", "upper", "ridge")
+    return replace(problem, **{name: getattr(problem, name)[samples] for name in arrays})
+
 
 # Support vectors are picked out of the kernels if they are at most this share of all samples:
 # reading single entries takes 2.4 times as long as reading rows from end to end (measured with
@@ -59,7 +235,7 @@ class GatedObjective:
     def gated(self, outputs: Array) -> Rows:
         """K_η, row by row as it is needed, in memory that the next call overwrites."""
         # Numba takes a second to import, and most users of the package have no gates.
-        from ._loops import fill_rows
+        from ..utils.compiled import fill_rows
 
         gates = np.ascontiguousarray(outputs.T)
 
@@ -88,7 +264,7 @@ class GatedObjective:
 
     def output_slopes(self, outputs: Array, dual: Array) -> tuple[Indices, Array]:
         """Samples whose rows of E may differ from zero, and these rows."""
-        from ._loops import weighted_sums
+        from ..utils.compiled import weighted_sums
 
         rows = np.flatnonzero(dual.any(axis=1))
         if len(rows) > _WORTH_PICKING * len(dual):
@@ -133,3 +309,200 @@ class GatedPoint:
         # Samples without a slope add nothing.
         features, outputs = objective.features[rows], self.outputs[rows]
         return objective.gate.pull_back(self.theta, features, outputs, slopes)
+
+
+# -- J with a ridge that draws the gate towards plain multiple kernel learning --------------------
+#
+#     J(θ) + ½ κ ‖θ − θ₀‖² ,      κ = penalty · |J(θ₀)|
+#
+# θ₀, the anchor, is the constant gate of plain kernel weights (:meth:`.gates.Gate.anchor`). Gating
+# features are standardised and θ has no unit, so that a penalty relative to J suits all data. With
+# κ → ∞ the gate stays at θ₀; with κ = 0 it is the gate of Gönen & Alpaydın (2013).
+
+
+@dataclass
+class AnchoredObjective:
+    """``J(θ) + ½ strength ‖θ − anchor‖²``; `strength` is κ."""
+
+    plain: GatedObjective
+    anchor: Array
+    strength: float
+
+    @classmethod
+    def of(cls, plain: GatedObjective, anchor: Array, penalty: float) -> AnchoredObjective:
+        """With a penalty relative to J at the anchor, where the machine is trained."""
+        strength = penalty * abs(plain.evaluate(anchor).value) if penalty else 0.0
+        return cls(plain, anchor, strength)
+
+    @property
+    def n_inner_solves(self) -> int:
+        """Machines trained so far."""
+        return self.plain.n_inner_solves
+
+    def evaluate(self, theta: Array) -> AnchoredPoint:
+        """Train the machine at `theta`."""
+        step = theta - self.anchor
+        return AnchoredPoint(self.plain.evaluate(theta), self.strength, step)
+
+
+@dataclass
+class AnchoredPoint:
+    """A point of the gate, ``step = θ − θ₀`` away from the anchor."""
+
+    plain: GatedPoint
+    strength: float = field(repr=False)
+    step: Array = field(repr=False)
+
+    @property
+    def value(self) -> float:
+        """J and the ridge."""
+        return self.plain.value + 0.5 * self.strength * float(self.step @ self.step)
+
+    @cached_property
+    def gradient(self) -> Array:
+        """Its derivative by θ."""
+        return np.asarray(self.plain.gradient + self.strength * self.step)
+
+    @property
+    def theta(self) -> Array:
+        """The parameters of the gate."""
+        return self.plain.theta
+
+    @property
+    def outputs(self) -> Array:
+        """η of the training rows."""
+        return self.plain.outputs
+
+    @property
+    def trained(self) -> Trained:
+        """The machine."""
+        return self.plain.trained
+
+    @property
+    def coefficients(self) -> dict[str, Array]:
+        """θ by name, one row for each kernel."""
+        return self.plain.coefficients
+
+    @property
+    def kernel(self) -> Array:
+        """K_η, in memory that the next evaluation overwrites."""
+        return self.plain.kernel
+
+
+# -- What a descent proves about the gate that it has found ---------------------------------------
+
+
+@storable
+@dataclass(frozen=True)
+class StationarityCertificate:
+    """How close a gate is to a stationary point of the objective J.
+
+    Attributes
+    ----------
+    objective : float
+        J; the sum over all gates if there are several.
+    gradient_norm : float
+        ``‖∂J/∂θ‖ / |J|``, θ being the parameters of the gate (of all gates).
+    inner_gap : float
+        Duality gap of the machine divided by |J|.
+    change : float
+        Relative decrease of J in the last step, the largest of several gates; infinite before
+        the first step, 0 where no step lowers J any more.
+    tol : float
+        The relative change at which a descent stops.
+    interrupted : bool
+        Whether Ctrl-C ended the descent.
+    held_out : bool
+        Whether the loss of held-out samples said when to stop.
+
+    Examples
+    --------
+    >>> from manykernels.gating.objective import StationarityCertificate
+    >>> print(StationarityCertificate(12.5, 3e-3, 8e-8, change=4e-3, tol=1e-2))
+    stationary: The last step lowered the objective by 4.0e-03 of itself, within tol=0.01; the \
+gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-08.
+    """
+
+    objective: float
+    gradient_norm: float
+    inner_gap: float
+    change: float
+    tol: float
+    interrupted: bool = False
+    held_out: bool = False
+
+    @classmethod
+    def joined(cls, parts: Sequence[StationarityCertificate]) -> StationarityCertificate:
+        """For the sum of the objectives of independent gates."""
+        objective = sum(part.objective for part in parts)
+        size = abs(objective) or 1.0
+        # What is relative to the objective of one gate, times its share, is relative to the sum.
+        shares = [((abs(part.objective) or 1.0) / size, part) for part in parts]
+        return cls(
+            objective=objective,
+            gradient_norm=hypot(*(share * part.gradient_norm for share, part in shares)),
+            inner_gap=sum(share * part.inner_gap for share, part in shares),
+            change=max(part.change for part in parts),
+            tol=max(part.tol for part in parts),
+            interrupted=any(part.interrupted for part in parts),
+            held_out=all(part.converged for part in parts)
+            and any(part.held_out for part in parts),
+        )
+
+    @property
+    def rel_gap(self) -> float:
+        """The duality gap of the machine, `inner_gap`, as other certificates call it."""
+        return self.inner_gap
+
+    @property
+    def claim(self) -> str:
+        """What a small gradient proves."""
+        if self.status == "held out":
+            return (
+                "Other gates have a lower `objective`, and are no better for samples that were "
+                "held out: the descent was ended for these. The machine of this gate is within "
+                "`inner_gap` of its optimum."
+            )
+        return (
+            "The gate is near a stationary point, as a rule a local minimum, of the `objective`: "
+            "relative to it, the gradient is `gradient_norm`, the last decrease was `change`, and "
+            "the machine of this gate is within `inner_gap` of its optimum. Other gates may have "
+            "a lower objective."
+        )
+
+    @property
+    def converged(self) -> bool:
+        """Whether J had stopped changing, or held-out samples said when to stop."""
+        return self._flat or (self.held_out and not self.interrupted)
+
+    @property
+    def _flat(self) -> bool:
+        return self.change <= self.tol
+
+    @property
+    def status(self) -> str:
+        """ "stationary", "held out", "interrupted" or "stopped"."""
+        if self._flat:
+            return "stationary"
+        if self.interrupted:
+            return "interrupted"
+        return "held out" if self.held_out else "stopped"
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence, with its numbers."""
+        step = "No step was taken"
+        if not isinf(self.change):
+            bound = f"{'within' if self._flat else 'more than'} tol={self.tol:g}"
+            step = f"The last step lowered the objective by {self.change:.1e} of itself, {bound}"
+        remarks = {
+            "stopped": " Raise max_iter or tol.",
+            "held out": " The loss of held-out samples said to stop here.",
+        }
+        return (
+            f"{step}; the gradient norm is {self.gradient_norm:.1e} of the objective, the duality "
+            f"gap of the machine {self.inner_gap:.1e}.{remarks.get(self.status, '')}"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}"

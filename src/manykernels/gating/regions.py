@@ -27,13 +27,16 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._rounding import ACCUMULATED
-from .._sklearn import Interval
-from .._warnings import warn_caller
+from ..kernels.on_demand import RegionalKernels
+from ..kernels.tables import naming, resolve_columns, select_columns
+from ..kernels.transforms import StackTransform
+from ..utils.numerics import ACCUMULATED
+from ..utils.sklearn import Interval, num_samples, warn_caller
+from ..utils.storable import storable
 from .gates import Array
 
 # Limit on steps of k-means, which ends where no sample changes its region; it rarely takes more
@@ -44,6 +47,7 @@ _MOST_STEPS = 300
 _BETTER = 1e-9
 
 
+@storable
 class KernelRegions(BaseEstimator):
     """Regions by kernel k-means on the mean of several kernels.
 
@@ -276,3 +280,255 @@ def _seeded(kernel: Array, weights: Array, n_regions: int, rng: Any) -> np.ndarr
         distances = np.where(nearest > least, nearest, 0.0)
         mass = weights * distances
     return labels
+
+
+# -- From kernels to kernels of regions, as a step of the preparation of kernels ------------------
+
+
+@storable
+class ByRegion(StackTransform):
+    """Every kernel once for each region; see :mod:`manykernels.gating.regions`.
+
+    Parameters
+    ----------
+    regions : KernelRegions or None
+        Learnt from the kernels themselves; new samples are compared with all training samples.
+        With None, shares are given: those of `training` samples, and those of new ones as the
+        features of the rows of a block.
+    training : ndarray of shape (n_samples, n_regions), optional
+
+    Attributes
+    ----------
+    regions_ : KernelRegions or None
+        Fitted.
+    sizes_ : ndarray of shape (n_regions,)
+        Mean share of training samples in each region.
+    """
+
+    def __init__(self, regions: KernelRegions | None, training: Array | None = None) -> None:
+        self.regions = regions
+        self.training = training
+
+    def fit_transform(
+        self, stack: Any, y: Any = None, sample_weight: np.ndarray | None = None
+    ) -> Any:
+        self.fit(stack, y, sample_weight)
+        regional = self._regional(stack, self._col_factors)
+        if self.regions_ is None:
+            return regional
+        # An error of a share is half as large, relatively, in its root.
+        return regional.with_factor_errors(0.5 * self.regions_.share_errors(stack).T)
+
+    def _learn(self, stack: Any, weights: np.ndarray, y: Any) -> None:
+        shares = self.training
+        self.regions_ = None
+        if self.regions is not None:
+            self.regions_ = clone(self.regions).fit(stack, weights)
+            shares = self.regions_.shares(stack)
+        assert shares is not None
+        self.sizes_ = np.average(shares, axis=0, weights=weights)
+        self._col_factors = np.sqrt(shares).T
+        self._columns: np.ndarray | None = None
+        # Of every kernel that is returned: its region, and the kernel that it is made of.
+        self._n_inputs = stack.n_kernels
+        self._region_of = np.repeat(np.arange(shares.shape[1]), stack.n_kernels)
+        self._source_of = np.tile(np.arange(stack.n_kernels), shares.shape[1])
+
+    def _transform(self, stack: Any) -> Any:
+        shares = stack.features if self.regions_ is None else self.regions_.shares(stack)
+        return self._regional(stack, np.sqrt(shares).T)
+
+    def _regional(self, stack: Any, row_factors: Array) -> RegionalKernels:
+        base = stack if self._columns is None else stack[:, self._columns]
+        regional = RegionalKernels(base, row_factors, self._col_factors)
+        return regional.select(self._region_of * stack.n_kernels + self._source_of)
+
+    # -- parts -----------------------------------------------------------------------------
+
+    @property
+    def needs_all_columns(self) -> bool:
+        return self.regions_ is not None
+
+    def sources(self, kernels: np.ndarray) -> np.ndarray:
+        # Distances from regions are those of the mean of all kernels.
+        if self.needs_all_columns:
+            return np.arange(self._n_inputs)
+        return np.unique(self.origins(kernels))
+
+    def origins(self, kernels: np.ndarray) -> np.ndarray:
+        return self._source_of[super().sources(kernels)]
+
+    def select(self, kernels: np.ndarray) -> Self:
+        new = copy(self)
+        inputs = self.sources(kernels)
+        new._n_inputs = len(inputs)
+        new._region_of = self._region_of[kernels]
+        new._source_of = np.searchsorted(inputs, self._source_of[kernels])
+        return new
+
+    def for_columns(self, columns: np.ndarray) -> Self:
+        new = copy(self)
+        new._col_factors = self._col_factors[:, columns]
+        if self.needs_all_columns:
+            new._columns = columns if self._columns is None else self._columns[columns]
+        else:
+            new.n_samples_fit_ = len(columns)
+        return new
+
+
+# -- Shares of samples in regions that a user has: columns, a clustering, a function of X ---------
+
+
+# How far a row of shares may be from one: rounding of single precision adds up over regions.
+_SUMS_TO_ONE = 1e-5
+
+
+@storable
+class GivenRegions(BaseEstimator):
+    """Shares by what a user knows of the samples.
+
+    Parameters
+    ----------
+    what
+        - an estimator of scikit-learn: a clone of it is fitted on the training rows. If it has
+          ``predict_proba`` (GaussianMixture), these are the shares. If not, every row belongs to
+          the region that ``predict`` names (KMeans), or ``transform`` gives the shares
+          (OneHotEncoder). One that needs targets gets them.
+        - str, list, slice or boolean mask: the columns of X that hold the shares.
+        - a pair (columns, estimator): the estimator, on these columns only.
+        - a function: called with X, it returns the shares of its rows.
+
+        Shares are non-negative and sum to one in every row.
+
+    Attributes
+    ----------
+    n_regions_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.cluster import KMeans
+    >>> from manykernels.gating import GivenRegions
+    >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1]])
+    >>> GivenRegions(KMeans(2, random_state=0)).fit(x).shares(x[2:4])
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn regions from training rows; no region may be empty there."""
+        with naming("regions"):
+            columns, self._model = _columns_and_model(self.what)
+            self._columns = resolve_columns(columns, X)
+            self._labels: np.ndarray | None = None
+            if self._model is not None and hasattr(self._model, "fit"):
+                weighted = sample_weight is not None and has_fit_parameter(
+                    self._model, "sample_weight"
+                )
+                options = {"sample_weight": sample_weight} if weighted else {}
+                self._model.fit(select_columns(X, self._columns), y, **options)
+            shares = self._checked(X)
+            empty = np.flatnonzero(~shares.any(axis=0))
+            if len(empty):
+                raise ValueError(
+                    f"region {empty[0]} has no training sample: its weights could be anything. "
+                    "Leave its column out."
+                )
+        self.n_regions_ = shares.shape[1]
+        return self
+
+    def shares(self, X: Any) -> Array:
+        """Shares of the rows of X, ``(n_rows, n_regions_)``."""
+        check_is_fitted(self, "n_regions_")
+        with naming("regions"):
+            shares = self._checked(X)
+            if shares.shape[1] != self.n_regions_:
+                raise ValueError(
+                    f"X gives shares in {shares.shape[1]} regions, but there were "
+                    f"{self.n_regions_} in training."
+                )
+        return shares
+
+    def _checked(self, X: Any) -> Array:
+        raw = self._raw(select_columns(X, self._columns))
+        try:
+            shares = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "shares are numbers, but these columns hold something else. Categories become "
+                "shares by (columns, OneHotEncoder())."
+            ) from error
+        n_rows = num_samples(X)
+        if shares.ndim != 2 or len(shares) != n_rows or not shares.shape[1]:
+            raise ValueError(
+                f"shares are a table with one row for each of {n_rows} samples and one column "
+                f"per region, got an array of shape {shares.shape}."
+            )
+        for problem, bad in (
+            ("that is not finite", ~np.isfinite(shares)),
+            ("that is negative", shares < 0.0),
+        ):
+            if bad.any():
+                row, region = np.argwhere(bad)[0]
+                raise ValueError(
+                    f"row {row} has a share {problem} in region {region}: {shares[row, region]}."
+                )
+        totals = shares.sum(axis=1)
+        wrong = np.flatnonzero(np.abs(totals - 1.0) > _SUMS_TO_ONE)
+        if len(wrong):
+            raise ValueError(
+                f"the shares of row {wrong[0]} sum to {totals[wrong[0]]:.6g}, not to one. Divide "
+                "every row by its sum, or add a region for what is left."
+            )
+        return np.asarray(shares / totals[:, None])
+
+    def _raw(self, table: Any) -> Any:
+        model = self._model
+        if model is None:
+            return table
+        if not hasattr(model, "fit"):
+            return model(table)
+        if hasattr(model, "predict_proba"):
+            return model.predict_proba(table)
+        if not hasattr(model, "predict"):
+            return model.transform(table)
+        labels = np.asarray(model.predict(table))
+        if self._labels is None:
+            self._labels = np.unique(labels)
+        unknown = np.flatnonzero(~np.isin(labels, self._labels))
+        if len(unknown):
+            raise ValueError(
+                f"row {unknown[0]} belongs to region {labels[unknown[0]]!r}, which has no "
+                "training sample."
+            )
+        return labels[:, None] == self._labels
+
+
+def _columns_and_model(what: Any) -> tuple[Any, Any]:
+    """Columns that `what` chooses (None: all), and an unfitted estimator or function of them."""
+    if isinstance(what, tuple) and len(what) == 2 and _is_model(what[1]):
+        return what[0], _columns_and_model(what[1])[1]
+    if isinstance(what, type):
+        raise TypeError(f"{what.__name__} is a class; pass an instance, {what.__name__}(...).")
+    if hasattr(what, "fit"):
+        if not any(hasattr(what, one) for one in ("predict_proba", "predict", "transform")):
+            raise TypeError(
+                f"{what!r} says nothing of new samples: it has no predict_proba, predict or "
+                "transform. Pass a number of regions, or another estimator."
+            )
+        return None, clone(what)
+    if callable(what):
+        return None, what
+    if len(getattr(what, "shape", ())) == 2:
+        raise TypeError(
+            "a table of shares cannot be used for new samples; pass the columns of X that hold "
+            "them, or a function of X."
+        )
+    return what, None
+
+
+def _is_model(what: Any) -> bool:
+    return hasattr(what, "fit") or callable(what)

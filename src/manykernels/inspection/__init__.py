@@ -13,7 +13,6 @@
 ============  ==============================================================================
 """
 
-from .importance import view_importance
-from .result import ViewImportance
+from .importance import ViewImportance, view_importance
 
 __all__ = ["ViewImportance", "view_importance"]

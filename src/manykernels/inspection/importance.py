@@ -2,27 +2,374 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length
 
-from .._sklearn import check_sample_weight, num_samples
-from .._warnings import warn_caller
-from ..estimators._inputs import matched_by_label, read_training
-from ..estimators._multilabel import is_multilabel
-from ..estimators._rows import check_targets, rows_that_count
-from .learners import checked_learner, refuse_without_probabilities, searches
-from .models import Models
-from .result import ViewImportance
-from .scoring import checked_scoring
-from .stability import half_samples
-from .study import Study, splits_of
-from .views import views_of
+from ..display import ImportanceDisplay
+from ..estimators.inputs import check_targets, matched_by_label, read_training, rows_that_count
+from ..estimators.prediction import is_multilabel
+from ..utils.folds import about_repeats
+from ..utils.sklearn import check_sample_weight, num_samples, warn_caller
+from ..utils.versions import aligned
+from .intervals import UNKNOWN, Intervals, Mean
+from .study import (
+    Study,
+    ViewKernels,
+    at_chosen_norm,
+    checked_learner,
+    checked_scoring,
+    of_plain_sum,
+    refuse_without_probabilities,
+    searches,
+    splits_of,
+    views_of,
+    without_search,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# -- How much kernel weights owe to the samples at hand: weights learnt from half-samples ---------
+#
+# A half-sample is a fit on the same kernels in which half of the samples count twice and the
+# others not at all, so that the regularisation stays in proportion. Estimates from halves of the
+# samples vary about as much as those of new samples of full size would: the variance of a mean
+# over half of n samples, given all of them, is ``s²(2/n − 1/n)``. Where they lie is another
+# matter. Fewer different samples tell the views apart less well, so that weights of half-samples
+# are nearer to each other than those of all samples, and quantiles of them may not even contain
+# these. So an interval has the width of half-samples, and the weight learnt from all samples in
+# its middle, as far as shares from 0 to 1 go. How often that covers the mean weight of new
+# samples of the same size is measured in docs/benchmarks/importance.md.
+
+
+def half_samples(
+    strata: np.ndarray, groups: np.ndarray, number: int, rng: np.random.RandomState
+) -> Iterator[Any]:
+    """Counts 0 and 2 of the rows, one half after the other; each stratum is halved.
+
+    Groups of rows are in a half or not. The second of two halves has the groups that the first has
+    not. A stratum of one group is in every half.
+    """
+    _, first, group_of_row = np.unique(groups, return_index=True, return_inverse=True)
+    strata = strata[first]
+    half = np.zeros(len(strata), bool)
+    for turn in range(number):
+        half = ~half if turn % 2 else _first_half(strata, rng)
+        chosen = half.copy()
+        for stratum in np.unique(strata):
+            members = np.flatnonzero(strata == stratum)
+            if len(members) == 1:
+                chosen[members] = True
+        yield 2.0 * chosen[group_of_row]
+
+
+def _first_half(strata: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    half = np.zeros(len(strata), bool)
+    for stratum in np.unique(strata):
+        members = rng.permutation(np.flatnonzero(strata == stratum))
+        half[members[: (len(members) + 1) // 2]] = True
+    return half
+
+
+def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> np.ndarray:
+    """Part of each view in the sum of the weights of a model, (n_views,).
+
+    Machines and regions with weights of their own count alike. `names` are those of the kernels
+    of the model, some of which it may have cut into bands, ``"name[range]"``.
+    """
+    weights = np.asarray(fitted.weights_)
+    weights = weights.reshape(-1, weights.shape[-1])
+    weights = (weights / weights.sum(axis=1, keepdims=True)).mean(axis=0)
+    of_kernel = np.zeros(len(names))
+    for name, weight in zip(fitted.kernel_names_, weights, strict=True):
+        of_kernel[names.index(name if name in names else name.rpartition("[")[0])] += weight
+    return np.array([of_kernel[view.kernels].sum() for view in views])
+
+
+def share_intervals(shares: np.ndarray, resampled: np.ndarray, confidence: float) -> np.ndarray:
+    """(low, high) of every share, (n_views, 2), from those of resamples, (n_resamples, n_views).
+
+    Student's, with the standard deviation of the resamples; NaN with less than two of these.
+    """
+    if len(resampled) < 2:
+        return np.full((len(shares), 2), np.nan)
+    quantile = stats.t.isf((1.0 - confidence) / 2.0, len(resampled) - 1)
+    half = quantile * np.std(resampled, axis=0, ddof=1)
+    return np.clip(np.column_stack([shares - half, shares + half]), 0.0, 1.0)
+
+
+def resampled_shares(
+    study: Study, learner: Any, views: list[ViewKernels], counts: Iterator[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Shares of the views by models of resamples, one after the other."""
+    names = study.stack.names
+    for resample in counts:
+        own = resample if study.counts is None else resample * study.counts
+        yield shares_of_views(study.fit(learner, slice(None), own), names, views)
+
+
+# -- The table of :func:`~manykernels.view_importance`, to print, to draw and to compute with -----
+
+
+@dataclass(frozen=True, repr=False)
+class ViewImportance:
+    """What each view is worth; made by :func:`~manykernels.view_importance`.
+
+    Intervals are arrays whose last axis is (low, high). What an interruption has left unknown is
+    NaN.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the views.
+    scoring : str
+        Name of the score. Larger is better.
+    method : str
+        How samples were kept from the models that are judged by them.
+    confidence : float
+        Of all intervals.
+    score, score_interval : float and ndarray of shape (2,)
+        With all views.
+    fall, fall_interval : ndarray of shape (n_views,) and (n_views, 2)
+        How much the score falls without the view, everything else learnt again.
+    alone, alone_interval : ndarray of shape (n_views,) and (n_views, 2)
+        The score with the view only. NaN where it has no kernel of its own.
+    weight : ndarray of shape (n_views,)
+        Share of the view in the sum of the learnt weights.
+    resampled_weights : ndarray of shape (n_resamples, n_views)
+        The same, learnt from half-samples.
+    negligible : float
+        Share of weight above which a view counts as chosen: less is not determined by the
+        relative gap `tol` of the estimator.
+    plain_sum, plain_sum_interval : float and ndarray of shape (2,)
+        The score with all views where all kernels have the same weight.
+    gain, gain_interval : float and ndarray of shape (2,)
+        How much higher the score is with learnt weights.
+    """
+
+    names: list[str]
+    scoring: str
+    method: str
+    confidence: float
+    score: float
+    score_interval: np.ndarray
+    fall: np.ndarray
+    fall_interval: np.ndarray
+    alone: np.ndarray
+    alone_interval: np.ndarray
+    weight: np.ndarray
+    resampled_weights: np.ndarray = field(repr=False)
+    negligible: float
+    plain_sum: float
+    plain_sum_interval: np.ndarray
+    gain: float
+    gain_interval: np.ndarray
+
+    @property
+    def chosen(self) -> np.ndarray:
+        """How often half-samples gave the view a weight that is not negligible, (n_views,)."""
+        if not len(self.resampled_weights):
+            return np.full(len(self.names), np.nan)
+        return np.mean(self.resampled_weights > self.negligible, axis=0)
+
+    @property
+    def weight_interval(self) -> np.ndarray:
+        """Of the share of the weights, by its spread over half-samples, (n_views, 2)."""
+        return share_intervals(self.weight, self.resampled_weights, self.confidence)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict per view; the keys are the columns of :meth:`to_frame`."""
+        columns = {
+            "fall": self.fall,
+            "fall_low": self.fall_interval[:, 0],
+            "fall_high": self.fall_interval[:, 1],
+            "alone": self.alone,
+            "alone_low": self.alone_interval[:, 0],
+            "alone_high": self.alone_interval[:, 1],
+            "weight": self.weight,
+            "weight_low": self.weight_interval[:, 0],
+            "weight_high": self.weight_interval[:, 1],
+            "chosen": self.chosen,
+        }
+        return [
+            {"view": name, **{key: float(column[j]) for key, column in columns.items()}}
+            for j, name in enumerate(self.names)
+        ]
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame, one row per view. Needs pandas; else `rows`."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas; rows() gives the same without.") from error
+        return pd.DataFrame(self.rows()).set_index("view")
+
+    def __str__(self) -> str:
+        """The table, and the lines about all views together."""
+        header = ["view", "fall without", "", "alone", "", "weight", "", "chosen"]
+        cells = [
+            [
+                name,
+                _number(self.fall[j], sign=True),
+                _interval(self.fall_interval[j], sign=True),
+                _number(self.alone[j]),
+                _interval(self.alone_interval[j]),
+                _number(self.weight[j]),
+                _interval(self.weight_interval[j]),
+                "–" if np.isnan(self.chosen[j]) else f"{self.chosen[j]:.0%}",
+            ]
+            for j, name in enumerate(self.names)
+        ]
+        return "\n".join(
+            [
+                f"{self.scoring}, {self.method}; intervals at {self.confidence:.0%}",
+                f"all views {_number(self.score)} {_interval(self.score_interval)}",
+                "",
+                aligned([header, *cells]),
+                "",
+                f"plain sum {_number(self.plain_sum)} {_interval(self.plain_sum_interval)}, "
+                f"gain of learnt weights {_number(self.gain, sign=True)} "
+                f"{_interval(self.gain_interval, sign=True)}",
+            ]
+        )
+
+    __repr__ = __str__
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> Figure:
+        """Draw falls, scores alone and weights, each with its interval.
+
+        It is an :class:`~manykernels.display.ImportanceDisplay`.
+
+        Parameters
+        ----------
+        axes : sequence of three matplotlib axes, optional
+            Where to draw; by default in a new figure.
+        """
+        return ImportanceDisplay.from_importance(self, ax=axes).figure_
+
+
+def _number(value: float, *, sign: bool = False) -> str:
+    return "–" if np.isnan(value) else f"{value:+.3f}" if sign else f"{value:.3f}"
+
+
+def _interval(bounds: np.ndarray, *, sign: bool = False) -> str:
+    if np.isnan(bounds).any():
+        return ""
+    return f"[{', '.join(_number(bound, sign=sign) for bound in bounds)}]"
+
+
+# -- The models that are compared, and the table of what they tell --------------------------------
+
+
+class Models:
+    """All models that are compared; what is not yet computed is None."""
+
+    def __init__(
+        self, study: Study, learner: Any, fitted: Any, views: list[ViewKernels], verbose: bool
+    ) -> None:
+        self.study, self.fitted, self.views, self.verbose = study, fitted, views, verbose
+        self.plain, self.learner = without_search(learner, fitted), at_chosen_norm(learner, fitted)
+        self.done = 0
+        self.all = study.losses(self.learner, slice(None), fitted)
+        self.without: list[np.ndarray | None] = [None] * len(views)
+        self.alone: list[np.ndarray | None] = [None] * len(views)
+        self.plain_sum: np.ndarray | None = None
+        self.shares: list[np.ndarray] = []
+        self._note("all views", self.all)
+
+    def learn(self, resamples: Iterator[np.ndarray]) -> None:
+        """Everything, in an order that an interruption leaves the most important part of."""
+        study, every = self.study, np.arange(self.study.stack.n_kernels)
+        for j, view in enumerate(self.views):
+            rest = np.setdiff1d(every, view.kernels)
+            self.without[j] = self._losses(f"without {view.name!r}", self.learner, rest)
+        equal = of_plain_sum(self.learner, len(every))
+        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, every)
+        for j, view in enumerate(self.views):
+            if len(view.own):
+                self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.own)
+        for k, shares in enumerate(resampled_shares(study, self.plain, self.views, resamples)):
+            self.shares.append(shares)
+            self._note(f"half-sample {k + 1}")
+
+    def _losses(self, title: str, learner: Any, kernels: np.ndarray) -> np.ndarray:
+        try:
+            losses = self.study.losses(learner, kernels)
+        except ValueError as error:
+            raise ValueError(f"Model {title}: {error}") from error
+        self._note(title, losses)
+        return losses
+
+    def _note(self, title: str, losses: np.ndarray | None = None) -> None:
+        if losses is not None:
+            self.done += 1
+        if not self.verbose:
+            return
+        scoring = self.study.scoring
+        told = (
+            "" if losses is None else f"  {scoring.name} {scoring.best - np.nanmean(losses):.4f}"
+        )
+        print(f"[view_importance] {title}{told}")
+
+    def result(self, confidence: float) -> ViewImportance:
+        """The table of what is known."""
+        study, scoring = self.study, self.study.scoring
+        # At a minimum F grows quadratically: a relative gap determines weights, and with them
+        # outputs, to its square root.
+        slack = float(np.sqrt(self.fitted.tol))
+        intervals = Intervals(
+            study.weights,
+            confidence,
+            study.train_share,
+            scoring.hit_or_miss,
+            slack,
+            study.groups,
+        )
+
+        def scored(losses: np.ndarray | None) -> Mean:
+            return UNKNOWN if losses is None else scoring.score(intervals.of(losses))
+
+        def worse(losses: np.ndarray | None) -> Mean:
+            return UNKNOWN if losses is None else intervals.of_difference(losses, self.all)
+
+        score, plain_sum, gain = scored(self.all), scored(self.plain_sum), worse(self.plain_sum)
+        falls, alone = list(map(worse, self.without)), list(map(scored, self.alone))
+        return ViewImportance(
+            names=[view.name for view in self.views],
+            scoring=scoring.name,
+            method=_described(study),
+            confidence=confidence,
+            score=score.value,
+            score_interval=score.interval,
+            fall=np.array([fall.value for fall in falls]),
+            fall_interval=np.array([fall.interval for fall in falls]),
+            alone=np.array([own.value for own in alone]),
+            alone_interval=np.array([own.interval for own in alone]),
+            weight=shares_of_views(self.fitted, study.stack.names, self.views),
+            resampled_weights=np.array(self.shares).reshape(-1, len(self.views)),
+            negligible=slack,
+            plain_sum=plain_sum.value,
+            plain_sum_interval=plain_sum.interval,
+            gain=gain.value,
+            gain_interval=gain.interval,
+        )
+
+
+def _described(study: Study) -> str:
+    n_folds = study.n_folds if study.splits is None else len(study.splits)
+    how = f"{n_folds} folds held out" if n_folds > 1 else "samples left out in closed form"
+    repeats = about_repeats(study.groups)
+    return f"{how}; {repeats}" if repeats else how
 
 
 def view_importance(

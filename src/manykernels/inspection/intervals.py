@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from .._folds import effective_size
+from ..utils.folds import effective_size
 
 # Standard deviations of the losses, over n, by which a mean difference may be wrong where the
 # differences have no spread. Of squared errors with and without a column of noise it is √2.

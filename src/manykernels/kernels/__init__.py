@@ -54,25 +54,25 @@
 =================  =============================================================================
 """
 
-from .adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel, as_kernel
-from .after import After
-from .algebra import Constant, Product, Sum
-from .auto import auto_kernels
+from .adapters import (
+    CallableKernel,
+    FromDistances,
+    GaussianProcessKernel,
+    PairwiseKernel,
+    Precomputed,
+    as_kernel,
+)
+from .auto import NormalScores, auto_kernels, kernels_for
 from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
-from .given import kernels_for
-from .inexact_strings import Gapped, Mismatch
-from .normal_scores import NormalScores
-from .of_view import OfView
-from .precomputed import FromDistances, Precomputed
-from .presence import Presence
+from .completion import Presence
+from .composition import After, Constant, OfView, Product, Sum
 from .spectral import Bands, Denoise
 from .stack import KernelStack, check_stack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
-from .strings import Spectrum, WeightedDegree
-from .subsets import RBFSubsets
+from .strings import Gapped, Mismatch, Spectrum, WeightedDegree
 from .transforms import Center, Multiplicative, Spherical, UnitTrace
-from .union import KernelUnion, rbf_grid
+from .union import KernelUnion, RBFSubsets, rbf_grid
 from .views import Views
 
 __all__ = [

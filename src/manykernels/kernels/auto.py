@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..utils.sklearn import check_sample_weight
+from ..utils.storable import storable
+from .adapters import as_kernel
 from .base import Kernel
 from .categories import Categorical, Jaccard
-from .kinds import entries_of
-from .normal_scores import NormalScores
+from .columns import (
+    entries_of,
+    refuse_disguised,
+    refuse_letters_read_as_digits,
+    refuse_no_categories,
+)
+from .completion import known_where_possible
+from .composition import After, names_its_views, views_of
 from .stack import KernelStack
 from .standard import RBF, Cosine, Laplacian, Linear
 from .strings import Spectrum
@@ -23,16 +36,91 @@ from .tables import (
     as_table,
     check_numbers,
     column_label,
+    column_of_strings,
     is_frame,
     is_missing,
     is_numeric,
+    naming,
     refuse_not_finite,
     select_columns,
     stands_for_number,
 )
-from .texts import refuse_disguised, refuse_letters_read_as_digits, refuse_no_categories
 from .union import KernelUnion
-from .view_tables import column_of_strings
+from .views import Views, are_views, as_views
+
+# -- NormalScores: columns by their ranks, as if each were normally distributed -------------------
+
+
+@storable
+class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Replace each entry by the normal quantile of its rank in the training column.
+
+    A column of any distribution becomes nearly standard normal: skewed columns lose their tails,
+    and the order of entries is kept. Unlike
+    :class:`~sklearn.preprocessing.QuantileTransformer` it takes weights of rows, a row of weight
+    two as two equal rows; it needs no number of quantiles; and the smallest and largest of n
+    entries become ``∓Φ⁻¹(1 − 1/2n)``, not ∓5.2.
+
+    An entry x becomes ``Φ⁻¹((F(x−) + F(x)) / 2)``, where F is the distribution of the training
+    column. Between training entries the scores are interpolated, beyond them they are those of
+    the nearest.
+
+    Attributes
+    ----------
+    values_ : list of ndarray
+        The different entries of each training column, in order.
+    scores_ : list of ndarray
+        What they become.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import NormalScores
+    >>> X = np.array([[1.0], [10.0], [100.0]])
+    >>> NormalScores().fit(X).transform([[1.0], [10.0], [55.0], [1000.0]]).round(2)
+    array([[-0.97],
+           [ 0.  ],
+           [ 0.48],
+           [ 0.97]])
+    """
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the distribution of every column.
+
+        Parameters
+        ----------
+        X : {array-like, dataframe} of shape (rows, columns)
+        y : ignored
+        sample_weight : array-like of shape (rows,), optional
+        """
+        X = self._checked(X, reset=True)
+        weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        counted = weights > 0
+        columns = [_scores(column, weights[counted]) for column in X[counted].T]
+        self.values_ = [values for values, _ in columns]
+        self.scores_ = [scores for _, scores in columns]
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The scores of new entries."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        output = np.empty_like(X)
+        for j, (values, scores) in enumerate(zip(self.values_, self.scores_, strict=True)):
+            output[:, j] = np.interp(X[:, j], values, scores)
+        return output
+
+    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+        check_numbers(X, "X")
+        return validate_data(self, X, dtype=np.float64, reset=reset)
+
+
+def _scores(column: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different entries of a column, and the normal quantiles of their ranks."""
+    values, places = np.unique(column, return_inverse=True)
+    shares = np.bincount(places, weights=weights / weights.sum())
+    return values, ndtri(np.cumsum(shares) - shares / 2)
+
 
 # A table with a larger share of zeros is sparse, even if all of them are stored. Words in texts
 # have far more zeros than that, pictures of digits about a half.
@@ -261,6 +349,7 @@ def _of_sparse(non_negative: bool) -> Named:
     return {name: kernel.after(logarithm) for name, kernel in kernels.items()}
 
 
+@storable
 def signed_log(X: Any) -> Any:
     """``log(1 + x)``, and ``−log(1 − x)`` for negative x, which new rows may have."""
     if sparse.issparse(X):
@@ -337,3 +426,162 @@ def _without_duplicates(table: Any) -> Any:
         table = table.copy()
         table.sum_duplicates()
     return table
+
+
+# -- Whatever is accepted as a parameter ``kernels``, as a union of named kernels -----------------
+
+
+def as_union(kernels: Any) -> KernelUnion:
+    """A new union of whatever is accepted as ``kernels``, but None."""
+    if isinstance(kernels, KernelUnion):
+        return clone(kernels)
+    if isinstance(kernels, Mapping):
+        return KernelUnion([(name, clone(kernel, safe=False)) for name, kernel in kernels.items()])
+    if isinstance(kernels, list | tuple):
+        if _are_pairs(kernels):
+            return KernelUnion(list(clone(kernels, safe=False)))
+        return KernelUnion(_named([as_kernel(kernel) for kernel in kernels]))
+    return KernelUnion(_named([as_kernel(kernels)]))
+
+
+def transforms(kernels: Any) -> bool:
+    """Whether some of the `kernels` is one of what a transformer makes of its columns."""
+    if kernels is None:
+        return False
+    if isinstance(kernels, Mapping):  # kernels by their names, or by those of views
+        return any(map(transforms, kernels.values()))
+    pairs = as_union(kernels)._pairs
+    if not isinstance(pairs, list | tuple):
+        return False  # very many, made when they are asked for, of the columns as they are
+    parts = [as_kernel(kernel) for _, kernel in pairs]
+    parts += [inner for part in parts for inner in part.get_params(deep=True).values()]
+    return any(isinstance(part, After) for part in parts)
+
+
+def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:
+    """The union of kernels that an estimator makes of its parameter ``kernels``, for this X.
+
+    Parameters
+    ----------
+    X : table, dict of tables or Views
+    kernels : kernel, KernelUnion, dict, list of (name, kernel) or None, optional
+        As for :class:`~manykernels.MKFDA`: with several views, kernels for every view, or a dict
+        with those of each view. None takes the default ones.
+    missing : {"error", "mean", "conditional"}, default="error"
+        Unless it is "error", rows of a table may lack all columns of a kernel.
+
+    Returns
+    -------
+    union : KernelUnion
+        Not fitted. Kernels of a view have its name, or "view:kernel" if there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import Views, kernels_for
+    >>> views = Views({"audio": np.eye(3), "text": np.ones((3, 2))})
+    >>> union = kernels_for(views, {"audio": "rbf", "text": "linear"})
+    >>> union.fit(views)(views)
+    KernelStack(2 kernels, 3 x 3: 'audio', 'text')
+    """
+    if not are_views(X):
+        union = auto_kernels(X) if kernels is None else as_union(kernels)
+        if missing == "error":
+            return union
+        pairs = [(name, as_kernel(kernel)) for name, kernel in union._pairs]
+        return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
+    X = as_views(X)
+    if isinstance(kernels, Mapping):
+        bound = {name: one for name, one in kernels.items() if _is_bound(one)}
+        apart = {name: one for name, one in kernels.items() if name not in bound}
+        seen = {view for one in bound.values() for view in views_of(one)}
+        _check_views(apart, seen, X)
+        of_views = [pair for view, one in apart.items() for pair in _of_view(one, view, X)]
+        return KernelUnion(of_views + [(name, clone(one)) for name, one in bound.items()])
+    if kernels is None:
+        return KernelUnion([pair for view in X for pair in _of_view(None, view, X)])
+    pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
+    single = not isinstance(kernels, KernelUnion | list | tuple)
+    of_views = [
+        (view if single else f"{view}:{name}", kernel.of(view))
+        for view in X
+        for name, kernel in pairs
+        if not names_its_views(kernel)
+    ]
+    return KernelUnion(of_views + [pair for pair in pairs if names_its_views(pair[1])])
+
+
+def _is_bound(kernel: Any) -> bool:
+    return isinstance(kernel, Kernel) and names_its_views(kernel)
+
+
+def _of_view(kernels: Any, view: str, views: Views) -> list[tuple[str, Any]]:
+    """Named kernels of one view, from whatever a dict of kernels has for it."""
+    with naming(f"view {view!r}"):
+        pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
+        several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
+        return [
+            (f"{view}:{name}" if several else view, _bound_to(as_kernel(kernel), view))
+            for name, kernel in pairs
+        ]
+
+
+def _bound_to(kernel: Kernel, view: str) -> Kernel:
+    return kernel if names_its_views(kernel) else kernel.of(view)
+
+
+def _check_views(kernels: Mapping[str, Any], seen: set[str], views: Views) -> None:
+    """A dict of kernels has an entry for every view that no other kernel has `seen`."""
+    unknown = [name for name in kernels if name not in views]
+    without = [name for name in views if name not in kernels and name not in seen]
+    if unknown:
+        raise ValueError(
+            f"kernels has an entry {unknown[0]!r}, but X has no such view; its views are "
+            f"{', '.join(map(repr, views))}."
+        )
+    if without:
+        raise ValueError(
+            f"There is no kernel for view {without[0]!r}: add one to kernels (None takes the "
+            "default ones), or leave the view out of X."
+        )
+
+
+def have_names(kernels: Any) -> bool:
+    """Whether `kernels` is a dict or has pairs (name, kernel), but is no union."""
+    return isinstance(kernels, Mapping) or (
+        isinstance(kernels, list | tuple) and _are_pairs(kernels)
+    )
+
+
+def parameters(kernels: Any) -> dict[str, Any]:
+    """Parameters of named kernels, by ``<name>__<parameter>``, and the kernels by name."""
+    nested: dict[str, Any] = as_union(_with_unions(kernels)).get_params()
+    del nested["kernels"]
+    return nested
+
+
+def with_parameters(kernels: Any, params: dict[str, Any]) -> Any:
+    """New kernels like these with parameters set, by ``<name>__<parameter>``."""
+    union = as_union(_with_unions(kernels)).set_params(**params)
+    return dict(union.kernels) if isinstance(kernels, Mapping) else union.kernels
+
+
+def _with_unions(kernels: Any) -> Any:
+    """The same, but the named kernels of each view a union, which has parameters."""
+    if not isinstance(kernels, Mapping):
+        return kernels
+    return {name: as_union(one) if have_names(one) else one for name, one in kernels.items()}
+
+
+def _are_pairs(kernels: Any) -> bool:
+    return any(isinstance(item, tuple) for item in kernels)
+
+
+def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
+    """Kernels under the names of their classes, numbered where a class comes twice."""
+    classes = [type(kernel).__name__.lower() for kernel in kernels]
+    totals, seen, names = Counter(classes), Counter[str](), []
+    for name in classes:
+        seen[name] += 1
+        names.append(name if totals[name] == 1 else f"{name}{seen[name]}")
+    return list(zip(names, kernels, strict=True))

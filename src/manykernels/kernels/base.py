@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
+from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_array
 
-from .._sklearn import check_sample_weight, num_samples
-from ._strips import TILE_ROWS
+from ..utils.numerics import in_threads
+from ..utils.sklearn import check_sample_weight, num_samples
 from .checks import check_finite
+from .operators import TILE_ROWS, mirror_tile
 from .tables import (
     SharedTable,
     array_if_plain,
@@ -28,10 +37,134 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
-    from .after import After
-    from .algebra import Product, Sum
-    from .comparisons import Comparison
-    from .of_view import OfView
+    from .composition import After, OfView, Product, Sum
+
+
+# -- What kernels take from each pair of rows before their own formula: products or distances -----
+#
+# A comparison is prepared once for two tables (squared lengths, normalised rows) and then computed
+# tile by tile, so that kernels that are functions of the same numbers share those of a tile, and
+# none of them needs a matrix of distances.
+
+
+def writable(X: Any) -> Any:
+    """`X`, or a copy if it is dense and read-only, as joblib passes arrays to workers.
+
+    The compiled χ² loop of scikit-learn refuses read-only buffers although it only reads them.
+    """
+    return X if X is None or sparse.issparse(X) else np.require(X, requirements="W")
+
+
+class Comparison(ABC):
+    """A number for every row of `X` and every row of `Y`, or of `X` again if `Y` is None."""
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        self.gram = Y is None
+        self.X = X
+        self.Y = X if Y is None else Y
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.Y.shape[0]
+
+    @abstractmethod
+    def tile(self, rows: slice, columns: slice) -> np.ndarray:
+        """The numbers of some rows of `X` and some of `Y`, in a new array."""
+
+    @abstractmethod
+    def _bounds(self) -> tuple[float, float]:
+        """What `bounds` are."""
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """All numbers lie between these. Not finite if a number might not be."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._bounds()
+
+    def whole(self) -> np.ndarray:
+        """All numbers."""
+        return self.tile(*(slice(0, size) for size in self.shape))
+
+
+class InnerProducts(Comparison):
+    """``⟨x, y⟩``."""
+
+    def tile(self, rows: slice, columns: slice) -> np.ndarray:
+        return safe_sparse_dot(self.X[rows], self.Y[columns].T, dense_output=True)
+
+    def _bounds(self) -> tuple[float, float]:
+        most = _largest(row_norms(self.X)) * _largest(row_norms(self.Y))
+        return -most, most
+
+
+class Cosines(InnerProducts):
+    """Inner products of rows of length one; rows of zeros stay zero."""
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        super().__init__(normalize(X), None if Y is None else normalize(Y))
+
+
+class SquaredDistances(Comparison):
+    """``‖x − y‖²``, exactly zero between a row and itself if `Y` is None."""
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        if not sparse.issparse(X) and not sparse.issparse(Y):
+            # ‖x‖² − 2⟨x, y⟩ + ‖y‖² loses digits far from the origin; a shift changes no distance.
+            origin = X.mean(axis=0)
+            X = X - origin
+            Y = None if Y is None else Y - origin
+        super().__init__(X, Y)
+        self._row_squares = row_norms(self.X, squared=True)
+        self._column_squares = row_norms(self.Y, squared=True)
+
+    def tile(self, rows: slice, columns: slice) -> np.ndarray:
+        tile = safe_sparse_dot(self.X[rows], self.Y[columns].T, dense_output=True)
+        tile *= -2.0
+        tile += self._row_squares[rows, None]
+        tile += self._column_squares[columns]
+        np.maximum(tile, 0.0, out=tile)
+        if self.gram:
+            same = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+            tile[same - rows.start, same - columns.start] = 0.0
+        return tile
+
+    def _bounds(self) -> tuple[float, float]:
+        # (‖x‖ + ‖y‖)² ≤ 2 ‖x‖² + 2 ‖y‖²
+        return 0.0, 2.0 * (_largest(self._row_squares) + _largest(self._column_squares))
+
+
+class ManhattanDistances(Comparison):
+    """``Σ_j |x_j − y_j|``."""
+
+    def tile(self, rows: slice, columns: slice) -> np.ndarray:
+        X, Y = self.X[rows], self.Y[columns]
+        if sparse.issparse(X) or sparse.issparse(Y):
+            return manhattan_distances(X, Y)
+        return cdist(X, Y, "cityblock")
+
+    def _bounds(self) -> tuple[float, float]:
+        return 0.0, _largest_sum(abs(self.X)) + _largest_sum(abs(self.Y))
+
+
+class ChiSquareDistances(Comparison):
+    """``Σ_j (x_j − y_j)² / (x_j + y_j)`` of rows without negative entries."""
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        super().__init__(writable(X), writable(Y))
+
+    def tile(self, rows: slice, columns: slice) -> np.ndarray:
+        return -additive_chi2_kernel(self.X[rows], self.Y[columns])
+
+    def _bounds(self) -> tuple[float, float]:
+        return 0.0, _largest_sum(self.X) + _largest_sum(self.Y)
+
+
+def _largest(sizes: np.ndarray) -> float:
+    return float(sizes.max(initial=0.0))
+
+
+def _largest_sum(X: Any) -> float:
+    return _largest(np.asarray(X.sum(axis=1)).ravel())
 
 
 class Kernel(BaseEstimator, ABC):
@@ -148,7 +281,7 @@ class Kernel(BaseEstimator, ABC):
             It has the columns of this kernel, which may as well be chosen afterwards:
             ``RBF().on("a").after(scaler)`` is ``RBF().after(scaler).on("a")``.
         """
-        from .after import After
+        from .composition import After
 
         whole = clone(self).set_params(columns=None)
         return After(whole, clone(transformer, safe=False), columns=self.columns)
@@ -165,7 +298,7 @@ class Kernel(BaseEstimator, ABC):
         -------
         kernel : OfView
         """
-        from .of_view import OfView
+        from .composition import OfView
 
         return OfView(clone(self), view)
 
@@ -286,22 +419,22 @@ class Kernel(BaseEstimator, ABC):
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Sum:
-        from .algebra import Sum
+        from .composition import Sum
 
         return Sum.combining(self, other)
 
     def __radd__(self, other: Any) -> Sum:
-        from .algebra import Sum
+        from .composition import Sum
 
         return Sum.combining(other, self)
 
     def __mul__(self, other: Any) -> Product:
-        from .algebra import Product
+        from .composition import Product
 
         return Product.combining(self, other)
 
     def __rmul__(self, other: Any) -> Product:
-        from .algebra import Product
+        from .composition import Product
 
         return Product.combining(other, self)
 
@@ -312,3 +445,122 @@ def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
         return None
     places = tuple(column_positions(X, columns))
     return None if places == tuple(range(as_table(X.X).shape[1])) else places
+
+
+# -- Kernels evaluated into their places in a stack, tile by tile ---------------------------------
+#
+# Kernels that are functions of the same comparison of the same rows share it: a tile of
+# distances is computed once, and every such kernel is evaluated from it while it is in the cache
+# of the processor. Of a Gram matrix only tiles on and above the diagonal are computed, and
+# mirrored. Other kernels are evaluated whole.
+
+
+# Fewer tiles than this are computed in less time than it takes to start threads.
+_FEWEST_FOR_THREADS = 16
+
+
+def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: Any, Y: Any) -> None:
+    """Write every kernel between the rows of `X` and `Y` (None: `X` again) into its matrix."""
+    X, Y = SharedTable.of(X), None if Y is None else SharedTable.of(Y)
+    together: dict[int, list[_Place]] = {}
+    for matrix, (name, kernel) in zip(matrices, kernels, strict=True):
+        with naming(f"kernel {name!r}"):
+            compared = kernel._compared(X, Y)
+            if compared is None:
+                with np.errstate(over="ignore"):
+                    matrix[...] = kernel(X, Y)
+                if matrix.dtype != np.float64:
+                    check_finite(matrix, kernel._title)  # numbers that are too large for it
+            else:
+                place = _Place(matrix, name, *compared)
+                together.setdefault(id(place.comparison), []).append(place)
+    for places in together.values():
+        comparison = places[0].comparison
+        fill([place.matrix for place in places], [place.kernel for place in places], comparison)
+        for place in places:
+            with naming(f"kernel {place.name!r}"):
+                check_filled(place.matrix, place.kernel, comparison)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a kernel that is a function of a comparison is written."""
+
+    matrix: np.ndarray
+    name: str
+    comparison: Comparison
+    kernel: Any
+
+
+def evaluated(comparison: Comparison, kernel: Any) -> np.ndarray:
+    """The matrix of one kernel that is a function of a comparison."""
+    K = np.empty(comparison.shape)
+    fill([K], [kernel], comparison)
+    check_filled(K, kernel, comparison)
+    return K
+
+
+def fill(matrices: Sequence[np.ndarray], kernels: Sequence[Any], comparison: Comparison) -> None:
+    """Write functions of one comparison into their matrices; Gram matrices exactly symmetric."""
+
+    def fill_tile(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        # Inside, since threads do not inherit it. What is not finite is refused later.
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = comparison.tile(rows, columns)
+            for matrix, kernel in zip(matrices, kernels, strict=True):
+                place = matrix[rows, columns]
+                # In single precision the result is rounded, not the steps to it.
+                result = place if place.dtype == values.dtype else np.empty(values.shape)
+                kernel._from_compared(values, result)
+                if result is not place:
+                    place[...] = result
+                if comparison.gram:
+                    mirror_tile(matrix, rows, columns)
+
+    in_threads(fill_tile, list(_tiles(comparison)), _FEWEST_FOR_THREADS)
+
+
+def check_filled(matrix: np.ndarray, kernel: Any, comparison: Comparison) -> None:
+    """Refuse values that are not finite, without looking for them where there can be none.
+
+    The formula of a kernel is largest at one of the bounds of what is compared.
+    """
+    extremes = np.array([*comparison.bounds, 0.0])
+    if np.isfinite(extremes).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            kernel._from_compared(extremes, extremes)
+            extremes = extremes.astype(matrix.dtype)
+    if not np.isfinite(extremes).all():
+        check_finite(matrix, kernel._title)
+
+
+def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
+    # Not by gen_batches, whose checks of its arguments take longer than a small tile.
+    rows, columns = (
+        [slice(start, min(start + TILE_ROWS, size)) for start in range(0, size, TILE_ROWS)]
+        for size in comparison.shape
+    )
+    return combinations_with_replacement(rows, 2) if comparison.gram else product(rows, columns)
+
+
+class SharedComparisons:
+    """Evaluates kernels on two small tables; those of one comparison in a row share its values."""
+
+    def __init__(self, X: Any, Y: Any) -> None:
+        self._X, self._Y = SharedTable.of(X), SharedTable.of(Y)
+        self._comparison: Comparison | None = None
+        self._values = np.empty((0, 0))
+
+    def __call__(self, kernel: Any) -> np.ndarray:
+        compared = kernel._compared(self._X, self._Y)
+        if compared is None:
+            return kernel(self._X, self._Y)
+        comparison, formula = compared
+        with np.errstate(over="ignore", invalid="ignore"):
+            if comparison is not self._comparison:
+                self._comparison, self._values = comparison, comparison.whole()
+            K = np.empty(comparison.shape)
+            formula._from_compared(self._values, K)
+        check_finite(K, formula._title)
+        return K

@@ -9,10 +9,12 @@ from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array
 
+from ..utils.storable import storable
 from .base import Kernel
 from .tables import column_label, refuse_masked
 
 
+@storable
 class Categorical(Kernel):
     """Share of equal entries, ``(1/d) Σ_j [x_j = y_j]``, of rows of d categories.
 
@@ -82,6 +84,7 @@ def _is_missing(entry: Any) -> bool:
         return True
 
 
+@storable
 class Jaccard(Kernel):
     """Jaccard or Tanimoto similarity ``|x ∧ y| / |x ∨ y|`` of rows of zeros and ones.
 

@@ -14,7 +14,7 @@ kernels nothing changes: s = 1 and ψ = φ.
 
 * :class:`MeanCompletion`: ``w = 0``, the image is the mean.
 * :class:`ConditionalCompletion`: w(x) is a kernel ridge regression of φ on the kernels of the
-  other views (:mod:`manykernels.kernels._reconstruction`).
+  other views (:mod:`manykernels.kernels.completion`).
 
 The factor s keeps the length of a sample. An image that is filled in is nearer to the mean than
 one that is there, so a sample with few views would be nearer to a decision boundary than others
@@ -29,15 +29,485 @@ expected squared error e, it is l/(l + e): 0 for the mean, 1 for a reconstructio
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
 import numpy as np
+from scipy import linalg
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from .._rounding import ACCUMULATED
-from ._completing import Completion, Images, Sums, filled_kernel, refuse_samples_without_kernels
-from ._reconstruction import Reconstruction
+from ..utils.numerics import ACCUMULATED, allocate
+from ..utils.sklearn import check_sample_weight, safe_indexing
+from ..utils.storable import storable
+from .adapters import as_kernel
+from .base import Kernel
+from .checks import check_stack, symmetrize
+from .matching import row_names, shown
+from .operators import Samples
 from .stack import KernelStack
-from .transforms import Chain, preparation
+from .tables import SharedTable, absent_rows, as_table, column_positions, select_columns
+from .transforms import Chain, StackTransform, preparation
+from .views import are_views, as_views
+
+# -- PartialKernel: a kernel of those rows only that have what it compares ------------------------
 
 
+class PartialKernel(Kernel):
+    """Base of kernels that some rows lack: NaN in the whole row and column of each of these.
+
+    A subclass says which rows have the kernel. Its ``fit`` sets `kernel_`, fitted on these.
+    """
+
+    kernel: Kernel
+    kernel_: Kernel
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+    @abstractmethod
+    def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
+        """Which rows have the kernel, and the table of these, which other kernels share."""
+
+    @abstractmethod
+    def _explaining(self) -> AbstractContextManager[None]:
+        """What errors of the kernel are raised in, to say more."""
+
+    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Similarities of the rows of `X` with those of `Y`, or with each other."""
+        check_is_fitted(self)
+        rows, left = self._rows(SharedTable.of(X))
+        columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
+        K = np.full((len(rows), len(columns)), np.nan)
+        if rows.any() and columns.any():
+            with self._explaining():
+                known = self.kernel_(left, right)
+            if known.shape == K.shape:
+                return known
+            K[np.ix_(rows, columns)] = known
+        return K
+
+    def diag(self, X: Any) -> np.ndarray:
+        """Similarities of the rows of `X` with themselves; NaN for rows that lack the kernel."""
+        check_is_fitted(self)
+        rows, known = self._rows(SharedTable.of(X))
+        diagonal = np.full(len(rows), np.nan)
+        if rows.any():
+            with self._explaining():
+                diagonal[rows] = self.kernel_.diag(known)
+        return diagonal
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return self(X, Y)
+
+    def _compared(self, X: Any, Y: Any) -> Any:
+        check_is_fitted(self)
+        rows, left = self._rows(SharedTable.of(X))
+        columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
+        if not (rows.all() and columns.all()):
+            return None  # rows that lack the kernel cannot be compared
+        with self._explaining():
+            return self.kernel_._compared(left, right)
+
+
+# -- Reconstruction of the images in one kernel from another kernel, by ridge regression ----------
+#
+# Let K be a centred kernel with images φ, known for some training samples, and O a kernel of the
+# same samples that is known for all. The regression of φ on the images of O, with weights
+# W = diag(w) of the samples and a mean, has
+#
+#     φ̂(x) = Σ_i w_i(x) φ(x_i),    w(x) = (O + λW⁻¹)⁻¹ o(x),
+#
+# where O is centred on the samples that have K and scaled to unit variance, and so is the row o(x)
+# of a new sample. The entries of w(x) add up to zero.
+#
+# λ is the one with the least error on samples that are left out. With ``S = W^{1/2}`` and
+# ``G = (SOS + λI)⁻¹``, the residual of sample i has the squared length
+#
+#     ‖r_i‖² = λ² (G SKS G)_ii / w_i,
+#
+# and a part δ of its weight can be left out in closed form: the residual is then divided by
+# ``1 − δ (1 − λG_ii) / w_i − δ / Σw``. A sample of weight two counts as two, of which one is left
+# out (δ = 1); a sample of less weight than one is left out as a whole (δ = w_i).
+
+
+#: λ to choose from, for kernels of unit variance: from nearly no shrinkage to nearly the mean.
+REGS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+@storable
+@dataclass(frozen=True)
+class Reconstruction:
+    """The regression at the best λ, `reg`; `inverse` is ``S G S`` on the samples `rows`.
+
+    `errors` are those on left-out samples, relative to that of the mean, for every λ of `REGS`.
+    """
+
+    rows: np.ndarray
+    shares: np.ndarray
+    means: np.ndarray
+    grand_mean: float
+    scale: float
+    inverse: np.ndarray
+    reg: float
+    errors: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The error at the best λ."""
+        return float(self.errors.min())
+
+    @classmethod
+    def learn(cls, others: np.ndarray, kernel: np.ndarray, weights: np.ndarray) -> Reconstruction:
+        """From two kernels (m, m), where `weights` are zero for samples that lack `kernel`."""
+        rows = np.flatnonzero(weights > 0)
+        weights = weights[rows]
+        shares = weights / weights.sum()
+        others, kernel = (matrix[np.ix_(rows, rows)] for matrix in (others, kernel))
+        means = shares @ others
+        grand_mean = float(means @ shares)
+        others = others - means - means[:, None] + grand_mean
+        variance = float(others.diagonal() @ shares)
+        scale = 1.0 / variance if variance > 0.0 else 0.0
+        roots = np.sqrt(weights)
+        outer = np.outer(roots, roots)
+        others, kernel = scale * others * outer, kernel * outer
+        found = [_left_out_error(others, kernel, weights, reg) for reg in REGS]
+        best = int(np.argmin([error for error, _ in found]))
+        inverse = found[best][1] * outer
+        whole = max(float(kernel.trace()), ACCUMULATED)
+        errors = np.array([error for error, _ in found]) / whole
+        return cls(rows, shares, means, grand_mean, scale, inverse, REGS[best], errors)
+
+    def coefficients(self, others: np.ndarray) -> np.ndarray:
+        """w of new samples, (n_rows, m), from their kernel `others` with training samples."""
+        known = others[:, self.rows]
+        centred = known - (known @ self.shares)[:, None] - self.means + self.grand_mean
+        weights = np.zeros(others.shape)
+        weights[:, self.rows] = self.scale * centred @ self.inverse
+        return weights
+
+
+def _left_out_error(
+    others: np.ndarray, kernel: np.ndarray, weights: np.ndarray, reg: float
+) -> tuple[float, np.ndarray]:
+    """Weighted squared error on left-out samples, and G; from ``SOS`` and ``SKS``."""
+    shifted = others.copy()
+    shifted.flat[:: len(others) + 1] += reg
+    factor, _ = linalg.lapack.dpotrf(shifted, lower=True)
+    G, _ = linalg.lapack.dpotri(factor, lower=True)
+    G = np.tril(G) + np.tril(G, -1).T
+    squares = reg**2 * np.sum((G @ kernel) * G, axis=1)
+    left_out = np.minimum(weights, 1.0)
+    leverage = (1.0 - reg * G.diagonal()) / weights + 1.0 / weights.sum()
+    # Positive in exact arithmetic; rounding errors must not change its sign.
+    remainder = np.maximum(1.0 - left_out * leverage, ACCUMULATED)
+    return float(np.sum(squares / remainder**2)), G
+
+
+# -- What completions have in common: from what is filled in to completed kernels -----------------
+#
+# The formulas are those of :mod:`manykernels.kernels.completion`.
+
+
+@storable
+class Sums(NamedTuple):
+    """``Σ_i w_i φ(x_i)`` over training samples x_i, for some samples that lack the kernel of φ.
+
+    Two tables (number of these samples, m): the coefficients w, and the inner products of the
+    sums with every φ(x_i), which are zero where x_i lacks φ.
+    """
+
+    coefficients: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def of(cls, coefficients: np.ndarray, training_kernel: np.ndarray) -> Sums:
+        return cls(coefficients, coefficients @ training_kernel)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Squared lengths of the sums."""
+        lengths: np.ndarray = np.sum(self.products * self.coefficients, axis=1)
+        return lengths
+
+
+@storable
+class Images(NamedTuple):
+    """What is filled in for some samples: which kernels they have, s, and sums by kernel.
+
+    `sums` has an entry for each kernel that some of the samples lack and that is not completed by
+    its mean.
+    """
+
+    present: np.ndarray
+    stretch: np.ndarray
+    sums: dict[int, Sums]
+
+    def take(self, samples: np.ndarray) -> Images:
+        """Those of some of the samples."""
+        chosen = {}
+        for j, sums in self.sums.items():
+            lacking = ~self.present[j]
+            # Of a sample among those that lack kernel j: which of them it is.
+            number = np.cumsum(lacking) - 1
+            own = number[samples][lacking[samples]]
+            chosen[j] = Sums(sums.coefficients[own], sums.products[own])
+        return Images(self.present[:, samples], self.stretch[samples], chosen)
+
+
+class Completion(StackTransform):
+    """Base of the completions; a subclass says what is filled in.
+
+    A new sample needs all kernels that it has, even if only some are asked for: s depends on how
+    many there are. It needs them with all training samples, for the mean.
+
+    Attributes
+    ----------
+    present_ : ndarray of shape (n_kernels, n_samples)
+        Which training samples have which kernels.
+    views_ : ndarray of int of shape (n_kernels,)
+        The view of each kernel: that of :meth:`KernelStack.with_views`, or else kernels that the
+        same training samples lack count as one view.
+    """
+
+    takes_missing: ClassVar[bool] = True
+
+    @property
+    def needs_all_columns(self) -> bool:
+        return True
+
+    # -- learning --------------------------------------------------------------------------
+
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+        if not isinstance(stack, KernelStack):
+            raise ValueError(
+                "Kernels that samples may lack are completed as whole matrices, but these are "
+                'computed by columns: use another solver, or missing="error".'
+            )
+        stack = check_stack(stack, missing=True, psd="ignore")
+        assert stack.row_diag is not None
+        self.present_ = ~np.isnan(stack.row_diag)
+        refuse_samples_without_kernels(self.present_, stack.names, stack.row_samples)
+        self.names_ = stack.names
+        self.views_ = _views_of(stack, self.present_)
+        self.outputs_ = np.arange(stack.n_kernels)
+        self.columns_ = np.arange(len(stack))
+        own = weights * self.present_
+        totals = own.sum(axis=1, keepdims=True)
+        # Kernels without any sample in training count for nothing.
+        self.known_ = totals[:, 0] > 0
+        self.shares_ = own / np.where(totals > 0, totals, 1.0)
+        self.means_ = np.zeros(self.present_.shape)
+        for j in np.flatnonzero(self.known_).tolist():
+            self.means_[j] = filled_kernel(stack, j) @ self.shares_[j]
+        self.grand_means_ = np.sum(self.means_ * self.shares_, axis=1)
+        squares = np.sum(np.where(self.present_, stack.row_diag, 0.0) * self.shares_, axis=1)
+        variances = squares - self.grand_means_
+        # As in normalisations, a variance within its rounding error counts as zero.
+        constant = variances <= ACCUMULATED * np.abs(squares)
+        self.inverse_variances_ = np.where(constant, 0.0, 1.0 / np.where(constant, 1, variances))
+        self._learn_more(stack, weights)
+        self.training_ = images = self._images(stack, self.present_)
+        self.diagonals_ = np.array(
+            [
+                self._lengths(j, self.means_[j], stack.row_diag[j], images)
+                for j in range(stack.n_kernels)
+            ]
+        )
+
+    def _learn_more(self, stack: KernelStack, weights: np.ndarray) -> None:
+        """Set what a subclass needs besides means."""
+
+    @abstractmethod
+    def _images(self, stack: KernelStack, present: np.ndarray) -> Images:
+        """What is filled in for the rows of a stack whose columns are the training samples."""
+
+    def _known_lengths(self, present: np.ndarray, filled: np.ndarray) -> np.ndarray:
+        """``Σ_v ρ_v``, given ρ of images that are filled in, (n_kernels, rows)."""
+        lengths = np.where(present, 1.0, filled) * self.known_[:, None]
+        views = self.views_[self.known_]
+        sizes = np.bincount(views, minlength=self.views_.max() + 1)
+        total: np.ndarray = (lengths / np.maximum(sizes, 1)[self.views_, None]).sum(axis=0)
+        return total
+
+    def _stretch(self, present: np.ndarray, filled: np.ndarray) -> np.ndarray:
+        """s of some samples."""
+        total = self._known_lengths(present, filled)
+        n_views = len(np.unique(self.views_[self.known_]))
+        # Exactly one where nothing is missing; a sample that has none of the kernels of training
+        # has no length to be kept.
+        whole = present[self.known_].all(axis=0) | (total <= 0.0)
+        stretch: np.ndarray = np.where(whole, 1.0, np.sqrt(n_views / np.where(whole, 1.0, total)))
+        return stretch
+
+    # -- transforming ----------------------------------------------------------------------
+
+    def _transform(self, stack: KernelStack) -> KernelStack:
+        if stack.n_kernels != len(self.present_):
+            raise ValueError(
+                f"The stack has {stack.n_kernels} kernels, but {type(self).__name__} was fitted "
+                f"on {len(self.present_)}."
+            )
+        stack = check_stack(stack, missing=True, psd="ignore")
+        present = self.present_ if stack.gram else self._present_rows(stack)
+        if present.all() and self.present_.all():
+            chosen = stack.select(self.outputs_)
+            return chosen if len(self.columns_) == stack.shape[1] else chosen[:, self.columns_]
+        rows = self.training_ if stack.gram else self._images(stack, present)
+        columns = self.training_.take(self.columns_)
+        data = allocate((len(self.outputs_), len(stack), len(self.columns_)))
+        row_diag = None if stack.row_diag is None else np.empty(data.shape[:2])
+        for i, j in enumerate(self.outputs_.tolist()):
+            if not self.known_[j]:
+                data[i] = 0.0
+                if row_diag is not None:
+                    row_diag[i] = 0.0
+                continue
+            block = filled_kernel(stack, j)
+            half = self._between_completed_and_given(j, block, rows)
+            data[i] = self._columns_completed(j, half, columns)
+            if row_diag is not None and stack.row_diag is not None:
+                row_diag[i] = self._lengths(j, block @ self.shares_[j], stack.row_diag[j], rows)
+        if stack.gram and len(self.columns_) == len(stack):
+            for matrix in data:
+                symmetrize(matrix)
+            row_diag = np.einsum("jii->ji", data).copy()
+        return self._stack_of(stack, data, row_diag)
+
+    def _stack_of(
+        self, stack: KernelStack, data: np.ndarray, row_diag: np.ndarray | None
+    ) -> KernelStack:
+        whole = len(self.columns_) == len(self.present_[0])
+        gram = stack.gram and whole
+        col_diag = row_diag if gram else self.diagonals_[np.ix_(self.outputs_, self.columns_)]
+        guarantees = stack.guarantees if whole else stack.guarantees.of_part(gram=False)
+        col_names = stack.col_samples
+        return stack._with_data(
+            data,
+            names=[stack.names[j] for j in self.outputs_],
+            views=None if stack.views is None else tuple(stack.views[j] for j in self.outputs_),
+            guarantees=guarantees,
+            _scale=np.ones(len(data)),
+            _rows=Samples(row_diag, names=stack.row_samples),
+            _cols=Samples(col_diag, names=None if col_names is None else col_names[self.columns_]),
+        )
+
+    def _present_rows(self, stack: KernelStack) -> np.ndarray:
+        """Which kernels the rows of a block have; the columns must fit the training samples."""
+        present = np.zeros((stack.n_kernels, len(stack)), dtype=bool)
+        for j, name in enumerate(stack.names):
+            given, own = ~np.isnan(stack.data[j]), self.present_[j]
+            if not self.known_[j]:
+                present[j] = given.any(axis=1)
+                continue
+            present[j] = given[:, own].any(axis=1)
+            wrong = given[present[j]] != own
+            if wrong.any():
+                row, column = np.argwhere(wrong)[0]
+                row = int(np.flatnonzero(present[j])[row])
+                what = "no value (NaN)" if own[column] else "a value"
+                has = "has" if own[column] else "lacks"
+                raise ValueError(
+                    f"Kernel {name!r} has {what} at row {row}, column {column}, but the training "
+                    f"sample of this column {has} it. A sample that lacks a kernel has NaN in its "
+                    "whole row; columns are the training samples, in order."
+                )
+        refuse_samples_without_kernels(present, stack.names, stack.row_samples)
+        return present
+
+    def _between_completed_and_given(self, j: int, block: np.ndarray, rows: Images) -> np.ndarray:
+        """``⟨ψ(x), φ(x_i)⟩`` for rows x and training samples x_i; zero where x_i lacks φ."""
+        stretch, has = rows.stretch[:, None], rows.present[j]
+        half = stretch * block
+        half += (1.0 - stretch) * self.means_[j]
+        half[~has] = self.means_[j]
+        if j in rows.sums:
+            half[~has] += stretch[~has] * rows.sums[j].products
+        half[:, ~self.present_[j]] = 0.0
+        return half
+
+    def _columns_completed(self, j: int, half: np.ndarray, columns: Images) -> np.ndarray:
+        """``⟨ψ(x), ψ(x_i)⟩`` from ``⟨ψ(x), φ(x_i)⟩``."""
+        stretch, has = columns.stretch, columns.present[j]
+        with_mean = (half @ self.shares_[j])[:, None]
+        block: np.ndarray = half[:, self.columns_] * stretch
+        block += (1.0 - stretch) * with_mean
+        block[:, ~has] = with_mean
+        if j in columns.sums:
+            block[:, ~has] += stretch[~has] * (half @ columns.sums[j].coefficients.T)
+        return block
+
+    def _lengths(
+        self, j: int, with_mean: np.ndarray, squares: np.ndarray, rows: Images
+    ) -> np.ndarray:
+        """``⟨ψ(x), ψ(x)⟩`` of rows x, from ``⟨φ(x), μ⟩`` and ``⟨φ(x), φ(x)⟩``."""
+        s, has, grand = rows.stretch, rows.present[j], self.grand_means_[j]
+        given = s**2 * np.where(has, squares, 0.0) + 2 * s * (1 - s) * with_mean
+        lengths = np.where(has, given + (1 - s) ** 2 * grand, grand)
+        if j in rows.sums:
+            sums, s = rows.sums[j], s[~has]
+            lengths[~has] += 2 * s * (sums.coefficients @ self.means_[j]) + s**2 * sums.squares
+        return lengths
+
+    # -- parts -----------------------------------------------------------------------------
+
+    def sources(self, kernels: np.ndarray) -> np.ndarray:
+        return np.arange(len(self.present_))
+
+    def origins(self, kernels: np.ndarray) -> np.ndarray:
+        return self.outputs_[super().sources(kernels)]
+
+    def erased(self) -> np.ndarray:
+        return np.flatnonzero(~self.known_)
+
+    def select(self, kernels: np.ndarray) -> Self:
+        new = copy(self)
+        new.outputs_ = self.outputs_[kernels]
+        return new
+
+    def for_columns(self, columns: np.ndarray) -> Self:
+        """The transform of blocks with all training samples to some of them."""
+        new = copy(self)
+        new.columns_ = self.columns_[columns]
+        return new
+
+
+def filled_kernel(stack: KernelStack, j: int) -> np.ndarray:
+    """Kernel j with zero where a sample lacks it."""
+    return np.nan_to_num(stack.kernel(j), copy=False, nan=0.0)
+
+
+def _views_of(stack: KernelStack, present: np.ndarray) -> np.ndarray:
+    """Numbers of the views of kernels."""
+    if stack.views is not None:
+        names: list[Any] = list(stack.views)
+    else:
+        names = [j if has.all() else has.tobytes() for j, has in enumerate(present)]
+    first = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([first[name] for name in names])
+
+
+def refuse_samples_without_kernels(
+    present: np.ndarray, names: list[str], samples: np.ndarray | None, what: str = "kernels"
+) -> None:
+    """Refuse samples that lack every kernel, by their names or row numbers."""
+    empty = np.flatnonzero(~present.any(axis=0))
+    if not len(empty):
+        return
+    which = shown(empty if samples is None else samples[empty].astype(str))
+    raise ValueError(
+        f"{len(empty)} of {present.shape[1]} samples have none of the {what} "
+        f"({', '.join(names)}): rows {which}. Nothing is known of them: leave them out."
+    )
+
+
+@storable
 class MeanCompletion(Completion):
     """The image of a sample in a kernel that it lacks is the mean; its length is kept.
 
@@ -58,6 +528,7 @@ class MeanCompletion(Completion):
         return Images(present, self._stretch(present, np.zeros(present.shape)), {})
 
 
+@storable
 class ConditionalCompletion(Completion):
     """The image of a sample in a kernel that it lacks is reconstructed from its other views.
 
@@ -148,3 +619,208 @@ def preparation_with(missing: str, normalize: str | None, *, center: bool = True
     """The preparation of an estimator with these parameters, not yet fitted."""
     completion = COMPLETIONS[missing]() if missing != "error" else None
     return preparation(normalize, center=center, completion=completion)
+
+
+# -- Which samples have what: kernels of tables with missing rows, and the pattern as a kernel ----
+
+
+@contextmanager
+def _advising() -> Iterator[None]:
+    """Add to an error about NaN what the difference is between values and samples."""
+    try:
+        yield
+    except ValueError as error:
+        if "NaN" in str(error):
+            raise ValueError(
+                f"{error} A sample lacks a kernel only if all columns of the kernel are missing: "
+                "fill in single values, such as by kernel.after(SimpleImputer())."
+            ) from error
+        raise
+
+
+@storable
+class WhereKnown(PartialKernel):
+    """A kernel of those rows of a table that have values in its columns.
+
+    A row with nothing but missing values in the columns of the kernel has no similarity to any
+    other: NaN, in its whole row and column. Estimators with ``missing="mean"`` or
+    ``"conditional"`` make these kernels of the given ones.
+
+    Parameters
+    ----------
+    kernel : Kernel
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, fitted on the rows that have values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Linear
+    >>> from manykernels.kernels.completion import WhereKnown
+    >>> X = np.array([[1.0, 5.0], [np.nan, 6.0], [2.0, 7.0]])
+    >>> WhereKnown(Linear().on([0])).fit(X)(X)
+    array([[ 1., nan,  2.],
+           [nan, nan, nan],
+           [ 2., nan,  4.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel]}
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    @property
+    def columns(self) -> Any:
+        """The columns that the kernel compares."""
+        return self.kernel.columns
+
+    @property
+    def _title(self) -> str:
+        return self.kernel._title
+
+    def on(self, columns: Any) -> Self:
+        """Copy of this kernel, unfitted, that compares only these columns."""
+        return type(self)(self.kernel.on(columns))
+
+    @property
+    def frozen_columns(self) -> Any:
+        """The columns that the fitted kernel compares; a callable chose them in training."""
+        return getattr(getattr(self, "kernel_", None), "columns_", self.kernel.columns)
+
+    def known(self, X: Any) -> np.ndarray:
+        """Whether each row of `X` has values in the columns of the kernel, (rows,)."""
+        return self._rows(SharedTable.of(X))[0]
+
+    def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
+        places = tuple(column_positions(X, self.frozen_columns))
+
+        def found() -> tuple[np.ndarray, SharedTable]:
+            has = ~absent_rows(as_table(select_columns(X, list(places))))
+            return has, X if has.all() else SharedTable(safe_indexing(X.X, np.flatnonzero(has)))
+
+        rows: tuple[np.ndarray, SharedTable] = X.once(("rows with values", places), found)
+        return rows
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the kernel on the rows that have values in its columns."""
+        self._validate_params()
+        X = SharedTable.of(X)
+        weights = check_sample_weight(
+            sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
+        )
+        # Of a new kernel: this one may have chosen its columns in an earlier fit.
+        has, known = type(self)(self.kernel)._rows(X)
+        if not weights[has].any():
+            raise ValueError("no training sample has values in its columns.")
+        with self._explaining():
+            self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
+        return self
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """Those of the kernel."""
+        return self.kernel_.compared_columns(X)
+
+    def _explaining(self) -> AbstractContextManager[None]:
+        return _advising()
+
+
+@storable
+class Presence(Kernel):
+    """The share of views that two samples both have: the pattern of absence as a kernel.
+
+    Where a view is lacking for a reason, such as a measurement that only severe cases get, that it
+    is lacking says something. Of a single table, the share of columns that both have. The kernel
+    is constant, and of no use, where nothing is missing.
+
+    Parameters
+    ----------
+    columns : str, int, list, slice, boolean mask or callable, default=None
+        The columns, or views, to look at; None means all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import Views
+    >>> from manykernels.kernels import Presence
+    >>> views = Views({"a": np.array([[1.0], [2.0]]), "b": np.array([[3.0], [np.nan]])})
+    >>> Presence().fit(views)(views)
+    array([[1. , 0.5],
+           [0.5, 0.5]])
+    """
+
+    #: It is a kernel of all views together, see :func:`.of_view.names_its_views`.
+    of_all_views = True
+
+    def _validated(self, X: Any) -> np.ndarray:
+        """1 for every view, or column, that a row has, else 0; (rows, n_views)."""
+        if are_views(X):
+            return as_views(X).present.astype(np.float64)
+        table = as_table(X)
+        columns = (safe_indexing(table, [j], axis=1) for j in range(table.shape[1]))
+        return 1.0 - np.column_stack([absent_rows(column) for column in columns])
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """None: what the entries are does not matter."""
+        return iter(())
+
+    def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
+        return X @ (X if Y is None else Y).T / self.n_features_in_
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        return X.mean(axis=1)
+
+
+def known_where_possible(kernel: Kernel) -> Kernel:
+    """`kernel`, or the same of those rows only that have values in its columns."""
+    return kernel if isinstance(kernel, Presence) else WhereKnown(kernel)
+
+
+def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
+    """The view that each kernel is of: by its name, or by the columns of a table."""
+    views = []
+    for name, kernel in kernels:
+        if isinstance(kernel, WhereKnown):
+            views.append(f"columns {column_positions(X, kernel.frozen_columns)}")
+        else:
+            views.append(getattr(kernel, "view", name))
+    return views
+
+
+def refuse_rows_without_kernels(kernels: list[tuple[str, Any]], X: Any) -> None:
+    """Refuse rows of a table that lack every kernel but that of the pattern itself."""
+    own = [(name, kernel) for name, kernel in kernels if isinstance(kernel, WhereKnown)]
+    if own:
+        known = np.array([kernel.known(X) for _, kernel in own])
+        refuse_samples_without_kernels(known, [name for name, _ in own], row_names(X))
+
+
+def refuse_rows_without_values(kernels: list[tuple[str, Any]], X: Any) -> None:
+    """Refuse rows of a table that lack all columns of a kernel, before kernels are computed."""
+    X = as_table(X)
+    for name, kernel in kernels:
+        kernel = as_kernel(kernel)
+        if isinstance(kernel, Presence | WhereKnown):
+            continue
+        rows = np.flatnonzero(~WhereKnown(kernel).known(X))
+        if len(rows):
+            names = row_names(X)
+            which = shown(rows if names is None else names[rows])
+            raise ValueError(
+                f"Kernel {name!r}: all its columns are missing (NaN) for {len(rows)} of "
+                f'{X.shape[0]} samples, rows {which}. Pass missing="mean" or '
+                'missing="conditional" to the estimator, or leave these samples out.'
+            )
+
+
+@contextmanager
+def explaining_lacking_rows(union: Any, X: Any) -> Iterator[None]:
+    """Rows that lack all columns of a kernel are a better reason to refuse a table than NaN."""
+    try:
+        yield
+    except ValueError as error:
+        if union is not None and "NaN" in str(error) and not are_views(X):
+            refuse_rows_without_values(union._pairs, X)
+        raise

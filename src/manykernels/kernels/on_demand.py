@@ -14,20 +14,21 @@ stored that has an entry for every kernel and every sample.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import gen_batches
 
-from .._memory import allocate
-from .._sklearn import num_samples
-from ._threads import in_threads
-from .samples import row_names
-from .stack import KernelStack
-from .tables import SharedTable
+from ..utils.numerics import allocate, in_threads
+from ..utils.sklearn import num_samples, safe_indexing
+from .base import SharedComparisons
+from .matching import row_names
+from .operators import Guarantees, Positions, Samples, TransformedKernels
+from .stack import KernelStack, chosen_kernels, positions
+from .tables import SharedTable, naming
 from .union import KernelUnion
 
 # Entries of a block: 8 MiB of float64, which stay in a third-level cache from when they are
@@ -220,3 +221,424 @@ class OnDemandKernels:
         if self._facts.n_steps < n_steps:
             self.visit(lambda stack, positions: None)
         return self._facts
+
+
+# -- Kernels of training rows that are computed when they are needed and never stored whole -------
+#
+# A stack of n kernels of m rows takes n·m² numbers: 30 GiB for 10 kernels of 20 000 rows. Methods
+# that need a few columns at a time (solvers with ``by_columns``) can do without. Here every kernel
+# is evaluated in tiles small enough for the cache of the processor. Kernels that are functions of
+# the same distances share those of a tile, which are then dropped. Several threads compute tiles.
+#
+# Panels ``K_j[:, indices]`` are kept as far as `cache_bytes` allow, the first ones for good. A
+# solver sweeps over all panels in turn, so the panel used least recently is the next one needed,
+# and a cache that dropped it would never hold the panel that is asked for.
+#
+# Transforms are vectors, as those of a stack; centring learns its means in one pass.
+
+
+# Entries of a tile: 1 MiB of float64, so that distances and kernel values of a tile stay in a
+# second-level cache.
+_TILE_ENTRIES = 2**17
+# Columns of a tile when all columns are needed; a tile then has 65 rows.
+_TILE_COLUMNS = 2000
+
+StreamedWork = Callable[[int, slice, np.ndarray], None]
+
+
+class StreamedKernels(TransformedKernels):
+    """The kernels of a fitted `union` between the m rows of the table `X`.
+
+    At most `cache_bytes` of memory are used to keep panels; the default of 2 GiB holds those of
+    one kernel of 16 000 rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import rbf_grid
+    >>> from manykernels.kernels.on_demand import StreamedKernels
+    >>> from manykernels.kernels.transforms import Center
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> streamed = StreamedKernels(rbf_grid([1, 2]).fit(X), X)
+    >>> Center().fit_transform(streamed).kernel(1).round(2)
+    array([[ 0.26,  0.05, -0.32],
+           [ 0.05,  0.08, -0.13],
+           [-0.32, -0.13,  0.45]])
+    """
+
+    def __init__(self, union: KernelUnion, X: Any, *, cache_bytes: int = 2**31) -> None:
+        self.union = union
+        self.names = union.names_
+        psd = all(kernel.is_psd for _, kernel in union.kernels_)
+        self.guarantees = Guarantees(gram=True, psd=psd, psd_if_centered=psd)
+        self._X = X
+        self._diagonal = union.diag(X)
+        self._scale = np.ones(len(self.names))
+        self._rows = self._cols = Samples(self._diagonal)
+        self.cache = PanelCache(cache_bytes)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        n_kernels, n_rows = self._diagonal.shape
+        return n_rows, n_rows, n_kernels
+
+    def _without_offsets(self) -> StreamedKernels:
+        raise ValueError("Kernels by columns can be normalised by sample before centring only.")
+
+    def _apply_stored(
+        self, indices: np.ndarray, coefficients: np.ndarray, *, keep: bool = True
+    ) -> np.ndarray:
+        panels = self.cache.panels(indices, self.n_kernels, len(self)) if keep else {}
+        products = np.empty((self.n_kernels, len(self), coefficients.shape[1]))
+        factor = 1.0 if self._cols.factor is None else self._cols.factor[:, indices, None]
+        columns = np.broadcast_to(factor * coefficients, (self.n_kernels, *coefficients.shape))
+        filled = [j for j, panel in panels.items() if panel.filled]
+        for j in filled:
+            products[j] = panels[j].values @ columns[j]
+        missing = [j for j in range(self.n_kernels) if j not in filled]
+
+        def multiply(j: int, rows: slice, tile: np.ndarray) -> None:
+            products[j, rows] = tile @ columns[j]
+            if j in panels:
+                panels[j].values[rows] = tile
+
+        self._visit(np.arange(len(self)), indices, missing, multiply)
+        for panel in panels.values():
+            panel.filled = True
+        return products
+
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(rows), len(cols)))
+
+        def add(j: int, part: slice, tile: np.ndarray) -> None:
+            tile *= weights[j]
+            if self._rows.factor is not None and self._cols.factor is not None:
+                tile *= self._rows.factor[j, rows[part], None]
+                tile *= self._cols.factor[j, cols]
+            total[part] += tile
+
+        self._visit(rows, cols, np.flatnonzero(weights).tolist(), add)
+        return total
+
+    def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns), in one pass."""
+        columns = self._check_columns(columns)
+        if out is None:
+            # Each column is contiguous, as in the products of a stack.
+            out = np.empty((self.n_kernels, columns.shape[1], len(self))).mT
+        out[...] = 0.0
+        for block in self._column_blocks():
+            out += self._apply_stored(block, columns[block], keep=False)
+        return self._transform_products(out, slice(None), columns)
+
+    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """``Σ_j weights[j] K_j``, a matrix (m, m)."""
+        weights = self._check_weights(weights)
+        total = allocate(self.shape[:2]) if out is None else out
+        for block in self._column_blocks():
+            panel = self._sum_stored(weights * self._scale, np.arange(len(self)), block)
+            total[:, block] = self._subtract_offsets(panel, weights, slice(None), block)
+        return total
+
+    def kernel(self, which: int) -> np.ndarray:
+        """One kernel matrix (m, m)."""
+        return self.combine(np.eye(self.n_kernels)[which])
+
+    def __getitem__(self, key: Any) -> KernelStack:
+        """Stack of some rows and columns, ``streamed[np.ix_(rows, cols)]``."""
+        rows, columns = (positions(part, len(self)) for part in key)
+        gram = np.array_equal(rows, columns)
+        others = None if gram else safe_indexing(self._X, columns)
+        stack = self.union(safe_indexing(self._X, rows), others)
+        return stack._changed(
+            _scale=self._scale,
+            _rows=replace(self._rows.take(rows), names=stack.row_samples),
+            _cols=replace(self._cols.take(columns), names=stack.col_samples),
+        )
+
+    def _column_blocks(self) -> Iterable[np.ndarray]:
+        blocks = gen_batches(len(self), _TILE_COLUMNS)
+        return (np.arange(block.start, block.stop) for block in blocks)
+
+    def _visit(
+        self, rows: np.ndarray, columns: np.ndarray, kernels: list[int], work: StreamedWork
+    ) -> None:
+        """Call ``work(j, part, values)`` for every kernel j and every tile ``rows[part]``."""
+        if not kernels:
+            return
+        chosen = SharedTable(safe_indexing(self._X, columns))
+        position = np.full(len(self), -1)
+        position[columns] = np.arange(len(columns))
+
+        def visit_rows(part: slice) -> None:
+            evaluate = SharedComparisons(safe_indexing(self._X, rows[part]), chosen)
+            column = position[rows[part]]
+            same = np.flatnonzero(column >= 0)
+            for j in kernels:
+                name, kernel = self.union.kernels_[j]
+                with naming(f"kernel {name!r}"):
+                    tile = evaluate(kernel)
+                # A formula for two tables gives self-similarities up to rounding error only, and
+                # without the noise that a kernel adds to single samples (WhiteKernel).
+                tile[same, column[same]] = self._diagonal[j, rows[part][same]]
+                work(j, part, tile)
+
+        height = max(1, _TILE_ENTRIES // len(columns))
+        in_threads(visit_rows, list(gen_batches(len(rows), height)))
+
+
+@dataclass
+class Panel:
+    """Values of one kernel in some columns, valid once `filled`."""
+
+    values: np.ndarray
+    filled: bool = False
+
+
+class PanelCache:
+    """The first panels asked for, up to `max_bytes`; they take `n_bytes`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.n_bytes = 0
+        self._panels: dict[bytes, dict[int, Panel]] = {}
+
+    def panels(self, indices: np.ndarray, n_kernels: int, n_rows: int) -> dict[int, Panel]:
+        """The panels to keep of these columns, by kernel; new ones are not `filled` yet."""
+        key = indices.tobytes()
+        if key not in self._panels:
+            size = 8 * n_rows * len(indices)
+            room = min(n_kernels, (self.max_bytes - self.n_bytes) // size)
+            shape = (n_rows, len(indices))
+            self._panels[key] = {j: Panel(np.empty(shape)) for j in range(room)}
+            self.n_bytes += room * size
+        return self._panels[key]
+
+
+# -------------------------------------------------------------------------------------------------
+# Kernels of regions: every kernel once for each region, as strong there as samples belong to it.
+#
+#     K_lj(r, c) = f_l(r) f_l(c) K_j(r, c)        for regions l and kernels j
+#
+# with factors f_l ≥ 0 of the samples. Such a kernel is positive semi-definite if K_j is. None of
+# them is stored: only the kernels and one vector of factors per region are, and the weighted sum
+# ``Σ_lj β_lj K_lj = Σ_l f_l f_lᵀ ∘ Σ_j β_lj K_j`` takes one pass over the kernels.
+
+
+# Entries of the sums of a block of rows, one sum per region: 16 MiB of float64, which stay in a
+# third-level cache.
+_REGIONAL_BLOCK_ENTRIES = 2**21
+
+
+class RegionalKernels(TransformedKernels):
+    """The kernels `base` in every region, region by region: kernel j of region l is ``l·n + j``.
+
+    Parameters
+    ----------
+    base : KernelStack or StreamedKernels
+    row_factors, col_factors : ndarray of shape (n_regions, rows) and (n_regions, cols)
+        f of the samples along the rows and the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import KernelStack
+    >>> from manykernels.kernels.on_demand import RegionalKernels
+    >>> stack = KernelStack.from_arrays({"one": np.ones((3, 3))})
+    >>> factors = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> regional = RegionalKernels(stack, factors, factors)
+    >>> regional.names
+    ['one [0]', 'one [1]']
+    >>> regional.combine([1.0, 2.0])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 2.]])
+    """
+
+    def __init__(self, base: Any, row_factors: np.ndarray, col_factors: np.ndarray) -> None:
+        n_regions, n_kernels = len(row_factors), base.n_kernels
+        self.base, self._row_factors, self._col_factors = base, row_factors, col_factors
+        #: Region and kernel of `base` of every kernel here.
+        self.regions = np.repeat(np.arange(n_regions), n_kernels)
+        self.sources = np.tile(np.arange(n_kernels), n_regions)
+        self.names = [f"{name} [{region}]" for region in range(n_regions) for name in base.names]
+        # Of kernels that are positive semi-definite after centring only, products are not.
+        self.guarantees = base.guarantees.of_rescaled()
+        self._scale = np.ones(len(self.names))
+        self._factor_errors = np.zeros(row_factors.shape)
+        self._rows = Samples(self._diagonal(base.row_diag, row_factors))
+        self._cols = Samples(self._diagonal(base.col_diag, col_factors))
+
+    def _diagonal(self, diagonal: np.ndarray | None, factors: np.ndarray) -> np.ndarray | None:
+        if diagonal is None:
+            return None
+        return factors[self.regions] ** 2 * diagonal[self.sources]
+
+    def with_factor_errors(self, errors: np.ndarray) -> RegionalKernels:
+        """The same kernels; factors of the rows, found again, differ by these shares of them."""
+        return self._changed(_factor_errors=errors)
+
+    def output_errors(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Errors of ``Σ_j weights[j] K_j @ columns`` by those of the factors of the rows."""
+        squares = np.zeros((len(self), columns.shape[1]))
+        if self._factor_errors.any():
+            table = self._by_region(weights * self._scale)
+            factors = zip(self._row_factors, self._col_factors, self._factor_errors, strict=True)
+            for part, (own, others, errors) in zip(table, factors, strict=True):
+                products = self.base.apply(others[:, None] * columns)
+                outputs = np.tensordot(part, products, 1)
+                squares += ((errors * own)[:, None] * outputs) ** 2
+        return np.sqrt(squares)
+
+    @property
+    def n_regions(self) -> int:
+        return len(self._row_factors)
+
+    @property
+    def resolution(self) -> float:
+        return float(self.base.resolution)
+
+    @property
+    def row_shares(self) -> np.ndarray:
+        """f² of the samples along the rows, (rows, n_regions)."""
+        return self._row_factors.T**2
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        rows, cols, _ = self.base.shape
+        return rows, cols, len(self.names)
+
+    def _without_offsets(self) -> RegionalKernels:
+        raise ValueError("Kernels of regions can be normalised by sample before centring only.")
+
+    def _by_region(self, weights: np.ndarray) -> np.ndarray:
+        """Weights of the kernels of `base` in every region, (n_regions, kernels of base)."""
+        table = np.zeros((self.n_regions, self.base.n_kernels))
+        table[self.regions, self.sources] = weights
+        return table
+
+    # -- sums ------------------------------------------------------------------------------
+
+    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """``Σ_j weights[j] K_j``, in one pass over the kernels of `base`."""
+        weights = self._check_weights(weights)
+        kept = np.zeros_like(weights)
+        active = self.contributing(weights)
+        kept[active] = weights[active]
+        total = allocate(self.shape[:2]) if out is None else out
+        table = self._by_region(kept * self._scale)
+        for rows, sums in self._sums(table):
+            block = total[rows]
+            block[...] = 0.0
+            for own, others, part in zip(self._row_factors, self._col_factors, sums, strict=True):
+                # The product of factors first: it is exactly symmetric, and so is the result.
+                part *= own[rows, None] * others
+                block += part
+            self._subtract_offsets(block, kept, rows, slice(None))
+        return total
+
+    def _sums(self, table: np.ndarray) -> Iterator[tuple[slice, list[np.ndarray]]]:
+        """Weighted sums of the kernels of `base` in blocks of rows, one sum for each region."""
+        n_rows, n_cols, n_kernels = self.base.shape
+        if not isinstance(self.base, KernelStack):
+            yield slice(0, n_rows), [self.base.combine(own) for own in table]
+            return
+        height = max(1, _REGIONAL_BLOCK_ENTRIES // (n_cols * len(table)))
+        every = np.arange(n_kernels)
+        for rows in gen_batches(n_rows, height):
+            sums = list(np.empty((len(table), rows.stop - rows.start, n_cols)))
+            self.base.rows(rows, every).combine_all(table, sums)
+            yield rows, sums
+
+    def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
+        """Several weighted sums, row r of `weights` into ``outs[r]``."""
+        for row, out in zip(weights, outs, strict=True):
+            self.combine(row, out)
+
+    def kernel(self, which: int | str) -> np.ndarray:
+        """One kernel matrix (rows, cols), by name or position."""
+        j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
+        factors = (own[self.regions[j]] for own in (self._row_factors, self._col_factors))
+        matrix = np.multiply.outer(*factors) * self.base.kernel(int(self.sources[j]))
+        matrix *= self._scale[j]
+        unit = np.eye(self.n_kernels)[j]
+        return self._subtract_offsets(matrix, unit, slice(None), slice(None))
+
+    # -- products --------------------------------------------------------------------------
+
+    def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns)."""
+        columns = self._check_columns(columns)
+        products = self.base.apply(self._spread(columns, slice(None)))
+        return self._transform_products(self._gathered(products, out), slice(None), columns)
+
+    def _spread(self, columns: np.ndarray, indices: Positions) -> np.ndarray:
+        """``f_l ∘ columns`` of every region, side by side."""
+        factors = self._col_factors[:, indices].T
+        return np.reshape(factors[:, :, None] * columns[:, None], (len(columns), -1))
+
+    def _gathered(self, products: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Products of the kernels here from those of `base` with what :meth:`_spread` returns.
+
+        Each column is contiguous, as in the products of a stack.
+        """
+        n_kernels, n_rows, _ = products.shape
+        by_region = products.mT.reshape(n_kernels, self.n_regions, -1, n_rows)
+        chosen = by_region[self.sources, self.regions]
+        factors = self._row_factors[self.regions, None]
+        return np.multiply(chosen, factors, out=chosen if out is None else out.mT).mT
+
+    def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
+        """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
+        weights = self._check_weights(weights)
+        columns = self._check_columns(columns)
+        total = np.zeros((len(self), columns.shape[1]))
+        table = self._by_region(weights * self._scale)
+        for own, others, part in zip(self._row_factors, self._col_factors, table, strict=True):
+            total += own[:, None] * self.base.apply_combined(part, others[:, None] * columns)
+        if self._rows.offset is not None and self._cols.offset is not None:
+            total -= np.outer(weights @ self._rows.offset, columns.sum(axis=0))
+            total -= (weights @ self._cols.offset) @ columns
+        return total
+
+    # -- a few columns, and parts ----------------------------------------------------------
+
+    def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        products = self.base.apply_columns(indices, self._spread(coefficients, indices))
+        return self._gathered(products)
+
+    def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        block, base = np.zeros((len(rows), len(cols))), self.base
+        parts = zip(self._row_factors, self._col_factors, self._by_region(weights), strict=True)
+        for own, others, part in parts:
+            plain = base._sum_stored(part * base._scale, rows, cols)
+            plain = base._subtract_offsets(plain, part, rows, cols)
+            block += np.outer(own[rows], others[cols]) * plain
+        return block
+
+    def __getitem__(self, key: Any) -> RegionalKernels:
+        """The kernels of some rows and columns, ``regional[np.ix_(rows, cols)]``."""
+        keys = key if isinstance(key, tuple) else (key, slice(None))
+        rows, cols = (positions(part, n) for part, n in zip(keys, self.shape[:2], strict=True))
+        gram = self.gram and np.array_equal(rows, cols)
+        return self._changed(
+            base=self.base[np.ix_(rows, cols)],
+            guarantees=self.guarantees.of_part(gram=gram),
+            _row_factors=self._row_factors[:, rows],
+            _factor_errors=self._factor_errors[:, rows],
+            _col_factors=self._col_factors[:, cols],
+            _rows=self._rows.take(rows),
+            _cols=self._cols.take(cols),
+        )
+
+    def select(self, kernels: Any) -> RegionalKernels:
+        """Some of the kernels, given by names, positions, a slice or a mask."""
+        chosen = chosen_kernels(kernels, self.names)
+        return self._changed(
+            names=[self.names[j] for j in chosen],
+            regions=self.regions[chosen],
+            sources=self.sources[chosen],
+            _scale=self._scale[chosen],
+            _rows=self._rows.take(chosen, axis=0),
+            _cols=self._cols.take(chosen, axis=0),
+        )

@@ -15,19 +15,21 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
-from .._sklearn import Interval
-from ._scales import GammaKernel, gamma_options
-from .base import Kernel
-from .comparisons import (
+from ..utils.sklearn import Interval
+from ..utils.storable import storable
+from .base import (
     ChiSquareDistances,
     Comparison,
     Cosines,
     InnerProducts,
+    Kernel,
     ManhattanDistances,
     SquaredDistances,
+    evaluated,
+    fill,
 )
-from .evaluation import evaluated, fill
 from .tables import SharedTable
+from .transforms import GammaKernel, gamma_options
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
@@ -75,6 +77,7 @@ class ComparingKernel(Kernel):
         return K
 
 
+@storable
 class Linear(ComparingKernel):
     """Inner product ``⟨x, y⟩``.
 
@@ -94,6 +97,7 @@ class Linear(ComparingKernel):
         return row_norms(X, squared=True)
 
 
+@storable
 class Polynomial(ComparingKernel, GammaKernel):
     """Polynomial kernel ``(gamma ⟨x, y⟩ + coef0) ** degree``.
 
@@ -161,6 +165,7 @@ def _raise_to(values: np.ndarray, degree: int) -> None:
             values *= base
 
 
+@storable
 class Cosine(ComparingKernel):
     """Cosine of the angle between rows; zero for a row of zeros, also with itself.
 
@@ -200,6 +205,7 @@ class DistanceKernel(ComparingKernel, GammaKernel):
         return np.ones(X.shape[0])
 
 
+@storable
 class RBF(DistanceKernel):
     """Gaussian kernel ``exp(−gamma ‖x − y‖² / width²)``.
 
@@ -243,6 +249,7 @@ class RBF(DistanceKernel):
         return super()._factor() / self.width / self.width
 
 
+@storable
 class Laplacian(DistanceKernel):
     """Laplacian kernel ``exp(−gamma ‖x − y‖₁)``.
 
@@ -278,6 +285,7 @@ class _HistogramKernel(Kernel):
         return X
 
 
+@storable
 class ChiSquare(_HistogramKernel, DistanceKernel):
     """Exponential χ² kernel ``exp(−gamma Σ (x − y)² / (x + y))`` of histograms.
 
@@ -301,6 +309,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
         super().__init__(gamma, columns=columns)
 
 
+@storable
 class Intersection(_HistogramKernel):
     """Histogram intersection ``Σ min(x, y)``.
 

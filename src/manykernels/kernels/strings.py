@@ -11,16 +11,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
+from itertools import combinations
+from math import comb
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
-from .._sklearn import Interval, StrOptions
-from ._words import Counts, Occurrences, Term, add_products
+from ..utils.sklearn import Interval, StrOptions
+from ..utils.storable import storable
 from .base import Kernel
-from .sequences import Sequences, letters_of
 from .tables import naming
+from .words import Counts, Occurrences, Sequences, Term, add_products, letters_of
 
 
 class StringKernel(Kernel):
@@ -108,6 +111,7 @@ class StringKernel(Kernel):
         return found
 
 
+@storable
 @dataclass(frozen=True)
 class Words:
     """Letters at some `places` of every window of `span` letters, all of `letters` (None: any).
@@ -131,6 +135,7 @@ class Words:
         yield Occurrences(rows, word, len(letters) + 1)
 
 
+@storable
 class Spectrum(StringKernel):
     """Number of common words of k letters: ``Σ_w n_w(x) n_w(y)``, n_w(x) how often w is in x.
 
@@ -201,6 +206,7 @@ class Spectrum(StringKernel):
         return [(1.0, Words(tuple(range(self.k)), self.k, self._letters()))]
 
 
+@storable
 @dataclass(frozen=True)
 class _PlacedWords:
     """d letters in a row, each together with where it is in its string."""
@@ -216,6 +222,7 @@ class _PlacedWords:
         yield Occurrences(rows, word, len(letters) + 1, starts - strings.bounds[rows], length)
 
 
+@storable
 class WeightedDegree(StringKernel):
     """Common words of up to d letters at the same places of strings of one length.
 
@@ -307,3 +314,262 @@ class WeightedDegree(StringKernel):
         return [
             (2.0 * (d - i + 1) / (d * (d + 1)), _PlacedWords(i, letters)) for i in range(1, d + 1)
         ]
+
+
+# -- Kernels of strings whose common words need not be equal letter by letter ---------------------
+
+
+# More kinds of words than these would take minutes to count.
+_MOST_PATTERNS = 1000
+
+
+@storable
+class Mismatch(StringKernel):
+    """Number of common words of k letters, up to m mismatches in each.
+
+    Every word of a string counts for all words of k letters of the alphabet Σ that differ from it
+    at no more than m places: ``K(x, y) = Σ_w n_w(x) n_w(y)``, w ∈ Σ^k, where n_w(x) is the number
+    of words in x that differ from w at no more than m places. With m = 0 it is :class:`Spectrum`.
+
+    The features are not counted one by one. Two words that differ at d places have f(d) words
+    near to both, so ``K(x, y) = Σ_d f(d) M_d``, M_d the number of pairs of words, one of each
+    string, that differ at d places. Let S_J be the number of pairs that agree at the places J;
+    those are products of counts of shorter words. Since pairs at distance d agree at
+    ``C(k − d, j)`` sets of j places::
+
+        Σ_{|J|=j} S_J = Σ_d C(k − d, j) M_d   and so   K(x, y) = Σ_j c_j Σ_{|J|=j} S_J
+
+    with ``f(d) = Σ_j c_j C(k − d, j)``, that is ``c_j = Σ_e (−1)^(j−e) C(j, e) f(k − e)``. As f is
+    zero beyond 2m, c_j is zero for j < k − 2m. All numbers are whole, and the result is exact.
+
+    Parameters
+    ----------
+    k : int, default=3
+        Letters of a word. A string with fewer is refused.
+    m : int, default=1
+        Mismatches that are allowed, fewer than k. Time grows with the number of sets of k − 2m to
+        k of k places, of which at most 1000 are accepted.
+    alphabet : str, default=None
+        As for :class:`Spectrum`, but the kernel depends on the number of letters, and None takes
+        those of training strings. In new strings, a word with another letter equals only itself.
+    normalize, unknown, columns : see :class:`Spectrum`
+
+    Attributes
+    ----------
+    letters_ : str
+        The alphabet, or the letters of training strings.
+
+    References
+    ----------
+    Leslie, Eskin, Cohen, Weston and Noble (2004). Mismatch string kernels for discriminative
+    protein classification. Bioinformatics 20.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Mismatch
+    >>> Mismatch(k=2, m=1, alphabet="ABC", normalize=False)(["AB", "AC", "CA"])
+    array([[5., 3., 2.],
+           [3., 5., 2.],
+           [2., 2., 5.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **StringKernel._parameter_constraints,
+        "k": [Interval(Integral, 1, None, closed="left")],
+        "m": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        k: int = 3,
+        m: int = 1,
+        *,
+        normalize: bool = True,
+        alphabet: str | None = None,
+        unknown: str = "error",
+        columns: Any = None,
+    ) -> None:
+        self.k = k
+        self.m = m
+        self.normalize = normalize
+        self.alphabet = alphabet
+        self.unknown = unknown
+        self.columns = columns
+
+    @property
+    def _span(self) -> tuple[int, str]:
+        return self.k, f"k={self.k}"
+
+    def _check(self, X: Sequences) -> None:
+        if self.m >= self.k:
+            raise ValueError(f"m={self.m} mismatches are as many as the k={self.k} letters.")
+        n_patterns = sum(comb(self.k, j) for j in self._agreeing)
+        if n_patterns > _MOST_PATTERNS:
+            raise ValueError(
+                f"k={self.k}, m={self.m} needs {n_patterns} kinds of words, more than "
+                f"{_MOST_PATTERNS}: choose a smaller k or m."
+            )
+        super()._check(X)
+
+    @property
+    def _agreeing(self) -> range:
+        """Numbers of places at which pairs of words have to agree to count."""
+        return range(max(self.k - 2 * self.m, 0), self.k + 1)
+
+    def _terms(self) -> list[tuple[float, Term]]:
+        letters = getattr(self, "letters_", None) or self._letters()
+        if letters is None:
+            raise NotFittedError(
+                "Mismatch(alphabet=None) takes its letters from training strings: call fit first, "
+                "or give the alphabet."
+            )
+        near = [_near_both(self.k, self.m, d, len(letters)) for d in range(self.k + 1)]
+        terms: list[tuple[float, Term]] = []
+        for j in self._agreeing:
+            factor = sum((-1) ** (j - e) * comb(j, e) * near[self.k - e] for e in range(j + 1))
+            for places in combinations(range(self.k), j):
+                terms.append((float(factor), Words(places, self.k, letters)))
+        if self.alphabet is None:
+            # Words with letters that training had not.
+            whole = tuple(range(self.k))
+            terms.append((1.0, Words(whole, self.k, letters, others=True)))
+        return terms
+
+
+def _near_both(k: int, m: int, d: int, n_letters: int) -> int:
+    """How many words differ at no more than m places from each of two that differ at d places.
+
+    At `same` of the k − d places where the two agree, the word has another letter than both; at
+    `first` and `second` of the d others it has the letter of the first, and of the second word.
+    """
+    total = 0
+    for same in range(min(m, k - d) + 1):
+        elsewhere = comb(k - d, same) * (n_letters - 1) ** same
+        for first in range(d + 1):
+            for second in range(d - first + 1):
+                if same + d - min(first, second) <= m:
+                    neither = d - first - second
+                    ways = comb(d, first) * comb(d - first, second)
+                    total += elsewhere * ways * (n_letters - 2) ** neither
+    return total
+
+
+@storable
+@dataclass(frozen=True)
+class _Subsequences:
+    """k letters in order, with gaps, of every window of g letters."""
+
+    k: int
+    g: int
+    decay: float | None
+    letters: str | None
+
+    def occurrences(self, strings: Sequences, letters: str) -> Iterator[Occurrences]:
+        starts, rows = strings.windows(self.g, self.letters)
+        digits = strings.digits(letters)
+        window = [digits[starts + place] for place in range(self.g)]
+        for places in combinations(range(self.g), self.k):
+            word = [window[place] for place in places]
+            if self.decay is not None:
+                n_gaps = places[-1] - places[0] + 1 - self.k
+                yield Occurrences(rows, word, len(letters) + 1, weight=self.decay**n_gaps)
+                continue
+            # A word may be in a window at several places; it counts at the leftmost ones, where
+            # none of its letters is already among those that were passed over before it.
+            first = self._leftmost(strings, starts, places)
+            yield Occurrences(rows[first], [one[first] for one in word], len(letters) + 1)
+
+    def _leftmost(
+        self, strings: Sequences, starts: np.ndarray, places: tuple[int, ...]
+    ) -> np.ndarray:
+        first = np.ones(len(starts), dtype=bool)
+        for before, place in zip((-1, *places), places, strict=False):
+            for passed in range(before + 1, place):
+                first &= strings.codes[starts + passed] != strings.codes[starts + place]
+        return first
+
+
+@storable
+class Gapped(StringKernel):
+    """Number of common words of k letters with gaps, within windows of g letters.
+
+    ``K(x, y) = Σ_w n_w(x) n_w(y)``, where n_w(x) is the number of windows, g letters of x in a
+    row, in which the k letters of w occur in this order, with others between them or not. A window
+    counts once for w, at however many places it has it. With `decay`, it counts
+    ``decay ** (number of letters between)`` for each of these places. With g = k it is
+    :class:`Spectrum`.
+
+    Parameters
+    ----------
+    k : int, default=3
+        Letters of a word.
+    g : int, default=5
+        Letters of a window, k or more; a string with fewer is refused. Time grows with the number
+        of sets of k of g places, of which at most 1000 are accepted.
+    decay : float, default=None
+        How much a letter between counts, in (0, 1].
+    normalize, alphabet, unknown, columns : see :class:`Spectrum`
+
+    Attributes
+    ----------
+    letters_ : str
+        The alphabet, or the letters of training strings.
+
+    References
+    ----------
+    Leslie and Kuang (2004). Fast string kernels using inexact matching for protein sequences.
+    JMLR 5, the (g, k)-gappy kernel.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Gapped
+    >>> Gapped(k=2, g=3, normalize=False)(["ABC", "AXB"])
+    array([[3., 1.],
+           [1., 3.]])
+    >>> Gapped(k=2, g=3, decay=0.5, normalize=False)(["ABC", "AXB"])
+    array([[2.25, 0.5 ],
+           [0.5 , 2.25]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **StringKernel._parameter_constraints,
+        "k": [Interval(Integral, 1, None, closed="left")],
+        "g": [Interval(Integral, 1, None, closed="left")],
+        "decay": [Interval(Real, 0, 1, closed="right"), None],
+    }
+
+    def __init__(
+        self,
+        k: int = 3,
+        g: int = 5,
+        decay: float | None = None,
+        *,
+        normalize: bool = True,
+        alphabet: str | None = None,
+        unknown: str = "error",
+        columns: Any = None,
+    ) -> None:
+        self.k = k
+        self.g = g
+        self.decay = decay
+        self.normalize = normalize
+        self.alphabet = alphabet
+        self.unknown = unknown
+        self.columns = columns
+
+    @property
+    def _span(self) -> tuple[int, str]:
+        return self.g, f"g={self.g}"
+
+    def _check(self, X: Sequences) -> None:
+        if self.g < self.k:
+            raise ValueError(f"windows of g={self.g} letters have no k={self.k} letters.")
+        if comb(self.g, self.k) > _MOST_PATTERNS:
+            raise ValueError(
+                f"k={self.k} of g={self.g} places are {comb(self.g, self.k)} kinds of words, more "
+                f"than {_MOST_PATTERNS}: choose a smaller g."
+            )
+        super()._check(X)
+
+    def _terms(self) -> list[tuple[float, Term]]:
+        return [(1.0, _Subsequences(self.k, self.g, self.decay, self._letters()))]

@@ -12,21 +12,19 @@ Examples
 (0.666667, array([0.888889, 0.444444]), False)
 """
 
-from .base import DualPoint, Evaluation, KernelOperator, Loss, Outline
-from .box import BoxLoss
-from .certificate import Certificate, Guarantee
+from .base import Certificate, DualPoint, Evaluation, Guarantee, KernelOperator, Loss, Outline
+from .composed import SummedLoss
 from .features import FeatureLoss, FeatureSums
-from .hinge import (
+from .kim import KimLoss
+from .square import JointSquareLoss, SquareLoss
+from .svm import (
+    BoxLoss,
     EpsilonInsensitiveLoss,
     HingeLoss,
     JointSquaredHingeLoss,
     OneClassLoss,
     SquaredHingeLoss,
 )
-from .joint import JointSquareLoss
-from .kim import KimLoss
-from .square import SquareLoss
-from .summed import SummedLoss
 
 __all__ = [
     "BoxLoss",

@@ -8,14 +8,155 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rounding import ACCUMULATED
-from .certificate import Certificate as Certificate
+from ..smo.program import BoxProblem
+from ..utils.numerics import ACCUMULATED
+from ..utils.storable import storable
+
+# -- What a fit proves about its result: the interface of certificates, and the duality gap -------
+
+
+@runtime_checkable
+class Guarantee(Protocol):
+    """The interface of every certificate, enough to report its outcome or to warn.
+
+    A convex problem has a :class:`Certificate`, which bounds the distance to the global optimum;
+    a problem that is not convex has a certificate of a local optimum.
+    """
+
+    @property
+    def claim(self) -> str:
+        """What a certificate of this kind proves, in one sentence that names its attributes."""
+
+    @property
+    def tol(self) -> float:
+        """The tolerance that was asked for."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the claim was proved within `tol`, rounding errors included."""
+
+    @property
+    def status(self) -> str:
+        """The outcome in one or a few words."""
+
+    @property
+    def message(self) -> str:
+        """The outcome in a sentence with numbers, and what to do if it is not good enough."""
+
+    def __str__(self) -> str:
+        """`status` and `message`."""
+
+
+@storable
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of how far weights are from the best ones: ``primal − optimum ≤ gap``.
+
+    Attributes
+    ----------
+    primal : float
+        F at the weights found: the objective of the model found.
+    dual : float
+        A lower bound on F over the whole weight domain.
+    gap : float
+        ``primal − dual``, negative only by rounding error.
+    tol : float
+        The relative gap asked for.
+    rounding : float
+        Estimated rounding error of `gap`.
+    dual_point : ndarray of shape (n_samples, n_outputs) or None
+        Dual variables α that prove `dual`: ``D(α, b) ≥ dual`` for all weights b. They are those
+        of the model or, where F is not differentiable, a convex combination of several.
+    note : str
+        What else is to be known of the weights, such as a learnt λ at its least value; it is part
+        of the message.
+
+    Examples
+    --------
+    >>> from manykernels.losses import Certificate
+    >>> print(Certificate(primal=2.0, dual=1.9999999, gap=1e-7, tol=1e-6))
+    certified: The objective is at most 5.0e-08 of itself above the optimum, within tol=1e-06.
+    >>> Certificate(primal=2.0, dual=2.0, gap=0.0, tol=1e-6, rounding=1e-3).status
+    'limited by rounding'
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    tol: float
+    rounding: float = 0.0
+    dual_point: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    note: str = ""
+
+    @property
+    def claim(self) -> str:
+        """What a duality gap proves."""
+        return (
+            "The objective `primal` is at most `gap` above the global optimum: no kernel weights "
+            "of the domain have an objective below `dual`."
+        )
+
+    @property
+    def rel_gap(self) -> float:
+        """``gap / |primal|``."""
+        return self._relative(self.gap)
+
+    @property
+    def rel_rounding(self) -> float:
+        """``rounding / |primal|``."""
+        return self._relative(self.rounding)
+
+    def _relative(self, size: float) -> float:
+        return size / abs(self.primal) if self.primal else size
+
+    @property
+    def converged(self) -> bool:
+        """Whether both the relative gap and its rounding error are within `tol`."""
+        return self.rel_gap <= self.tol and self.rel_rounding <= self.tol
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a solver can stop: the gap is within `tol`, or no larger than its rounding."""
+        return self.gap <= max(self.tol * abs(self.primal), self.rounding) or self.converged
+
+    @property
+    def status(self) -> str:
+        """ "certified", "limited by rounding" or "stopped"."""
+        if self.converged:
+            return "certified"
+        limited = self.gap <= self.tol * abs(self.primal) + self.rounding
+        return "limited by rounding" if limited else "stopped"
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence."""
+        meaningless = self.status == "limited by rounding" and self.rounding >= abs(self.primal)
+        message = _MESSAGES["meaningless" if meaningless else self.status].format(self)
+        return f"{message} {self.note}" if self.note else message
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}"
+
+
+_MESSAGES = {
+    "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
+    "tol={0.tol:g}.",
+    "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
+    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
+    "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
+    "meaningless": "The objective {0.primal:.1e} is lost in rounding errors of up to "
+    "{0.rounding:.1e}: how far the weights are from optimal cannot be told. Raise reg (or lower "
+    "C), centre and scale the data behind the kernels, or use other kernels.",
+    "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
+    "that far from optimal.",
+}
+
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -260,3 +401,123 @@ def nearly_definite(hessian: Array) -> Array:
     """
     hessian.flat[:: len(hessian) + 1] += ACCUMULATED * np.trace(hessian)
     return hessian
+
+
+# -- The dual program of a loss, for methods that solve for dual variables and weights at once ----
+#
+# Every loss of this package whose inner problem is a quadratic program is, with one column v_k per
+# output,
+#
+#     F(β) = max_v  Σ_k {c_k·v_k − e_k Σ_i|v_ik| − ½ Σ_i r_ik v_ik²} − ½ Σ_j β_j Σ_k v_kᵀM_jv_k
+#            s.t.   l ≤ v ≤ u,   Σ_i v_ik = s_k
+#
+# Support vector machines are written in this form in :mod:`manykernels.smo.box`, with ``M_j =
+# K_j``. The square loss ``max_U 2 tr(HᵀU) − tr(UᵀA U)`` with ``A = r I + Σ_j β_j M_j`` takes it
+# for ``v = √2 U``, ``c = √2 H``, with neither bounds nor totals. For any feasible v
+#
+#     Q(v) − σ_B(g) ≤ min_B F,    g_j = ½ Σ_k v_kᵀM_jv_k
+#
+# Q being the first sum: D is linear in β. Where totals are zero v may be scaled, since l ≤ 0 ≤ u.
+
+
+@dataclass(frozen=True)
+class DualProgram:
+    """All of the program but the M_j: c, r, l and u, (m, n_outputs), and e and s, (n_outputs,).
+
+    `totals` s is None if the sums are free.
+    """
+
+    linear: Array
+    ridge: Array
+    lower: Array
+    upper: Array
+    widths: Array
+    totals: Array | None
+
+    @classmethod
+    def of(cls, problems: list[BoxProblem]) -> Self:
+        """The program of machines that share their kernel weights."""
+        columns = {
+            name: np.column_stack([getattr(problem, name) for problem in problems])
+            for name in ("linear", "ridge", "lower", "upper")
+        }
+        widths = np.array([problem.width for problem in problems])
+        totals = np.array([problem.total for problem in problems])
+        return cls(**columns, widths=widths, totals=totals)
+
+    @classmethod
+    def free(cls, linear: Array, ridge: float) -> Self:
+        """A program without bounds and totals."""
+        infinite = np.full_like(linear, np.inf)
+        widths = np.zeros(linear.shape[1])
+        return cls(linear, np.full_like(linear, ridge), -infinite, infinite, widths, None)
+
+    def feasible(self, v: Array) -> Array:
+        """A feasible point close to v."""
+        if self.totals is None:
+            return np.clip(v, self.lower, self.upper)
+        bounds = zip(self.linear.T, self.lower.T, self.upper.T, self.ridge.T, strict=True)
+        columns = [
+            BoxProblem(*parts, total=float(total)).feasible(column)
+            for parts, total, column in zip(bounds, self.totals, v.T, strict=True)
+        ]
+        return np.column_stack(columns)
+
+    def point(self, v: Array, products: Array) -> DualPoint:
+        """D of a feasible v with ``products = M_j v``, (n_kernels, m, n_outputs)."""
+        scalable = self.totals is None or not self.totals.any()
+        return DualPoint(
+            linear=float(np.sum(self.linear * v) - np.sum(self.widths * np.abs(v))),
+            quadratic=0.5 * float(np.sum(self.ridge * v**2)),
+            gains=gains_of(v, products),
+            longest=self._longest(v) if scalable else None,
+        )
+
+    def lower_bound(self, v: Array, products: Array, support: Callable[[Array], float]) -> float:
+        """The lower bound on F that the best multiple of a feasible v proves; `support` is σ_B."""
+        return self.point(v, products).lower_bound(support)
+
+    def _longest(self, v: Array) -> float:
+        """The largest t for which ``t v`` is within the bounds."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors = np.where(v > 0.0, self.upper / v, self.lower / v)
+        return float(np.min(factors, where=v != 0.0, initial=np.inf))
+
+
+class HasDualProgram(Loss):
+    """A loss whose inner problem is a quadratic program."""
+
+    @abstractmethod
+    def dual_program(self) -> DualProgram:
+        """The program in v."""
+
+    @abstractmethod
+    def products(self, v: Array, /) -> Array:
+        """``M_j v`` of every kernel, (n_kernels, m, n_outputs)."""
+
+    @abstractmethod
+    def dual_of(self, v: Array) -> Array:
+        """Dual variables, laid out as :attr:`Evaluation.dual`, of a v of the program."""
+
+    @abstractmethod
+    def variables_of(self, dual: Array) -> Array:
+        """The v of dual variables, the inverse of :meth:`dual_of`."""
+
+    @abstractmethod
+    def form_errors(self, v: Array, /) -> Array:
+        """Estimated rounding errors of ``Σ_k v_kᵀM_jv_k``, (n_kernels,)."""
+
+    def gain_errors_at(self, dual: Array) -> Array:
+        """Estimated rounding errors of the gains at any dual variables."""
+        return 0.5 * self.form_errors(self.variables_of(dual))
+
+    def dual_point(self, dual: Array) -> DualPoint:
+        program = self.dual_program()
+        v = program.feasible(self.variables_of(dual))
+        return program.point(v, self.products(v))
+
+
+def gains_of(v: Array, products: Array) -> Array:
+    """``½ Σ_k v_kᵀM_jv_k`` of every kernel, from ``products = M_j v``."""
+    gains: Array = 0.5 * np.einsum("jmk,mk->j", products, v)
+    return gains

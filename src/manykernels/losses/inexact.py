@@ -35,8 +35,7 @@ from scipy import linalg
 
 from .base import Array, ColumnKernels, Indices
 from .left_out import LeftOut
-from .square import NotPositiveDefiniteError, SquareLoss
-from .square_evaluation import SquareEvaluation
+from .square import NotPositiveDefiniteError, SquareEvaluation, SquareLoss
 
 # After a sweep D is maximised over the span of the changes of at most this many last sweeps, with
 # at most this many columns. Each sweep kept takes the memory of the products of every kernel; the

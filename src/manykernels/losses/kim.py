@@ -46,11 +46,10 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from .._blas import matmul
-from .._rounding import ACCUMULATED, EPS
+from ..utils.numerics import ACCUMULATED, EPS, matmul
 from .base import Array, DualPoint, Indices, KernelOperator, Outline
+from .on_demand import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 from .square import NotPositiveDefiniteError
-from .workspace import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 
 
 class KimLoss(WorkspaceLoss):

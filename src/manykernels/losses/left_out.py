@@ -11,7 +11,7 @@ The first term is exact for given kernel weights; the second part of Q is due to
 being the eigenvalue of A at the constant vector 1. The second term is the response of the weights:
 the derivative of the outputs f by β_j is ``B_j = A⁻¹K_jU/λ``, the minimiser over the domain moves
 with the targets by ``dβ = 2P Bᵀ dH``, and ``M = B(2P)^½``
-(:func:`manykernels.solvers.response.weight_response`). The residuals R = h_S − f_S of the samples
+(:func:`manykernels.solvers.path.weight_response`). The residuals R = h_S − f_S of the samples
 left out are those for which replacing h_S by h_S − R leaves no residual in S:
 
     R_S = (Q_SS − M_S M_Sᵀ)⁻¹ U_S                                                       (2)
@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._rounding import ACCUMULATED, ROUNDING
+from ..utils.numerics import ACCUMULATED, ROUNDING
 from .base import Array, Indices
 
 # Least eigenvalue of ``I − MMᵀ/κ``: the response of the weights multiplies residuals by a thousand

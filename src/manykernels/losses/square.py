@@ -25,14 +25,164 @@ is the same with ``S K_j S`` and ``S H`` for K_j and H, ``S = diag(√w)``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Self
+
 import numpy as np
 
-from .._blas import add_scaled, matmul
-from .._rounding import ACCUMULATED
-from .base import Array, Indices, KernelOperator, Outline
-from .program import DualProgram, HasDualProgram
-from .square_evaluation import SquareEvaluation
-from .workspace import Lease, Workspace, WorkspaceLoss
+from ..utils.numerics import ACCUMULATED, EPS, add_scaled, matmul
+from .base import (
+    Array,
+    DualProgram,
+    HasDualProgram,
+    Indices,
+    KernelOperator,
+    Outline,
+    nearly_definite,
+)
+from .left_out import LeavesOut
+from .on_demand import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
+
+# -- The square loss at one point: value, derivatives, and outputs of samples left out ------------
+#
+# :mod:`.square` has the formulas, :mod:`.left_out` those of samples left out.
+
+
+@dataclass
+class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
+    """F of the square loss at one point; `constant` is the eigenvalue of A at the vector 1."""
+
+    weights: Array
+    value: float
+    gains: Array
+    _loss: SquareLoss = field(repr=False)
+    _solution: Array = field(repr=False)
+    slack: float = 0.0
+    constant: float = 1.0
+    _lease: Lease | None = field(default=None, repr=False, compare=False)
+
+    hyperbolic = True
+
+    @property
+    def rounding(self) -> float:
+        """Errors of the inner products of U with H and with ``K_βU/λ``.
+
+        The latter count twice, as errors of predictions do in squares.
+        """
+        own = EPS * np.abs(self._loss.rotated_targets * self._solution).sum()
+        return float(own + 2.0 * (self.weights @ self.gain_errors))
+
+    @property
+    def gain_errors(self) -> Array:
+        return self._loss.form_errors(self._solution)
+
+    @property
+    def residuals(self) -> Array:
+        """U in the columns of the targets, sample weights applied: the coefficients times λ."""
+        return self._loss._weighted(self._solution @ self._loss.rotation.T)
+
+    @property
+    def reach(self) -> Array:
+        """By how much the objective changes with the outputs of samples, (m, c)."""
+        return 2.0 * np.abs(self.residuals)
+
+    @property
+    def rotated_residuals(self) -> Array:
+        """U in the columns of the rotated targets, sample weights applied, (m, rank H)."""
+        return self._solution
+
+    @property
+    def coefficients(self) -> Array:
+        """U/λ, (m, c)."""
+        return self.residuals / self._loss.reg
+
+    @property
+    def dual(self) -> Array:
+        """α = 2U."""
+        return 2.0 * self.residuals
+
+    @property
+    def _targets(self) -> Array:
+        return self._loss.targets
+
+    @property
+    def _rotation(self) -> Array:
+        return self._loss.rotation
+
+    @property
+    def _sample_weight(self) -> Array:
+        given = self._loss.sample_weight
+        return np.ones(len(self._solution)) if given is None else given
+
+    @property
+    def _total_weight(self) -> float:
+        return float(self._sample_weight.sum())
+
+    def _refill(self) -> Lease:
+        return self._loss.refill(self.weights, self._solution)
+
+    def hessian(self) -> Array:
+        """``∇²F``, by one triangular solve."""
+        self.restore()
+        workspace = self._loss.workspace
+        columns = workspace.flat_products.reshape(-1, len(self._solution)).T
+        flat = workspace.half_solve(columns).T.reshape(len(self.weights), -1)
+        return matmul(flat, flat.T, scale=2.0 / self._loss.reg**2)
+
+    def model_hessian(self, gap: float) -> Array:
+        """``∇²F``, for one output changed to the curvature of a quadratic model of 1/F."""
+        hessian = self.hessian()
+        if self._solution.shape[1] > 1:
+            return hessian
+        return reciprocal_curvature(hessian, self.value, self.gains)
+
+    def whiten(self, columns: Array) -> Array:
+        """``R⁻ᵀ @ columns``."""
+        self.restore()
+        return self._loss.workspace.half_solve(columns)
+
+    def unwhiten(self, columns: Array) -> Array:
+        """``R⁻¹ @ columns``."""
+        self.restore()
+        return self._loss.workspace.half_solve(columns, transposed=False)
+
+    def inverse_diagonal(self) -> Array:
+        """``diag(A⁻¹)``; overwrites the factor."""
+        self.restore()
+        self.release()
+        return self._loss.workspace.inverse_diagonal()
+
+    def inverse(self) -> Array:
+        """``A⁻¹``, overwriting the factor: valid until the loss is evaluated again."""
+        self.restore()
+        self.release()
+        return self._loss.workspace.inverse()
+
+    def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
+        """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
+        self.restore()
+        reg = self._loss.reg
+        products = self._loss.workspace.flat_products[kernels]
+        half = self.whiten(products.reshape(-1, len(self._solution)).T)
+        flat = half.T.reshape(len(kernels), -1)
+        hessian = matmul(flat, flat.T, scale=2.0 / reg**2)
+        slopes = self.unwhiten(half).reshape(len(half), len(kernels), -1) / reg
+        return np.ascontiguousarray(slopes.mT), hessian
+
+
+def reciprocal_curvature(hessian: Array, value: float, gains: Array) -> Array:
+    """The Hessian of F for one output, changed in place to that of a quadratic model of 1/F.
+
+    For one output ``1/F(β) = min {uᵀA(β)u : hᵀu = 1}`` is a minimum of functions linear in
+    β: concave, and linear where a single direction of the kernels matters, while F itself is
+    like a hyperbola. A step that maximises the quadratic model of 1/F minimises
+    ``−g·d + ½ dᵀ(∇²F − (2/F) g gᵀ)d``: same gradient, better curvature.
+    """
+    hessian -= (2.0 / value) * np.outer(gains, gains)
+    return nearly_definite(hessian)
+
 
 # Below this many rows a coarse problem may cost more than the factorisations that it saves: at
 # 300, 450 and 600 rows it changes the time of a fit by 28, 19 and −11 % with 3 classes and 10
@@ -270,3 +420,239 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
             loss.workspace.products = loss._weighted(part)
             evaluations.append(loss._evaluation(weights[r], solutions[r], constants[r], leases[r]))
         return evaluations
+
+
+# -------------------------------------------------------------------------------------------------
+# The identity as the first kernel, whose weight is the regularisation: λ in ``λI + Σ_j θ_j
+# K_j``.
+#
+# So λ is learnt like any other weight (Ye 2008, section 4; SM2_C of Lanckriet et al. 2004).
+
+
+Gauge = Callable[[Array], float]
+
+
+def of_some(gauge: Gauge | None, kernels: Indices, n_kernels: int) -> Gauge | None:
+    """The gauge of the weights of some kernels, those of the others being zero."""
+    if gauge is None:
+        return None
+    whole = gauge
+
+    def restricted(weights: Array) -> float:
+        every = np.zeros(n_kernels)
+        every[kernels] = weights
+        return whole(every)
+
+    return restricted
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Weights whose first, the regularisation, is at least some value.
+
+    All were divided by `factor` where they would be outside of their domain otherwise.
+    """
+
+    weights: Array
+    factor: float = 1.0
+    is_higher: bool = False
+
+    @classmethod
+    def to(cls, least: float, weights: Array, gauge: Gauge | None) -> Raised:
+        """`weights` with a first one of `least` or more, in a domain that has this gauge."""
+        if weights[0] >= least:
+            return cls(weights)
+        raised = weights.copy()
+        raised[0] = least
+        factor = 1.0 if gauge is None else max(1.0, gauge(raised))
+        return cls(raised / factor, factor, True)
+
+
+class WithIdentity:
+    """Kernels preceded by ``unit · I``; unit is 1/m where the other kernels have unit trace.
+
+    A sample of weight w counts like the mean of w observations, each with noise λ: its diagonal
+    entry is ``unit/w``.
+    """
+
+    def __init__(
+        self, kernels: KernelOperator, unit: float, sample_weight: Array | None = None
+    ) -> None:
+        self.kernels = kernels
+        self.unit = unit
+        ones = np.ones(kernels.shape[0])
+        self.diagonal = unit * (ones if sample_weight is None else 1.0 / sample_weight)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        n_rows, n_columns, n_kernels = self.kernels.shape
+        return n_rows, n_columns, n_kernels + 1
+
+    def combine(self, weights: Array, out: Array | None = None) -> Array:
+        total = self.kernels.combine(weights[1:], out=out)
+        total.reshape(-1)[:: len(total) + 1] += weights[0] * self.diagonal
+        return total
+
+    def combine_all(self, weights: Array, outs: list[Array]) -> None:
+        for row, out in zip(weights, outs, strict=True):
+            self.combine(row, out)
+
+    def apply(self, columns: Array, out: Array | None = None) -> Array:
+        n_rows, _, n_kernels = self.shape
+        products = np.empty((n_kernels, columns.shape[1], n_rows)) if out is None else out.mT
+        products[0] = (self.diagonal[:, None] * columns).T
+        products[1:] = self.kernels.apply(columns).mT
+        return products.mT
+
+    def form_errors(self, left: Array, right: Array) -> Array:
+        own = EPS * np.sum(self.diagonal[:, None] * np.abs(left * right))
+        return np.concatenate([[own], self.kernels.form_errors(left, right)])
+
+    def kernel(self, which: int) -> Array:
+        return np.diag(self.diagonal) if which == 0 else self.kernels.kernel(which - 1)
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether the other kernels are computed when they are needed."""
+        return bool(getattr(self.kernels, "on_demand", False))
+
+    def visit(self, work: Callable[[KernelOperator, Indices], None]) -> None:
+        """Visit blocks of kernels on demand, the identity with each of them."""
+
+        def visit_with_identity(kernels: KernelOperator, positions: Indices) -> None:
+            part = copy(self)
+            part.kernels = kernels
+            work(part, np.concatenate([[0], 1 + positions]))
+
+        on_demand: Any = self.kernels
+        on_demand.visit(visit_with_identity)
+
+    def select(self, kernels: Any) -> Self:
+        if kernels[0] != 0:
+            raise ValueError("The identity must be selected, as the first kernel.")
+        part = copy(self)
+        part.kernels = self.kernels.select(kernels[1:] - 1)
+        return part
+
+    def __getitem__(self, key: Any) -> Self:
+        raise TypeError("Kernels with the identity cannot be restricted to some of the samples.")
+
+
+# -- Square loss with the regularisation learnt along with the kernel weights ---------------------
+#
+# Ye 2008, section 4. With the identity as kernel 0, its weight being λ,
+#
+#     A = λI + Σ_j θ_j K_j,   U = A⁻¹H,   F(λ, θ) = tr(HᵀU)
+#     g_0 = tr(UᵀU),   g_j = tr(Uᵀ K_j U),   ∇²F_ij = 2 tr((K_i U)ᵀ A⁻¹ (K_j U))
+#
+# ((40) and (41) there for two classes; (45) for more). This is the square loss with A = K_β in the
+# place of I + K_β/λ. Kernels and targets are centred, so A maps the vector 1 to λ1 and becomes
+# singular where the learnt λ tends to zero. A multiple of ``11ᵀ``, added to A, prevents that and
+# changes nothing else.
+
+
+# Smallest eigenvalue of A, as a share of its mean diagonal. With equal samples or kernels of low
+# rank A is singular at λ = 0, and rounding errors in its null space, about m EPS of the diagonal,
+# would look like a gain of the identity. This is about a hundred times that error at m = 500.
+# Where kernels have no smaller eigenvalues by themselves, λ may be anything, and zero.
+_LEAST_SHARE = 1e-11
+_AT_THE_LEAST = (
+    "The learnt λ is {:.1e}, the least that rounding errors allow: without it the kernels are "
+    "singular, and the best λ is there or below. Pass a number for reg, if λ matters."
+)
+
+
+class JointSquareLoss(SquareLoss):
+    """F(λ, θ): the first weight is ``λ/unit``, the others are those of the kernels.
+
+    Parameters
+    ----------
+    kernels : KernelOperator
+        Centred training kernels.
+    targets : ndarray of shape (m, c)
+    unit : float, default=1.0
+        Scale of the identity kernel: 1/m where kernels have unit trace.
+    sample_weight : ndarray of shape (m,), optional
+    """
+
+    kernels: WithIdentity
+    learns_reg = True
+    fixed_ridge = 0.0
+
+    def __init__(
+        self,
+        kernels: KernelOperator,
+        targets: Array,
+        unit: float = 1.0,
+        sample_weight: Array | None = None,
+    ) -> None:
+        extended = WithIdentity(kernels, unit, sample_weight)
+        super().__init__(extended, targets, 1.0, sample_weight)
+        self._gauge: Gauge | None = None
+        # Whether λ had to be raised at the last point.
+        self._at_least = False
+
+    def within(self, gauge: Gauge) -> Self:
+        part = copy(self)
+        part._gauge = gauge
+        return part
+
+    def restricted(self, kernels: Indices) -> Self:
+        part = super().restricted(kernels)
+        part._gauge = of_some(self._gauge, kernels, self.n_kernels)
+        return part
+
+    def _evaluation(self, weights: Array, *arguments: Any) -> SquareEvaluation:
+        found = super()._evaluation(weights, *arguments)
+        found.at_least = self._at_least
+        return found
+
+    def note(self, evaluation: Any) -> str:
+        least = self.ridge(evaluation.weights)
+        return _AT_THE_LEAST.format(least) if evaluation.at_least else ""
+
+    def _slack(self, residual: Array, weights: Array) -> float:
+        half = self.workspace.half_solve(np.asfortranarray(residual))
+        return float(np.vdot(half, half))
+
+    def _factorize(self, weights: Array) -> tuple[Array, float]:
+        """As for a fixed λ, which is raised if A is singular, tenfold until it can be factorised.
+
+        A λ that is lost in rounding errors is zero.
+        """
+        size = self._combine(weights)
+        self._at_least = self.ridge(weights) < _LEAST_SHARE * size
+        if self._at_least:
+            self._lift_constants(size)
+            if self.workspace.cholesky():
+                self._at_least = self.workspace.least_eigenvalue() < _LEAST_SHARE * size
+            if not self._at_least:
+                lost = self.ridge(weights) < EPS * size
+                weights = np.where(np.arange(len(weights)) > 0, weights, 0.0) if lost else weights
+                return weights, self.ridge(weights) + size
+        least = _LEAST_SHARE
+        while True:
+            size = self._combine(weights)
+            raised = Raised.to(least * size / self.kernels.unit, weights, self._gauge)
+            self.workspace.diagonal[:] += max(least * size - self.ridge(weights), 0.0)
+            self.workspace.matrix /= raised.factor
+            self._lift_constants(size)
+            if self.workspace.cholesky():
+                return raised.weights, self.ridge(raised.weights) + size
+            least *= 10.0
+
+    def _combine(self, weights: Array) -> float:
+        """Put A into the workspace; returns its mean diagonal."""
+        self.kernels.combine(weights, out=self.workspace.matrix)
+        self._weight_samples()
+        size = float(self.workspace.diagonal.mean())
+        if not size > 0.0:
+            raise ValueError(
+                "All kernels are zero, so that no regularisation can be learnt with them."
+            )
+        return size
+
+    def ridge(self, weights: Array) -> float:
+        return float(weights[0]) * self.kernels.unit
+
+    regularization = ridge

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
-from .._folds import stratified_folds
+from ..utils.folds import stratified_folds
 
 # As in the name of the test; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5

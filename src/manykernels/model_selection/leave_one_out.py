@@ -19,14 +19,14 @@ import numpy as np
 from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
-from .._rounding import ACCUMULATED
-from .._scoring import Judged
 from ..discriminant import labelled_stack
-from ..discriminant.calibration import CalibratedScores
-from ..discriminant.rules import indicator_rule, rule_offsets
-from ..estimators._grid import checked_regs
+from ..discriminant.decision import CalibratedScores
+from ..discriminant.problem import indicator_rule, rule_offsets
+from ..estimators.search import checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
+from ..utils.folds import Judged
+from ..utils.numerics import ACCUMULATED
 
 
 @dataclass(frozen=True)

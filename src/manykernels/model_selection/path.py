@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._warnings import warn_caller
 from ..discriminant import LabelledKernels, labelled_stack
-from ..estimators._grid import checked_norms, checked_regs
+from ..estimators.search import checked_norms, checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
 from ..solvers import PAPER_NORMS, GridPoint, walk_grid
+from ..utils.sklearn import warn_caller
 
 
 @dataclass(frozen=True)

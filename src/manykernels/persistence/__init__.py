@@ -5,8 +5,8 @@ and a version of the format. Pickle works as well, but whoever writes a pickle d
 runs when it is opened. Why a file that is loaded here runs none:
 
 - The tree names types, and nothing else could be executed. Every name is compared with a list
-  before anything is restored, and a file with others is refused by their names (`schema.py`). The
-  classes of this package are listed one by one (`trusted.py`).
+  before anything is restored, and a file with others is refused by their names (`trusted.py`). The
+  classes of this package are marked where they are defined (`utils/storable.py`).
 - A class of this package or of scikit-learn is not called: an object is made without
   ``__init__`` and given its attributes. What is called with values of the file are types of
   Python and NumPy that make texts, numbers and containers, and tuples with names.

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from scipy import sparse
 
-from .._files import GIB, read_npy_header
+from ..utils.files import GIB, read_npy_header
 
 # What zipfile, zlib, NumPy and SciPy raise when a member is damaged.
 DAMAGED = (

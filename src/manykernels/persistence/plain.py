@@ -7,13 +7,16 @@ texts: 1 and "1" are the same in JSON. What is here stands for such values in a 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ..kernels._stored import StoredArray
+from ..kernels.operators import StoredArray
+from ..utils.storable import storable
 from .archive import ModelFileError, json_size
 
 #: Lists and dicts with more entries than this are written as one text or array.
@@ -32,6 +35,7 @@ def are_plain(values: Sequence[Any]) -> bool:
     return kinds <= set(_PLAIN) or (len(kinds) == 1 and issubclass(kinds.pop(), np.generic))
 
 
+@storable
 @dataclass(frozen=True)
 class Entries:
     """A list of texts, numbers, truth values and None, or of numbers of one type of NumPy.
@@ -70,6 +74,7 @@ class Entries:
         return values
 
 
+@storable
 @dataclass(frozen=True)
 class Objects:
     """An array of objects: its shape, and its entries row by row."""
@@ -92,6 +97,7 @@ class Objects:
         return array_of_objects(values).reshape(self.shape)
 
 
+@storable
 @dataclass(frozen=True)
 class Arrays:
     """A long list of arrays of one dimension.
@@ -149,6 +155,7 @@ class Arrays:
         return [found[place] for place in range(len(found))]
 
 
+@storable
 @dataclass(frozen=True)
 class Stored:
     """The values of a stack of kernels, which are read-only and may be mapped from a file."""
@@ -162,6 +169,7 @@ class Stored:
         return StoredArray(_checked(self.array, np.ndarray))
 
 
+@storable
 @dataclass(frozen=True)
 class Pairs:
     """A dict by its keys and its values."""
@@ -214,3 +222,373 @@ def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise ModelFileError(f"{type(value).__name__} is where {kind.__name__} should be")
     return value
+
+
+# -- Data frames of pandas and polars as arrays, which is what files hold of them -----------------
+#
+# Columns of numbers of one type are one array. Other columns are kept by what they hold: texts and
+# other plain objects, categories, numbers with a mask of those that are missing.
+
+
+# Bytes of a column besides its entries.
+_COLUMN = 300
+# Types of columns that are a mask and an array, by the names that their libraries give them.
+_MASKED = (
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64", "boolean", "Boolean"),
+)
+
+
+def library_of(value: Any) -> str | None:
+    """The library of a data frame, or of the labels of its rows or columns; None if it is none."""
+    for name, kinds in (("pandas", ("DataFrame", "Index")), ("polars", ("DataFrame",))):
+        library = sys.modules.get(name)
+        if library is not None and isinstance(value, tuple(getattr(library, k) for k in kinds)):
+            return name
+    return None
+
+
+def is_na(value: Any) -> bool:
+    """Whether a value is the missing value of pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and value is pandas.NA
+
+
+@storable
+@dataclass(frozen=True)
+class Missing:
+    """The missing value of pandas."""
+
+    n_bytes = 0
+
+    def restored(self) -> Any:
+        return _library("pandas").NA
+
+
+@storable
+@dataclass(frozen=True)
+class Block:
+    """Columns of numbers of one type: where they are, and an array of them."""
+
+    places: np.ndarray
+    values: np.ndarray
+
+
+@storable
+@dataclass(frozen=True)
+class Column:
+    """One column, by its `kind`.
+
+    ========== ============================== ==========================
+    kind       `values`                       `more`
+    ========== ============================== ==========================
+    array      an array
+    objects    the entries
+    texts      the entries, None if missing   storage of pandas, and whether NaN is missing
+    categories codes, −1 if missing           the categories, and whether they are ordered
+    masked     an array, and which to ignore  the type
+    ========== ============================== ==========================
+
+    Many columns that differ only in their values are kept as one, by :meth:`joined`: a file has a
+    member for every array, and thousands of members are slow. Their categories are joined, too,
+    and the numbers of these come last in `more`.
+    """
+
+    kind: str
+    values: Any
+    more: tuple[Any, ...] = ()
+
+    @property
+    def sort(self) -> tuple[Any, ...]:
+        """What columns that can be joined have in common."""
+        if self.kind == "categories":
+            categories, ordered = self.more
+            return self.kind, categories.sort, ordered
+        if self.kind in ("objects", "texts"):
+            numbers = self.values.numbers
+            return self.kind, None if numbers is None else numbers.dtype, repr(self.more)
+        values = self.values[0] if self.kind == "masked" else self.values
+        return self.kind, values.dtype, repr(self.more)
+
+    @classmethod
+    def joined(cls, columns: Sequence[Column]) -> Column:
+        """Columns of one sort, one after the other."""
+        first, values = columns[0], [column.values for column in columns]
+        if first.kind == "categories":
+            categories = [column.more[0] for column in columns]
+            numbers = np.array([len(column) for column in categories])
+            more = (cls.joined(categories), first.more[1], numbers)
+            return cls(first.kind, np.concatenate(values), more)
+        if first.kind in ("objects", "texts"):
+            entries = [entry for part in values for entry in part.restored()]
+            return cls(first.kind, Entries.of(entries), first.more)
+        if first.kind == "masked":
+            parts = zip(*values, strict=True)
+            return cls(first.kind, tuple(map(np.concatenate, parts)), first.more)
+        return cls(first.kind, np.concatenate(values), first.more)
+
+    def split(self, lengths: Sequence[int]) -> list[Column]:
+        """The columns that were joined."""
+        ends = np.cumsum(lengths)
+        places = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+        if self.kind == "categories":
+            categories, ordered, numbers = self.more
+            parts = categories.split(numbers.tolist())
+            return [
+                Column(self.kind, self.values[place], (part, ordered))
+                for place, part in zip(places, parts, strict=True)
+            ]
+        if self.kind == "masked":
+            values, lost = self.values
+            pairs = [(values[place], lost[place]) for place in places]
+            return [Column(self.kind, pair, self.more) for pair in pairs]
+        whole = self.values.restored() if isinstance(self.values, Entries) else self.values
+        return [Column(self.kind, whole[place], self.more) for place in places]
+
+    def __len__(self) -> int:
+        if self.kind == "masked":
+            return len(self.values[0])
+        return len(self.values)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the column can take, or all columns that are joined here."""
+        parts = list(self.values) if self.kind == "masked" else [self.values]
+        if self.kind == "categories":
+            parts += [self.more[0]]
+        return sum(map(_size, parts))
+
+    @property
+    def entries(self) -> list[Any]:
+        """The entries of a column of objects or texts."""
+        return self.values.restored() if isinstance(self.values, Entries) else self.values
+
+
+@storable
+@dataclass(frozen=True)
+class Labels:
+    """Labels of rows or columns of a pandas frame.
+
+    Numbers in order are their start, stop and step.
+    """
+
+    column: Any
+    name: Any
+    steps: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, index: Any, what: str) -> Labels:
+        if getattr(index, "nlevels", 1) > 1:
+            raise ModelFileError(f"{what} have several levels, which files do not hold")
+        if type(index).__name__ == "RangeIndex":
+            return cls(None, index.name, (index.start, index.stop, index.step))
+        return cls(_pandas_column(index.to_series(), what), index.name)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the labels can take."""
+        return 0 if self.steps is not None else int(self.column.n_bytes)
+
+    def restored(self) -> Any:
+        pandas = _library("pandas")
+        if self.steps is not None:
+            return pandas.RangeIndex(*self.steps, name=self.name)
+        values = _pandas_values(self.column)
+        # Or else pandas would look for a type that fits all objects.
+        return pandas.Index(values, dtype=values.dtype, name=self.name)
+
+
+@storable
+@dataclass(frozen=True)
+class Frame:
+    """A data frame; `index` are the labels of the rows, which polars has not."""
+
+    library: str
+    shape: tuple[int, int]
+    names: Any
+    index: Any
+    blocks: list[Block]
+    # Places of columns, and the columns joined; files of the first version have one at a time.
+    columns: list[tuple[Any, Column]]
+
+    @classmethod
+    def of(cls, frame: Any) -> Frame:
+        library = library_of(frame) or ""
+        by_type: dict[Any, list[int]] = {}
+        by_sort: dict[Any, dict[int, Column]] = {}
+        for place, dtype in enumerate(frame.dtypes):
+            if isinstance(dtype, np.dtype) and dtype.kind in "biufcMm":
+                by_type.setdefault(dtype, []).append(place)
+            else:
+                column = _COLUMNS[library][0](*_column(frame, place))
+                by_sort.setdefault(column.sort, {})[place] = column
+        columns = [
+            (np.array(list(alike)), Column.joined(list(alike.values())))
+            for alike in by_sort.values()
+        ]
+        blocks = [
+            Block(np.array(places), frame.iloc[:, places].to_numpy())
+            for places in by_type.values()
+        ]
+        if library == "polars":
+            return cls(library, frame.shape, Entries.of(frame.columns), None, blocks, columns)
+        index, names = frame.index, frame.columns
+        labels = Labels.of(index, "labels of rows"), Labels.of(names, "labels of columns")
+        return cls(library, frame.shape, labels[1], labels[0], blocks, columns)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the frame can take."""
+        n_columns = max(self.shape[1], sum(block.values.shape[-1] for block in self.blocks))
+        parts = [self.names, *(block.values for block in self.blocks)]
+        parts += [column for _, column in self.columns]
+        parts += [] if self.index is None else [self.index]
+        return _COLUMN * n_columns + sum(map(_size, parts))
+
+    def restored(self) -> Any:
+        """The frame."""
+        library = _library(self.library)
+        n_rows, n_columns = self.shape
+        make = _COLUMNS[self.library][1]
+        if not self.columns and len(self.blocks) == 1 and len(self.blocks[0].places) == n_columns:
+            # One array, laid out in memory as it was.
+            frame = library.DataFrame(self.blocks[0].values, copy=False)
+        else:
+            parts: dict[int, Any] = {}
+            for places, column in self.columns:
+                if isinstance(places, int):
+                    parts[places] = make(column)
+                else:
+                    split = column.split([n_rows] * len(places))
+                    parts |= zip(places.tolist(), map(make, split), strict=True)
+            for block in self.blocks:
+                parts |= dict(zip(block.places.tolist(), block.values.T, strict=True))
+            # Names of columns need not differ: they are set afterwards.
+            frame = library.DataFrame({str(place): parts[place] for place in range(n_columns)})
+        if frame.shape != (n_rows, n_columns):
+            raise ModelFileError(f"a data frame has not the shape {self.shape}")
+        if self.library == "polars":
+            frame.columns = self.names.restored()
+        else:
+            frame.index, frame.columns = self.index.restored(), self.names.restored()
+        return frame
+
+
+def _size(part: Any) -> int:
+    """Bytes that an array or what stands for something can take."""
+    return int(part.nbytes if isinstance(part, np.ndarray) else part.n_bytes)
+
+
+def _column(frame: Any, place: int) -> tuple[Any, str]:
+    name = frame.columns[place]
+    return (frame.iloc[:, place] if hasattr(frame, "iloc") else frame[name]), f"column {name!r}"
+
+
+def _library(name: str) -> Any:
+    if name not in _COLUMNS:
+        raise ModelFileError(f"a data frame is of {name!r}, which is not known")
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"The model was fitted on a data frame of {name}, which is not installed: "
+            f"pip install {name}."
+        ) from error
+
+
+def _refuse(dtype: Any, what: str) -> ModelFileError:
+    return ModelFileError(
+        f"{what} of a data frame has the type {dtype}, which files do not hold: leave it out "
+        "before fitting, or convert it"
+    )
+
+
+# -- pandas --------------------------------------------------------------------------------
+
+
+def _pandas_column(series: Any, what: str) -> Column:
+    dtype, name = series.dtype, str(series.dtype)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufcMm":
+        return Column("array", series.to_numpy())
+    if type(dtype).__name__ == "CategoricalDtype":
+        categories = _pandas_column(dtype.categories.to_series(), what)
+        return Column("categories", series.cat.codes.to_numpy(), (categories, bool(dtype.ordered)))
+    if type(dtype).__name__ == "StringDtype":
+        texts = series.to_numpy(dtype=object, na_value=None).tolist()
+        return Column("texts", Entries.of(texts), (dtype.storage, not is_na(dtype.na_value)))
+    if name in _MASKED:
+        lost = series.isna().to_numpy()
+        return Column("masked", (series.to_numpy(dtype.numpy_dtype, na_value=0), lost), (name,))
+    values = series.to_list() if name == "object" else [series]
+    if not are_plain(values):
+        raise _refuse(_first_odd(values, name), what)
+    return Column("objects", Entries.of(values))
+
+
+def _first_odd(values: list[Any], name: str) -> str:
+    odd = next((type(value).__name__ for value in values if not are_plain([value])), "mixed")
+    return name if name != "object" else f"object ({odd})"
+
+
+def _pandas_values(column: Column) -> Any:
+    pandas = _library("pandas")
+    if column.kind == "array":
+        return column.values
+    if column.kind == "objects":
+        return pandas.Series(array_of_objects(column.entries), dtype=object)
+    if column.kind == "texts":
+        storage, nan = column.more
+        try:
+            dtype = pandas.StringDtype(storage, na_value=np.nan if nan else pandas.NA)
+        except ImportError:  # no pyarrow here
+            dtype = pandas.StringDtype("python", na_value=np.nan if nan else pandas.NA)
+        return pandas.array(array_of_objects(column.entries), dtype=dtype)
+    if column.kind == "categories":
+        categories, ordered = column.more
+        dtype = pandas.CategoricalDtype(_pandas_values(categories), ordered=ordered)
+        return pandas.Categorical.from_codes(column.values, dtype=dtype)
+    values, lost = column.values
+    restored = pandas.array(values, dtype=_masked(column))
+    restored[lost] = pandas.NA
+    return restored
+
+
+def _masked(column: Column) -> str:
+    (name,) = column.more
+    if column.kind != "masked" or name not in _MASKED:
+        raise ModelFileError(f"a column is of the kind {column.kind!r} and the type {name!r}")
+    return str(name)
+
+
+# -- polars --------------------------------------------------------------------------------
+
+
+def _polars_column(series: Any, what: str) -> Column:
+    name = str(series.dtype.base_type())
+    if name in ("String", "Categorical", "Enum"):
+        more = (series.dtype.categories.to_list(),) if name == "Enum" else ()
+        return Column("texts", Entries.of(series.to_list()), (name, *more))
+    if name in _MASKED:
+        lost = series.is_null().to_numpy()
+        filled = series.fill_null(False if name == "Boolean" else 0)
+        return Column("masked", (filled.to_numpy(), lost), (name,))
+    raise _refuse(series.dtype, what)
+
+
+def _polars_values(column: Column) -> Any:
+    polars = _library("polars")
+    if column.kind == "texts":
+        name, *more = column.more
+        kinds = {"String": polars.String, "Categorical": polars.Categorical, "Enum": polars.Enum}
+        dtype = kinds[name](*more) if more else kinds[name]
+        return polars.Series(column.entries, dtype=dtype)
+    values, lost = column.values
+    restored = polars.Series(values, dtype=getattr(polars, _masked(column)))
+    return restored.set(polars.Series(lost), None) if lost.any() else restored
+
+
+# For every library: from a column to what is kept of it, and back.
+_COLUMNS: dict[str, tuple[Callable[[Any, str], Column], Callable[[Column], Any]]] = {
+    "pandas": (_pandas_column, _pandas_values),
+    "polars": (_polars_column, _polars_values),
+}

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from .._tables import aligned
 from ..discriminant import labelled_stack
-from ..display.parts import shades
-from ..display.style import BLUE, GUIDE, VERMILION, norm_name
+from ..display.base import BLUE, GUIDE, VERMILION, norm_name, shades
 from ..kernels import KernelStack
-from ..metrics.weights import effective_number, in_use
+from ..metrics.classwise import effective_number, in_use
 from ..model_selection.path import path_of
 from ..solvers import PAPER_NORMS
+from ..utils.versions import aligned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

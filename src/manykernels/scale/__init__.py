@@ -11,14 +11,20 @@
 - ``hinge.py``, ``hinge_pass.py``: support vector machines, which take more passes.
 """
 
-from .base import Block, RowBlocks
+from .approximations import (
+    ExactFeatures,
+    Fixed,
+    KMeansPlusPlus,
+    LandmarkSelector,
+    LeverageScores,
+    Nystrom,
+    RandomFeatures,
+    Uniform,
+)
 from .blocks import map_blocks, row_blocks
-from .exact_features import ExactFeatures
 from .features import Approximation, FeatureMap
-from .landmarks import Fixed, KMeansPlusPlus, LandmarkSelector, LeverageScores, Uniform
-from .nystrom import Nystrom
-from .random_features import RandomFeatures
-from .reservoir import Census, Reservoir, Sample, fold_of
+from .rows import Block, RowBlocks
+from .sampling import Census, Reservoir, Sample, fold_of
 
 __all__ = [
     "Approximation",

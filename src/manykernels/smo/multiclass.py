@@ -40,8 +40,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._rounding import ACCUMULATED, ROUNDING
-from .face import Array, cholesky, min_curvature, solve_factored, step_within
+from ..utils.numerics import ACCUMULATED, ROUNDING
+from .program import Array, cholesky, min_curvature, solve_factored, step_within
 
 Labels = NDArray[np.int64]
 
@@ -122,7 +122,7 @@ def solve_multiclass(
     >>> answer.converged
     True
     """
-    from . import _multiclass_loops as loops
+    from . import loops
 
     kernel = np.ascontiguousarray(K, dtype=np.float64)
     y = np.asarray(labels, dtype=np.int64)
@@ -165,7 +165,7 @@ def solve_multiclass(
         target = max(eps * aim, 0.5 * eps_error)
         polished = (slow or eps <= _POLISH_EPS) and _polish(problem, F, alpha)
         allowed = min(_ROUND_STEPS * m, max_iter - n_iter)
-        steps = loops.ascend(kernel, F, alpha, problem.C, first, floor, target, allowed)
+        steps = loops.ascend_classes(kernel, F, alpha, problem.C, first, floor, target, allowed)
         slow = steps == allowed
         if not (steps or polished):
             break  # D cannot rise by more than its rounding error

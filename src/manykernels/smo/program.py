@@ -6,14 +6,187 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
-from .._rounding import EPS, ROUNDING
-from .face import Array, Indices
+from ..utils.numerics import ACCUMULATED, EPS, ROUNDING, TINY
+
+# -- The face of the box on which some variables are free and the others stay at their bounds -----
+#
+# There the objective of :mod:`manykernels.smo.box` is a quadratic with ``A = (K + diag r)_SS``,
+# and its maximum under the equality solves ``A x + b 1 = right, 1·x = 0``.
+
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Powers of ten, relative to the mean diagonal, that are added to the diagonal of a matrix one by
+# one until it has a Cholesky factor. The first is above the rounding error of the factorisation;
+# a matrix that needs more than the last is not positive semi-definite.
+_JITTERS = 10.0 ** np.arange(-13, -5)
+
+
+def cholesky(matrix: Array, scale: float) -> Array | None:
+    """Upper Cholesky factor of a symmetric C-ordered matrix, for :func:`solve_factored`.
+
+    Adds to the diagonal, in place and relative to `scale`, what the factorisation needs. None if
+    the matrix is not even nearly positive semi-definite.
+    """
+    diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
+    for jitter in _JITTERS:
+        diagonal += jitter * scale
+        factor, failed = linalg.lapack.dpotrf(matrix.T, lower=0, clean=0)
+        if not failed:
+            return np.asarray(factor)
+    return None
+
+
+def solve_factored(factor: Array, right: Array) -> Array:
+    """Solution of the system whose matrix has that Cholesky factor."""
+    solution, _ = linalg.lapack.dpotrs(factor, right, lower=0)
+    return np.asarray(solution)
+
+
+def min_curvature(diagonal: Array) -> float:
+    """Curvature ``A_ii + A_jj − 2A_ij`` below which it is rounding error, by the diagonal of A."""
+    return max(ACCUMULATED * float(diagonal.max(initial=0.0)), TINY)
+
+
+def step_within(
+    v: Array, step: Array, lower: Array, upper: Array, longest: float = 1.0
+) -> tuple[Array, float]:
+    """``v + t·step`` for the largest ``t ≤ longest`` within the bounds, and t.
+
+    The variable that stops a shorter step is exactly at its bound.
+    """
+    ends = np.where(step > 0.0, upper, lower)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        lengths = np.where(step == 0.0, np.inf, (ends - v) / step)
+    first = int(lengths.argmin())
+    length = min(longest, float(lengths[first]))
+    moved = np.clip(v + length * step, lower, upper)
+    if length < longest:
+        moved[first] = ends[first]
+    return moved, length
+
+
+class Face:
+    """The system of the free variables, factorised."""
+
+    def __init__(self, factor: Array) -> None:
+        self._factor = factor
+        self._ones = solve_factored(factor, np.ones((len(factor), 1)))
+
+    @classmethod
+    def of(cls, K: Array, ridge: Array, free: Indices) -> Face | None:
+        """The face of the variables `free`; None if A is not positive semi-definite."""
+        from .loops import gather
+
+        n = len(free)
+        matrix = gather(K, free)
+        diagonal = matrix.reshape(-1)[:: n + 1]
+        diagonal += ridge[free]
+        # As 1·x = 0, any multiple of 11ᵀ may be added. This one makes matrices positive definite
+        # that are so only for 1·x = 0, such as centred kernels.
+        matrix += max(float(diagonal.sum()), -2.0 * float(matrix.sum())) / n**2
+        factor = cholesky(matrix, float(diagonal.sum()) / n)
+        return None if factor is None else cls(factor)
+
+    def solve(self, right: Array) -> Array:
+        """x of ``A x + b 1 = right, 1·x = 0``, column by column."""
+        # The mean of `right` changes b only. Where A is nearly singular, the x that it gives would
+        # be large and cancel only up to rounding error, so it is subtracted first.
+        # (Sums instead of means: for short columns they take half the time.)
+        n = len(right)
+        centred = np.asfortranarray(right - right.sum(axis=0) / n)
+        plain = solve_factored(self._factor, centred)
+        solution: Array = plain - self._ones * (plain.sum(axis=0) / self._ones.sum())
+        solution -= solution.sum(axis=0) / n
+        return solution
+
+
+# -- Symmetric matrices of which a program may need only some rows --------------------------------
+
+
+class Rows:
+    """A symmetric matrix (m × m) whose rows are computed when they are first needed.
+
+    Support vectors are often few: their rows, and those of the variables that steps choose, are
+    all that a program reads.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, m)
+        Memory for the matrix, C-ordered. Only the rows that are `ready` have a meaning.
+    fill : callable
+        ``fill(rows)`` computes these rows of `values`.
+    diagonal : ndarray of shape (m,)
+        That of the whole matrix.
+
+    Attributes
+    ----------
+    ready : ndarray of shape (m,), bool
+        Which rows have been computed.
+    """
+
+    def __init__(self, values: Array, fill: Callable[[Indices], None], diagonal: Array) -> None:
+        self.values = values
+        self.diagonal = diagonal
+        self.ready: NDArray[np.bool_] = np.zeros(len(values), dtype=bool)
+        self._n_missing = len(values)
+        self._fill = fill
+
+    @classmethod
+    def of(cls, matrix: Array | Rows) -> Rows:
+        """A matrix that is there as a whole; rows are returned as they are."""
+        if isinstance(matrix, Rows):
+            return matrix
+        rows = cls(matrix, lambda _: None, matrix.diagonal())
+        rows.ready[:] = True
+        rows._n_missing = 0
+        return rows
+
+    def need(self, rows: Indices) -> Array:
+        """The memory of the matrix, with these rows computed; none may be given twice."""
+        if self._n_missing:
+            missing = rows[~self.ready[rows]]
+            if len(missing):
+                self._fill(missing)
+                self.ready[missing] = True
+                self._n_missing -= len(missing)
+        return self.values
+
+    def product(self, v: Array) -> Array:
+        """The matrix times `v`, by the rows where `v` is not zero."""
+        from .loops import add_product, not_ready
+
+        self.need(not_ready(v, self.ready))
+        product = np.zeros(len(v))
+        add_product(self.values, v, product)
+        return product
+
+    def part(self, kept: Indices) -> Rows:
+        """The matrix between the rows `kept`; those that are ready here are ready there."""
+        from .loops import gather_rows
+
+        values = np.empty((len(kept), len(kept)))
+
+        def fill(rows: Indices) -> None:
+            gather_rows(self.need(kept[rows]), kept, rows, values)
+
+        part = Rows(values, fill, self.diagonal[kept])
+        part.need(np.flatnonzero(self.ready[kept]))
+        return part
+
+    def whole(self) -> Array:
+        """All of the matrix."""
+        return self.need(np.arange(len(self.values)))
+
 
 # Relative rounding error of a variable that hundreds of steps have changed, or of their sum.
 _STEP_ERROR = 10.0 * ROUNDING
@@ -100,7 +273,7 @@ class BoxProblem:
 
         Otherwise they would count as free, and free variables determine the bias.
         """
-        from ._loops import snap
+        from .loops import snap
 
         snapped = v.copy()
         return snapped if snap(snapped, self.lower, self.upper, self.width, _STEP_ERROR) else v
@@ -137,7 +310,7 @@ class BoxProblem:
         while scaling all of them by 1 + ε costs the share 2ε of ``½v·f``, which is much less where
         C is large.) `up` and `down` are the slopes at v.
         """
-        from ._loops import best_bias
+        from .loops import best_bias
 
         usual = self._machine(v, f, 1.0, self.bias(v, up, down))
         value = self.value(v, f)
@@ -157,7 +330,7 @@ class BoxProblem:
 
     def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
         """P of the coefficients ``t v`` with bias b, then t and b."""
-        from ._loops import upper_bound
+        from .loops import upper_bound
 
         loss = float(upper_bound(self.linear - t * f, *self._loss_terms, b))
         return loss + 0.5 * t**2 * float(v @ f), t, b
@@ -180,7 +353,7 @@ class BoxProblem:
 
     def slopes(self, v: Array, f: Array) -> tuple[Array, Array]:
         """up and down: the slopes of D to the right and to the left of every variable."""
-        from ._loops import set_slopes
+        from .loops import set_slopes
 
         up, down = np.empty(len(v)), np.empty(len(v))
         slopes = self.linear - f - self.ridge * v
@@ -210,7 +383,7 @@ class BoxProblem:
 
     def bias(self, v: Array, up: Array, down: Array) -> float:
         """b: the mean over the free variables, or the middle of the interval the others allow."""
-        from ._loops import BLOCKED
+        from .loops import BLOCKED
 
         free = self.free(v)
         if free.any():

@@ -21,21 +21,29 @@
 """
 
 from ..losses.base import Certificate
-from .base import SOLVERS, Problem, Solver, as_solver, refuse_unfit
-from .certificate import certify
-from .columns.coordinate import Coordinate
-from .columns.interleaved import Interleaved
+from .base import SOLVERS, Problem, Progress, Solution, Solver, as_solver, certify, refuse_unfit
+from .columns import Coordinate, Interleaved
 from .newton import Newton
-from .papers.analytic import Analytic
-from .papers.dual import Dual, TikhonovSolution, tikhonov, tikhonov_strength
-from .papers.qcqp import QCQP
-from .papers.reduced_gradient import ReducedGradient
-from .papers.semidefinite import SDP, SDPApprox
+from .papers.conic import QCQP, SDP, SDPApprox
+from .papers.descent import (
+    Analytic,
+    Dual,
+    ReducedGradient,
+    TikhonovSolution,
+    tikhonov,
+    tikhonov_strength,
+)
 from .papers.sip import SILP, SIP
 from .papers.smo_mkl import SMOMKL
-from .path import PAPER_NORMS, GridPoint, walk_grid
-from .record import GridProgress, GridRecord, SolvedPoint, solved_in_all
-from .run import Progress, Solution
+from .path import (
+    PAPER_NORMS,
+    GridPoint,
+    GridProgress,
+    GridRecord,
+    SolvedPoint,
+    solved_in_all,
+    walk_grid,
+)
 
 __all__ = [
     "PAPER_NORMS",

@@ -3,7 +3,7 @@
 On a simplex, ``Σ_j r_j β_j ≤ 1`` with prices r_j, few kernels have a weight at the minimum: some
 minimiser has at most one more than there are dual variables. So F is minimised over an active set
 W of kernels, the others at zero, and the dual point α that proves the minimum over W (a convex
-combination of inner solutions where F has a kink, see :mod:`~manykernels.solvers.cuts`),
+combination of inner solutions where F has a kink, see :mod:`~manykernels.solvers.newton`),
 
     F(b) ≥ c(α) − max_{j ∈ W} g_j(α)/r_j   for all b with weights on W only,
 
@@ -13,9 +13,9 @@ part. If not, a kernel outside W has the largest gain per price. The next W has 
 have a weight now and those with the largest gains per price. The last solution is feasible there,
 hence F never rises from round to round.
 
-Kernels on demand (:mod:`manykernels.losses.swept`) are the reason for a second way to begin: equal
-weights of all would take a sweep to add the kernels up. The first W is a sample of them instead,
-and as a sweep costs more than a round, rounds have more kernels.
+Kernels on demand (:mod:`manykernels.losses.on_demand`) are the reason for a second way to begin:
+equal weights of all would take a sweep to add the kernels up. The first W is a sample of them
+instead, and as a sweep costs more than a round, rounds have more kernels.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ import numpy as np
 
 from ..domains import Array, Domain, Simplex
 from ..losses.base import Indices, Loss
-from .base import start_or_uniform
-from .certificate import NO_BOUND, Bound, certify
-from .run import Run
+from .base import NO_BOUND, Bound, Run, certify, start_or_uniform
 
 #: Least number of kernels for active sets. They take more inner solves than Newton steps on all
 #: kernels, but smaller quadratic programs, whose time grows with the cube of their size. Measured:

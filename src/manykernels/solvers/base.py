@@ -2,21 +2,192 @@
 
 A solver lists its needs. A problem that does not meet them is refused before any work, in one
 sentence that says which solvers take it. What a solver reports and returns is in
-:mod:`~manykernels.solvers.run`.
+:mod:`~manykernels.solvers.base`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ..domains import Array, Domain, Simplex
-from ..losses.base import Loss, Outline
-from .run import Observer, Run, Solution
+from ..domains import Array, Box, Domain, LpBall, Simplex
+from ..losses import BoxLoss, SquareLoss
+from ..losses.base import Certificate, Evaluation, Loss, Outline
+from ..utils.numerics import ACCUMULATED, available_memory
+
+# -- Lower bounds on the minimum of F, and the duality gap: one formula for all solvers -----------
+#
+# The inner solution α found at weights β gives a plane below F, because ``D(α, b)`` is linear in
+# b:
+#
+#     F(b) ≥ D(α, b) = c − b·g   for all b,    g = −∇F(β) ,   c = D(α, β) + β·g
+#
+# Its least value over the domain B is ``c − σ_B(g)``, a lower bound on the minimum. At weights β
+#
+#     F(β) − min_B F ≤ F(β) − (c − σ_B(g)) = σ_B(g) − β·g + slack
+#
+# where the slack ``F(β) − D(α, β)`` is zero if the inner problem is solved exactly. This is the
+# duality gap of the two problems ``min_b max_α D`` and ``max_α min_b D``.
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the minimum of F over a domain; bounds compare by their value.
+
+    `dual` are the dual variables α that prove it, where they are known. `constant` is at most the
+    c of their plane, so that α also proves ``constant − σ(g(α))`` over a set of other kernels.
+    """
+
+    value: float = float("-inf")
+    dual: Array | None = field(default=None, repr=False)
+    constant: float = float("-inf")
+
+    def __lt__(self, other: Bound) -> bool:
+        return self.value < other.value
+
+    @classmethod
+    def of(cls, point: Evaluation, domain: Domain) -> Bound:
+        """The bound that the inner solution at one point proves."""
+        constant, gains = plane(point)
+        gap = domain.support(gains) - float(point.weights @ gains)
+        return cls(point.value - gap - point.slack, point.dual, constant)
+
+
+NO_BOUND = Bound()
+
+
+def plane(point: Evaluation) -> tuple[float, Array]:
+    """c and g of the plane at a point."""
+    constant = point.value - point.slack + float(point.weights @ point.gains)
+    return constant, point.gains
+
+
+def certify(
+    evaluation: Evaluation, domain: Domain, tol: float, bound: Bound = NO_BOUND
+) -> Certificate:
+    """Certificate of the weights of `evaluation`, for the relative gap `tol`.
+
+    The better of its own bound and of `bound`, from other weights, counts. Gains with errors ε_j
+    move a bound by no more than ``σ_B(ε)``, which is part of the rounding error.
+    """
+    best = max(Bound.of(evaluation, domain), bound)
+    rounding = evaluation.rounding + domain.support(evaluation.gain_errors)
+    gap = evaluation.value - best.value
+    return Certificate(evaluation.value, best.value, gap, tol, rounding, best.dual)
+
+
+# -- A run of a solver: what it reports while it iterates, and what it returns --------------------
+#
+# **The observer protocol.** A solver reports every outer iterate to :meth:`Run.record`, beginning
+# with the weights it starts from. The run certifies it, appends a :class:`Progress` to the history
+# and calls the observer, if there is one, with that progress: once per outer iteration, in order,
+# ``iteration`` counting from 0. Its certificate is that of the best weights so far with the best
+# lower bound so far, so the gap never grows. A true answer asks the solver to stop; it then
+# returns the best weights so far like any other solution. An exception that an observer raises
+# reaches the caller of ``solve``. Auxiliary problems (a coarse one for the start, one of few
+# kernels) are not reported; `n_inner_solves` includes those that cost as much as an inner solve of
+# the whole problem.
+#
+# The certificate of the solution, and of the last entry of the history, is computed again at the
+# end from the kernels, the returned model and the dual variables of the bound. It may differ by
+# rounding from the one that the observer has seen.
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One outer iteration, as shown to observers and kept in the history.
+
+    `n_inner_solves` counts the inner problems solved so far: factorisations of an m×m matrix,
+    support vector machines, or sweeps over the samples for solvers by columns.
+    """
+
+    iteration: int
+    n_inner_solves: int
+    certificate: Certificate
+
+    def __str__(self) -> str:
+        c = self.certificate
+        return (
+            f"iteration {self.iteration:3d}  inner solves {self.n_inner_solves:3d}  "
+            f"objective {c.primal:.10g}  relative gap {c.rel_gap:.2e}"
+        )
+
+
+#: See the module: called once per outer iteration; a true answer asks the solver to stop.
+Observer = Callable[[Progress], bool | None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights, the loss at them, and the certificate of how good they are.
+
+    `n_iter` is the length of the history: the start and the outer iterations. `status` says why
+    the solver ended where the certificate does not, and is empty otherwise.
+    """
+
+    weights: Array
+    certificate: Certificate
+    evaluation: Evaluation = field(repr=False)
+    n_iter: int
+    n_inner_solves: int
+    history: list[Progress] = field(repr=False)
+    status: str = ""
+
+
+class Run:
+    """The history of a solver, the point of least F so far and the best lower bound so far."""
+
+    best: Evaluation
+
+    def __init__(
+        self, domain: Domain, tol: float, max_iter: int, observer: Observer | None = None
+    ) -> None:
+        self.domain, self.tol, self.max_iter, self.observer = domain, tol, max_iter, observer
+        self.history: list[Progress] = []
+        self.n_inner_solves = 0
+        self.bound = NO_BOUND
+
+    def record(self, point: Evaluation, n_inner_solves: int = 1, bound: Bound = NO_BOUND) -> bool:
+        """Record an iterate, its inner solves, any other bound; True if the solver is to stop."""
+        self.n_inner_solves += n_inner_solves
+        if not self.history or point.value <= self.best.value:
+            self.best = point
+        self.bound = max(Bound.of(point, self.domain), self.bound, bound)
+        certificate = self.certificate
+        progress = Progress(len(self.history), self.n_inner_solves, certificate)
+        self.history.append(progress)
+        stop = self.observer is not None and self.observer(progress)
+        return bool(stop) or certificate.exhausted or progress.iteration >= self.max_iter
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of the best weights, with the best bound."""
+        return certify(self.best, self.domain, self.tol, self.bound)
+
+    def solution(self, loss: Loss, status: str) -> Solution:
+        """The best weights, certified by products that are computed again from the kernels.
+
+        Weights outside of the domain, whose F may be below its minimum there, are scaled first.
+        """
+        found = self.best.reassessed()
+        excess = self.domain.gauge(found.weights)
+        if excess > 1.0 + ACCUMULATED:
+            found = loss.evaluate(found.weights / excess)
+        certificate = certify(found, self.domain, self.tol)
+        bound = self.bound
+        if bound.value > certificate.dual:
+            # Dual variables of other weights, or a convex combination of them, prove more.
+            if bound.dual is not None:
+                bound = Bound(loss.lower_bound(bound.dual, self.domain.support), bound.dual)
+            certificate = certify(found, self.domain, self.tol, bound)
+        certificate = replace(certificate, note=loss.note(found))
+        self.history[-1] = replace(self.history[-1], certificate=certificate)
+        n_iter, n_solves = len(self.history), self.n_inner_solves
+        return Solution(found.weights, certificate, found, n_iter, n_solves, self.history, status)
 
 
 @dataclass(frozen=True)
@@ -50,7 +221,7 @@ class Solver(ABC):
     name : str
         The name by which users choose it.
     needs : tuple of callables
-        Conditions on the problem, see :mod:`manykernels.solvers._needs`.
+        Conditions on the problem, see :mod:`manykernels.solvers.base`.
     default_max_iter : int
         Outer iterations that are enough, unless a problem is hard.
     by_columns : bool
@@ -241,3 +412,82 @@ def refuse_indefinite(solution: Solution, domain: Domain, loss: Loss, names: lis
             'KernelStack.from_arrays(..., psd="clip") to remove the negative part, raise reg, or '
             "leave the kernel out."
         )
+
+
+# -- What solvers need of a problem: each function returns why it is refused, or None -------------
+#
+# The answer completes the sentence "solver='x' …" of :func:`~manykernels.solvers.refuse_unfit`.
+
+
+# Longest estimated time that starts without ``force=True``: about as long as a user may wait.
+_MOST_MINUTES = 10.0
+
+
+def square_loss(solver: Solver, problem: Problem) -> str | None:
+    """The loss is that of Fisher's discriminant, with λ given or learnt."""
+    kind = problem.outline.kind
+    fits = issubclass(kind, SquareLoss)
+    return None if fits else f"works for the square loss only, not for {kind.__name__}"
+
+
+def box_loss(solver: Solver, problem: Problem) -> str | None:
+    """The loss is that of a support vector machine, with bounds on each dual variable."""
+    kind = problem.outline.kind
+    fits = issubclass(kind, BoxLoss)
+    return None if fits else f"works for support vector machines only, not for {kind.__name__}"
+
+
+def dual_program(solver: Solver, problem: Problem) -> str | None:
+    """The dual of the loss is a quadratic program."""
+    kind = problem.outline.kind
+    fits = hasattr(kind, "dual_program")
+    return None if fits else f"needs a loss with a dual program, not {kind.__name__}"
+
+
+def fixed_regularization(solver: Solver, problem: Problem) -> str | None:
+    """λ or C is given, not learnt."""
+    return 'needs a number for reg or C, not "joint"' if problem.outline.learns_reg else None
+
+
+def one_bound(solver: Solver, problem: Problem) -> str | None:
+    """All weights have one bound in common."""
+    several = problem.domain.n_blocks > 1
+    return "has one norm of all weights, not one for each region" if several else None
+
+
+def on_a_simplex(solver: Solver, problem: Problem) -> str | None:
+    """Weights live on one simplex."""
+    fits = isinstance(problem.domain, Simplex)
+    return None if fits else one_bound(solver, problem) or "works at p=1 only"
+
+
+def smooth_norm(solver: Solver, problem: Problem) -> str | None:
+    """The norm of the weights, one of all of them, has a smooth dual norm."""
+    fits = isinstance(problem.domain, LpBall | Box)
+    return None if fits else one_bound(solver, problem) or "works for p > 1 only"
+
+
+@dataclass(frozen=True)
+class Expensive(Solver):
+    """A solver whose memory and time are estimated first; `force` starts it whatever they are."""
+
+    force: bool = False
+
+    @abstractmethod
+    def cost(self, outline: Outline) -> tuple[float, float]:
+        """Estimated bytes and minutes for a loss of this size."""
+
+
+def affordable(solver: Solver, problem: Problem) -> str | None:
+    """The estimates are within available memory and ten minutes, or the solver is forced."""
+    assert isinstance(solver, Expensive)
+    outline = problem.outline
+    n_bytes, minutes = solver.cost(outline)
+    fits = n_bytes <= (available_memory() or np.inf) and minutes <= _MOST_MINUTES
+    if solver.force or fits:
+        return None
+    return (
+        f"would take about {n_bytes / 2**30:.1f} GiB and {minutes:.0f} minutes for "
+        f"{outline.n_samples} samples, {outline.n_kernels} kernels and {outline.n_outputs} "
+        f"outputs ({type(solver).__name__}(force=True) tries all the same)"
+    )

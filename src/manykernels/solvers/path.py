@@ -17,19 +17,101 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
 
-from .._rounding import ACCUMULATED, TINY
 from ..domains import Array, Domain, LpBall, lp_domain
 from ..losses.base import Certificate, Evaluation, Loss
+from ..losses.left_out import LeavesOut
 from ..losses.square import NotPositiveDefiniteError
-from .certificate import Bound
-from .model import Model
-from .newton import Newton
-from .run import Run
-from .search import improves
+from ..utils.numerics import ACCUMULATED, EPS, TINY
+from .base import Bound, Run
+from .newton import Model, Newton, improves
+
+# -- How the models of a grid of parameters were solved, and what is told while they are ----------
+
+
+#: Where a point is in a grid, one number per parameter.
+Position = tuple[int, ...]
+
+
+class SolvedPoint(Protocol):
+    """What a grid needs of the certificate of a model."""
+
+    @property
+    def rel_gap(self) -> float: ...
+
+    @property
+    def converged(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class GridProgress:
+    """The latest solved point of a grid; `iteration` counts the points."""
+
+    iteration: int
+    params: Mapping[str, float]
+    n_inner_solves: int
+    rel_gap: float
+
+    def __str__(self) -> str:
+        values = "  ".join(f"{name} {value:.6g}" for name, value in self.params.items())
+        return f"{values}  inner solves {self.n_inner_solves}  relative gap {self.rel_gap:.1e}"
+
+
+@dataclass(frozen=True)
+class GridRecord:
+    """The models of one training part, one at every point of a grid.
+
+    Attributes
+    ----------
+    rel_gaps, n_inner_solves, converged : ndarray of the shape of the grid
+        Infinite, zero and False at points that could not be solved, or not yet.
+    failures : list of str
+        Why points could not be solved.
+    """
+
+    rel_gaps: Array
+    n_inner_solves: NDArray[np.int_]
+    converged: NDArray[np.bool_]
+    failures: list[str]
+
+    @classmethod
+    def unsolved(cls, shape: Position) -> GridRecord:
+        """The record of a grid of which nothing is solved yet."""
+        return cls(np.full(shape, np.inf), np.zeros(shape, int), np.zeros(shape, bool), [])
+
+    def note(
+        self,
+        at: Position,
+        params: Mapping[str, float],
+        certificate: SolvedPoint,
+        n_inner_solves: int,
+    ) -> GridProgress:
+        """Enter a solved point, and say so."""
+        self.rel_gaps[at] = certificate.rel_gap
+        self.converged[at] = certificate.converged
+        self.n_inner_solves[at] = n_inner_solves
+        return GridProgress(self.n_solved, params, n_inner_solves, certificate.rel_gap)
+
+    @property
+    def solved(self) -> NDArray[np.bool_]:
+        """Which points have been solved."""
+        return self.n_inner_solves > 0
+
+    @property
+    def n_solved(self) -> int:
+        return int(np.count_nonzero(self.solved))
+
+
+def solved_in_all(records: Sequence[GridRecord]) -> NDArray[np.bool_]:
+    """Points that have been solved in every training part."""
+    solved: NDArray[np.bool_] = np.all([record.solved for record in records], axis=0)
+    return solved
+
 
 #: The norms of Yan 2012, section 3.3, with ∞ in the place of their 10⁶.
 PAPER_NORMS = (1.0, *(1.0 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
@@ -200,3 +282,69 @@ class _Predictor:
         predicted = lagrange @ np.array(log_gains if ball else log_weights)
         predicted = np.exp(predicted - predicted.max())
         return domain.maximizer(predicted) if ball else domain.onto_boundary(predicted)
+
+
+# -- How the best kernel weights change with the targets, to first order --------------------------
+
+
+# Ridge relative to the curvature, which is singular where kernels are equal: how they share a
+# weight has no effect. It changes the response by far less than the terms of second order do.
+_RIDGE = 1e-10
+
+
+def weight_response(evaluation: LeavesOut, domain: Domain) -> Array | None:
+    """M of :mod:`manykernels.losses.left_out` at the minimiser of the loss over `domain`.
+
+    At the minimiser ``g(β) = μ∇c(β)`` for the positive weights, where ``c(β) = 1`` is the
+    boundary of the domain, with a c and a μ for every block of weights. The gains change with the
+    targets by ``dg = 2Bᵀdh``, hence
+
+        (∇²F + μ∇²c) dβ + ∇c dμ = 2Bᵀdh ,   ∇c·dβ = 0
+
+    and P is the inverse of that matrix on the plane ``∇c·dβ = 0``. Weights that are zero stay
+    zero. At a point that is only nearly the minimiser, weights that should be zero may be small
+    instead, with gains below μ∇c. Such weights of β_j and slack ``s_j = μ∇c_j − g_j > 0`` follow
+    ``β_j s_j = constant``, the path of interior-point methods: ``s_j/β_j`` joins the diagonal, so
+    that they hardly move. Taken for positive ones they would move by far more than their size,
+    where the curvature is small (large λ).
+
+    None where the minimiser does not depend on the targets, as for p = ∞ or where each block has
+    one positive weight; where there are too many
+    samples for a factorisation; and where the curvature is all rounding error.
+    """
+    boundary = domain.level_set(evaluation.weights)
+    positive = np.flatnonzero(evaluation.weights > 0.0)
+    if boundary is None or len(positive) < 2 or not evaluation.factorized:
+        return None
+    gradient, curvature = (part[positive] for part in boundary[1:])
+    slopes, hessian = evaluation.sensitivity(positive)
+    # μ∇c·β = g·β over the weights of a block.
+    block = domain.block_of(len(evaluation.weights))[positive]
+    worth = domain.block_sums(evaluation.gains * evaluation.weights)
+    size = domain.block_sums(boundary[1] * evaluation.weights)
+    multiplier = worth / np.where(size > 0.0, size, 1.0)
+    slack = np.maximum(multiplier[block] * gradient - evaluation.gains[positive], 0.0)
+    stiffness = multiplier[block] * curvature + slack / evaluation.weights[positive]
+    hessian[np.diag_indices(len(positive))] += stiffness
+    # Units in which the curvature of every weight is one. Curvatures are squares of numbers with
+    # relative errors of EPS: below EPS² they are rounding, and these weights do not change.
+    sizes = np.diagonal(hessian)
+    least = float(np.abs(sizes).max()) * EPS**2
+    unit = np.where(sizes > least, 1.0 / np.sqrt(np.where(sizes > least, sizes, 1.0)), 0.0)
+    # The normals of the boundaries, one column for each block with a weight that can change.
+    normals = (gradient * unit)[:, None] * (block[:, None] == np.unique(block))
+    lengths = np.linalg.norm(normals, axis=0)
+    if not lengths.any():
+        return None
+    normals = normals[:, lengths > 0.0] / lengths[lengths > 0.0]
+    scaled = hessian * unit * unit[:, None] + _RIDGE * np.eye(len(unit))
+    plane = linalg.null_space(normals.T)
+    if not plane.size:
+        return None
+    # P = plane (planeᵀ scaled plane)⁻¹ planeᵀ in these units, and M Mᵀ = 2 B P Bᵀ.
+    try:
+        root = linalg.cholesky(plane.T @ scaled @ plane, lower=True)
+    except linalg.LinAlgError:
+        return None
+    half = linalg.solve_triangular(root, plane.T, lower=True)
+    return np.asarray(slopes @ (np.sqrt(2.0) * unit[:, None] * half.T))

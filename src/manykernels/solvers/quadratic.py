@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .._rounding import ACCUMULATED
 from ..domains import Array, ConicForm, Domain
+from ..utils.numerics import ACCUMULATED
 
 Mask = NDArray[np.bool_]
 

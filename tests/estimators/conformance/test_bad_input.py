@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from manykernels import KernelStack, _memory
+from manykernels import KernelStack
 from manykernels.kernels import RBF, Linear
+from manykernels.utils import numerics
 from tests.estimators.few_samples import (
     BLOCK,
     FRAME,
@@ -258,7 +259,7 @@ def test_a_stack_without_saying_so(entry):
 
 @every_estimator
 def test_more_kernels_than_memory_holds(entry, monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(numerics, "available_memory", lambda: 1000)
     message = r"kernel stack of shape \(6, 12, 12\) needs .* GiB, but .* GiB are available.*memmap"
     with refused(message, MemoryError):
         on_table(entry)

@@ -1,7 +1,7 @@
 """Semi-infinite programs by cutting planes: the wrapper algorithms of the papers.
 
 F is the maximum of infinitely many functions linear in β, one for every α: each inner solution
-gives a cut (:mod:`~manykernels.solvers.cuts`). The restricted master problem minimises the
+gives a cut (:mod:`~manykernels.solvers.newton`). The restricted master problem minimises the
 greatest of the cuts so far,
 
     min_{ζ, β} ζ   s.t.  ζ ≥ c_r − β·q_r  (r = 1 … t),   β ∈ B
@@ -37,13 +37,10 @@ from scipy import sparse
 
 from ...domains import Array, Domain
 from ...losses.base import Evaluation, Loss
-from .._needs import on_a_simplex
-from ..base import Need, Problem, Solver, start_or_uniform
-from ..certificate import NO_BOUND
-from ..cuts import Cuts
+from ..base import NO_BOUND, Need, Problem, Run, Solver, on_a_simplex, start_or_uniform
 from ..linear import LinearProgram
+from ..newton import Cuts
 from ..quadratic import USABLE, clarabel_settings
-from ..run import Run
 
 # Least relative gap that can be reached: the master cannot tell closer cuts apart.
 _LEAST_TOL = 1e-7

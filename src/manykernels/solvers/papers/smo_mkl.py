@@ -1,7 +1,7 @@
 """SMO-MKL: pair steps on a dual without weights (Vishwanathan et al. 2010), for 1 < p ≤ ∞.
 
 For given v the best weights are known, so the minimum over ``‖β‖_p ≤ 1`` of a support vector
-machine's loss (:mod:`manykernels.losses.box`) is
+machine's loss (:mod:`manykernels.losses.svm`) is
 
     max_v  Q(v) − ½ ‖s(v)‖_q ,    s_j = Σ_k v_kᵀK_jv_k,   Q(v) = c·v − e Σ|v_i| − ½ Σ r_i v_i²
 
@@ -32,15 +32,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._memory import allocate
-from ..._rounding import ACCUMULATED, ROUNDING, TINY
 from ...domains import Array, Domain, LpBall
 from ...losses import BoxLoss
 from ...losses.base import Loss, Outline
-from ...losses.box_ascent import InexactBoxPoint
-from .._needs import Expensive, affordable, box_loss, fixed_regularization, smooth_norm
-from ..base import start_or_uniform
-from ..run import Run
+from ...losses.svm import InexactBoxPoint
+from ...utils.numerics import ACCUMULATED, ROUNDING, TINY, allocate
+from ..base import (
+    Expensive,
+    Run,
+    affordable,
+    box_loss,
+    fixed_regularization,
+    smooth_norm,
+    start_or_uniform,
+)
 
 # Measured: number of sweeps of m steps; time of a sweep per kernel entry, 4 ns for four reads.
 _USUAL_SWEEPS = 200
@@ -111,7 +116,7 @@ class _Ascent:
 
     def sweep(self) -> bool:
         """For each output, as many steps as it has variables; False if none is taken."""
-        from ...smo._mkl_loops import ascend_mkl, norm_and_weights
+        from ...smo.loops import ascend_mkl, norm_and_weights
 
         weights = np.empty(len(self.strengths))
         mu = 0.5 * norm_and_weights(self.strengths, self._q, weights)

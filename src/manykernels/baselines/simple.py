@@ -1,0 +1,352 @@
+"""Average: a machine on the mean of the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import gen_batches
+
+from ..estimators import MKSVCCV
+from ..estimators.base import FitTask, KernelEstimator, estimator, fits
+from ..estimators.inputs import Table, TrainingRows
+from ..estimators.search import (
+    ChoiceParameters,
+    LabelSplits,
+    Splits,
+    ValueSplits,
+    is_validation_set,
+)
+from ..kernels import KernelStack, KernelUnion, check_stack, kernels_for
+from ..kernels.checks import IndefiniteKernelError
+from ..kernels.operators import TILE_ROWS
+from ..utils.numerics import ACCUMULATED
+from ..utils.sklearn import StrOptions
+from ..utils.storable import storable
+from .machine import Numbers, OneKernelMachine, PowerOfSum, SourceKernels
+
+
+@storable
+@estimator
+class Average(OneKernelMachine, KernelEstimator):
+    """A machine on the plain mean of the kernels, which is hard to beat.
+
+    The "averaging" of Gehler and Nowozin (2009) and of the tables of Yan et al. (2010, 2012).
+    With any machine of this package, and with all that it chooses itself:
+    ``Average(estimator=MKFDACV())`` chooses λ.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        One over the number of kernels.
+
+    Notes
+    -----
+    Kernels are completed and normalised (`missing`, `normalize`) before they are averaged, with
+    constants of all training rows: cross-validation inside the machine does not learn them
+    again. The mean of kernels of unit variance has unit variance, so that C or λ mean the same as
+    with one kernel. The machine with p = ∞, the plain sum, is the same with C, or 1/λ, divided by
+    the number of kernels.
+
+    References
+    ----------
+    P. Gehler, S. Nowozin. On feature combination for multiclass object classification. ICCV 2009.
+    F. Yan et al. Non-sparse multiple kernel Fisher discriminant analysis. JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from manykernels import MKSVC
+    >>> from manykernels.baselines import Average
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
+    >>> views, y = load_digit_views()
+    >>> model = Average(RBF(), estimator=MKSVC(C=10.0)).fit(views[:300], y[:300])
+    >>> model.score(views[300:], y[300:]) > 0.9
+    True
+    >>> search = GridSearchCV(Average(RBF(), estimator=MKSVC()), {"estimator__C": [0.1, 10.0]})
+    >>> search.fit(views[:300], y[:300]).best_params_
+    {'estimator__C': 10.0}
+    """
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Average the kernels, and fit the machine."""
+        machine = self._new_machine()
+        rows = self._rows(machine, X, y, sample_weight)
+        task = FitTask.begin(self, X, y, 1)
+        kernels = SourceKernels.of(self, rows, self.normalize)
+        n_kernels = kernels.stack.n_kernels
+        mean = PowerOfSum("average", np.full(n_kernels, 1.0 / n_kernels))
+        expansion = kernels.learn(machine, mean, y, sample_weight, task)
+        fitted = self._attributes(kernels, machine, expansion)
+        return self._keep(task, fitted, weights_=mean.weights)
+
+
+# -- Product: a machine on the geometric mean of the kernels, entry by entry ----------------------
+
+
+# Default kernels that have negative values; names of those of views end with these.
+_NEGATIVE = {"linear", "cosine", "scaled-cosine"}
+
+
+@storable
+@estimator
+class Product(OneKernelMachine, KernelEstimator):
+    """A machine on the product of the kernels: their geometric mean, entry by entry.
+
+    ``(Π_j K_j)^(1/n)``, the "product" of Gehler and Nowozin (2009) and of the tables of Yan et
+    al. (2010, 2012). Two samples are similar if they are in every kernel; for kernels
+    ``exp(−d_j)`` it is ``exp`` of minus the mean of the distances d_j. No value of a kernel may
+    be negative.
+
+    Parameters
+    ----------
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
+        The kernels to multiply, as for :class:`~manykernels.MKSVC`. None takes those of
+        :func:`~manykernels.auto_kernels` that have no negative values: not the linear one, and
+        no cosines.
+    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
+        How the product is normalised. To normalise its factors would be the same ("spherical"),
+        or would only multiply it by a number.
+    missing : {"error"}, default="error"
+        Samples that lack a view are refused: a completion centres kernels, and centred kernels
+        have negative values.
+
+    Notes
+    -----
+    The root of a product of kernels need not be a kernel. It is one for kernels that are
+    infinitely divisible, all of whose powers are kernels: Gaussians, Laplacians and others of the
+    form ``exp(−d)``. For others the training matrix is checked as kernels are, and refused if it
+    has negative eigenvalues that rounding does not explain. The product of a single kernel is
+    this kernel, whatever its signs. The machine centres the product, not its factors.
+
+    References
+    ----------
+    P. Gehler, S. Nowozin. On feature combination for multiclass object classification. ICCV 2009.
+    F. Yan et al. Non-sparse multiple kernel Fisher discriminant analysis. JMLR 13, 2012.
+
+    Examples
+    --------
+    >>> from manykernels import MKFDACV
+    >>> from manykernels.baselines import Product
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
+    >>> views, y = load_digit_views()
+    >>> model = Product(RBF(), estimator=MKFDACV()).fit(views[:300], y[:300])
+    >>> model.score(views[300:], y[300:]) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"missing": [StrOptions({"error"})]}
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Multiply the kernels, and fit the machine."""
+        machine = self._new_machine(self.normalize)
+        rows = _with_positive_defaults(self._rows(machine, X, y, sample_weight))
+        task = FitTask.begin(self, X, y, 1)
+        kernels = SourceKernels.of(self, rows, None, shift_invariant=False)
+        mean = GeometricMean.of(kernels.stack.n_kernels)
+        expansion = kernels.learn(machine, mean, y, sample_weight, task, _checked)
+        return self._keep(task, self._attributes(kernels, machine, expansion))
+
+
+@storable
+@dataclass(frozen=True)
+class GeometricMean:
+    """``Π_j K_j^weights[j]`` entry by entry, for exponents that sum to one; a :class:`Merge`."""
+
+    weights: np.ndarray
+
+    name: ClassVar[str] = "product"
+
+    @classmethod
+    def of(cls, n_kernels: int) -> Self:
+        """With equal exponents."""
+        return cls(np.full(n_kernels, 1.0 / n_kernels))
+
+    def select(self, kernels: np.ndarray) -> Self:
+        return replace(self, weights=self.weights[kernels])
+
+    def matrix(self, stack: KernelStack, numbers: Numbers) -> np.ndarray:
+        """In logarithms, a block of rows at a time: a product of many kernels may underflow."""
+        if stack.n_kernels == 1:
+            return stack.kernel(0)
+        every = np.arange(stack.n_kernels)
+        matrix = np.zeros(stack.shape[:2])
+        for rows in gen_batches(len(stack), TILE_ROWS):
+            part = stack.rows(rows, every)
+            for j, weight in enumerate(self.weights):
+                values = part.kernel(j)
+                _refuse_negative(values, stack.names[j], (numbers[0][rows], numbers[1]))
+                matrix[rows] += weight * _logarithms(values)
+        return np.exp(matrix, out=matrix)
+
+    def diagonal(self, diagonals: np.ndarray) -> np.ndarray:
+        if len(diagonals) == 1:
+            return diagonals[0]
+        mean: np.ndarray = np.exp(self.weights @ _logarithms(diagonals))
+        return mean
+
+
+def _logarithms(values: np.ndarray) -> np.ndarray:
+    """Of values that are negative by rounding at most; −∞ of zero, whose products are zero."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(values, 0.0))
+
+
+def _refuse_negative(values: np.ndarray, name: str, numbers: Numbers) -> None:
+    # Values that should be zero may be negative by rounding.
+    if values.min() >= -ACCUMULATED * values.max():
+        return
+    row, column = np.unravel_index(values.argmin(), values.shape)
+    raise ValueError(
+        f"Kernel {name!r} is negative, {values[row, column]:.3g}, at row {numbers[0][row]} and "
+        f"training sample {numbers[1][column]}, so that a product with it has no root. Take a "
+        "kernel without negative values, such as RBF or Laplacian, or average the kernels "
+        "instead: baselines.Average."
+    )
+
+
+def _checked(product: KernelStack) -> KernelStack:
+    """The product, if it is a kernel."""
+    guarantees = replace(product.guarantees, checked=False)
+    try:
+        return check_stack(product._changed(guarantees=guarantees))
+    except IndefiniteKernelError as error:
+        raise IndefiniteKernelError(
+            "The geometric mean of these kernels is not positive semi-definite, although they "
+            "are: it is if all their powers are kernels, as with Gaussians and others of the form "
+            "exp(-d). Replace those that are not, or average the kernels instead: "
+            f"baselines.Average. ({error})"
+        ) from error
+
+
+def _with_positive_defaults(rows: TrainingRows) -> TrainingRows:
+    """If kernels are the default ones, those of them that have no negative values."""
+    data = rows.data
+    if not isinstance(data, Table) or data.kernels is not None:
+        return rows
+    pairs = [
+        (name, kernel)
+        for name, kernel in kernels_for(data.X)._pairs
+        if name.rpartition(":")[2] not in _NEGATIVE
+    ]
+    return replace(rows, data=replace(data, kernels=KernelUnion(pairs)))
+
+
+# -- BestKernel: a machine on the single kernel that predicts best, chosen by cross-validation ----
+
+
+@storable
+@estimator
+class BestKernel(OneKernelMachine, KernelEstimator):
+    """A machine on the single best kernel, with its own λ or C, chosen by cross-validation.
+
+    ``RKDA_{K,λ}`` and ``SVM_{K,C}`` of the tables of Ye et al. (2008): every kernel alone, at
+    every λ or C, is judged on the same folds, and the best pair is fitted to all samples. With
+    the folds of the paper's evaluation around it, this is their double cross-validation.
+
+    Parameters
+    ----------
+    estimator : MKSVCCV, MKFDACV, MKRidgeCV or MKSVRCV, default=None
+        The machine, with the grid of its Cs or λ, its `cv` and its `scoring`. Its own `kernels`
+        must be None, its `ps`, `normalize` and `missing` are not looked at. None takes an
+        :class:`~manykernels.MKSVCCV`.
+    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
+        How the kernels are normalised, in every fold with constants of its training part.
+
+    Attributes
+    ----------
+    best_kernel_ : str
+        Its name; of kernels with the same score the first.
+    best_index_ : int
+        Its position among the kernels.
+    scores_ : ndarray of shape (n_kernels,)
+        Mean score of each kernel over the folds, at its best λ or C. As maxima over a grid they
+        are a little high, and so is that of the best kernel: for an estimate of the whole, pass
+        the BestKernel itself to ``cross_val_score``.
+    weights_ : ndarray of shape (n_kernels,)
+        One for the best kernel, zero for the others.
+
+    Notes
+    -----
+    The folds are those that the machine would take of all kernels together, whichever kernel it is
+    fitted to, so that differences of `scores_` are differences of paired scores.
+
+    ``RKDA_λ`` and ``SVM_C`` of the same tables, one kernel with λ or C by cross-validation, are
+    ``MKFDACV(kernel)`` and ``MKSVCCV(kernel)``.
+
+    References
+    ----------
+    J. Ye, S. Ji, J. Chen. Multi-class discriminant kernel learning via convex programming.
+    JMLR 9, 2008.
+
+    Examples
+    --------
+    >>> from manykernels import MKFDACV
+    >>> from manykernels.baselines import BestKernel
+    >>> from manykernels.datasets import load_digit_views
+    >>> from manykernels.kernels import RBF
+    >>> views, y = load_digit_views(noise=1)
+    >>> model = BestKernel(RBF(), estimator=MKFDACV()).fit(views[:300], y[:300])
+    >>> model.best_kernel_ == model.kernel_names_[model.scores_.argmax()]
+    True
+    >>> model.best_kernel_ != "noise1"
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [ChoiceParameters, None]}
+
+    _default: ClassVar[type] = MKSVCCV
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Judge every kernel alone, and keep the machine of the best."""
+        machine = self._new_machine(self.normalize)
+        rows = self._target_rows(machine, X, y, sample_weight, centred=False)
+        task = FitTask.begin(self, X, y, rows.data.n_kernels)
+        kernels = SourceKernels.of(self, rows, None)
+        machine.set_params(cv=_same_folds(machine, kernels, y))
+        scores, best = [], None
+        for name, weights in zip(
+            kernels.stack.names, np.eye(kernels.stack.n_kernels), strict=True
+        ):
+            single = clone(machine)
+            expansion = kernels.learn(single, PowerOfSum(name, weights), y, sample_weight, task)
+            scores.append(single.best_score_)
+            if best is None or scores[-1] > best[0].best_score_:
+                best = single, expansion, weights
+        assert best is not None
+        single, expansion, weights = best
+        single.set_params(cv=self._given.cv)
+        index = int(weights.argmax())
+        return self._keep(
+            task,
+            self._attributes(kernels, single, expansion),
+            best_kernel_=kernels.stack.names[index],
+            best_index_=index,
+            scores_=np.array(scores),
+            weights_=weights,
+        )
+
+
+def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
+    """The parameter ``cv`` with which the machine has the same splits for every kernel."""
+    if isinstance(machine.cv, str):
+        raise ValueError(
+            f"cv={machine.cv!r} deals folds by the kernel that is looked at, but BestKernel "
+            "compares kernels on the same folds: use cv=None, a number of folds or a splitter."
+        )
+    if is_validation_set(machine.cv):
+        return machine.cv
+    rows, source = kernels.rows, kernels.kernels.source
+    splits: Splits
+    if is_classifier(machine):
+        splits = LabelSplits(machine, rows, source, kernels.kernels.labelled(rows))
+    else:
+        splits = ValueSplits(machine, rows, source, kernels.kernels.targeted(rows))
+    return [(rows.numbers[one.train], rows.numbers[one.test]) for one in splits.of(y)]

@@ -1,0 +1,550 @@
+"""What is passed to :func:`~manykernels.compare`, checked: methods, data, splits, scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring, get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_consistent_length
+
+from ..estimators.inputs import groups_of, labels_of_rows, may_lack_views, unchecked_stack
+from ..estimators.search import is_number, rows_of_part
+from ..inspection.study import refuse_split
+from ..kernels import KernelStack, Views
+from ..kernels.matching import matched_targets
+from ..kernels.views import are_views, matched_views
+from ..metrics.comparison import Split, five_by_two_folds, repeated_folds
+from ..utils.folds import range_of
+from ..utils.sklearn import warn_caller
+from .result import FIVE_BY_TWO, RESAMPLED, Cell, Comparison, measured, name_of
+from .storage import CellFolder, fingerprint, key_of
+
+# Without cv: five folds, twice. With J splits, five folds detect differences of t_{J−1} times
+# √(1/J + 1/4) standard deviations: 1.9 if run once, 1.3 twice, 1.2 three times, 1.0 for ever.
+_FOLDS, _REPEATS = 5, 2
+
+
+# -- methods ---------------------------------------------------------------------------------
+
+
+def checked_methods(methods: Any) -> dict[str, Any]:
+    """Estimators by name."""
+    if isinstance(methods, Mapping):
+        pairs = list(methods.items())
+    elif isinstance(methods, Iterable) and not isinstance(methods, str):
+        pairs = _named(list(methods))
+    else:
+        raise TypeError(
+            "methods must be a dict of estimators by name, or a list of them; got "
+            f'{type(methods).__name__}. For a single one: {{"name": estimator}}.'
+        )
+    if not pairs:
+        raise ValueError("There are no methods to compare.")
+    found: dict[str, Any] = {}
+    for name, estimator in pairs:
+        if not isinstance(name, str) or not name.strip():
+            raise TypeError(f"Names of methods are strings, got {name!r}.")
+        if name in found:
+            raise ValueError(f"Two methods are called {name!r}: give each a name of its own.")
+        found[name] = _checked_method(name, estimator)
+    return found
+
+
+def _named(methods: list[Any]) -> list[tuple[Any, Any]]:
+    """Pairs as they are; others are called by their class, numbered if there are several."""
+    kinds = [None if isinstance(one, tuple) else type(one).__name__ for one in methods]
+    pairs = []
+    for i, one in enumerate(methods):
+        if isinstance(one, tuple):
+            if len(one) != 2:
+                raise TypeError(f"A method is a pair (name, estimator), got {one!r}.")
+            pairs.append(one)
+        elif kinds.count(kinds[i]) > 1:
+            pairs.append((f"{kinds[i]} {kinds[: i + 1].count(kinds[i])}", one))
+        else:
+            pairs.append((kinds[i], one))
+    return pairs
+
+
+def _checked_method(name: str, estimator: Any) -> Any:
+    if isinstance(estimator, str) or not hasattr(estimator, "fit"):
+        raise TypeError(f"Method {name!r} is a {type(estimator).__name__}, not an estimator.")
+    try:
+        copy = clone(estimator)
+        get_tags(copy)
+    except Exception as error:
+        raise TypeError(
+            f"Method {name!r} cannot be copied for every split, as scikit-learn's clone does: "
+            f"{error}"
+        ) from error
+    return copy
+
+
+def of_classes(methods: Mapping[str, Any]) -> bool:
+    """Whether the methods predict classes; they must all be of one kind."""
+    kinds = {name: is_classifier(one) for name, one in methods.items()}
+    if len(set(kinds.values())) > 1:
+        first, second = (
+            next(name for name in kinds if kinds[name] is kind) for kind in (True, False)
+        )
+        raise ValueError(
+            f"{first!r} is a classifier and {second!r} is not: methods that are compared predict "
+            "the same."
+        )
+    return next(iter(kinds.values()))
+
+
+# -- data ------------------------------------------------------------------------------------
+
+
+def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X as all methods take it and scikit-learn splits it, and y with it, row by row."""
+    if y is None:
+        raise ValueError("compare requires y, what is to be predicted.")
+    pairwise = {name: get_tags(one).input_tags.pairwise for name, one in methods.items()}
+    may_lack = any(map(may_lack_views, methods.values()))
+    if isinstance(X, Mapping) and all(pairwise.values()):
+        X = unchecked_stack(X, gram=True)
+    if isinstance(X, KernelStack) or np.ndim(X if isinstance(X, np.ndarray) else 0) == 3:
+        for name, takes_kernels in pairwise.items():
+            if not takes_kernels:
+                raise ValueError(
+                    f"X holds kernel matrices, which {name!r} does not take: pass "
+                    'kernels="precomputed" to it.'
+                )
+    elif are_views(X):
+        X, y, _ = matched_views(X, y, may_lack=may_lack)
+    if not isinstance(X, Views):
+        (y,) = matched_targets(labels_of_rows(X), y=y)
+    targets = np.asarray(y)
+    if targets.ndim == 0:
+        raise ValueError(f"y must have one entry per sample, got {y!r}.")
+    check_consistent_length(X, targets)
+    return X, targets
+
+
+# -- splits ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Design:
+    """Splits, and how they were made: ``"5x2"`` or ``"resampled"``."""
+
+    splits: list[Split]
+    kind: str
+
+    @classmethod
+    def of(
+        cls,
+        cv: Any,
+        y: np.ndarray,
+        groups: np.ndarray,
+        *,
+        classes: bool,
+        random_state: Any,
+        again: bool,
+    ) -> Design:
+        """The splits of `cv`, drawn once for all methods; folds by number hold whole groups.
+
+        If they are to be the same `again`, in another call, those that are not are refused.
+        """
+        if isinstance(cv, str) and cv != FIVE_BY_TWO:
+            raise ValueError(
+                f'cv must be a number of folds, a splitter, splits or "5x2"; got {cv!r}.'
+            )
+        options = {"classes": classes, "random_state": random_state, "groups": groups}
+        if cv is None or is_number(cv):
+            number, repeats = (_FOLDS, _REPEATS) if cv is None else (int(cv), 1)
+            draw: Any = partial(repeated_folds, number, repeats, y, **options)
+        elif isinstance(cv, str):
+            draw = partial(five_by_two_folds, y, **options)
+        else:
+            draw = partial(_drawn, check_cv(cv, y, classifier=classes), y)
+        splits = draw()
+        if not splits:
+            raise ValueError("cv has no splits.")
+        if again and not _same(splits, draw()):
+            raise ValueError(
+                "cv draws other splits in every call, so that finished cells could not be found "
+                "again: give it a seed, such as random_state=0, or leave out path."
+            )
+        return cls(splits, FIVE_BY_TWO if isinstance(cv, str) else RESAMPLED)
+
+
+def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
+    every, splits = np.arange(len(y)), []
+    try:
+        given = list(splitter.split(np.zeros((len(y), 1)), y))
+    except (TypeError, ValueError) as error:
+        if "unpack" in str(error):
+            raise ValueError("cv must hold pairs (train, test) of row numbers.") from error
+        if "'groups' parameter" not in str(error):
+            raise
+        name = type(splitter).__name__
+        raise ValueError(
+            f"cv={name}(...) divides by groups, which compare is not given: pass the splits, "
+            f"cv=list({name}(...).split(X, y, groups))."
+        ) from error
+    for k, parts in enumerate(given):
+        train, test = (rows_of_part(part, len(y), every, k) for part in parts)
+        refuse_split(k, train, test)
+        splits.append((train, test))
+    return splits
+
+
+def _same(first: list[Split], second: list[Split]) -> bool:
+    return len(first) == len(second) and all(
+        np.array_equal(one, other)
+        for pair, pair_again in zip(first, second, strict=True)
+        for one, other in zip(pair, pair_again, strict=True)
+    )
+
+
+# -- scoring ---------------------------------------------------------------------------------
+
+
+def checked_scoring(scoring: Any, methods: Mapping[str, Any]) -> Any:
+    """Scorers by name, or a function, as ``cross_validate`` takes them.
+
+    By default accuracy or R², and not what ``estimator.score`` is: that of a search may be
+    another score than that of the others.
+    """
+    if scoring is None:
+        if of_classes(methods):
+            scoring = "accuracy"
+        elif all(map(is_regressor, methods.values())):
+            scoring = "r2"
+        else:
+            raise ValueError("The methods are neither classifiers nor regressors: pass scoring.")
+    if callable(scoring):
+        return scoring
+    if isinstance(scoring, str):
+        scoring = [scoring]
+    if not isinstance(scoring, Mapping):
+        names = list(scoring)
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(
+                f"A list of scorings has their names, got {names!r}; functions are passed in a "
+                "dict by name."
+            )
+        if len(set(names)) < len(names):
+            raise ValueError(f"A scoring is named twice: {', '.join(names)}.")
+        scoring = {name: name for name in names}
+    if not scoring:
+        raise ValueError("There is no scoring to compare by.")
+    first = next(iter(methods.values()))
+    return {
+        str(name): get_scorer(one) if isinstance(one, str) else check_scoring(first, one)
+        for name, one in scoring.items()
+    }
+
+
+# -- Methods side by side, on the same splits -----------------------------------------------------
+
+
+Place = tuple[str, int]
+
+
+def compare(
+    methods: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    scoring: Any = None,
+    path: Any = None,
+    n_jobs: int | None = None,
+    error_score: Any = np.nan,
+    random_state: Any = 0,
+    verbose: bool = False,
+) -> Comparison:
+    """Compare methods on the same splits: scores, sparsity, times, and whether they differ.
+
+    Parameters
+    ----------
+    methods : dict of str to estimator, or list of estimators or of pairs (name, estimator)
+        Ours, or any of scikit-learn that take the same X: for views, pipelines that begin with
+        ``FunctionTransformer(Views.joined)``. They are copied, not fitted.
+    X, y : as for the ``fit`` of the methods
+        A table, a dict of tables or :class:`~manykernels.Views`, or for methods with
+        ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes or numbers.
+    cv : int, splitter, iterable of splits, "5x2" or None, default=None
+        How samples are held out: a number of folds, "5x2" for five replications of two folds, or
+        as in scikit-learn. By default five folds, twice. Folds are drawn at random, stratified for
+        classifiers, and rows that repeat others are in the same one.
+    scoring : str, list of str, dict, callable or None, default=None
+        What larger is better of, as in scikit-learn's ``cross_validate``. By default accuracy, or
+        R² for numbers.
+    path : str or Path, optional
+        A folder where every finished cell, a method on a split, is kept. The same call finds them
+        again and goes on where it was interrupted, however it was.
+    n_jobs : int, optional
+        How many cells are computed at once, as in scikit-learn.
+    error_score : NaN or "raise", default=NaN
+        What becomes of a method that raises on a split: the cell is kept as failed, with its
+        message, or the error is raised.
+    random_state : int, RandomState or None, default=0
+        Draws the folds by default and those of "5x2".
+    verbose : bool, default=False
+        Print a line per cell.
+
+    Returns
+    -------
+    comparison : Comparison
+        ``print(comparison)`` shows it, ``comparison.plot()`` draws it, ``comparison.to_frame()``
+        is a table, ``comparison.tests()`` are the tests of all pairs.
+
+    Notes
+    -----
+    *Table.* ± is the standard deviation over splits. *kernels*: how many have more than 1e-4 of
+    the weights, in the mean over splits; of several weight vectors, those that any uses. *support
+    vectors*: their share of the training samples. *gap*: the largest relative duality gap of a
+    split. They are blank for methods that have no weights, support vectors or certificate. A
+    search, such as GridSearchCV, is looked at behind, and a pipeline at its end. Times are means
+    on the clock; that of predictions includes their scoring.
+
+    *Tests.* Scores of different splits depend on each other, since training sets overlap, and
+    an ordinary t test finds differences where there are none. With ``cv="5x2"`` the combined F
+    test of Alpaydın (1999) is used, else the corrected resampled t test of Nadeau and Bengio
+    (2003). In the table each method is tested against the best, or against another one,
+    ``comparison.versus(name)``, with Holm's correction for the number of methods. A test against
+    the method that happened to be best finds a little too many differences; for one that was
+    named before, it does not.
+
+    *Failures.* A method that fails on a split is shown with the number of its failures, is told of
+    by a warning, and is not the best unless all fail. Its mean is that of the other splits, and it
+    is tested on the splits that are left (by the F test not at all). If every cell fails, the
+    first error is raised.
+
+    *Interruption.* After Ctrl-C, a comparison of what is finished is returned, with a warning.
+    With `path` the same call completes it; without, the rest is lost. Cells are computed split by
+    split, so that what is finished can be compared.
+
+    *What is found again.* A cell is known by the parameters of the method, the data, the rows of
+    the split, the scoring and the versions of manykernels and scikit-learn, not by the name of
+    the method. If any of these differs, the cell is computed and kept beside the others, which
+    are left alone. Functions among the parameters are known by their code; classes of your own
+    by their names, so that after a change of their code another folder is needed. Failed cells
+    are not kept: they are tried again. Files are JSON; one that is damaged is told of by a
+    warning and computed again.
+
+    References
+    ----------
+    E. Alpaydın. Combined 5 × 2 cv F test for comparing supervised classification learning
+    algorithms. Neural Computation 11, 1999.
+    C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
+
+    Examples
+    --------
+    Two views that complement each other, both of them or one alone:
+
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from manykernels import MKFDA, MKSVC, compare
+    >>> from manykernels.kernels import RBF
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 120)
+    >>> views = {name: y[:, None] + 0.8 * rng.standard_normal((120, 2)) for name in "ab"}
+    >>> methods = {
+    ...     "both": MKFDA(RBF()),
+    ...     "machine": MKSVC(RBF()),
+    ...     "a alone": MKFDA([("a", RBF().of("a"))]),
+    ...     "guess": DummyClassifier(),
+    ... }
+    >>> comparison = compare(methods, views, y)
+    >>> for row in comparison.rows():
+    ...     print(f"{row['method']:8s} {row['accuracy']:.2f}  p = {row['p_value']:.3f}")
+    both     0.81  p = 0.443
+    machine  0.84  p = nan
+    a alone  0.75  p = 0.244
+    guess    0.55  p = 0.000
+    >>> comparison.best
+    'machine'
+    """
+    _check_options(error_score)
+    estimators = checked_methods(methods)
+    classes = of_classes(estimators)
+    scorers = checked_scoring(scoring, estimators)
+    X, y = checked_data(estimators, X, y)
+    options = {"classes": classes, "random_state": random_state, "again": path is not None}
+    design = Design.of(cv, y, groups_of(X), **options)
+    table = _Table(estimators, X, y, design.splits, scorers, CellFolder.at(path) if path else None)
+    cells: dict[Place, Cell] = table.found()
+    places, n_found = table.places, len(cells)
+    if verbose and n_found:
+        print(f"[compare] {n_found} of {len(places)} cells were finished before")
+    interrupted = False
+    try:
+        for place, cell in table.computed(
+            [place for place in places if place not in cells], n_jobs, error_score == "raise"
+        ):
+            cells[place] = cell
+            if verbose:
+                print(_line(place, cell, len(cells), len(places)))
+    except KeyboardInterrupt:
+        if not cells:
+            raise
+        interrupted = True
+    scorings = _names_of(scorers, cells)
+    result = Comparison(
+        names=list(estimators),
+        scorings=scorings,
+        splits=design.splits,
+        design=design.kind,
+        cells={place: cells[place] for place in places if place in cells},
+        ranges={
+            name: range_of(scorers if callable(scorers) else scorers[name]) for name in scorings
+        },
+    )
+    if interrupted:
+        _warn_of_interruption(len(cells), len(places), path)
+    _tell_failures(result)
+    return result
+
+
+@dataclass(frozen=True)
+class _Table:
+    """All cells of a comparison: methods and splits, and what they are computed from."""
+
+    methods: dict[str, Any]
+    X: Any
+    y: np.ndarray
+    splits: list[Split]
+    scoring: Any
+    folder: CellFolder | None
+
+    @property
+    def places(self) -> list[Place]:
+        """All cells, split by split."""
+        return [(name, k) for k in range(len(self.splits)) for name in self.methods]
+
+    @cached_property
+    def keys(self) -> dict[Place, str]:
+        """Fingerprints of all cells; none without a folder."""
+        if self.folder is None:
+            return {}
+        of_methods = {}
+        for name, estimator in self.methods.items():
+            try:
+                of_methods[name] = fingerprint(estimator)
+            except TypeError as error:
+                raise TypeError(
+                    f"Method {name!r} cannot be kept under path: {error} Leave out path, or "
+                    "change this parameter."
+                ) from error
+        data, scoring = fingerprint(self.X, self.y), fingerprint(self.scoring)
+        return {
+            (name, k): key_of(of_methods[name], data, self.splits[k], scoring)
+            for name, k in self.places
+        }
+
+    def found(self) -> dict[Place, Cell]:
+        """Cells that were finished before."""
+        folder = self.folder
+        known = {place: folder.find(key) for place, key in self.keys.items() if folder}
+        return {place: cell for place, cell in known.items() if cell is not None}
+
+    def computed(
+        self, places: list[Place], n_jobs: int | None, raising: bool
+    ) -> Iterator[tuple[Place, Cell]]:
+        """The cells at some places, each as soon as it is finished."""
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        results = parallel(
+            delayed(_computed)(
+                place,
+                self.methods[place[0]],
+                self.X,
+                self.y,
+                self.splits[place[1]],
+                self.scoring,
+                raising,
+                self.folder,
+                self.keys.get(place),
+            )
+            for place in places
+        )
+        with closing(results):
+            yield from results
+
+
+def _computed(
+    place: Place,
+    estimator: Any,
+    X: Any,
+    y: np.ndarray,
+    split: Split,
+    scoring: Any,
+    raising: bool,
+    folder: CellFolder | None,
+    key: str | None,
+) -> tuple[Place, Cell]:
+    """One cell, kept if there is a folder and it did not fail."""
+    name, k = place
+    try:
+        cell = measured(estimator, X, y, split, scoring, strict=raising)
+    except Exception as error:
+        if raising:
+            error.add_note(f"Raised by method {name!r} on split {k} of compare.")
+            raise
+        return place, Cell.failed(error)
+    if folder is not None and key is not None:
+        folder.keep(key, cell, method=name, split=k)
+    return place, cell
+
+
+# -- what is passed, and what is told --------------------------------------------------------
+
+
+def _check_options(error_score: Any) -> None:
+    is_nan = isinstance(error_score, float) and np.isnan(error_score)
+    if not is_nan and not (isinstance(error_score, str) and error_score == "raise"):
+        raise ValueError(
+            f'error_score must be NaN or "raise", got {error_score!r}: a failure has no score.'
+        )
+
+
+def _names_of(scorers: Any, cells: dict[Place, Cell]) -> list[str]:
+    """Names of the scores; those that a function returns are known once it has returned."""
+    if not callable(scorers):
+        return list(scorers)
+    found = dict.fromkeys(name for cell in cells.values() for name in cell.scores)
+    return list(found) or [name_of(scorers)]
+
+
+def _line(place: Place, cell: Cell, n_done: int, n_all: int) -> str:
+    said = ", ".join(f"{name} {score:.4g}" for name, score in cell.scores.items())
+    said = f"{said} ({cell.fit_time:.2g} s)" if cell.failure is None else cell.failure
+    return f"[compare] {n_done}/{n_all}  {place[0]}, split {place[1]}: {said}"
+
+
+def _warn_of_interruption(n_done: int, n_all: int, path: Any) -> None:
+    rest = (
+        "the same call goes on from there."
+        if path
+        else "with path=..., the same call could have gone on from there."
+    )
+    warn_caller(f"compare was interrupted after {n_done} of {n_all} cells; {rest}", RuntimeWarning)
+
+
+def _tell_failures(result: Comparison) -> None:
+    """Warn of methods that failed; raise if nothing else is there."""
+    failures, n_cells = result.failures, len(result.cells)
+    if not failures:
+        return
+    told = "; ".join(
+        f"{name!r} on {len(splits)} of {len(result.splits)} splits ({message})"
+        for name, splits, message in result.failures_by_method()
+    )
+    if all(cell.failure is not None for cell in result.cells.values()):
+        raise ValueError(f"All {n_cells} cells of compare failed: {told}.")
+    warn_caller(f"{len(failures)} of {n_cells} cells of compare failed: {told}.", FitFailedWarning)

@@ -1,0 +1,386 @@
+"""Documentation of inherited parameters and attributes, written once, where they are declared.
+
+The docstring of a class lists its own parameters and attributes. Those that it inherits are
+added from the docstrings of its bases, so that ``help`` and the documentation show all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from html import escape
+from numbers import Real
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from ..kernels.auto import have_names, parameters, with_parameters
+from ..kernels.completion import COMPLETIONS
+from ..kernels.transforms import NORMALIZATIONS
+from ..utils.sklearn import Interval, StrOptions
+from ..utils.versions import bar, html, shortened
+from .inputs import matched_by_label
+
+# The order of numpydoc.
+_ORDER = ["Parameters", "Returns", "Attributes", "Notes", "References", "Examples"]
+_HEADING = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
+
+
+def inherited(
+    own: str | None, others: Iterable[str | None], order: dict[str, list[str]]
+) -> str | None:
+    """A numpydoc docstring with the entries that `others` have in addition.
+
+    Of entries with the same name the first one counts. `order` has the sections that are
+    completed, and for each the names that come first in it.
+    """
+    if own is None:
+        return None
+    sections = _sections(own)
+    known = [_sections(other) for other in others if other]
+    completed = {}
+    for title, first in order.items():
+        entries: dict[str, str] = {}
+        for found in (sections, *known):
+            for name, entry in _entries(found.pop(title, "")).items():
+                entries.setdefault(name, entry)
+        listed = [name for name in first if name in entries]
+        listed += [name for name in entries if name not in listed]
+        if listed:
+            completed[title] = "".join(entries[name] for name in listed) + "\n"
+    text = sections.pop("")
+    found = {**completed, **sections}
+    for title in sorted(found, key=_ORDER.index):
+        text = f"{text}{title}\n{'-' * len(title)}\n{found[title]}"
+    return text.rstrip() + "\n"
+
+
+def _sections(docstring: str) -> dict[str, str]:
+    """Bodies of the sections by their titles; what stands before the first has no title."""
+    parts = _HEADING.split(inspect.cleandoc(docstring) + "\n")
+    titles = ["", *parts[1::2]]
+    return {
+        title: body.strip("\n") + "\n\n" for title, body in zip(titles, parts[::2], strict=True)
+    }
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Entries by name: each is a line that is not indented, and the indented ones after it."""
+    entries: dict[str, str] = {}
+    name = ""
+    for line in section.strip("\n").splitlines():
+        if line and not line[0].isspace():
+            name = line.split(" : ")[0].strip()
+            entries[name] = ""
+        if name:
+            entries[name] += f"{line}\n"
+    return entries
+
+
+# -- What notebooks show below the diagram of a fitted estimator: weights and certificate ---------
+
+
+# Kernels that are listed, those with the largest shares: a glance, not a report.
+_LISTED = 8
+
+
+def learnt_html(estimator: Any) -> str:
+    """Shares of the kernels and the certificate in a line; nothing if there are no weights."""
+    learnt = vars(estimator)
+    names, found = (
+        learnt.get("kernel_names_"),
+        learnt.get("weights_", learnt.get("plain_weights_")),
+    )
+    if names is None or found is None or np.shape(found)[-1] != len(names):
+        return ""
+    weights = np.asarray(found, dtype=float)
+    weights = weights.reshape(-1, weights.shape[-1])
+    totals = weights.sum(axis=1, keepdims=True)
+    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0.0).mean(
+        axis=0
+    )
+    order = np.argsort(-shares, kind="stable")[:_LISTED]
+    most = float(shares.max()) or 1.0
+    rows = [
+        [shortened(str(names[j])), f"{shares[j]:.1%}", bar(float(shares[j]) / most)] for j in order
+    ]
+    certificate = learnt.get("certificate_", [])
+    several = certificate if isinstance(certificate, list) else [certificate]
+    notes = [f"{len(names) - len(order)} more kernels."] if len(names) > len(order) else []
+    notes += [str(one) for one in several[:1]]
+    kind = "share of weight" if len(weights) == 1 else "mean share of weight"
+    title = f"<p>{escape(type(estimator).__name__)} has learnt:</p>"
+    return f"<div>{title}{html(['kernel', kind, ''], rows, notes)}</div>"
+
+
+# -- Progress of a fit: reported to scikit-learn's callbacks, and printed if `verbose` ------------
+
+
+class FitTask:
+    """A fit or a part of it: begun, perhaps divided into subtasks, ended.
+
+    Calling it with a record of progress tells the callbacks that one subtask is done. That makes
+    it the observer of solvers, descents and grids: a true answer asks them to stop. A record has a
+    number, ``iteration``, and is printed by ``str``. `stopped` is whether a callback has asked to
+    stop in this task.
+    """
+
+    def __init__(
+        self, estimator: Any, context: Any, X: Any = None, y: Any = None, label: str = ""
+    ):
+        self._estimator, self._context, self._label = estimator, context, label
+        self._data = {"X": X, "y": y}
+        self.stopped = False
+        context.call_on_fit_task_begin(estimator=estimator, **self._data)
+
+    @classmethod
+    def begin(cls, estimator: Any, X: Any, y: Any, max_subtasks: int | None) -> FitTask:
+        """The whole fit, of at most so many iterations or parts."""
+        return cls(estimator, estimator._init_callback_context(max_subtasks=max_subtasks), X, y)
+
+    def subtask(self, name: str, max_subtasks: int | None = 0) -> FitTask:
+        """A part of this task, begun now."""
+        context = self._context.subcontext(task_name=name, max_subtasks=max_subtasks)
+        return FitTask(self._estimator, context, **self._data)
+
+    def part(self, name: str, max_subtasks: int | None) -> FitTask:
+        """A part with a name of its own that may run in another process, without the data."""
+        context = self._context.subcontext(task_name=name, max_subtasks=max_subtasks)
+        return FitTask(self._estimator, context, label=f"{name}  ")
+
+    def passed_on_to(self, model: Any) -> Any:
+        """Context manager: callbacks meant for sub-estimators follow the fit of `model`."""
+        return self._context.propagate_callback_context(model)
+
+    def end(self) -> bool:
+        """End the task; whether a callback asks to stop what it is a part of."""
+        return bool(self._context.call_on_fit_task_end(estimator=self._estimator, **self._data))
+
+    def __call__(self, progress: Any) -> bool:
+        """One step is done."""
+        if self._estimator.verbose:
+            print(f"[{type(self._estimator).__name__}] {self._label}{progress}")
+        asked = self.subtask(f"iteration {progress.iteration}").end()
+        self.stopped |= asked
+        return asked
+
+
+# -- The base of all estimators: a parameter ``kernels``, callbacks, fitted attributes ------------
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+Class = TypeVar("Class")
+
+#: Constraints of parameters that several estimators have.
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
+NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+# Parameters that a reader looks for first, and those that most leave as they are.
+_FIRST = ["kernels", "p", "ps"]
+_LAST = ["cv", "scoring", "one_standard_error", "normalize", "missing", "approximation", "solver"]
+_LAST += ["tol", "max_iter", "n_jobs", "random_state", "verbose"]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def estimator(cls: type[Class]) -> type[Class]:
+    """Class decorator: annotated attributes are the parameters of an estimator.
+
+    They become arguments of ``__init__``, as in a dataclass. Parameters that are declared in
+    bases are inherited together with their constraints and their documentation.
+    """
+    cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("manykernels.")]
+    constraints: dict[str, Any] = {}
+    for base in reversed(bases):
+        constraints.update(vars(base).get("_parameter_constraints", {}))
+    parameters = _in_order(cls)
+    cls._parameter_constraints = {  # type: ignore[attr-defined]
+        name: allowed for name, allowed in constraints.items() if name in parameters
+    }
+    order = {"Parameters": parameters, "Attributes": [], "References": []}
+    cls.__doc__ = inherited(cls.__doc__, (base.__doc__ for base in bases[1:]), order)
+    given = inspect.signature(cls.__init__)
+    listed = [given.parameters[name] for name in ("self", *parameters)]
+    cls.__init__.__signature__ = given.replace(parameters=listed)  # type: ignore[attr-defined]
+    return cls
+
+
+def _in_order(cls: type) -> list[str]:
+    """Names of the parameters as they are listed: those of the class itself before inherited."""
+    names = [parameter.name for parameter in fields(cls)]  # type: ignore[arg-type]
+    own = [name for name in inspect.get_annotations(cls) if name in names]
+    middle = [name for name in dict.fromkeys(own + names) if name not in _FIRST + _LAST]
+    return [name for name in _FIRST + middle + _LAST if name in names]
+
+
+def fits(fit: Fit) -> Fit:
+    """Decorator of ``fit``: parameters are checked first, and callbacks are torn down last.
+
+    If anything in between raises, an interruption included, the estimator is left as it was.
+
+    Parameters
+    ----------
+    X : array-like, dataframe, sparse matrix, dict of these or Views, or KernelStack if precomputed
+        Training samples. A dict has a table for each view of the samples, see
+        :class:`~manykernels.Views`. A list or Series of strings is a table of one column.
+    y : array-like of shape (n_samples,)
+        Class labels of any kind, or the numbers of a regression; ignored where nothing is to be
+        predicted. A pandas Series or frame is matched with the rows of X by label if both have
+        the same labels, in another order with a warning; only some in common are refused, and so
+        are the numbers 0, 1, 2, … in order on one side and shuffled on the other. Without common
+        labels, or with repeated ones, it is matched by position, and so are arrays.
+    sample_weight : array-like of shape (n_samples,), optional
+        Matched with the rows of X as y is. A sample of weight two counts as two, one of weight
+        zero as none. Weights below the
+        rounding error of their median count as zero; a weight so large that the others are lost
+        beside it in rounding errors is refused.
+    """
+
+    with_teardown = with_callbacks(fit)
+
+    @wraps(fit)
+    def complete_fit(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        estimator._validate_params()
+        before = dict(vars(estimator))
+        try:
+            return with_teardown(estimator, *matched_by_label(estimator, X, y, sample_weight))
+        except BaseException:
+            # One assignment, so that a second interruption cannot leave half of it.
+            estimator.__dict__ = before
+            raise
+
+    order = {"Parameters": ["X", "y", "sample_weight"]}
+    complete_fit.__doc__ = inherited(fit.__doc__, [fits.__doc__], order)
+    return complete_fit  # type: ignore[return-value]
+
+
+@estimator
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of the estimators.
+
+    A fit builds its results from parts (rows, kernels, learnt weights, rules) and hands them to
+    :meth:`_keep` at its end. No fitted attribute is set before.
+
+    Parameters
+    ----------
+    kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
+        The kernels to combine. None takes those of :func:`~manykernels.auto_kernels`, by what
+        the table holds. With several views, kernels are used for each of them, and a dict has the
+        kernels of each view: a kernel, a list of them, or None for the default ones. With
+        "precomputed", X is a :class:`~manykernels.KernelStack`, an array (rows, cols, n_kernels),
+        a dict or list of kernel matrices, or one kernel matrix.
+    normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
+        How kernels are made comparable, with constants of the training rows: unit variance
+        in feature space, unit length of every sample, or unit trace after centring.
+    missing : {"error", "mean", "conditional"}, default="error"
+        What becomes of samples that lack a view: some of the `Views`, all columns of a kernel
+        (NaN), or whole rows and columns of a precomputed kernel (NaN). They are refused; or their
+        image is the mean of the samples that have the view; or it is reconstructed from their
+        other views by a ridge regression, which keeps the training kernels and is better the more
+        views tell of each other. New samples may lack views that no training sample lacks. See
+        :mod:`manykernels.kernels.completion`.
+    tol : float
+        Accuracy at which to stop.
+    verbose : bool, default=False
+        Print a line per iteration. Progress bars: ``set_callbacks(ProgressBar())``.
+
+    Attributes
+    ----------
+    kernel_names_ : list of str
+    union_ : KernelUnion
+        Fitted kernels, unless precomputed.
+    n_features_in_ : int
+        Columns of X, or the number of views.
+    feature_names_in_ : ndarray of str
+        Their names, if X was a dataframe, or the names of the views.
+    """
+
+    kernels: Any = field(default=None, kw_only=False)
+    normalize: str | None = "multiplicative"
+    missing: str = "error"
+    tol: float = 1e-4
+    verbose: bool = False
+
+    #: Computes the outputs of new samples; the only private attribute that a fit sets, but for
+    #: the `_stream` of ``partial_fit``, what it has gathered so far.
+    _expansion: ClassVar[Any]
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "normalize": [StrOptions(set(NORMALIZATIONS)), None],
+        "missing": [StrOptions({"error", *COMPLETIONS})],
+        "tol": POSITIVE,
+        "verbose": ["verbose"],
+    }
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _keep(self, task: FitTask, *attributes: Mapping[str, Any], **more: Any) -> Self:
+        """Replace all fitted attributes, at once, and end the task of the fit."""
+        state = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.endswith("_") and name not in ("_expansion", "_stream")
+        }
+        for found in (*attributes, more):
+            state.update(found)
+        # One assignment, so that an interruption cannot leave half of it.
+        self.__dict__ = state
+        task.end()
+        return self
+
+    def _outputs(self, X: Any, coefficients: np.ndarray | None = None) -> np.ndarray:
+        """``Σ_i coefficient_i k(x, x_i)`` for every row x of X, (n_rows, n_outputs).
+
+        The coefficients are those of the fit or, for other functions of X, the ones given.
+        """
+        check_is_fitted(self)
+        outputs: np.ndarray = self._expansion.outputs(self, X, coefficients)
+        return outputs
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and below it what was learnt."""
+        return str(super()._html_repr()) + learnt_html(self)
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.sparse = not self._is_precomputed
+        return tags
+
+    # Lists of pairs and dicts of named kernels have the nested parameters of a KernelUnion.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep and have_names(self.kernels):
+            nested = parameters(self.kernels)
+            params.update({f"kernels__{name}": value for name, value in nested.items()})
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; those of a kernel are ``kernels__<name>__<parameter>``."""
+        if "kernels" in params:
+            self.kernels = params.pop("kernels")
+        prefix = "kernels__"
+        nested = {name: params.pop(name) for name in list(params) if name.startswith(prefix)}
+        if nested and (self.kernels is None or isinstance(self.kernels, str)):
+            raise ValueError(
+                f"{next(iter(nested))} cannot be set while kernels={self.kernels!r}, which has no "
+                "parameters: pass kernels that have some, such as "
+                f'{type(self).__name__}([("rbf", RBF()), ("linear", Linear())]), whose parameters '
+                "are kernels__rbf__gamma and so on."
+            )
+        if nested and isinstance(self.kernels, list | tuple | Mapping):
+            inner = {name.removeprefix(prefix): value for name, value in nested.items()}
+            self.kernels, nested = with_parameters(self.kernels, inner), {}
+        return super().set_params(**params, **nested)

@@ -1,0 +1,657 @@
+"""What a gate looks at: tables of training rows and of new ones, and the features made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from ..gating import Gate, KernelComponents
+from ..gating.descent import Block, Descent, Judge, Restarts
+from ..gating.learning import Fold, GatedPath, GatedSamples, GateLearning, LearntGate, LearntGates
+from ..gating.objective import Machine
+from ..kernels import KernelStack, Views
+from ..kernels.transforms import Chain
+from ..utils.folds import stratified_folds
+from ..utils.sklearn import Interval, Options, num_samples, safe_indexing
+from ..utils.storable import storable
+from .base import NON_NEGATIVE, FitTask, estimator
+from .inputs import Source, TrainingRows, by_blocks, parts_of
+from .kernel_data import BLOCK_ENTRIES, KernelExpansion, SplitOutputs, TrainingKernels
+from .search import Grid, Search, Split
+from .svm import SupportVectors
+
+
+@storable
+@dataclass(frozen=True)
+class TableReader:
+    """Reads the table of a gate from the rows of X.
+
+    It may be one view, or the values of one precomputed kernel (an empirical kernel map) at those
+    `columns` of test blocks that belong to training samples in use; None if all do. `name` is that
+    of the view or kernel.
+    """
+
+    name: str | None
+    columns: np.ndarray | None
+
+    def __call__(self, data: Any) -> Any:
+        """The table of checked rows."""
+        if isinstance(data, Views):
+            return self._of_views(data)
+        if not isinstance(data, KernelStack):
+            return data
+        if self.name is None and data.features is None:
+            raise ValueError(
+                "The gate was fitted on the table of a stack, which this one lacks: pass "
+                "stack.with_features(table of these samples)."
+            )
+        if self.name is None:
+            return data.features
+        block = data.kernel(self.name)
+        if np.isnan(block).any():
+            raise ValueError(
+                f"The gate looks at kernel {self.name!r}, which some samples lack. Name a "
+                "kernel that all samples have, or pass stack.with_features(table)."
+            )
+        return block if self.columns is None else block[:, self.columns]
+
+    def _of_views(self, views: Views) -> Any:
+        chosen = views if self.name is None else views.take([views.position(self.name)], axis=1)
+        lacking = [name for name in chosen if not chosen.has(name).all()]
+        if lacking:
+            raise ValueError(
+                f"The gate looks at view {lacking[0]!r}, which some samples lack. Name a view "
+                "that all samples have, gating_features=<name of a view>, or leave it to the "
+                "default, which looks at all kernels."
+            )
+        try:
+            return chosen.joined()
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"The gate looks at numbers: {error}. Name a view of numbers: "
+                "gating_features=<name of a view>."
+            ) from error
+
+
+@storable
+@dataclass(frozen=True)
+class ComponentReader:
+    """Principal components of the mean kernel, see :class:`~manykernels.gating.KernelComponents`.
+
+    `expansion` are sums of the mean kernel with training samples.
+    """
+
+    expansion: KernelExpansion
+    offsets: np.ndarray
+
+    @classmethod
+    def learn(
+        cls,
+        what: KernelComponents | None,
+        kernels: TrainingKernels,
+        transform: Chain,
+        stack: Any,
+        counts: np.ndarray | None,
+    ) -> tuple[ComponentReader, np.ndarray]:
+        """From kernels of training rows, prepared by `transform`; and components of these rows."""
+        components = KernelComponents() if what is None else what
+        found, weights = components.learn(stack, counts), components.weights(stack.n_kernels)
+        expansion = KernelExpansion.of(
+            kernels.source, transform, stack, weights, found.axes, found.rows
+        )
+        of_training = stack[:, found.rows].apply_combined(weights, found.axes) - found.offsets
+        return cls(expansion, found.offsets), of_training
+
+    def __call__(self, data: Any) -> np.ndarray:
+        """Components of checked rows."""
+        return self.expansion.outputs_of(data) - self.offsets
+
+
+@storable
+class NoTable:
+    """For gates that know rows by their number alone."""
+
+    def __call__(self, data: Any) -> np.ndarray:
+        """A table without columns."""
+        return np.empty((num_samples(data), 0))
+
+
+@storable
+@dataclass(frozen=True)
+class GateInput:
+    """What the gate of a fitted model looks at."""
+
+    features: Any
+    reader: Any
+
+    def transform(self, data: Any) -> Any:
+        """Gating features of checked rows."""
+        return self.features.transform(self.reader(data))
+
+
+@dataclass(frozen=True)
+class GateTable:
+    """The table of the training rows, and what features are made of it; `what` is as for a gate.
+
+    `refitted` says whether features are to be learnt again when samples are held out: those that
+    may have been learnt from the targets, or that know training rows only.
+    """
+
+    rows: TrainingRows
+    gate: Gate
+    what: Any
+    reader: Any
+    table: Any
+    refitted: bool
+
+    @classmethod
+    def of(cls, rows: TrainingRows, gate: Gate, what: Any) -> GateTable | None:
+        """The table that was chosen by ``gating_features``; None if that are kernels."""
+        data = rows.data.X
+        if not gate.features(None).reads_table:
+            return cls(rows, gate, None, NoTable(), NoTable()(data), refitted=True)
+        own_table = isinstance(data, KernelStack) and data.features is not None
+        if isinstance(what, KernelComponents) or (what is None and not own_table):
+            return None
+        named = isinstance(data, KernelStack | Views) and isinstance(what, str)
+        if isinstance(data, KernelStack) and not named and not own_table:
+            raise ValueError(
+                'With kernels="precomputed" there are no columns to choose gating_features from: '
+                "pass stack.with_features(table), the name of a kernel of the stack, one of "
+                f"{', '.join(data.names)}, or None, principal components of the kernels."
+            )
+        name = what if named else None
+        transformer = what[1] if isinstance(what, tuple) and len(what) == 2 else what
+        # Training matrices have columns for the samples in use only.
+        table = TableReader(name, None)(data)
+        reader = TableReader(name, rows.data.columns)
+        inner = None if named else what
+        return cls(rows, gate, inner, reader, table, refitted=hasattr(transformer, "fit"))
+
+    def learn(self) -> tuple[GateInput, Any]:
+        """The input of the gate, and the features of the training rows."""
+        rows, features = self.rows, self.gate.features(self.what)
+        learnt = features.fit_transform(self.table, rows.targets, sample_weight=rows.counts)
+        return GateInput(features, self.reader), learnt
+
+    def held_out(self, learnt: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any]:
+        """Features of training samples and of those that are held out; `learnt` are all."""
+        if not self.refitted:
+            return learnt[train], learnt[test]
+        rows, features = self.rows, self.gate.features(self.what)
+        targets = None if rows.targets is None else rows.targets[train]
+        counts = None if rows.counts is None else rows.counts[train]
+        table, new = (safe_indexing(self.table, part) for part in (train, test))
+        of_training = features.fit_transform(table, targets, sample_weight=counts)
+        return of_training, features.transform(new)
+
+
+# -- Kernels weighted by a gate: parameters, gating features, outputs of new samples --------------
+
+
+class Evaluations(NamedTuple):
+    """Kernel values of a prediction, `total`: rows times support vectors times kernels, per gate.
+
+    `computed` of them are needed: the gate of the kernel is above ``gate_tol`` at both samples.
+    """
+
+    total: int
+    computed: int
+
+    @property
+    def saved(self) -> int:
+        """How many need not be computed."""
+        return self.total - self.computed
+
+
+@estimator
+class GateParameters:
+    """Parameters, attributes and methods of estimators with a gate.
+
+    Parameters
+    ----------
+    gating : {"sigmoid", "softmax", "gaussian", "cluster", "instance"} or a gate, default="sigmoid"
+        How much a kernel counts at a sample: kernels that may work together (sigmoid) or competing
+        ones (softmax, gaussian). With "cluster" it is constant in each cluster of samples,
+        with "instance" learnt for each training sample and equal in new ones. See
+        :mod:`manykernels.gating`. Several copies of one kernel are normal use: each gets a
+        region of its own.
+    gating_features : None, columns, int, transformer or kernel, default=None
+        What the gate looks at: columns (all of them: ``slice(None)``), their first principal
+        components, what a transformer makes of X, or similarities with the training samples. By
+        default the first five principal components of the mean kernel,
+        :class:`~manykernels.gating.KernelComponents`. With several views, the name of one of them,
+        or any of the above, of all their columns. With precomputed kernels, the name of one of
+        them (similarities by it), or any of the above, of the table given to
+        :meth:`KernelStack.with_features`, which is then the default.
+    quasi_newton : bool, default=True
+        Steps of L-BFGS on the gate, far fewer to a given objective than the paper's gradient
+        steps.
+    gate_tol : float, default=1e-6
+        A prediction evaluates a kernel only where its gate is above this at both samples; unless
+        `missing` is "error", everywhere.
+    tol : float, default=1e-3
+        Relative change of the objective at which to stop, in two steps in a row.
+    max_iter : int, default=200
+        Most steps on the gate.
+    random_state : int, RandomState or None, default=None
+        Random numbers of the starts.
+
+    Attributes
+    ----------
+    gating_coef_ : dict of ndarray
+        Parameters of the gate, on standardised gating features.
+    plain_weights_ : ndarray of shape (n_kernels,)
+        Kernel weights of plain multiple kernel learning, where the gate starts.
+    certificate_ : StationarityCertificate
+        Norm of the gradient in the gate's parameters, and duality gap of the machine.
+        ``converged``, ``status`` and ``message`` are as in other certificates.
+    objective_ : float
+        J at the end, with the penalty.
+    history_ : dict of list
+        ``objective`` J, which never rises, ``gradient_norm`` and ``n_inner_solves`` at each step.
+    n_iter_ : int
+        Steps on the gate from the best start, at least 1; of several gates, the most. `history_`
+        tells no step from one.
+    n_inner_solves_ : int
+        Machines trained in all.
+    finished_ : bool
+        False after an interruption (Ctrl-C), which leaves the best model so far.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        Coefficients of the support vectors, on the kernels as weighted by the gate.
+
+    References
+    ----------
+    M. Gönen, E. Alpaydın. Localized algorithms for multiple kernel learning. Pattern Recognition
+    46, 2013.
+    """
+
+    gating: Any = "sigmoid"
+    gating_features: Any = None
+    quasi_newton: bool = True
+    gate_tol: float = 1e-6
+    tol: float = 1e-3
+    max_iter: int = 200
+    random_state: Any = None
+
+    _expansion: ClassVar[GatedExpansion]
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gating": [str, Gate],
+        "quasi_newton": ["boolean"],
+        "gate_tol": [Interval(Real, 0, 1, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def gate(self, X: Any) -> np.ndarray:
+        """How much each kernel counts, (n_rows, n_kernels).
+
+        With a gate for every class, (n_classes, n_rows, n_kernels).
+        """
+        check_is_fitted(self)
+        outputs = self._gates(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs.swapaxes(0, 1)
+
+    @by_blocks
+    def _gates(self, X: Any) -> np.ndarray:
+        """The outputs of every gate, (n_rows, n_gates, n_kernels)."""
+        return np.stack(self._expansion.gate_outputs(self, X), axis=1)
+
+    def active_kernels(self, X: Any) -> np.ndarray:
+        """Which kernels count, those with a gate above `gate_tol`; boolean, as :meth:`gate`."""
+        return self.gate(X) > self.gate_tol
+
+    def region_summary(self) -> list[dict[str, Any]]:
+        """What each kernel does on the training samples, one dict per kernel (and gate).
+
+        ``kernel``, ``mean_gate``, ``n_active`` (gate above `gate_tol`), ``n_largest`` (no other
+        kernel counts more) and ``n_support`` (support vectors among the active).
+        """
+        check_is_fitted(self)
+        return self._expansion.region_summary(self.gate_tol)
+
+    def evaluations(self, X: Any) -> Evaluations:
+        """How many kernel values a prediction for X needs, and how many the gates save.
+
+        Those that the gate itself looks at are not counted.
+        """
+        check_is_fitted(self)
+        found = [self._expansion.evaluations(self, part) for part in parts_of(self, X)]
+        return Evaluations(*(sum(numbers) for numbers in zip(*found, strict=True)))
+
+
+@estimator
+class BrakeParameters:
+    """What keeps a gate from fitting single samples.
+
+    Parameters
+    ----------
+    penalty : float, default=0.003
+        How strongly the gate is drawn to the constant one of plain multiple kernel learning: the
+        ridge on its parameters, relative to the objective there. 0 is the method of the paper.
+    early_stopping : int or False, default=3
+        After how many steps to stop is judged by samples held out in so many folds. Step 0 is
+        plain multiple kernel learning (with the sigmoid gate and p=2, exactly; competing kernels
+        have it at a smaller C), which remains where no step clearly helps these samples. False
+        goes on until the objective stops changing. A one-class machine has nothing to be judged
+        by.
+    n_init : int, default=1
+        Random starts near plain multiple kernel learning; the lowest objective is kept.
+
+    Attributes
+    ----------
+    held_out_losses_ : ndarray of shape (n_steps + 1,) or None
+        Loss of held-out samples after 0, 1, … steps: log loss of calibrated probabilities, or mean
+        square error. As many steps are taken as have the least loss with no more errors than step
+        0; none if it is not smaller by two standard errors.
+    restart_objectives_ : list of float
+        J at the end of every start.
+    """
+
+    penalty: float = 0.003
+    early_stopping: int | bool = 3
+    n_init: int = 1
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "penalty": NON_NEGATIVE,
+        "early_stopping": [Interval(Integral, 2, None, closed="left"), Options(bool, {False})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
+
+@dataclass(frozen=True)
+class GatedKernels:
+    """Normalised training kernels and gating features, and both without held-out samples."""
+
+    rows: TrainingRows
+    kernels: TrainingKernels
+    transform: Chain
+    samples: GatedSamples
+    table: GateTable
+    inputs: GateInput
+    normalize: str | None
+
+    @classmethod
+    def of(cls, rows: TrainingRows, normalize: str | None, gate: Gate, what: Any) -> GatedKernels:
+        """Compute or check the kernels of `rows`; `what` are the ``gating_features``."""
+        table = GateTable.of(rows, gate, what)
+        found = None if table is None else table.learn()
+        kernels = TrainingKernels.of(rows, rows.counts, shift_invariant=False)
+        transform = kernels.preparation(normalize, center=False)
+        stack = kernels.prepared(transform, rows.counts)
+        if table is None or found is None:
+            reader, components = ComponentReader.learn(
+                what, kernels, transform, stack, rows.counts
+            )
+            table = GateTable(rows, gate, None, reader, components, refitted=False)
+            found = table.learn()
+        inputs, features = found
+        samples = GatedSamples(stack, features)
+        return cls(rows, kernels, transform, samples, table, inputs, normalize)
+
+    def learn(
+        self,
+        learning: GateLearning,
+        machines: Sequence[Machine],
+        judges: Sequence[Judge],
+        task: FitTask,
+    ) -> LearntGates:
+        """Learn a gate for every machine, with a warning if one has not converged."""
+        folds = self._folds(learning.n_folds) if judges else []
+        learnt = learning.learn(self.samples, machines, judges, folds, task)
+        learnt.warn()
+        return learnt
+
+    def _folds(self, n_folds: int) -> list[Fold]:
+        """Folds of the samples that hold whole groups; none if there are not two of them."""
+        rows = self.rows
+        labels = np.zeros(len(rows), int) if rows.labels is None else rows.labels
+        if n_folds == 0 or len(rows) < 2:
+            return []
+        every = np.arange(len(rows))
+        tests = stratified_folds(labels, rows.groups, n_folds, rows.counts)
+        if len(tests) < 2:
+            return []
+        return [self.fold(np.delete(every, test), test) for test in tests]
+
+    def fold(self, train: np.ndarray, test: np.ndarray) -> Fold:
+        """Kernels and features without the samples `test`, and those of these samples."""
+
+        def parts() -> tuple[GatedSamples, Block]:
+            raw, counts = self.kernels.stack, self.rows.counts
+            transform = self.kernels.preparation(self.normalize, center=False)
+            stack = transform.fit_transform(
+                raw[np.ix_(train, train)],
+                sample_weight=None if counts is None else counts[train],
+            )
+            new = transform.transform(raw[np.ix_(test, train)])
+            features, of_new = self.table.held_out(self.samples.features, train, test)
+            block = Block([new.kernel(j) for j in range(new.n_kernels)], of_new)
+            return GatedSamples(stack, features), block
+
+        return Fold(train, test, parts)
+
+    def attributes(
+        self, rows: TrainingRows, learnt: LearntGates, dual: np.ndarray, intercept: np.ndarray
+    ) -> dict[str, Any]:
+        """Fitted attributes of machines with coefficients `dual` of all training samples."""
+        vectors = SupportVectors.of(dual)
+        every = self.kernels.source
+        source, transform = every.keep(vectors.kept), self.transform.for_columns(vectors.kept)
+        expansion = GatedExpansion(
+            # A completion compares new samples with all training samples.
+            every if transform.needs_all_columns else source,
+            transform,
+            self.inputs,
+            learnt.learning.gate,
+            [point.theta for point in learnt.points],
+            [point.outputs for point in learnt.points],
+            vectors,
+        )
+        return {
+            **rows.attributes,
+            **learnt.attributes,
+            **vectors.attributes(rows, source),
+            "kernel_names_": source.names,
+            "intercept_": intercept,
+            "_expansion": expansion,
+        }
+
+
+@storable
+@dataclass(frozen=True)
+class GatedExpansion:
+    """``Σ_i coefficient_i Σ_p η_p(x) k_p(x, x_i) η_p(x_i)`` for new samples x.
+
+    `source` has the training samples x_i with coefficients, `transform` normalises kernels
+    between new samples and these. There is one gate for all outputs, or one for each group of
+    them: `thetas` are their parameters, `training_gates` η of all training samples,
+    (m, n_kernels).
+    """
+
+    source: Source
+    transform: Chain
+    inputs: GateInput
+    gate: Gate
+    thetas: list[np.ndarray]
+    training_gates: list[np.ndarray]
+    vectors: SupportVectors
+
+    def gate_outputs(self, estimator: Any, X: Any) -> list[np.ndarray]:
+        """η of the rows of X, for every gate, (n_rows, n_kernels)."""
+        return self._gates_at(self.source.read(estimator, X))
+
+    def outputs(
+        self, estimator: Any, X: Any, coefficients: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Outputs of new samples, (n_rows, n_outputs).
+
+        A kernel is evaluated only where its gate is above `gate_tol` at both samples.
+        """
+        coefficients = self.vectors.coefficients if coefficients is None else coefficients
+        data = self.source.read(estimator, X)
+        gates = self._gates_at(data)
+        n_outputs = coefficients.shape[1]
+        outputs = np.zeros((len(gates[0]), n_outputs))
+        width = n_outputs // len(gates)
+        for group, (new, old) in enumerate(zip(gates, self._gates_of_kept, strict=True)):
+            ours = slice(group * width, (group + 1) * width)
+            for p in range(new.shape[1]):
+                columns = np.flatnonzero(old[:, p] > estimator.gate_tol)
+                rows = np.flatnonzero(new[:, p] > estimator.gate_tol)
+                gated = old[columns, p, None] * coefficients[columns, ours]
+                if not len(columns):
+                    continue
+                width_of_block = len(columns)
+                if self.transform.needs_all_columns:
+                    width_of_block = self.source.n_samples * len(self.source.names)
+                step = max(1, BLOCK_ENTRIES // width_of_block)
+                for part in (rows[i : i + step] for i in range(0, len(rows), step)):
+                    block = self._block(data, p, part, columns)
+                    outputs[part, ours] += new[part, p, None] * (block @ gated)
+        return outputs
+
+    def evaluations(self, estimator: Any, X: Any) -> Evaluations:
+        """How many kernel values :meth:`outputs` needs."""
+        gates = self.gate_outputs(estimator, X)
+        n_rows, n_kernels = gates[0].shape
+        computed = sum(
+            int((new > estimator.gate_tol).sum(axis=0) @ (old > estimator.gate_tol).sum(axis=0))
+            for new, old in zip(gates, self._gates_of_kept, strict=True)
+        )
+        return Evaluations(len(gates) * n_rows * n_kernels * len(self.vectors.kept), computed)
+
+    def region_summary(self, gate_tol: float) -> list[dict[str, Any]]:
+        """What each kernel does on the training samples, one dict per kernel (and gate)."""
+        several = len(self.training_gates) > 1
+        return [
+            {
+                **({"gate": k} if several else {}),
+                "kernel": name,
+                "mean_gate": float(outputs[:, p].mean()),
+                "n_active": int((outputs[:, p] > gate_tol).sum()),
+                "n_largest": int((outputs.argmax(axis=1) == p).sum()),
+                "n_support": int((outputs[self.vectors.support, p] > gate_tol).sum()),
+            }
+            for k, outputs in enumerate(self.training_gates)
+            for p, name in enumerate(self.source.names)
+        ]
+
+    def _gates_at(self, data: Any) -> list[np.ndarray]:
+        features = self.inputs.transform(data)
+        return [self.gate.outputs(theta, features) for theta in self.thetas]
+
+    @property
+    def _gates_of_kept(self) -> list[np.ndarray]:
+        return [outputs[self.vectors.kept] for outputs in self.training_gates]
+
+    def _block(self, data: Any, p: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Kernel p between some rows of the data and some of the samples that are kept."""
+        kernel = np.array([p])
+        transform = self.transform.select(kernel).for_columns(columns)
+        needed = None if transform.needs_all_columns else columns
+        stack = self.source.block(data, rows, self.transform.sources(kernel), needed)
+        return transform.transform(stack).kernel(0)
+
+
+# -- Gates at every point of a grid of penalties, and their outputs at held-out samples -----------
+
+
+# Random numbers of the starts without held-out samples; that of the final start is the user's.
+_SEED = 0
+
+Machines = Callable[[dict[str, float]], Machine]
+
+
+@dataclass(frozen=True)
+class GatedGrid:
+    """A grid whose last parameter is the penalty on the gate; `machines` make the rest of it."""
+
+    grid: Grid
+    learning: GateLearning
+    machines: Machines
+
+    @property
+    def _penalties(self) -> np.ndarray:
+        return self.grid.values["penalty"]
+
+    def held_out_outputs(self, kernels: GatedKernels, search: Search) -> list[SplitOutputs]:
+        """Outputs at the test samples of every split, by gates learnt without them."""
+        splits = search.splits
+        parallel = Parallel(n_jobs=search.estimator.n_jobs)
+        outputs: list[SplitOutputs] = parallel(
+            delayed(self._outputs)(
+                kernels.fold(_training(split), split.test),
+                search.task.part(f"split {k + 1}/{len(splits)}", self.grid.size),
+            )
+            for k, split in enumerate(splits)
+        )
+        return outputs
+
+    def _outputs(self, fold: Fold, task: FitTask) -> SplitOutputs:
+        samples, block = fold.parts()
+        found: SplitOutputs | None = None
+        gate, rng = self.learning.gate, np.random.default_rng(_SEED)
+        falling = np.argsort(-self._penalties)
+        others = [range(len(values)) for values in list(self.grid.values.values())[:-1]]
+        for rest in product(*others):
+            params = self.grid.at((*rest, 0))
+            machine = self.machines(params).of(fold.train)
+            problem, _, n_plain = self.learning.problem(samples, machine, params["p"])
+            path = GatedPath(problem, self.learning.options, rng)
+            descents = path.along(self._penalties[falling].tolist())
+            before = -n_plain
+            for k, descent in zip(falling, descents, strict=True):
+                outputs = block.outputs(
+                    descent.point, gate.outputs(descent.point.theta, block.features)
+                )
+                if found is None:
+                    found = SplitOutputs.unsolved(self.grid.shape, outputs.shape)
+                at = (*rest, int(k))
+                n_solves = problem.plain.n_inner_solves - before
+                before = problem.plain.n_inner_solves
+                params, certificate = self.grid.at(at), descent.certificate
+                progress = found.note(at, params, outputs, certificate, n_solves)
+                if task(progress):
+                    task.end()
+                    return found
+        task.end()
+        assert found is not None, "a grid has at least one point"
+        return found
+
+    def learn(self, samples: GatedSamples, params: dict[str, float], task: FitTask) -> LearntGates:
+        """The gate of all samples at one point of the grid, by the same path."""
+        learning = self.learning
+        problem, weights, n_plain = learning.problem(samples, self.machines(params), params["p"])
+        penalties = np.sort(self._penalties)[::-1]
+        penalties = penalties[penalties >= params["penalty"]]
+        path = GatedPath(problem, learning.options, learning.rng)
+        final = task.subtask("final fit", len(penalties) * (learning.options.max_iter + 1))
+        *_, last = path.along(penalties.tolist(), final)
+        restarts = _single(last, problem.plain.n_inner_solves)
+        gate = LearntGate(restarts, weights, None, n_plain, last.status)
+        learnt = LearntGates(learning, [gate], on_path=True)
+        learnt.warn()
+        final.end()
+        return learnt
+
+
+def _single(descent: Descent, n_inner_solves: int) -> Restarts:
+    return Restarts(descent, [descent.point.value], 0, n_inner_solves, descent.status)
+
+
+def _training(split: Split) -> np.ndarray:
+    if split.train is None:
+        raise ValueError(
+            "A gate is judged by samples of the training data: cv is a number of folds, a "
+            "splitter or an iterable of splits, not a validation set."
+        )
+    return split.train

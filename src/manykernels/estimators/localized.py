@@ -1,0 +1,516 @@
+"""LocalizedSVC: kernels that count in different regions, for classification."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..discriminant import fisher_targets
+from ..discriminant.decision import Decision, fisher_regression
+from ..discriminant.problem import indicator_rule
+from ..gating.descent import ClassJudge, Judge, ValueJudge
+from ..gating.learning import GateLearning
+from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine
+from ..kernels import KernelStack
+from ..kernels.transforms import Center
+from ..losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from ..utils.sklearn import StrOptions
+from ..utils.storable import storable
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from .gated import BrakeParameters, GatedGrid, GatedKernels, GateParameters
+from .inputs import (
+    TrainingRows,
+    discriminant_rows,
+    labelled_rows,
+    one_against_rest,
+    spread_of_targets,
+    targeted_rows,
+    unlabelled_rows,
+)
+from .prediction import (
+    CalibratedDecisions,
+    EpsilonParameters,
+    KernelClassifier,
+    KernelRegressor,
+    NoveltyDetector,
+    Probabilities,
+    boundary_shift,
+)
+from .search import (
+    MACHINE_NORMS,
+    ChoiceParameters,
+    ClassSearch,
+    Grid,
+    ValueSearch,
+    checked_gate_penalties,
+    checked_non_negative,
+    checked_norms,
+    checked_positive,
+)
+from .svm import SupportAttributes
+from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
+
+
+@storable
+@estimator
+class LocalizedSVC(
+    KernelClassifier, BrakeParameters, GateParameters, SupportAttributes, KernelEstimator
+):
+    """Support vector classification with kernels weighted differently in different regions.
+
+    A gate, learnt along with the machine, says how much each kernel counts at each sample:
+    ``k(x, x') = Σ_p η_p(x) k_p(x, x') η_p(x')``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of samples inside the margin.
+    multi_class : {"shared", "separate", "single"}, default="shared"
+        More than two classes: one against the rest with one gate for all, or with a gate for
+        each; or a single machine for all classes (section 2.4.2 of the paper).
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C by class.
+
+    Notes
+    -----
+    With ``multi_class="separate"`` and more than two classes, `gating_coef_` and
+    `restart_objectives_` are lists, one entry per class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedSVC
+    >>> from manykernels.kernels import Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 2))
+    >>> y = X[:, 1] > np.abs(X[:, 0])  # a corner: one straight line on each side
+    >>> lines = [("left", Linear()), ("right", Linear())]
+    >>> model = LocalizedSVC(lines, C=10.0, normalize=None, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    C: float = 1.0
+    multi_class: str = "shared"
+    class_weight: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "C": POSITIVE,
+        "multi_class": [StrOptions({"shared", "separate", "single"})],
+        "class_weight": CLASS_WEIGHT,
+    }
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the gate and the machine."""
+        learning = GateLearning.of(self)
+        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
+        machines = self._machines(rows)
+        task = FitTask.begin(self, X, y, learning.max_progress(len(machines)))
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        learnt = kernels.learn(learning, machines, self._judges(rows), task)
+        return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))
+
+    def _machines(self, rows: TrainingRows) -> list[Machine]:
+        """One machine for every gate."""
+        penalties = self.C * rows.factors
+        machine = gated_machine(rows, penalties, single=self.multi_class == "single")
+        if self.multi_class == "separate" and isinstance(machine, BoxMachine):
+            return [BoxMachine([problem]) for problem in machine.problems]
+        return [machine]
+
+    def _judges(self, rows: TrainingRows) -> list[Judge]:
+        """A judge for every gate."""
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups)
+        if len(rows.classes) > 2 and self.multi_class == "separate":
+            return [judge.one_against_rest(k) for k in range(len(rows.classes))]
+        return [judge]
+
+
+def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool) -> Machine:
+    """Machines of one class against the rest, or, of more than two classes, a `single` one."""
+    n_classes = len(rows.classes)
+    if single and n_classes > 2:
+        return MulticlassMachine(rows.labels, penalties, n_classes)
+    columns = one_against_rest(rows.labels, n_classes).T
+    return BoxMachine([hinge_problem(signs, penalties) for signs in columns])
+
+
+# -- LocalizedSVR: kernels that count in different regions, for regression ------------------------
+
+
+@storable
+@estimator
+class LocalizedSVR(
+    KernelRegressor,
+    EpsilonParameters,
+    BrakeParameters,
+    GateParameters,
+    SupportAttributes,
+    KernelEstimator,
+):
+    """Support vector regression with kernels weighted differently in different regions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedSVR
+    >>> from manykernels.kernels import Linear
+    >>> x = np.linspace(-1, 1, 80)[:, None]
+    >>> y = np.abs(x[:, 0])  # two straight lines
+    >>> lines = [("falling", Linear()), ("rising", Linear())]
+    >>> model = LocalizedSVR(lines, C=10.0, epsilon=0.01, normalize=None, random_state=0)
+    >>> bool(model.fit(x, y).score(x, y) > 0.98)
+    True
+    """
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the gate and the machine."""
+        learning = GateLearning.of(self)
+        rows = targeted_rows(self, X, y, sample_weight)
+        task = FitTask.begin(self, X, y, learning.max_progress(1))
+        problem = epsilon_insensitive_problem(rows.targets, self.C * rows.factors, self.epsilon)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        judge = ValueJudge(rows.targets, rows.counts, rows.groups)
+        learnt = kernels.learn(learning, [BoxMachine([problem])], [judge], task)
+        return self._keep(task, kernels.attributes(rows, learnt, learnt.dual, learnt.biases))
+
+
+# -- LocalizedOneClassSVM: kernels that count in different regions, for novelty detection ---------
+
+
+@storable
+@estimator
+class LocalizedOneClassSVM(
+    NoveltyDetector, BrakeParameters, GateParameters, SupportAttributes, KernelEstimator
+):
+    """One-class support vector machine with kernels weighted differently in different regions.
+
+    Parameters
+    ----------
+    gating : {"softmax", "gaussian", "cluster", "instance", "sigmoid"} or a gate, default="softmax"
+        As in :class:`LocalizedSVC`, but of competing kernels: with nothing to be judged by, gates
+        that may all open do so where samples are far from the origin, and what lies between looks
+        like an outlier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedOneClassSVM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 2))
+    >>> model = LocalizedOneClassSVM(nu=0.1, random_state=0).fit(X)
+    >>> model.predict([[0.0, 0.0]])
+    array([1])
+    """
+
+    gating: Any = "softmax"
+
+    @fits
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the gate and the machine."""
+        learning = GateLearning.of(self)
+        rows = unlabelled_rows(self, X, sample_weight)
+        task = FitTask.begin(self, X, y, learning.max_progress(1))
+        machine = BoxMachine([one_class_problem(rows.factors, self.nu)])
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        learnt = kernels.learn(learning, [machine], [], task)
+        (point,) = learnt.points
+        size = float(point.kernel.diagonal().max() * learnt.dual.sum())
+        intercept = learnt.biases + boundary_shift(learnt.biases, size)
+        fitted = kernels.attributes(rows, learnt, learnt.dual, intercept)
+        return self._keep(task, fitted, offset_=-float(intercept[0]))
+
+
+# -- LocalizedFDA: kernels that count in different regions, for Fisher's discriminant -------------
+
+
+@storable
+@estimator
+class LocalizedFDA(
+    Probabilities,
+    KernelClassifier,
+    BrakeParameters,
+    GateParameters,
+    SupportAttributes,
+    KernelEstimator,
+):
+    """Kernel Fisher discriminant with kernels weighted differently in different regions.
+
+    :class:`LocalizedSVC` with the square loss in the place of the hinge loss; the paper remarks
+    that other kernel machines can be used. Class scores and probabilities are those of
+    :class:`MKFDA`, but the gate is held fixed while samples are left out: probabilities can be
+    too sure where a gate has fitted single samples.
+
+    Parameters
+    ----------
+    reg : float, default=0.1
+        λ > 0 of the discriminant.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of sample weights by class.
+
+    Attributes
+    ----------
+    priors_ : ndarray of shape (n_classes,)
+    rule_ : {"indicator", "discriminant"}
+        How class scores are made of the outputs, as for :class:`MKFDA`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedFDA
+    >>> from manykernels.kernels import Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 2))
+    >>> y = X[:, 1] > np.abs(X[:, 0])
+    >>> lines = [("left", Linear()), ("right", Linear())]
+    >>> model = LocalizedFDA(lines, normalize=None, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    reg: float = 0.1
+    class_weight: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "reg": POSITIVE,
+        "class_weight": CLASS_WEIGHT,
+    }
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the gate and the discriminant."""
+        learning = GateLearning.of(self)
+        rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
+        task = FitTask.begin(self, X, y, learning.max_progress(1))
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        samples = kernels.kernels.labelled(rows)
+        targets = fisher_targets(samples.labels, samples.masses)
+        machine = SquareMachine(targets, self.reg, samples.weights)
+        rule = indicator_rule(samples.frequencies, np.eye(targets.shape[1]))
+        judge = ClassJudge.of(rows.labels, len(rows.classes), rows.counts, rows.groups, rule)
+        learnt = kernels.learn(learning, [machine], [judge], task)
+        (point,) = learnt.points
+        # With the gate held, this is the discriminant of MKFDA on one kernel.
+        K = point.kernel
+        gated = KernelStack(K[None], ["gated"], gram=True, checked=True)
+        problem = replace(samples, stack=gated).prepared(Center())
+        loss = problem.loss(self.reg)
+        regression = fisher_regression(problem, loss, loss.evaluate(np.ones(1)), domain=None)
+        decision = Decision.learn(regression, samples, samples.frequencies)
+        dual = decision.coefficients(regression.coefficients)
+        # Centring the kernel changes the output of every new sample by the same amount, as the
+        # coefficients sum to zero.
+        means = K @ rows.factors / rows.factors.sum()
+        intercept = decision.intercept - means @ dual
+        return self._keep(
+            task,
+            kernels.attributes(rows, learnt, dual, intercept),
+            priors_=samples.frequencies,
+            rule_=decision.rule.name,
+        )
+
+
+# -- LocalizedSVCCV: penalties of the machine and of the gate, chosen by cross-validation ---------
+
+
+# C by default: wider than for plain weights, because a gate of simple kernels needs a large one.
+LOCALIZED_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+@storable
+@estimator
+class LocalizedSVCCV(
+    CalibratedDecisions,
+    KernelClassifier,
+    GateParameters,
+    SupportAttributes,
+    ChoiceParameters,
+    KernelEstimator,
+):
+    """Localized support vector classification with its penalties chosen by cross-validation.
+
+    For every C the gates of decreasing penalties are learnt one from the other, beginning with the
+    constant gate of plain multiple kernel learning, and judged on samples that they have not seen.
+    The decision values of these samples also tell how to turn decision values into probabilities.
+
+    Parameters
+    ----------
+    ps : array-like of float in [1, inf], optional
+        Norms of the plain weights at which gates start; by default 1, 1.5 and inf.
+    Cs : array-like of float, optional
+        C to try; by default 0.01, 0.1, 1, 10 and 100.
+    penalties : array-like of float, optional
+        Penalties on the gate to try, by default inf, 0.03 and 0.003; inf is plain multiple kernel
+        learning. See :class:`LocalizedSVC`.
+    multi_class : {"shared", "single"}, default="shared"
+        More than two classes: one against the rest with one gate for all, or a single machine for
+        all classes.
+    cv : None, int, splitter or iterable of splits, default=None
+        A number of folds, by default five: shuffled with a fixed seed, with the classes in equal
+        parts. Rows that repeat others stay together, and a class of a single sample is in no test
+        part.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is accuracy.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C by class.
+
+    Attributes
+    ----------
+    p_, C_, penalty_ : float
+        The point of the grid with the best score; of equal ones, with the smallest log loss. See
+        `one_standard_error`. Of points with a gate and no lower score than the best without, that
+        with the least loss of held-out samples (log loss, or square error) is taken, if its loss
+        is less by two standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedSVCCV
+    >>> from manykernels.kernels import Linear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (200, 2))
+    >>> y = X[:, 1] > np.abs(X[:, 0])  # a corner: one straight line on each side
+    >>> lines = [("left", Linear()), ("right", Linear())]
+    >>> model = LocalizedSVCCV(lines, ps=[2], Cs=[1, 10], random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), bool(model.penalty_ < np.inf)
+    (True, True)
+    """
+
+    ps: Any = None
+    Cs: Any = None
+    penalties: Any = None
+    multi_class: str = "shared"
+    class_weight: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "ps": ["array-like", None],
+        "Cs": ["array-like", None],
+        "penalties": ["array-like", None],
+        "multi_class": [StrOptions({"shared", "single"})],
+        "class_weight": CLASS_WEIGHT,
+    }
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose p, C and the penalty on the gate, then learn from all samples."""
+        learning = GateLearning.of_path(self)
+        grid = Grid(
+            {
+                "p": checked_norms(self.ps, MACHINE_NORMS),
+                "C": checked_positive(self.Cs, LOCALIZED_PENALTIES, "Cs"),
+                "penalty": checked_gate_penalties(self.penalties),
+            }
+        )
+        rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        search = ClassSearch.of(self, X, y, rows, kernels.kernels)
+        gated = GatedGrid(grid, learning, lambda params: self._machine(rows, params["C"]))
+        choice, found = search.choose(grid, gated.held_out_outputs(kernels, search))
+        learnt = gated.learn(kernels.samples, choice.params, search.task)
+        own = kernels.attributes(rows, learnt, learnt.dual, learnt.biases)
+        return self._keep(search.task, own, found)
+
+    def _machine(self, rows: TrainingRows, C: float) -> Machine:
+        return gated_machine(rows, C * rows.factors, single=self.multi_class == "single")
+
+
+# -- LocalizedSVRCV: penalties of regression and gate, and ε, chosen by cross-validation ----------
+
+
+@storable
+@estimator
+class LocalizedSVRCV(
+    KernelRegressor, GateParameters, SupportAttributes, ChoiceParameters, KernelEstimator
+):
+    """Localized support vector regression with its penalties and ε chosen by cross-validation.
+
+    For every C and ε the gates of decreasing penalties are learnt one from the other, beginning
+    with the constant gate of plain multiple kernel learning, and judged on samples that they have
+    not seen.
+
+    Parameters
+    ----------
+    ps : array-like of float in [1, inf], optional
+        Norms of the plain weights at which gates start; by default 1, 1.5 and inf.
+    Cs : array-like of float, optional
+        C to try; by default 0.1, 1, 10 and 100 standard deviations of y.
+    epsilons : array-like of float, optional
+        ε to try; by default 0.01 and 0.1 times the standard deviation of y.
+    penalties : array-like of float, optional
+        Penalties on the gate to try, by default inf, 0.03 and 0.003; inf is plain multiple kernel
+        learning. See :class:`LocalizedSVR`.
+    cv : None, int, splitter or iterable of splits, default=None
+        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        stay together.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is R².
+
+    Attributes
+    ----------
+    left_out_predictions_ : ndarray of shape (n_samples,)
+        Prediction of each training row by the model without its fold, at the point that is best
+        in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
+        tests. Not if `cv` is a validation set.
+    p_, C_, epsilon_, penalty_ : float
+        The point of the grid with the best score; of equal ones, the simplest. See
+        `one_standard_error`. Of points with a gate and no lower score than the best without, that
+        with the least loss of held-out samples (log loss, or square error) is taken, if its loss
+        is less by two standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import LocalizedSVRCV
+    >>> from manykernels.kernels import Linear
+    >>> x = np.linspace(-1, 1, 80)[:, None]
+    >>> lines = [("falling", Linear()), ("rising", Linear())]
+    >>> model = LocalizedSVRCV(lines, ps=[2], Cs=[10], epsilons=[0.03], random_state=0)
+    >>> model = model.fit(x, np.abs(x[:, 0]))
+    >>> bool(model.score(x, np.abs(x[:, 0])) > 0.95), bool(model.penalty_ < np.inf)
+    (True, True)
+    """
+
+    ps: Any = None
+    Cs: Any = None
+    epsilons: Any = None
+    penalties: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "ps": ["array-like", None],
+        "Cs": ["array-like", None],
+        "epsilons": ["array-like", None],
+        "penalties": ["array-like", None],
+    }
+
+    @fits
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose p, C, ε and the penalty on the gate, then learn from all samples."""
+        learning = GateLearning.of_path(self)
+        rows = targeted_rows(self, X, y, sample_weight)
+        spread = spread_of_targets(rows)
+        grid = Grid(
+            {
+                "p": checked_norms(self.ps, MACHINE_NORMS),
+                "C": checked_positive(self.Cs, spread * np.array(REGRESSION_PENALTIES), "Cs"),
+                "epsilon": checked_non_negative(
+                    self.epsilons, spread * np.array(DEFAULT_WIDTHS), "epsilons"
+                ),
+                "penalty": checked_gate_penalties(self.penalties),
+            }
+        )
+        kernels = GatedKernels.of(rows, self.normalize, learning.gate, self.gating_features)
+        search = ValueSearch.of(self, X, y, rows, kernels.kernels)
+        gated = GatedGrid(grid, learning, lambda params: _machine(rows, params))
+        choice, found = search.choose(grid, gated.held_out_outputs(kernels, search))
+        learnt = gated.learn(kernels.samples, choice.params, search.task)
+        own = kernels.attributes(rows, learnt, learnt.dual, learnt.biases)
+        return self._keep(search.task, own, found)
+
+
+def _machine(rows: TrainingRows, params: dict[str, float]) -> Machine:
+    penalties = params["C"] * rows.factors
+    return BoxMachine([epsilon_insensitive_problem(rows.targets, penalties, params["epsilon"])])

@@ -1,0 +1,564 @@
+"""From outputs of kernel expansions to predictions: classes, probabilities, values, novelties.
+
+Each mixin is one of scikit-learn's kinds of estimators. They need two members of the estimator:
+the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `intercept_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    OutlierMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.utils import gen_batches
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from ..discriminant import LabelledKernels
+from ..discriminant.decision import calibrated_decisions, class_scores, log_losses
+from ..gating.descent import Judged
+from ..kernels import KernelStack
+from ..solvers import GridRecord, solved_in_all
+from ..utils.folds import Answers, KnownClassifier, effective_size, score_table
+from ..utils.numerics import EPS
+from ..utils.sklearn import Interval, StrOptions, check_sample_weight, num_samples
+from ..utils.storable import storable
+from .base import NON_NEGATIVE, POSITIVE, FitTask, estimator
+from .inputs import Source, block_while_fitting, by_blocks, read_training, scored
+from .kernel_data import SplitOutputs, joined
+
+
+class KernelClassifier(ClassifierMixin):
+    """Classes by the largest score.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    """
+
+    classes_: np.ndarray
+    intercept_: np.ndarray
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    @by_blocks
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the classes, (n_rows, n_classes).
+
+        For two classes one score per row, (n_rows,), positive for the second class.
+        """
+        scores = self._outputs(X) + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @by_blocks
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row."""
+        chosen = chosen_classes(self.decision_function(X))
+        return self.classes_[chosen]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of X and y are matched as in ``fit``."""
+        return scored(super().score, self, X, y, sample_weight)
+
+
+def chosen_classes(decisions: np.ndarray) -> np.ndarray:
+    """Positions of the classes with the largest decision values."""
+    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+
+
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether an estimator has ``predict_proba`` at this moment."""
+    # Not before a fit to precomputed kernels: scikit-learn's check of decision values against
+    # probabilities fits any unfitted estimator that has both methods to a table.
+    return not estimator._is_precomputed or hasattr(estimator, "classes_")
+
+
+class Probabilities:
+    """Probabilities from scores: log-odds of the second class, or log-probabilities."""
+
+    decision_function: Any
+
+    @available_if(gives_probabilities)
+    @by_blocks
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    @available_if(gives_probabilities)
+    @by_blocks
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, (n_rows, n_classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        return log_softmax(scores, axis=1)
+
+
+@estimator
+class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Fisher's discriminant: priors of its decision, and projection on its directions.
+
+    Parameters
+    ----------
+    priors : array-like of shape (n_classes,), default=None
+        Class probabilities for the decision; by default the weighted frequencies.
+
+    Attributes
+    ----------
+    priors_ : ndarray of shape (n_classes,)
+    rule_ : {"indicator", "discriminant"}
+        How outputs of the regression become class scores; see the notes of :class:`MKFDA`.
+    dual_coef_ : ndarray of shape (n_samples, n_classes), or (n_samples, 1) if binary
+        ``decision_function(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with
+        K_j normalised and centred.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+    scalings_ : ndarray of shape (n_samples, n_directions)
+        Coefficients of :meth:`transform`, on the same kernels.
+    means_ : ndarray of shape (n_classes, n_directions)
+        Class means in the space of :meth:`transform`.
+    X_fit_ : array or dataframe
+        Training rows, unless precomputed.
+    """
+
+    priors: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"priors": ["array-like", None]}
+
+    scalings_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    @by_blocks
+    def transform(self, X: Any) -> np.ndarray:
+        """Project on the discriminant directions, at most n_classes − 1, best first.
+
+        The within-class covariance is the identity there: if `rule_` is "discriminant", the
+        decision compares Euclidean distances to `means_`.
+        """
+        check_is_fitted(self, "scalings_")
+        return self._outputs(X, self.scalings_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.scalings_.shape[1]
+
+
+class KernelRegressor(RegressorMixin):
+    """Regression with one output, which is the value."""
+
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    @by_blocks
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of each row."""
+        return self._outputs(X)[:, 0] + self.intercept_[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of X and y are matched as in ``fit``."""
+        return scored(super().score, self, X, y, sample_weight)
+
+
+@estimator
+class EpsilonParameters:
+    """Parameters of an ε-insensitive regression.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Penalty of deviations beyond ε, acting on the kernels after `normalize`.
+    epsilon : float, default=0.1
+        Deviations up to this cost nothing.
+    """
+
+    C: float = 1.0
+    epsilon: float = 0.1
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+
+
+@estimator
+class TargetRegressor(RegressorMixin):
+    """Ridge regression of one target or several.
+
+    Parameters
+    ----------
+    multi_target : {"shared", "separate"}, default="shared"
+        Several targets are learnt with one weight vector for all or with one for each.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        ``predict(X) = Σ_j weights_[j] K_j(X, ·) @ dual_coef_ + intercept_``, with K_j normalised
+        and centred.
+    intercept_ : ndarray of shape (n_targets,)
+        Weighted means of the targets.
+    X_fit_ : array or dataframe
+        Training rows, unless precomputed.
+    """
+
+    multi_target: str = "shared"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "multi_target": [StrOptions({"shared", "separate"})]
+    }
+
+    dual_coef_: ClassVar[np.ndarray]
+    intercept_: ClassVar[np.ndarray]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    @by_blocks
+    def predict(self, X: Any) -> np.ndarray:
+        """Values of each row, (n_rows,) or (n_rows, n_targets) as y was."""
+        values = self._outputs(X) + self.intercept_
+        coefficients = vars(self).get("dual_coef_", vars(self).get("coef_"))
+        return values[:, 0] if coefficients.ndim == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on new samples; rows of X and y are matched as in ``fit``."""
+        return scored(super().score, self, X, y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+# Free support vectors of a one-class machine lie on its boundary: their score equals the offset
+# up to errors. The offset may be wrong by 1e-10 of itself, `_SHARE_OF_VALUE` of the inner solver
+# (measured: by 2e-15 in 83 of 107 machines, in the others by about the inner tolerance) ...
+_BOUNDARY = 1e-10
+# ... and a score by a few rounding errors of its terms.
+_TERMS = 5 * EPS
+
+
+def boundary_shift(intercept: np.ndarray, size: float) -> np.ndarray:
+    """Added to the intercept of a one-class machine, so that samples on its boundary are inside.
+
+    `size` bounds the terms whose sum is a score.
+    """
+    return _BOUNDARY * np.abs(intercept) + _TERMS * size
+
+
+@estimator
+class NoveltyDetector(OutlierMixin):
+    """One output, which says whether samples are like those of training.
+
+    Parameters
+    ----------
+    nu : float in (0, 1], default=0.5
+        At most this share of the training samples is left outside, and at least this share are
+        support vectors.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (1,)
+    offset_ : float
+        ``−intercept_``: ``decision_function = score_samples − offset_``.
+    """
+
+    nu: float = 0.5
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "nu": [Interval(Real, 0, 1, closed="right")]
+    }
+
+    offset_: ClassVar[float]
+    _outputs: ClassVar[Callable[..., np.ndarray]]
+
+    @by_blocks
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How similar each row is to the training samples, without the offset."""
+        return self._outputs(X)[:, 0]
+
+    @by_blocks
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed distance from the boundary, negative outside."""
+        return self.score_samples(X) - self.offset_
+
+    @by_blocks
+    def predict(self, X: Any) -> np.ndarray:
+        """1 inside, −1 outside."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+# -- Decision values of machines at held-out samples: scores, and probabilities from them ---------
+
+
+@storable
+@dataclass(frozen=True)
+class DecisionCalibration:
+    """Probabilities from decision values: ``log P(k|x) = slope · f_k(x) + constants[k]``.
+
+    Up to a constant; of two classes the first has the decision value zero.
+    """
+
+    slope: float
+    constants: np.ndarray
+
+    def log_probabilities(self, decisions: np.ndarray) -> np.ndarray:
+        """Logarithms of the class probabilities, (n, c)."""
+        logs: np.ndarray = log_softmax(
+            self.slope * class_scores(decisions) + self.constants, axis=1
+        )
+        return logs
+
+
+class CalibratedDecisions:
+    """Probabilities of a classifier whose decision values were calibrated.
+
+    Attributes
+    ----------
+    calibration_ : DecisionCalibration
+        ``slope`` and ``constants`` that turn decision values into probabilities.
+    left_out_decisions_ : ndarray of shape (n_samples,), or (n_samples, n_classes)
+        Decision values of each training row by the model without its fold, at the point that is
+        best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
+        tests. Not if `cv` is a validation set.
+    """
+
+    calibration_: ClassVar[DecisionCalibration]
+    decision_function: ClassVar[Callable[..., np.ndarray]]
+
+    @available_if(gives_probabilities)
+    @by_blocks
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, (n_rows, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    @available_if(gives_probabilities)
+    @by_blocks
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities, (n_rows, n_classes)."""
+        decisions = self.decision_function(X)
+        return self.calibration_.log_probabilities(decisions)
+
+
+class JudgedDecisions(KnownClassifier):
+    """Classifier with known decision values, for scorers.
+
+    `logs` gives the logarithms of its probabilities, which most scorers do not ask for.
+    """
+
+    def __init__(self, classes: np.ndarray, decisions: np.ndarray, logs: Callable[[], np.ndarray]):
+        self.classes = classes
+        self.decisions = decisions
+        self.logs = logs
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.decisions
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes[chosen_classes(self.decisions)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.exp(self.logs())
+
+
+@dataclass(frozen=True)
+class HeldOutDecisions:
+    """Decision values of all splits: those of ``parts[k]`` belong to ``tests[k]``.
+
+    `frequencies` are those of the classes among all samples.
+    """
+
+    parts: list[SplitOutputs]
+    tests: list[LabelledKernels]
+    frequencies: np.ndarray
+    _calibrations: dict[tuple[int, ...], DecisionCalibration] = field(default_factory=dict)
+
+    @property
+    def records(self) -> list[GridRecord]:
+        """How the models of every split were solved."""
+        return [part.record for part in self.parts]
+
+    def calibration(self, at: tuple[int, ...]) -> DecisionCalibration:
+        """Two numbers, fitted to the samples of all splits, which the machines have not seen."""
+        if at not in self._calibrations:
+            labels = np.concatenate([test.labels for test in self.tests])
+            counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
+            found = calibrated_decisions(
+                np.vstack([part.outputs[at] for part in self.parts]),
+                self.frequencies,
+                labels,
+                counts,
+                effective_size(len(labels), groups, counts),
+            ).calibration
+            constants = found.exponent * np.log(self.frequencies)
+            self._calibrations[at] = DecisionCalibration(found.slope, constants)
+        return self._calibrations[at]
+
+    def _logs(self, at: tuple[int, ...], outputs: np.ndarray) -> np.ndarray:
+        return self.calibration(at).log_probabilities(outputs)
+
+    def judged_at(self, at: tuple[int, ...]) -> Judged:
+        """``−log P`` of the true class of every sample, and whether another one is chosen."""
+        outputs = np.vstack([part.outputs[at] for part in self.parts])
+        labels = np.concatenate([test.labels for test in self.tests])
+        wrong = chosen_classes(outputs[:, 0] if outputs.shape[1] == 1 else outputs) != labels
+        losses = log_losses(self._logs(at, outputs), labels)
+        counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
+        return Judged(losses, wrong.astype(np.float64), counts, groups)
+
+    def mean_log_loss(self, at: tuple[int, ...]) -> float:
+        """The mean of ``−log P`` of the true class, at one point of the grid."""
+        return self.judged_at(at).loss
+
+    def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
+        """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""
+
+        def judged(at: tuple[int, ...]) -> Iterator[Answers]:
+            for part, test in zip(self.parts, self.tests, strict=True):
+                outputs = part.outputs[at]
+                known = JudgedDecisions(
+                    test.classes,
+                    outputs[:, 0] if outputs.shape[1] == 1 else outputs,
+                    partial(self._logs, at, outputs),
+                )
+                yield known, test.classes[test.labels], test.counts
+
+        return score_table(solved_in_all(self.records), len(self.parts), judged, scorer)
+
+
+# -- Several yes-or-no labels per sample: one problem per label, all on the same kernels ----------
+
+
+Ask = Callable[[Any, KernelStack], np.ndarray]
+
+# Rows of a test block: few enough for memory, many enough for fast matrix products.
+_BLOCK_ROWS = 512
+
+
+def is_multilabel(y: Any) -> bool:
+    """Whether `y` is an indicator matrix, one column of 0 and 1 per label."""
+    if y is None:
+        return False
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1 and type_of_target(y) == "multilabel-indicator"
+
+
+@storable
+@dataclass(frozen=True)
+class LabelModels:
+    """A model on precomputed kernels for every label, as in the experiments of Yan 2012 on VOC.
+
+    The kernels, which `source` gives, are computed once for all labels.
+    """
+
+    source: Source
+    models: list[Any]
+
+    def answers(self, estimator: Any, X: Any, ask: Ask) -> np.ndarray:
+        """What the model of every label answers about the rows of X, side by side."""
+        data = self.source.read(estimator, X)
+        kernels = np.arange(len(self.source.names))
+        answers = []
+        for rows in gen_batches(int(num_samples(data)), _BLOCK_ROWS):
+            block = self.source.block(data, rows, kernels)
+            answers.append(np.column_stack([ask(model, block) for model in self.models]))
+        return np.vstack(answers)
+
+
+def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
+    """Decorator of methods without a body, which `ask` the model of every label.
+
+    With one label per sample, the inherited method of the same name is called.
+    """
+
+    def decorate(method: Any) -> Any:
+        @by_blocks
+        @wraps(method)
+        def answer(estimator: Any, X: Any) -> Any:
+            if hasattr(estimator, "estimators_"):
+                return estimator._expansion.answers(estimator, X, ask)
+            return getattr(super(LabelwiseAnswers, estimator), method.__name__)(X)
+
+        return answer
+
+    return decorate
+
+
+class LabelwiseAnswers:
+    """Methods of a discriminant that may have been fitted to several labels per sample."""
+
+    @_label_by_label(lambda model, block: model.decision_function(block))
+    def decision_function(self, X: Any) -> Any:
+        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
+
+    @_label_by_label(lambda model, block: model.predict(block))
+    def predict(self, X: Any) -> Any:
+        """Most probable class, or an indicator matrix with several labels."""
+
+    @available_if(gives_probabilities)
+    @_label_by_label(lambda model, block: model.predict_proba(block)[:, 1])
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, or those of every label, (n_rows, n_labels)."""
+
+    @available_if(gives_probabilities)
+    @_label_by_label(lambda model, block: model.predict_log_proba(block)[:, 1])
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of :meth:`predict_proba`."""
+
+    @_label_by_label(lambda model, block: model.transform(block))
+    def transform(self, X: Any) -> Any:
+        """Project on the discriminant directions; one per label with several labels."""
+
+
+def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit a clone of the estimator to every label, and the estimator to all of them."""
+    indicators = np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
+    data = read_training(estimator, X)
+    check_consistent_length(data.X, indicators)
+    if sample_weight is not None:
+        sample_weight = check_sample_weight(sample_weight, data.X, ensure_non_negative=True)
+    stack, source = data.compute(sample_weight, True, None)
+    stack = stack._changed(groups=data.groups)
+    cv = estimator.cv
+    validation = None
+    if isinstance(cv, tuple) and len(cv) == 2 and is_multilabel(cv[1]):
+        block = block_while_fitting(source, estimator, data, cv[0])
+        validation = block, np.asarray(cv[1]).astype(int)
+    task = FitTask.begin(estimator, X, y, indicators.shape[1])
+    models = []
+    for k, column in enumerate(indicators.T.astype(int)):
+        label = task.subtask(f"label {k}")
+        model = clone(estimator).set_params(kernels="precomputed").set_callbacks()
+        if validation is not None:
+            model.set_params(cv=(validation[0], validation[1][:, k]))
+        try:
+            with label.passed_on_to(model):
+                models.append(model.fit(stack, column, sample_weight))
+        except ValueError as error:
+            raise ValueError(f"Label {k}: {error}") from error
+        label.end()
+    arrays = {
+        name: np.array([getattr(model, name) for model in models])
+        for name in ("p_", "reg_", "best_score_", "weights_")
+    }
+    return estimator._keep(
+        task,
+        data.features,
+        source.attributes,
+        arrays,
+        classes_=np.arange(len(models)),
+        estimators_=models,
+        certificate_=[model.certificate_ for model in models],
+        cv_results_=[model.cv_results_ for model in models],
+        kernel_names_=models[0].kernel_names_,
+        _expansion=LabelModels(source, models),
+    )

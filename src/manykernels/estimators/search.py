@@ -1,0 +1,852 @@
+"""Grids of named parameters: checks, the table of scores, warnings about them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from ..discriminant import LabelledKernels
+from ..discriminant.decision import N_FOLDS
+from ..gating.descent import Judged
+from ..kernels.tables import check_numbers
+from ..solvers import GridRecord, solved_in_all
+from ..utils.folds import JudgedValues, about_repeats, score_of
+from ..utils.sklearn import warn_caller
+from .base import FitTask, estimator
+from .inputs import Source, TrainingRows, block_while_fitting, matched_by_label
+from .kernel_data import HeldOutValues, SplitOutputs, TargetedKernels, TrainingKernels, by_row
+from .prediction import HeldOutDecisions, JudgedDecisions
+
+#: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
+#: as accurate as with the twelve of Yan et al. (2012) and ten λ, in 0.37 of the time.
+DEFAULT_NORMS = (1.0, 4.0 / 3.0, 2.0, np.inf)
+#: Eight λ, from far below to far above the unit variance of normalised kernels.
+DEFAULT_REGS = tuple(np.logspace(-4, 3, 8).tolist())
+#: Penalties on a gate: plain multiple kernel learning, and two gates, the second as free as in
+#: estimators with a given penalty.
+DEFAULT_GATE_PENALTIES = (np.inf, 0.03, 0.003)
+#: p by default of machines that choose C too. Those with gates or regions have the same, so that
+#: where neither helps the choice is the one without them.
+MACHINE_NORMS = (1.0, 1.5, np.inf)
+# The least positive number, for values that have to be above zero.
+_POSITIVE = np.nextafter(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of named parameters; a point has one of each, the last one changing fastest."""
+
+    values: dict[str, np.ndarray]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each parameter has."""
+        return tuple(len(values) for values in self.values.values())
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return int(np.prod(self.shape))
+
+    def at(self, position: Sequence[int]) -> dict[str, float]:
+        """Parameters of one point."""
+        pairs = zip(self.values.items(), position, strict=True)
+        return {name: values[k].item() for (name, values), k in pairs}
+
+    @property
+    def params(self) -> list[dict[str, float]]:
+        """Parameters of every point."""
+        return [self.at(position) for position in product(*map(range, self.shape))]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Value of each parameter at every point, as scikit-learn's searches call them."""
+        meshes = np.meshgrid(*self.values.values(), indexing="ij")
+        return {
+            f"param_{name}": mesh.ravel() for name, mesh in zip(self.values, meshes, strict=True)
+        }
+
+
+# -- values ----------------------------------------------------------------------------------
+
+
+def checked_norms(given: Any, default: tuple[float, ...] = DEFAULT_NORMS) -> np.ndarray:
+    """Norms p of a grid."""
+    return _checked_values(given, default, "ps", 1.0, "at least 1")
+
+
+def checked_regs(given: Any, default: tuple[float, ...] = DEFAULT_REGS) -> np.ndarray:
+    """Regularisations λ of a grid."""
+    return checked_positive(given, default, "regs")
+
+
+def checked_positive(given: Any, default: ArrayLike, name: str) -> np.ndarray:
+    """Positive and finite values of the parameter `name` of an estimator."""
+    return _checked_finite(given, default, name, _POSITIVE, "positive")
+
+
+def checked_non_negative(given: Any, default: ArrayLike, name: str) -> np.ndarray:
+    """Finite values of the parameter `name` that are not below zero."""
+    return _checked_finite(given, default, name, 0.0, "at least 0")
+
+
+def checked_gate_penalties(given: Any) -> np.ndarray:
+    """Penalties on a gate; with infinity it is constant."""
+    return _checked_values(given, DEFAULT_GATE_PENALTIES, "penalties", 0.0, "at least 0")
+
+
+def checked_region_numbers(given: Any, default: ArrayLike) -> np.ndarray:
+    """Numbers of regions to choose from."""
+    values = np.asarray(default if given is None else given, dtype=object)
+    if values.ndim != 1 or len(values) == 0 or not all(map(_is_region_number, values)):
+        raise ValueError(
+            "regions must be a non-empty list of whole numbers, each at least 1; got "
+            f"{given!r}. Regions that are found in another way, by a clustering or columns of X, "
+            "are not chosen here: pass them to ConvexLocalizedSVC or ConvexLocalizedSVR, and "
+            "search for the rest with GridSearchCV."
+        )
+    return _refused_equal(values.astype(np.intp), given, "regions")
+
+
+def _is_region_number(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def checked_sharpnesses(given: Any, default: ArrayLike) -> np.ndarray:
+    """How sharp the boundaries of regions may be; infinity gives each sample to one region."""
+    return _checked_values(given, default, "sharpnesses", 0.0, "at least 0")
+
+
+def _checked_finite(
+    given: Any, default: ArrayLike, name: str, least: float, bound: str
+) -> np.ndarray:
+    values = _checked_values(given, default, name, least, bound)
+    if np.isinf(values).any():
+        raise ValueError(f"{name} must be finite.")
+    return values
+
+
+def _checked_values(
+    given: Any, default: ArrayLike, name: str, least: float, bound: str
+) -> np.ndarray:
+    values = np.asarray(default if given is None else given, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not (values >= least).all():
+        raise ValueError(
+            f"{name} must be a non-empty list of numbers, each {bound}; got {given!r}."
+        )
+    return _refused_equal(values, given, name)
+
+
+def _refused_equal(values: np.ndarray, given: Any, name: str) -> np.ndarray:
+    if len(np.unique(values)) < len(values):
+        raise ValueError(f"{name} has equal values: {given!r}.")
+    return values
+
+
+# -- scores ----------------------------------------------------------------------------------
+
+
+def standard_errors(scores: np.ndarray) -> np.ndarray:
+    """Standard error of the mean over the first axis, the splits; NaN if there is only one."""
+    n_splits = len(scores)
+    if n_splits < 2:
+        return np.full(scores.shape[1:], np.nan)
+    errors: np.ndarray = scores.std(axis=0, ddof=1) / np.sqrt(n_splits)
+    return errors
+
+
+def cv_results(grid: Grid, scores: np.ndarray, records: Sequence[GridRecord]) -> dict[str, Any]:
+    """The table that scikit-learn's searches call ``cv_results_``; scores are (n_splits, …)."""
+    mean = scores.mean(axis=0).ravel()
+    return {
+        "params": grid.params,
+        **grid.columns(),
+        **{f"split{k}_test_score": table.ravel() for k, table in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": scores.std(axis=0).ravel(),
+        "se_test_score": standard_errors(scores).ravel(),
+        "rank_test_score": rankdata(-np.nan_to_num(mean, nan=-np.inf), "min").astype(int),
+        "rel_gap": np.max([record.rel_gaps for record in records], axis=0).ravel(),
+        "n_inner_solves": np.sum([record.n_inner_solves for record in records], axis=0).ravel(),
+    }
+
+
+def refuse_unsolved(records: Sequence[GridRecord], tol: float) -> None:
+    """Warn once of all points that were not solved, or not to `tol`; raise if none was solved."""
+    solved = solved_in_all(records)
+    failures = [failure for record in records for failure in record.failures]
+    if not solved.any():
+        last = f"The last one: {failures[-1]}" if failures else "A callback asked to stop."
+        raise ValueError(f"No point of the grid could be solved. {last}")
+    converged = np.all([record.converged for record in records], axis=0)
+    remarks = []
+    if short := int(np.count_nonzero(solved & ~converged)):
+        worst = max(record.rel_gaps[record.solved].max() for record in records)
+        remarks.append(
+            f"{short} of {solved.size} points of the grid did not reach the relative gap "
+            f"{tol:g} (the worst has {worst:.1e})"
+        )
+    if missing := int(np.count_nonzero(~solved)):
+        first = f"the first: {failures[0]}" if failures else "a callback asked to stop"
+        remarks.append(
+            f"{missing} of {solved.size} points of the grid could not be solved and are "
+            f"left out ({first})"
+        )
+    if remarks:
+        warn_caller("; ".join(remarks) + ".", ConvergenceWarning)
+
+
+def refuse_undefined(scoring: Any, mean: np.ndarray, solved: np.ndarray) -> None:
+    """Warn if the scorer is undefined at some points of the grid; raise if it is at every one."""
+    if np.isnan(mean).all():
+        raise ValueError(
+            f"scoring={scoring!r} gave nan at every point of the grid: it cannot judge these "
+            "data. Test parts may be too small for it: R², the default of regressors, needs two "
+            "samples. Choose another scoring, or fewer folds."
+        )
+    if (unknown := np.isnan(mean) & solved).any():
+        warn_caller(
+            f"scoring={scoring!r} gave nan at {int(unknown.sum())} of {mean.size} points of the "
+            "grid; they are ranked last.",
+            UndefinedMetricWarning,
+        )
+
+
+# -- The splits into training and test samples behind a parameter ``cv`` --------------------------
+
+
+# Folds with cv=None, as in scikit-learn.
+_DEFAULT_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split, whose kernels are not cut yet.
+
+    `test` are positions in `samples`, or the samples of a validation set, or a list of folds.
+    """
+
+    samples: Any
+    train: np.ndarray | None
+    test: Any
+
+    def parts(self) -> tuple[Any, Any]:
+        """Training part and test part."""
+        if self.train is None:
+            return self.samples, self.test
+        parts: tuple[Any, Any] = self.samples.split(self.train, self.test)
+        return parts
+
+    @property
+    def tested(self) -> np.ndarray | None:
+        """Positions of the training rows that are tested; None for a validation set."""
+        if isinstance(self.test, list):
+            return np.concatenate(self.test)
+        return None if self.train is None else np.asarray(self.test)
+
+    @property
+    def judged(self) -> Any:
+        """Targets and counts of the test samples, fold after fold; their kernels are not cut."""
+        if isinstance(self.test, list):
+            return self.samples.of(np.concatenate(self.test))
+        return self.test if self.train is None else self.samples.of(self.test)
+
+
+@dataclass(frozen=True)
+class Splits(ABC):
+    """Training and test parts, cut from kernels that are computed once for all rows.
+
+    `estimator` has the parameter ``cv``; `source` gives the kernels of a validation set. The
+    samples are :class:`~manykernels.discriminant.LabelledKernels` or :class:`TargetedKernels`.
+    """
+
+    estimator: Any
+    rows: TrainingRows
+    source: Source
+    samples: Any
+
+    #: Whether scikit-learn's splitters are to keep the classes in equal parts.
+    stratified: ClassVar[bool]
+    #: What the targets of a validation set are called.
+    word: ClassVar[str]
+
+    def of(self, y: Any) -> list[Split]:
+        """All splits; `y` has the targets of all rows of X.
+
+        The test part of ``cv="closed-form"`` is a list of folds of the training part.
+        """
+        return list(self._each(np.asarray(y)))
+
+    def parts(self, y: Any) -> list[tuple[Any, Any]]:
+        """Training part and test part of all splits, their kernels cut."""
+        return [split.parts() for split in self.of(y)]
+
+    def _each(self, y: np.ndarray) -> Iterator[Split]:
+        cv, samples = self.estimator.cv, self.samples
+        if isinstance(cv, str):
+            yield Split(samples, None, self._folds(N_FOLDS))
+        elif cv is None or is_number(cv):
+            for k, test in enumerate(self._folds(_DEFAULT_FOLDS if cv is None else int(cv))):
+                yield self._checked(np.delete(np.arange(len(self.rows)), test), test, k)
+        elif is_validation_set(cv):
+            yield Split(samples, None, self._validation_part(cv))
+        else:
+            splitter = check_cv(cv, y, classifier=self.stratified)
+            for k, split in enumerate(self._drawn(splitter, y)):
+                numbers = self.rows.numbers
+                train, test = (rows_of_part(part, len(y), numbers, k) for part in split)
+                yield self._checked(train, test, k)
+
+    def _drawn(self, splitter: Any, y: np.ndarray) -> Iterator[Any]:
+        try:
+            yield from splitter.split(np.zeros((len(y), 1)), y)
+        except ValueError as error:
+            if "'groups' parameter" not in str(error):
+                raise
+            name = type(splitter).__name__
+            raise ValueError(
+                f"cv={name}(...) divides by groups, which {type(self.estimator).__name__} is not "
+                f"given: pass the splits, cv=list({name}(...).split(X, y, groups))."
+            ) from error
+
+    def _folds(self, n_folds: int) -> list[np.ndarray]:
+        """Folds that hold whole groups of rows."""
+        if n_folds < 2:
+            raise ValueError(f"cv={n_folds}: at least 2 folds are needed.")
+        folds: list[np.ndarray] = self.samples.folds(n_folds)
+        if self.estimator.verbose and (told := about_repeats(self.rows.groups)):
+            print(f"[{type(self.estimator).__name__}] {told}")
+        if len(folds) < 2:
+            name, way_out = type(self.estimator).__name__, "Pass a validation set as cv."
+            if name.endswith("CV"):
+                way_out = (
+                    "Choose its parameters yourself, with the estimator without CV in its name."
+                )
+            raise ValueError(
+                f"{name} cannot be judged by folds: {self._too_few} "
+                f"(n_samples = {len(self.rows)}). {way_out}"
+            )
+        return folds
+
+    #: Why there may be less than two folds.
+    _too_few: ClassVar[str]
+
+    def _checked(self, train: np.ndarray, test: np.ndarray, split: int) -> Split:
+        self._refuse_training(train, split)
+        if len(test) == 0:
+            raise ValueError(f"Split {split} has no test samples.")
+        return Split(self.samples, train, test)
+
+    @abstractmethod
+    def _refuse_training(self, train: np.ndarray, split: int) -> None:
+        """Raise if a model cannot be learnt from these training samples."""
+
+    def _validation_part(self, pair: tuple[Any, ...]) -> Any:
+        if len(pair) != 2:
+            raise ValueError(
+                f"cv is a tuple of {len(pair)}: a validation set is a pair (X_val, y_val); "
+                "several splits are a list of pairs (train, test)."
+            )
+        X_val, y_val, _ = matched_by_label(self.estimator, *pair)
+        y_val = np.asarray(y_val)
+        self._refuse_targets(y_val)
+        block = block_while_fitting(self.source, self.estimator, self.rows.data, X_val)
+        if len(block) != len(y_val) or not len(y_val):
+            raise ValueError(
+                f"The validation set has {len(block)} rows and {len(y_val)} {self.word}: one is "
+                "needed per row, and at least one row."
+            )
+        return self._targeted(block, y_val)
+
+    @abstractmethod
+    def _refuse_targets(self, y_val: np.ndarray) -> None:
+        """Raise if these cannot be the targets of a validation set."""
+
+    @abstractmethod
+    def _targeted(self, block: Any, y_val: np.ndarray) -> Any:
+        """Samples of a validation set."""
+
+
+class LabelSplits(Splits):
+    """Splits of samples with class labels, of which every class must be left in training."""
+
+    samples: LabelledKernels
+
+    stratified = True
+    word = "labels"
+    _too_few = "no class has two samples that are not repeats of each other"
+
+    def _refuse_training(self, train: np.ndarray, split: int) -> None:
+        samples = self.samples
+        left = np.bincount(samples.labels[train], minlength=len(samples.classes))
+        if (left == 0).any():
+            raise ValueError(
+                f"Split {split} leaves no training samples of "
+                f"{samples.classes[left == 0].tolist()}: use fewer folds, or stratified ones "
+                "(cv=int)."
+            )
+
+    def _refuse_targets(self, y_val: np.ndarray) -> None:
+        if y_val.ndim != 1:
+            raise ValueError(
+                f"The labels of the validation set have shape {y_val.shape}, those of training "
+                "are one per sample."
+            )
+        unseen = np.setdiff1d(y_val, self.samples.classes)
+        if len(unseen):
+            raise ValueError(
+                f"The validation set has classes that training has not: {unseen.tolist()}. "
+                "Leave these samples out, or put some of each class into training."
+            )
+
+    def _targeted(self, block: Any, y_val: np.ndarray) -> LabelledKernels:
+        classes = self.samples.classes
+        return LabelledKernels(block, np.searchsorted(classes, y_val), classes)
+
+
+class ValueSplits(Splits):
+    """Splits of samples with numbers to be predicted."""
+
+    samples: TargetedKernels
+
+    stratified = False
+    word = "values"
+    _too_few = "there are no two samples that are not repeats of each other"
+
+    def _refuse_training(self, train: np.ndarray, split: int) -> None:
+        # Of a single sample kernels have no variance.
+        if len(train) < 2:
+            raise ValueError(
+                f"Split {split} leaves {len(train)} training samples: at least 2 are needed."
+            )
+
+    def _refuse_targets(self, y_val: np.ndarray) -> None:
+        shape = self.samples.targets.shape[1:]
+        if y_val.ndim == 0 or y_val.shape[1:] != shape:
+            raise ValueError(
+                f"The values of the validation set have shape {y_val.shape}, those of training "
+                f"{self.samples.targets.shape}."
+            )
+        check_numbers(y_val, "y_val")
+        if not np.isfinite(y_val.astype(np.float64)).all():
+            raise ValueError("The values of the validation set contain NaN or infinity.")
+
+    def _targeted(self, block: Any, y_val: np.ndarray) -> TargetedKernels:
+        return TargetedKernels(block, y_val.astype(np.float64))
+
+
+def left_out_attributes(
+    name: str,
+    tested: Sequence[np.ndarray | None],
+    parts: list[np.ndarray],
+    n_rows: int,
+    score: Callable[[np.ndarray, np.ndarray], float],
+) -> dict[str, Any]:
+    """Fitted attributes of a search: held-out values by row under `name`, their split and score.
+
+    ``parts[k]`` are values of the rows ``tested[k]`` of a split; `score` is that of values at some
+    rows. Nothing of it if a validation set was tested.
+    """
+    values = by_row(tested, parts, n_rows)
+    if values is None:
+        return {}
+    answers, split_of_row = values
+    rows = np.flatnonzero(split_of_row >= 0)
+    return {
+        name: answers,
+        "test_fold_": split_of_row,
+        "left_out_score_": score(answers[rows], rows),
+    }
+
+
+def rows_of_part(part: Any, n_rows: int, kept: np.ndarray, split: int) -> np.ndarray:
+    """Rows of one part of a split, numbers or a mask, as positions among the rows `kept`.
+
+    Others, which are those of weight zero, are left out.
+    """
+    try:
+        chosen = np.arange(n_rows)[np.asarray(part, dtype=None if len(part) else int)]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"Split {split} is not made of row numbers or masks of {n_rows} rows: {error}."
+        ) from error
+    if chosen.ndim != 1:
+        raise ValueError(
+            f"Split {split} has rows of shape {chosen.shape}, not a list of numbers or a mask "
+            f"of {n_rows} rows."
+        )
+    return np.searchsorted(kept, chosen[np.isin(chosen, kept)])
+
+
+def is_number(cv: Any) -> bool:
+    """Whether ``cv`` is a number of folds."""
+    return isinstance(cv, Integral) and not isinstance(cv, bool)
+
+
+def is_validation_set(cv: Any) -> bool:
+    """Whether ``cv`` is a pair (X_val, y_val), and not a tuple of (train, test) pairs."""
+    return isinstance(cv, tuple) and not all(
+        isinstance(one, tuple) and len(one) == 2 for one in cv
+    )
+
+
+# -- The choice of a point of a grid by scores of held-out samples --------------------------------
+
+
+# What makes a model simpler, the first in the list before the next: +1 if larger values do. Every
+# region has weights of its own. Sets of kernel weights grow with p, ``‖β‖_1 ≤ 1`` being the
+# smallest; and λ, C and ε can be compared at one p only, because weighted sums of kernels grow
+# with it.
+_SIMPLER = {
+    "n_regions": -1.0,
+    "sharpness": -1.0,
+    "p": -1.0,
+    "penalty": +1.0,
+    "reg": +1.0,
+    "C": -1.0,
+    "epsilon": +1.0,
+}
+# Values of parameters at which a model with a gate, or with regions, is that of plain weights.
+_PLAIN = {"penalty": np.inf, "n_regions": 1.0}
+
+
+@estimator
+class ChoiceParameters:
+    """Parameters and attributes of estimators that choose a point of a grid.
+
+    Parameters
+    ----------
+    cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
+        A number of folds, by default five, shuffled with a fixed seed; rows that repeat others
+        stay together. A pair is a validation set.
+    scoring : str, callable or None, default=None
+        As in :class:`~sklearn.model_selection.GridSearchCV`; None is the score of the estimator.
+    one_standard_error : bool, default=False
+        Take the simplest point whose mean score is within one standard error of the best, instead
+        of the best one. Simplest is the fewest regions and the smallest sharpness; there, the
+        smallest p, whose weights are the sparsest, or the largest penalty on a gate; there, the
+        strongest regularisation: the largest λ, the smallest C, the largest ε, in this order.
+    n_jobs : int, optional
+        Number of splits that are computed in parallel.
+    verbose : bool, default=False
+        Print a line per point of the grid. Progress bars: ``set_callbacks(ProgressBar())``.
+
+    Attributes
+    ----------
+    best_score_ : float
+        The mean score at the chosen point. A mean score estimates the score on new samples. It is
+        a little low, since models of splits learn from fewer samples; the best of many is a little
+        high, since it was selected, in particular with a large grid and few samples. See
+        `left_out_score_`.
+    left_out_score_ : float
+        The score of all held-out samples together, those of each split by the point of the grid
+        that is best in the other splits: what to expect of new samples. It has seen none of the
+        samples it is the score of, neither in learning nor in choosing. (If there is a single
+        split, it is `best_score_`.)
+    cv_results_ : dict
+        One entry per point of the grid: ``params``, ``param_<name>``, ``split<i>_test_score``,
+        ``mean_test_score``, ``std_test_score``, ``se_test_score`` (standard error of the mean over
+        splits, NaN if there is one), ``rank_test_score``, ``rel_gap`` (largest of the splits) and
+        ``n_inner_solves`` (sum of them). Points that cannot be solved have the score NaN and an
+        infinite gap.
+    n_splits_ : int
+    test_fold_ : ndarray of shape (n_samples,)
+        The split that tested each training row, -1 for none, as in
+        :class:`~sklearn.model_selection.PredefinedSplit`. Not if `cv` is a validation set.
+    """
+
+    cv: Any = None
+    scoring: Any = None
+    one_standard_error: bool = False
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "cv": ["cv_object", tuple, None],
+        "scoring": [str, callable, None],
+        "one_standard_error": ["boolean"],
+        "n_jobs": [None, int],
+    }
+
+    cv_results_: ClassVar[dict[str, Any]]
+
+    def validation_curve(self) -> np.ndarray:
+        """Mean scores of the grid, with one axis per parameter, in the order of ``params``."""
+        check_is_fitted(self)
+        results = self.cv_results_
+        shape = [len(np.unique(results[f"param_{name}"])) for name in results["params"][0]]
+        return np.reshape(results["mean_test_score"], shape)
+
+
+class ChosenWeights:
+    """Parameters and attributes of those that learn kernel weights at every point of a grid.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4, or 1e-5 for discriminants and ridge regression
+        Relative duality gap of every model, those of splits included.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Learnt kernel weights, of the normalised kernels: those of the fit to all samples.
+    certificate_, n_iter_, n_inner_solves_, solver_, history_
+        Of the same fit, as for the estimator with a given p.
+    """
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The point of a grid that was chosen, and the table it was chosen by.
+
+    `positions` are the points that would have been chosen without each of the splits, by the
+    scores of the others; of a single split, the point itself.
+    """
+
+    position: tuple[int, ...]
+    positions: list[tuple[int, ...]]
+    params: dict[str, float]
+    attributes: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        grid: Grid,
+        scores: np.ndarray,
+        records: Sequence[GridRecord],
+        second: Callable[[tuple[int, ...]], float] | None = None,
+        judged: Callable[[tuple[int, ...]], Judged] | None = None,
+    ) -> Choice:
+        """By scores (n_splits, …) of all points; of equals, that with the smallest `second`.
+
+        The estimator has the :class:`ChoiceParameters`. Without `second`, the simplest of equals
+        is chosen. Of points with gates or regions and no lower score, the one with the least loss
+        of held-out samples, which `judged` tells, is chosen if it is clearly less than without.
+        """
+        refuse_unsolved(records, estimator.tol)
+        refuse_undefined(estimator.scoring, scores.mean(axis=0), solved_in_all(records))
+        one_error = bool(estimator.one_standard_error)
+        chosen = _chosen(grid, scores, second, judged, one_error)
+        positions = [chosen]
+        if len(scores) > 1:
+            positions = [
+                _chosen(grid, np.delete(scores, k, axis=0), second, judged, one_error)
+                for k in range(len(scores))
+            ]
+        params = grid.at(chosen)
+        attributes = {
+            **{f"{name}_": value for name, value in params.items()},
+            "best_score_": float(scores.mean(axis=0)[chosen]),
+            "cv_results_": cv_results(grid, scores, records),
+            "n_splits_": len(scores),
+        }
+        return cls(chosen, positions, params, attributes)
+
+
+def refuse_single_split(estimator: Any, n_splits: int) -> None:
+    """Raise if a standard error is asked for, but there is only one split."""
+    if estimator.one_standard_error and n_splits < 2:
+        raise ValueError(
+            "one_standard_error=True needs the scores of several splits, but "
+            f"cv={estimator.cv if isinstance(estimator.cv, str) else type(estimator.cv).__name__} "
+            "gives one: use folds, such as cv=5, or one_standard_error=False."
+        )
+
+
+def _chosen(
+    grid: Grid,
+    scores: np.ndarray,
+    second: Callable[[tuple[int, ...]], float] | None,
+    judged: Callable[[tuple[int, ...]], Judged] | None,
+    one_standard_error: bool,
+) -> tuple[int, ...]:
+    """The best point by the scores of some splits, see :meth:`Choice.of`."""
+    mean, plain = scores.mean(axis=0), _plain(grid)
+    if judged is not None and np.isfinite(mean[plain]).any():
+        chosen = _best(grid, np.where(plain, mean, np.nan), second)
+        rivals = _positions(~plain & (mean >= mean[chosen]))
+        if rivals:
+            best = min(rivals, key=lambda at: judged(at).loss)
+            chosen = best if judged(best).clearly_better(judged(chosen)) else chosen
+    else:
+        chosen = _best(grid, mean, second)
+    if one_standard_error:
+        # A single split has no standard error.
+        error = float(np.nan_to_num(standard_errors(scores)[chosen]))
+        chosen = _simplest(grid, _positions(mean >= mean[chosen] - error))
+    return chosen
+
+
+def _best(
+    grid: Grid, mean: np.ndarray, second: Callable[[tuple[int, ...]], float] | None
+) -> tuple[int, ...]:
+    """The point with the highest score; of equals, that with the smallest `second`."""
+    equals = _positions(mean == np.nanmax(mean))
+    if len(equals) == 1 or second is None:
+        return _simplest(grid, equals)
+    fewest = _with_fewest_regions(grid, equals)
+    costs = {at: second(at) for at in fewest}
+    return _simplest(grid, [at for at in fewest if costs[at] == min(costs.values())])
+
+
+def _plain(grid: Grid) -> np.ndarray:
+    """Which points have the same kernel weights everywhere, if there is something else."""
+    columns, mask = grid.columns(), np.zeros(grid.size, dtype=bool)
+    for name, value in _PLAIN.items():
+        mask |= columns.get(f"param_{name}", np.nan) == value
+    return mask.reshape(grid.shape)
+
+
+def _positions(mask: np.ndarray) -> list[tuple[int, ...]]:
+    return [tuple(position) for position in np.argwhere(mask).tolist()]
+
+
+def _with_fewest_regions(grid: Grid, positions: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    numbers = [grid.at(position).get("n_regions", 1) for position in positions]
+    return [at for at, number in zip(positions, numbers, strict=True) if number == min(numbers)]
+
+
+def _simplest(grid: Grid, positions: list[tuple[int, ...]]) -> tuple[int, ...]:
+    def simplicity(position: tuple[int, ...]) -> list[float]:
+        params = grid.at(position)
+        return [sign * params[name] for name, sign in _SIMPLER.items() if name in params]
+
+    return max(positions, key=simplicity)
+
+
+# -- The search for a point of a grid: splits, outputs at held-out samples, the choice ------------
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the machines of a grid are learnt from and judged by; `samples` are all of them.
+
+    The `task` has a part for every split, and one for the fit to all samples.
+    """
+
+    estimator: Any
+    samples: Any
+    splits: list[Split]
+    task: FitTask
+
+    @classmethod
+    def begun(cls, estimator: Any, X: Any, y: Any, samples: Any, splits: list[Split]) -> Self:
+        refuse_single_split(estimator, len(splits))
+        task = FitTask.begin(estimator, X, y, len(splits) + 1)
+        return cls(estimator, samples, splits, task)
+
+    @property
+    def _judged(self) -> list[Any]:
+        return [split.judged for split in self.splits]
+
+    @property
+    def _tested(self) -> list[np.ndarray | None]:
+        """Rows that each split tests."""
+        return [split.tested for split in self.splits]
+
+    @property
+    def _scorer(self) -> Any:
+        return check_scoring(self.estimator, scoring=self.estimator.scoring)
+
+
+class ClassSearch(Search):
+    """The search of a classifier, by decision values."""
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Self:
+        # The weights of classes are those of each training part.
+        samples = LabelledKernels(
+            kernels.stack, rows.labels, rows.classes, rows.counts, rows.counts, rows.groups
+        )
+        splits = LabelSplits(estimator, rows, kernels.source, samples).of(y)
+        return cls.begun(estimator, X, y, samples, splits)
+
+    def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
+        """The best point, of equal ones that with the smallest log loss; fitted attributes."""
+        held_out = HeldOutDecisions(outputs, self._judged, self.samples.frequencies)
+        scores = held_out.judged_by(self._scorer)
+        second = held_out.mean_log_loss
+        choice = Choice.of(
+            self.estimator, grid, scores, held_out.records, second, held_out.judged_at
+        )
+        calibration = held_out.calibration(choice.position)
+        decisions = [part.outputs[at] for part, at in zip(outputs, choice.positions, strict=True)]
+        decisions = [part[:, 0] if part.shape[1] == 1 else part for part in decisions]
+        samples = self.samples
+
+        def score(decisions: np.ndarray, rows: np.ndarray) -> float:
+            logs = partial(calibration.log_probabilities, decisions)
+            known = JudgedDecisions(samples.classes, decisions, logs)
+            truth = samples.classes[samples.labels[rows]]
+            return score_of((known, truth, _part(samples.counts, rows)), self._scorer)
+
+        return choice, {
+            "left_out_score_": choice.attributes["best_score_"],
+            **choice.attributes,
+            **left_out_attributes(
+                "left_out_decisions_", self._tested, decisions, len(samples.labels), score
+            ),
+            "calibration_": calibration,
+        }
+
+
+class ValueSearch(Search):
+    """The search of a regression with one target."""
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, y: Any, rows: TrainingRows, kernels: TrainingKernels
+    ) -> Self:
+        samples = kernels.targeted(rows)
+        splits = ValueSplits(estimator, rows, kernels.source, samples).of(y)
+        return cls.begun(estimator, X, y, samples, splits)
+
+    def choose(self, grid: Grid, outputs: list[SplitOutputs]) -> tuple[Choice, dict[str, Any]]:
+        """The best point, of equal ones the simplest; fitted attributes."""
+        values = [replace(part, outputs=part.outputs[..., 0]) for part in outputs]
+        held_out = HeldOutValues(values, self._judged)
+        scores = held_out.judged_by(self._scorer)
+        judged = held_out.judged_at
+        choice = Choice.of(self.estimator, grid, scores, held_out.records, judged=judged)
+        return choice, {
+            "left_out_score_": choice.attributes["best_score_"],
+            **choice.attributes,
+            **left_out_values(held_out, choice, self._tested, self.samples, self._scorer),
+        }
+
+
+def left_out_values(
+    held_out: HeldOutValues,
+    choice: Choice,
+    tested: Sequence[np.ndarray | None],
+    samples: TargetedKernels,
+    scorer: Callable[..., float],
+) -> dict[str, Any]:
+    """Fitted attributes of a regression: what was predicted for held-out rows, and its score."""
+    predictions = [
+        part.outputs[at] for part, at in zip(held_out.parts, choice.positions, strict=True)
+    ]
+
+    def score(values: np.ndarray, rows: np.ndarray) -> float:
+        truth = samples.targets[rows]
+        return score_of((JudgedValues(values), truth, _part(samples.counts, rows)), scorer)
+
+    return left_out_attributes("left_out_predictions_", tested, predictions, len(samples), score)
+
+
+def _part(counts: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if counts is None else counts[rows]

@@ -1,0 +1,537 @@
+"""What columns hold: numbers, truth values, text or dates; in training, and in new rows.
+
+A file of new rows may hold less than that of training: a column with 1, 2 and A is text, one with
+1 and 2 is read as numbers. New rows are brought to the kinds of training, entry by entry, so that
+an answer does not depend on the other rows, or are refused by the names of view and column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from numbers import Number
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from scipy import sparse
+
+from ..utils.sklearn import warn_caller
+from ..utils.storable import storable
+from .tables import column_label, copied, is_frame, is_missing, is_numeric, naming
+from .views import Views
+
+NUMBERS, TRUTH, TEXT, DATES, OTHERS = "numbers", "truth values", "text", "dates", "objects"
+
+# How many categories a warning lists.
+_SHOWN = 5
+# Texts of truth values, as pandas reads and other programs write them.
+_TRUTHS = {
+    True: ("True", "TRUE", "true"),
+    False: ("False", "FALSE", "false"),
+}
+_TIMES = (date, timedelta, np.datetime64, np.timedelta64)
+# A whole number of more digits may have lost some of them as a float.
+_EXACT = 2**53
+
+
+def kind_of(entry: Any) -> str:
+    """What a single entry is."""
+    if isinstance(entry, bool | np.bool_):
+        return TRUTH
+    if isinstance(entry, str | bytes):
+        return TEXT
+    if isinstance(entry, _TIMES):
+        return DATES
+    return NUMBERS if isinstance(entry, Number | np.number) else OTHERS
+
+
+# -- columns of any table --------------------------------------------------------------------
+
+
+def odd_columns(table: Any) -> list[int]:
+    """Positions of columns that are not of a type of numbers or truth values."""
+    if sparse.issparse(table) or len(table.shape) != 2:
+        return []
+    if is_frame(table):
+        if all(map(is_numeric, set(table.dtypes))):
+            return []
+        return [j for j, dtype in enumerate(table.dtypes) if not is_numeric(dtype)]
+    return [] if is_numeric(table.dtype) else list(range(table.shape[1]))
+
+
+def entries_of(table: Any, position: int) -> np.ndarray:
+    """The entries of one column of a frame or array."""
+    if not is_frame(table):
+        return np.asarray(table[:, position])
+    column = table.iloc[:, position] if hasattr(table, "iloc") else table[:, position]
+    if hasattr(column.dtype, "tz") or getattr(column.dtype, "kind", "") in "Mm":
+        return np.array(list(column), dtype=object)
+    return np.asarray(column.to_numpy())
+
+
+def _truth_columns(table: Any) -> list[int]:
+    """Positions of columns of the type of truth values."""
+    if sparse.issparse(table) or len(table.shape) != 2:
+        return []
+    dtypes = list(table.dtypes) if is_frame(table) else [table.dtype] * table.shape[1]
+    truths = {dtype for dtype in set(dtypes) if str(dtype).lower() in ("bool", "boolean")}
+    return [j for j, dtype in enumerate(dtypes) if dtype in truths] if truths else []
+
+
+def _with_columns(table: Any, columns: dict[int, np.ndarray]) -> Any:
+    """The table with other entries in some columns."""
+    if not columns:
+        return table
+    if hasattr(table, "with_columns"):  # of polars
+        series = type(table[:, 0])
+        made = [
+            series(table.columns[j], entries.tolist(), strict=False)
+            for j, entries in columns.items()
+        ]
+        return table.with_columns(made)
+    table = copied(table) if is_frame(table) else table.astype(object)
+    for j, entries in columns.items():
+        if is_frame(table):
+            table.isetitem(j, entries)
+        else:
+            table[:, j] = entries
+    return table
+
+
+# -- training --------------------------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True)
+class TrainedColumns:
+    """What the columns of one table held in training, of those that kernels compare.
+
+    Columns of numbers are not listed, unless a kernel compares them as categories.
+
+    Attributes
+    ----------
+    positions : ndarray of int
+        Where the columns are in the table.
+    kinds : list of str
+        What each held, such as "text"; several kinds are joined by " and ".
+    categories : ndarray of bool
+        Whether a kernel compares it as categories.
+    known : list
+        Different entries of the columns, one column after the other.
+    stops : ndarray of int
+        Where those of each column end in `known`; it has none if they are not kept.
+    """
+
+    positions: np.ndarray
+    kinds: list[str]
+    categories: np.ndarray
+    known: list[Any]
+    stops: np.ndarray
+
+    @classmethod
+    def of(cls, table: Any, compared: dict[int, bool]) -> Self:
+        """Of those columns of a training table that kernels compare, some as categories."""
+        listed = {*odd_columns(table), *_truth_columns(table)}
+        listed |= {j for j, as_categories in compared.items() if as_categories}
+        positions = sorted(listed & compared.keys())
+        kinds, known, stops = [], [], []
+        for j in positions:
+            entries = entries_of(table, j)
+            different = _different(entries)
+            found = dict.fromkeys(map(kind_of, different))
+            kinds.append(" and ".join(sorted(found)))
+            # Texts that are mostly different, such as sequences, are no categories.
+            few = TEXT in found and len(different) <= len(entries) / 2
+            if (compared[j] or few) and not {DATES, OTHERS} & found.keys():
+                known += [one.item() if isinstance(one, np.generic) else one for one in different]
+            stops.append(len(known))
+        categories = np.array([compared[j] for j in positions], dtype=bool)
+        return cls(
+            np.array(positions, np.intp), kinds, categories, known, np.array(stops, np.intp)
+        )
+
+    def known_of(self, place: int) -> list[Any]:
+        """Different entries in training of the column at this place of `positions`."""
+        start = int(self.stops[place - 1]) if place else 0
+        return self.known[start : int(self.stops[place])]
+
+
+def _different(entries: np.ndarray) -> list[Any]:
+    """Different entries, without missing ones."""
+    if entries.dtype.kind in "biuf":
+        values = np.unique(entries)
+        return list(values[~np.isnan(values)] if values.dtype.kind == "f" else values)
+    try:
+        every = dict.fromkeys(entries.tolist())
+    except TypeError:  # what cannot be hashed is no category
+        every = {id(one): one for one in entries}  # type: ignore[assignment]
+        return [one for one in every.values() if not is_missing(one)]
+    return [one for one in every if not is_missing(one)]
+
+
+def trained_columns(union: Any, X: Any) -> dict[str, TrainedColumns]:
+    """What is remembered of the columns of training rows, by views; "" for a single table."""
+    tables = dict(X.items()) if isinstance(X, Views) else {"": X}
+    odd = any(odd_columns(table) or _truth_columns(table) for table in tables.values())
+    compared = compared_columns(union, X, only_categories=not odd)
+    found = {
+        view: TrainedColumns.of(table, compared[view])
+        for view, table in tables.items()
+        if view in compared
+    }
+    return {view: columns for view, columns in found.items() if len(columns.positions)}
+
+
+def compared_columns(
+    union: Any, X: Any, *, only_categories: bool = False
+) -> dict[str, dict[int, bool]]:
+    """The columns that kernels compare, by views, and whether as categories."""
+    found: dict[str, dict[int, bool]] = {}
+    for view, positions, as_categories in union.compared_columns(X):
+        if only_categories and not as_categories:
+            continue
+        columns = found.setdefault(view, {})
+        for j in positions:
+            columns[j] = columns.get(j, False) or as_categories
+    return found
+
+
+# -- new rows --------------------------------------------------------------------------------
+
+
+def like_training(
+    X: Any, model: Any, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
+) -> Any:
+    """New rows with what columns held in training, and one warning of unseen categories.
+
+    `model` are training rows, perhaps not all. `compared` returns :func:`compared_columns`.
+    """
+    unseen: list[str] = []
+    if not isinstance(X, Views):
+        X = _table_like(X, model, trained.get(""), lambda: compared().get("", {}), unseen, "")
+    else:
+        tables = {}
+        for view, table in X.items():
+            some = lambda view=view: compared().get(view, {})  # noqa: E731
+            of = f" of view {view!r}"
+            with naming(f"view {view!r}"):
+                tables[view] = _table_like(table, model[view], trained.get(view), some, unseen, of)
+        X = X.with_tables(tables)
+    if unseen:
+        warn_caller("; ".join(unseen) + ". They equal no category of training.", UserWarning)
+    return X
+
+
+def _table_like(
+    table: Any,
+    model: Any,
+    trained: TrainedColumns | None,
+    compared: Callable[[], dict[int, bool]],
+    unseen: list[str],
+    of: str,
+) -> Any:
+    if sparse.issparse(table) or len(table.shape) != 2 or len(model.shape) != 2:
+        return table
+    changed: dict[int, np.ndarray] = {}
+    positions = [] if trained is None else trained.positions.tolist()
+    model_odd = set(odd_columns(model))
+    others = [j for j in odd_columns(table) if j not in positions and j not in model_odd]
+    others = [j for j in others if j in compared()] if others else []
+    for j in others:
+        entries = entries_of(table, j)
+        numbers = _converted(entries, _Expected(NUMBERS, []), column_label(model, j))
+        changed[j] = np.array([np.nan if is_missing(one) else float(one) for one in numbers])
+    for place, j in enumerate(positions):
+        assert trained is not None
+        expected = _Expected(trained.kinds[place], trained.known_of(place))
+        entries, label = entries_of(table, j), column_label(model, j)
+        converted = _converted(entries, expected, label)
+        if converted is not entries:
+            changed[j] = converted
+        if trained.categories[place] and expected.known:
+            unseen += _unseen(converted, expected.known, label + of)
+    return _with_columns(table, changed)
+
+
+def _unseen(entries: np.ndarray, known: list[Any], label: str) -> list[str]:
+    """A word about entries that training did not have, if there are any."""
+    every = set(known)
+    new = [one for one in _different(entries) if one not in every]
+    if not new:
+        return []
+    unknown = set(new)
+    count = sum(one in unknown for one in entries.tolist() if not is_missing(one))
+    some = ", ".join(map(repr, map(_plain, new[:_SHOWN]))) + (", …" if len(new) > _SHOWN else "")
+    return [
+        f"{label}: {count} of {len(entries)} rows have categories that training did not: {some}"
+    ]
+
+
+def _plain(entry: Any) -> Any:
+    return entry.item() if isinstance(entry, np.generic) else entry
+
+
+class _Expected:
+    """The kinds of a column in training, and its entries if they are known."""
+
+    def __init__(self, kinds: str, known: list[Any]) -> None:
+        self.kinds, self.known = kinds, known
+        self.each = set(kinds.split(" and ")) if kinds else set()
+        self.every = set(known)
+        self.texts = {one for one in known if isinstance(one, str)}
+
+    @property
+    def numbers(self) -> dict[float, list[str]]:
+        """Texts of training that stand for numbers, by these."""
+        found: dict[float, list[str]] = {}
+        for text in self.texts:
+            if (number := exact_number(text)) is not None:
+                found.setdefault(number, []).append(text)
+        return found
+
+
+def _converted(entries: np.ndarray, expected: _Expected, label: str) -> np.ndarray:
+    """Entries of a new column as training would have had them."""
+    if not expected.each or _is_as_expected(entries, expected):
+        return entries
+    made: dict[Any, Any] = {}
+    converted = np.empty(len(entries), dtype=object)
+    for row, entry in enumerate(entries.tolist()):
+        key = type(entry), entry
+        if is_missing(entry):
+            converted[row] = entry
+            continue
+        if key not in made:
+            made[key] = _as_expected(entry, expected, label, row)
+        converted[row] = made[key]
+    return converted
+
+
+def _is_as_expected(entries: np.ndarray, expected: _Expected) -> bool:
+    """Whether nothing is to be converted, as the type of a column, or of its entries, tells."""
+    if len(expected.each) > 1:
+        return False
+    kind = entries.dtype.kind
+    if kind in "iuf":
+        return NUMBERS in expected.each or (TRUTH in expected.each and _are_bits(entries))
+    if kind == "b":
+        return TRUTH in expected.each
+    return {kind_of(one) for one in entries.tolist() if not is_missing(one)} <= expected.each
+
+
+def _are_bits(entries: np.ndarray) -> bool:
+    return bool(np.isin(entries, (0, 1)).all())
+
+
+def _as_expected(entry: Any, expected: _Expected, label: str, row: int) -> Any:
+    """An entry as one of the kinds that training had, most often as it is."""
+    kind = kind_of(entry)
+    if kind in expected.each:
+        return entry if len(expected.each) == 1 else _as_known(entry, expected)
+    if kind == TEXT:
+        if NUMBERS in expected.each and (number := exact_number(entry)) is not None:
+            return int(number) if number.is_integer() and abs(number) < _EXACT else number
+        if TRUTH in expected.each:
+            for truth, texts in _TRUTHS.items():
+                if entry in texts:
+                    return truth
+    elif kind == TRUTH and NUMBERS in expected.each:
+        return int(entry)
+    elif kind == NUMBERS and TRUTH in expected.each and entry in (0, 1):
+        return bool(entry)
+    elif kind in (NUMBERS, TRUTH) and TEXT in expected.each:
+        return _as_text(entry, expected, label, row)
+    _refuse(entry, kind, expected, label, row)
+
+
+def _as_known(entry: Any, expected: _Expected) -> Any:
+    """An entry of one of several kinds; of another one if training had it as such."""
+    if entry in expected.every:
+        return entry
+    if kind_of(entry) == TEXT:
+        number = exact_number(entry)
+        return number if number is not None and number in expected.every else entry
+    seen = [form for form in _forms(entry) if form in expected.texts]
+    return seen[0] if len(seen) == 1 else entry
+
+
+def _forms(entry: Any) -> list[str]:
+    """Texts that a number or truth value may have been read from."""
+    if kind_of(entry) == TRUTH:
+        return list(_TRUTHS[bool(entry)])
+    if kind_of(entry) == NUMBERS and float(entry).is_integer():
+        return [str(int(entry)), str(float(entry))]
+    return [str(entry)]
+
+
+def _as_text(entry: Any, expected: _Expected, label: str, row: int) -> str:
+    """The text that a number or truth value was read from, to judge by the texts of training."""
+    forms = _forms(entry)
+    seen = [form for form in forms if form in expected.texts]
+    if len(seen) == 1:
+        return seen[0]
+    if kind_of(entry) == NUMBERS and not seen:
+        numbers = expected.numbers
+        if numbers and float(entry) not in numbers:
+            return forms[0]
+        seen = numbers.get(float(entry), [])
+    if seen:
+        raise ValueError(
+            f"{label} was text in training, and the number {entry!r} at row {row} may stand for "
+            f"{' or '.join(map(repr, sorted(seen)))}: read the column as text, such as by "
+            "read_csv(..., dtype=str)."
+        )
+    _refuse(entry, kind_of(entry), expected, label, row)
+
+
+def _refuse(entry: Any, kind: str, expected: _Expected, label: str, row: int) -> NoReturn:
+    ways_out = {
+        NUMBERS: "correct entries that are no numbers; pd.to_numeric(column, errors='coerce') "
+        "shows which",
+        TEXT: "read it as text, as in training, such as by read_csv(..., dtype=str)",
+        TRUTH: "make it true or false",
+        DATES: "make dates of it by pd.to_datetime",
+    }
+    way_out = next((ways_out[one] for one in ways_out if one in expected.each), "")
+    raise ValueError(
+        f"{label} held {expected.kinds} in training, and holds {kind} now, the first {entry!r} at "
+        f"row {row}: {way_out or 'give it the type of training'}."
+    )
+
+
+def exact_number(text: Any) -> float | None:
+    """The number that a text stands for; None if it stands for none."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    # Python takes 1_000 for a thousand, which no file means.
+    if "_" in text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+# -- Columns that are no categories: texts nearly all different, numbers and dates in disguise ----
+
+
+# Letters of an example in an error message.
+_LONGEST_SHOWN = 40
+
+# A category tells something about a row because other rows have it, too. If more than nine in ten
+# texts occur once, hardly any does: every row is like itself only. Names, texts, molecules and
+# measurements have hardly a repeat; among 20 rows nine in ten single categories would be a strange
+# accident, among fewer it may well be one.
+_FEWEST_TEXTS, _MOSTLY_DIFFERENT = 20, 0.9
+# Numbers and dates written as text are no categories, either, if there are more than these.
+_MOST_LEVELS = 20
+# Digits that numbers have at least which may be a string of zeros and ones.
+_MANY_DIGITS = 1e7
+
+_NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+_TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[AaPp][Mm]|[-+]\d{2}:?\d{2})?)?"
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_PLAIN, _BITS = "plain numbers", "strings of zeros and ones"
+# What texts may be instead of categories, by a pattern that all of them match, and what to do.
+_DISGUISES = (
+    (r"[01]{16,}", _BITS, "make a column of every letter, such as by "
+     "pd.DataFrame([list(map(int, text)) for text in column]), for the kernel Jaccard"),
+    (_NUMBER, _PLAIN, "pd.to_numeric(column)"),
+    (rf"{_NUMBER}\s*%", "percentages", "pd.to_numeric(column.str.rstrip('% '))"),
+    (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", "numbers with commas between thousands",
+     "pd.to_numeric(column.str.replace(',', ''))"),
+    (r"[-+]?(\d{1,3}(\.\d{3})*|\d+),\d+", "numbers with a decimal comma",
+     "read_csv(..., decimal=','), or pd.to_numeric(column.str.replace('.', '', regex=False)"
+     ".str.replace(',', '.'))"),
+    (rf"[<>≤≥~]=?\s*{_NUMBER}", "numbers with limits of a measurement",
+     "pd.to_numeric(column.str.lstrip('<>≤≥~= ')), if a limit may stand for the number"),
+    (rf"(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{4}}|\d{{2}})|"
+     rf"\d{{1,2}}\.? {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}){_TIME}", "dates",
+     "(pd.to_datetime(column) - pd.Timestamp('2000-01-01')) / pd.Timedelta('1D')"),
+)  # fmt: skip
+
+
+class NoCategoriesError(ValueError):
+    """A column of text is not compared as categories; `advice`, the end of the message, says how.
+
+    Whoever has no code to write, such as at the command line, needs another advice.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(f"{message} {advice}".rstrip())
+        self.advice = advice
+
+
+def refuse_no_categories(entries: np.ndarray, label: str, name: Any) -> None:
+    """Refuse a column of texts that are no categories: nearly all different, numbers, dates."""
+    texts = [entry.strip() for entry in entries if isinstance(entry, str)]
+    different = list(dict.fromkeys(texts))
+    nearly_all = len(texts) >= _FEWEST_TEXTS and len(different) > _MOSTLY_DIFFERENT * len(texts)
+    if nearly_all or len(different) > _MOST_LEVELS:
+        # Codes such as 01234 are written as numbers, and may be categories if they repeat.
+        refuse_disguised(different, label, plain=nearly_all)
+    if nearly_all:
+        shown = different[0][:_LONGEST_SHOWN] + "…" * (len(different[0]) > _LONGEST_SHOWN)
+        raise NoCategoriesError(
+            f"{label} is text, and {len(different)} of {len(texts)} entries are different, such "
+            f"as {shown!r}: these are no categories.",
+            f"Compare them by a kernel of strings, Spectrum(3).on({name!r}), or of words, "
+            f"Cosine().on({name!r}).after(TfidfVectorizer()); or leave the column out, by "
+            f"X.drop(columns={name!r}) or kernels of others, .on(columns). If these are "
+            "categories, say so: .astype('category').",
+        )
+
+
+def refuse_disguised(texts: list[str], label: str, *, plain: bool) -> None:
+    """Refuse texts that are numbers or dates all of them; `plain` numbers only if told so."""
+    found = _disguise(texts)
+    if found is None or (found[1] == _PLAIN and not plain):
+        return
+    example, what, way_out = found
+    raise NoCategoriesError(
+        f"{label} holds {what}, such as {example!r}, as text, which would be taken for "
+        f"{len(texts)} categories.",
+        f"Convert it: {way_out}. If these are categories, say so: .astype('category').",
+    )
+
+
+def _disguise(texts: list[str]) -> tuple[str, str, str] | None:
+    """What all texts are, if they are no categories: an example, a name and what to do."""
+    plain = re.compile(_NUMBER)
+    for pattern, what, way_out in _DISGUISES:
+        matches = re.compile(pattern, re.IGNORECASE).fullmatch
+        # Plain numbers may be among others.
+        if all(matches(text) or plain.fullmatch(text) for text in texts):
+            example = next((text for text in texts if matches(text)), None)
+            if example is not None and (what != _BITS or all(map(matches, texts))):
+                return example, what, way_out
+    return None
+
+
+def refuse_letters_read_as_digits(values: np.ndarray, labels: Callable[[int], str]) -> None:
+    """Refuse columns of numbers that were strings of zeros and ones, read as one number."""
+    if not values.size:
+        return
+    for j in np.flatnonzero(values.max(axis=0) >= _MANY_DIGITS):
+        if _count_of_ones(values[0, j]) is None:  # as in nearly all columns
+            continue
+        ones = [_count_of_ones(value) for value in np.unique(values[:, j])]
+        # Powers of ten, such as doses, have a single one.
+        if None not in ones and np.median(ones) >= 2:  # type: ignore[arg-type]
+            raise ValueError(
+                f"{labels(int(j))} holds numbers of zeros and ones only, such as "
+                f"{values[:, j].max():.4g}: strings such as fingerprints that were read as one "
+                "number. Read it as text, such as by read_csv(..., dtype=str), and make a column "
+                "of every letter, for the kernel Jaccard."
+            )
+
+
+def _count_of_ones(value: float) -> int | None:
+    """How many ones a number has, of the digits that a float keeps; None if it has others."""
+    if value < 0.0 or value % 1.0:
+        return None
+    digits = f"{value:.14e}".partition("e")[0].replace(".", "")
+    return digits.count("1") if set(digits) <= {"0", "1"} else None

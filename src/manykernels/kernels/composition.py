@@ -1,0 +1,489 @@
+"""Sums and products of kernels, and kernels that are a number."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from ..utils.sklearn import Interval, check_sample_weight, num_samples, safe_indexing
+from ..utils.storable import storable
+from .base import Kernel
+from .completion import PartialKernel
+from .tables import (
+    SharedTable,
+    as_table,
+    check_numbers,
+    column_positions,
+    copied,
+    entries_of_one_column,
+    is_frame,
+    naming,
+    refuse_masked,
+    refuse_repeated_columns,
+    select_columns,
+)
+from .views import Views, are_views, as_views
+
+
+class _AnyTableKernel(Kernel):
+    """A kernel that does not read the entries of `X` itself, so any table is accepted."""
+
+    def _validated(self, X: Any) -> Any:
+        return X
+
+    def _check_widths(self, X: Any, Y: Any) -> None:
+        pass
+
+
+@storable
+class Constant(_AnyTableKernel):
+    """The same similarity for every pair of rows.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+    columns : ignored
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Constant
+    >>> Constant(2.0)([[0.0], [1.0]])
+    array([[2., 2.],
+           [2., 2.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "value": [Interval(Real, None, None, closed="neither")]
+    }
+
+    def __init__(self, value: float = 1.0, *, columns: Any = None) -> None:
+        self.value = value
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.value >= 0
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        pass
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """None: the entries do not matter."""
+        return iter(())
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        return np.full((num_samples(X), num_samples(X if Y is None else Y)), float(self.value))
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        return np.full(num_samples(X), float(self.value))
+
+
+class _Pair(_AnyTableKernel):
+    """Two kernels of the same `columns`, combined entry by entry; each validates X itself."""
+
+    _operation: np.ufunc
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
+
+    def __init__(self, left: Kernel, right: Kernel, *, columns: Any = None) -> None:
+        self.left = left
+        self.right = right
+        self.columns = columns
+
+    @classmethod
+    def combining(cls, left: Any, right: Any) -> Any:
+        """Of two kernels or numbers, as operators need it: NotImplemented of anything else."""
+        operands = [Constant(float(k)) if isinstance(k, Real) else k for k in (left, right)]
+        if not all(isinstance(k, Kernel) for k in operands):
+            return NotImplemented
+        return cls(*operands)
+
+    @property
+    def is_psd(self) -> bool:
+        return self.left.is_psd and self.right.is_psd
+
+    def _parts(self) -> tuple[Kernel, Kernel]:
+        fitted = hasattr(self, "left_")
+        return (self.left_, self.right_) if fitted else (self.left, self.right)
+
+    def _validated(self, X: Any) -> SharedTable:
+        return SharedTable.of(X)
+
+    def _fit(self, X: Any, sample_weight: Any) -> None:
+        self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)
+        self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """Those of both kernels."""
+        columns = self._frozen_columns(X)
+        chosen = X if columns is None else select_columns(X, columns)
+        places = None if columns is None else column_positions(X, columns)
+        for part in self._parts():
+            for view, own, as_categories in part.compared_columns(chosen):
+                positions = own if places is None else [places[j] for j in own]
+                yield view, positions, as_categories
+
+    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+        left, right = self._parts()
+        K = left(X, Y)
+        return self._operation(K, right(X, Y), out=K)
+
+    def _diagonal(self, X: Any) -> np.ndarray:
+        left, right = self._parts()
+        return self._operation(left.diag(X), right.diag(X))
+
+
+@storable
+class Sum(_Pair):
+    """Sum of the kernels `left` and `right`, written ``left + right``.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import RBF, Linear
+    >>> kernel = RBF(gamma=1.0) + 2 * Linear()
+    >>> kernel([[1.0], [1.0]])
+    array([[3., 3.],
+           [3., 3.]])
+    >>> kernel.set_params(left__gamma=0.5).left
+    RBF(gamma=0.5)
+    """
+
+    _operation = np.add
+
+
+@storable
+class Product(_Pair):
+    """Product of the kernels `left` and `right`, entry by entry, written ``left * right``.
+
+    Examples
+    --------
+    >>> from manykernels.kernels import Linear
+    >>> (Linear() * Linear())([[2.0]], [[3.0]])
+    array([[36.]])
+    """
+
+    _operation = np.multiply
+
+
+# -- OfView: a kernel of one of several views, written ``kernel.of("view")`` ----------------------
+
+
+@storable
+class OfView(PartialKernel):
+    """A kernel of one of several views, written ``kernel.of("view")``.
+
+    A sample that lacks the view has no similarity to any other: NaN, in its whole row and column.
+    Estimators complete these, see their parameter `missing`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel of the table of the view; its columns are columns of that table.
+    view : str
+        Name of the view.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, fitted on the rows that have the view.
+
+    Examples
+    --------
+    >>> from manykernels import Views
+    >>> from manykernels.kernels import Linear
+    >>> views = Views({"a": [[1.0], [2.0]], "b": [[3.0], [5.0]]})
+    >>> Linear().of("b").fit(views)(views)
+    array([[ 9., 15.],
+           [15., 25.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel], "view": [str]}
+
+    def __init__(self, kernel: Kernel, view: str) -> None:
+        self.kernel = kernel
+        self.view = view
+
+    #: A view is all that is chosen of `X`; columns are chosen by the kernel.
+    columns = None
+
+    @property
+    def _title(self) -> str:
+        return f"view {self.view!r}: {self.kernel._title}"
+
+    def on(self, columns: Any) -> Self:
+        """Copy of this kernel, unfitted, that compares only these columns of its view."""
+        return type(self)(self.kernel.on(columns), self.view)
+
+    def after(self, transformer: Any) -> Self:  # type: ignore[override]
+        """Copy of this kernel, unfitted, of what a transformer makes of the view."""
+        return type(self)(self.kernel.after(transformer), self.view)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the kernel on the rows that have the view."""
+        self._validate_params()
+        X = SharedTable.of(X)
+        weights = check_sample_weight(
+            sample_weight, self._views(X), dtype=np.float64, ensure_non_negative=True
+        )
+        rows, table = self._rows(X)
+        if not weights[rows].any():
+            raise ValueError(f"view {self.view!r}: no training sample has it: leave it out.")
+        with self._explaining():
+            self.kernel_ = clone(self.kernel).fit(table, sample_weight=weights[rows])
+        return self
+
+    def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
+        views = self._views(X)
+        table = X.once(("view", self.view), lambda: SharedTable(views[self.view]))
+        return views.has(self.view), table
+
+    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+        """Those of the view."""
+        _, table = self._rows(SharedTable.of(X))
+        for _, positions, as_categories in self.kernel_.compared_columns(table):
+            yield self.view, positions, as_categories
+
+    def _explaining(self) -> AbstractContextManager[None]:
+        return naming(f"view {self.view!r}")
+
+    def _views(self, shared: SharedTable) -> Views:
+        X = shared.X
+        if not are_views(X):
+            raise TypeError(
+                f"{self._title} compares a view of several: X has to be a dict of tables or "
+                f"Views, got {type(X).__name__}."
+            )
+        views: Views = shared.once("views", lambda: as_views(X))
+        if self.view not in views:
+            raise ValueError(f"X has no view {self.view!r}; it has {', '.join(map(repr, views))}.")
+        return views
+
+
+def names_its_views(kernel: Any) -> bool:
+    """Whether a kernel says itself which views it compares, as ``kernel.of(...)`` does."""
+    if isinstance(kernel, OfView) or getattr(kernel, "of_all_views", False):
+        return True
+    parts = [getattr(kernel, side, None) for side in ("left", "right")]
+    return any(part is not None and names_its_views(part) for part in parts)
+
+
+def views_of(kernel: Any) -> set[str]:
+    """The views that a kernel names, also as parts of a sum or product."""
+    if isinstance(kernel, OfView):
+        return {kernel.view}
+    parts = [getattr(kernel, side, None) for side in ("left", "right")]
+    return {view for part in parts if part is not None for view in views_of(part)}
+
+
+# -- After: a kernel of what a transformer makes of the columns, written ``kernel.after(...)`` ----
+
+
+@storable
+class After(Kernel):
+    """A kernel of what a transformer makes of the columns, written ``kernel.after(transformer)``.
+
+    ``fit`` learns a clone of the transformer, then a clone of the kernel on its output. The
+    columns reach the transformer as they are, text and missing values included; what it returns
+    has to suit the kernel. Kernels of a union after equal transformers of the same columns share
+    one, unless its ``random_state`` is None. In ``kernel.after(a).after(b)``, `b` comes first, as
+    in a composition of functions.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its own columns, and those of the parts of a sum or product, are columns of the output.
+    transformer : scikit-learn transformer or Pipeline of transformers
+        Learnt without labels. One that takes texts, such as TfidfVectorizer, is given the texts of
+        a single column, or of a view of texts. It is given the weights of rows if its ``fit`` has
+        a parameter `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows
+        of weight zero it never sees.
+    columns : see :class:`Kernel`
+        The columns that are transformed.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel, fitted.
+    transformer_ : transformer
+        The transformer, fitted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    >>> from manykernels.kernels import RBF
+    >>> X = pd.DataFrame({"size": [10.0, 30.0], "colour": ["red", "blue"], "id": [1, 2]})
+    >>> encoder = make_column_transformer(
+    ...     (StandardScaler(), ["size"]), (OneHotEncoder(), ["colour"])
+    ... )
+    >>> kernel = RBF(gamma=0.1).on(["size", "colour"]).after(encoder)
+    >>> kernel.fit(X)(X).round(2)
+    array([[1.  , 0.55],
+           [0.55, 1.  ]])
+    >>> RBF().after(StandardScaler()).set_params(transformer__with_std=False)
+    After(kernel=RBF(), transformer=StandardScaler(with_std=False))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel]}
+
+    def __init__(self, kernel: Kernel, transformer: Any, *, columns: Any = None) -> None:
+        self.kernel = kernel
+        self.transformer = transformer
+        self.columns = columns
+
+    @property
+    def is_psd(self) -> bool:
+        return self.kernel.is_psd
+
+    @property
+    def _title(self) -> str:
+        return f"{self.kernel._title} after {type(self.transformer).__name__}"
+
+    @property
+    def _output_title(self) -> str:
+        return f"{self._title}, output of the transformer"
+
+    def _validated(self, X: Any) -> SharedTable:
+        refuse_masked(X, "X")
+        return SharedTable(self._texts(X) if _takes_texts(self.transformer) else as_table(X))
+
+    def _texts(self, X: Any) -> np.ndarray:
+        """The entries of one column, or single objects as they are."""
+        rows = entries_of_one_column(X, "the transformer takes one text per row")
+        for place, text in enumerate(rows):
+            if not isinstance(text, str | bytes):
+                raise ValueError(f"the transformer takes texts, but row {place} is {text!r}.")
+        return rows
+
+    def _check_widths(self, X: Any, Y: Any) -> None:
+        if not _takes_texts(self.transformer):
+            super()._check_widths(X, Y)
+
+    def _fit(self, X: SharedTable, sample_weight: Any) -> None:
+        self._check_transformer()
+        weights = check_sample_weight(
+            sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
+        )
+        key = "learnt", _fingerprint(self.transformer, drawn=False), weights.tobytes()
+        transformer, output = X.once(key, lambda: self._learnt(X, weights))
+        with naming(self._output_title):
+            kernel = clone(self.kernel).fit(output, sample_weight=weights[weights > 0])
+        self.n_features_in_ = X.shape[1] if len(X.shape) == 2 else 1
+        self.transformer_, self.kernel_ = transformer, kernel
+        self._fingerprint = _fingerprint(transformer)
+        if weights.all():
+            X.once(self._fingerprint, lambda: output)
+
+    def _learnt(self, X: SharedTable, weights: np.ndarray) -> tuple[Any, SharedTable]:
+        """A fitted transformer, and what it makes of the rows that count."""
+        rows = np.flatnonzero(weights)
+        table = X.X if len(rows) == len(weights) else safe_indexing(X.X, rows)
+        weights = weights[rows]
+        weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
+        transformer = clone(self.transformer)
+        with naming(self._title), _explaining(table):
+            # Copies, since a transformer with copy=False writes into the table that it is given.
+            transformer.fit(copied(table), **({"sample_weight": weights} if weighted else {}))
+        return transformer, SharedTable(self._transformed(transformer, table))
+
+    def _evaluate(self, X: SharedTable, Y: SharedTable | None) -> np.ndarray:
+        X, Y = self._outputs(X, Y)
+        with naming(self._output_title):
+            return self.kernel_(X, Y)
+
+    def _diagonal(self, X: SharedTable) -> np.ndarray:
+        X, _ = self._outputs(X)
+        with naming(self._output_title):
+            return self.kernel_.diag(X)
+
+    def _compared(self, X: Any, Y: Any) -> Any:
+        self._validate_params()
+        X, Y = self._outputs(*self._prepared(X, Y))
+        with naming(self._output_title):
+            return self.kernel_._compared(X, Y)
+
+    # -- transforming ----------------------------------------------------------------------
+
+    def _check_transformer(self) -> None:
+        needed = ("fit", "transform", "get_params")
+        missing = [name for name in needed if not hasattr(self.transformer, name)]
+        if isinstance(self.transformer, type) or missing:
+            reason = f"has no {missing[0]}" if missing else "is a class, not an instance"
+            raise TypeError(
+                f"{type(self.kernel).__name__}.after: {self.transformer!r} {reason}; a "
+                "scikit-learn transformer is needed, such as StandardScaler()."
+            )
+
+    def _outputs(self, X: SharedTable, Y: SharedTable | None = None) -> tuple[Any, Any]:
+        if not hasattr(self, "transformer_"):
+            raise NotFittedError(
+                f"{self._title}: the transformer is learnt from training rows: call fit first."
+            )
+        return self._output(X), None if Y is None else self._output(Y)
+
+    def _output(self, X: SharedTable) -> SharedTable:
+        """What the transformer makes of a table, once for all kernels with an equal one."""
+        make = lambda: SharedTable(self._transformed(self.transformer_, X.X))  # noqa: E731
+        output: SharedTable = X.once(self._fingerprint, make)
+        return output
+
+    def _transformed(self, transformer: Any, X: Any) -> Any:
+        with naming(self._title):
+            with _explaining(X):
+                output = transformer.transform(copied(X))
+            if num_samples(output) != num_samples(X):
+                raise ValueError(
+                    f"the transformer returned {num_samples(output)} rows for {num_samples(X)}; "
+                    "each row has to be transformed to one row."
+                )
+        return output
+
+
+@contextmanager
+def _explaining(table: Any) -> Iterator[None]:
+    """Name the column behind an error of a transformer that does not."""
+    try:
+        yield
+    except Exception as error:
+        if not is_frame(table):
+            raise
+        refuse_repeated_columns(table)
+        unlike = isinstance(error, np.exceptions.DTypePromotionError)
+        if unlike or "could not convert string to float" in str(error):
+            check_numbers(table, "X", "Choose other columns, or encode it first.")
+        raise
+
+
+def _takes_texts(transformer: Any) -> bool:
+    """Whether a transformer takes one text per row, as TfidfVectorizer does, and no table."""
+    first = transformer.steps[0][1] if isinstance(transformer, Pipeline) else transformer
+    if isinstance(first, type) or not hasattr(first, "__sklearn_tags__"):
+        return False
+    tags = get_tags(first).input_tags
+    return bool(tags.string and not tags.two_d_array)
+
+
+def _fingerprint(transformer: Any, *, drawn: bool = True) -> Any:
+    """Equal only for transformers in the same state.
+
+    Equal to nothing else if the state cannot be written down, or if random numbers are not
+    `drawn` yet and will be others each time.
+    """
+    parameters = {} if drawn else transformer.get_params()
+    if any(name.endswith("random_state") and value is None for name, value in parameters.items()):
+        return object()
+    try:
+        return hashlib.sha256(pickle.dumps(transformer)).digest()
+    except Exception:  # whatever a foreign object raises
+        return object()

@@ -1,0 +1,130 @@
+"""Compilation by numba, with a cache on disk wherever one can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+from numba.core.caching import FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(**options: Any) -> Callable[[Function], Function]:
+    """Decorator: ``numba.njit(**options)``, with the compiled code cached for other processes.
+
+    ``njit(cache=True)`` raises if no cache directory can be written: neither ``NUMBA_CACHE_DIR``,
+    nor ``__pycache__`` beside the source, nor the user's cache directory. With this decorator
+    every process then compiles the function again, which takes some seconds.
+    """
+
+    def decorate(function: Function) -> Function:
+        dispatcher: Any = njit(**options)(function)
+        # RuntimeError: numba finds no directory. OSError: the source cannot be read.
+        with suppress(RuntimeError, OSError):
+            # As njit(cache=True) does, but with another class of cache.
+            dispatcher._cache = _OptionalCache(function)
+        compiled_function: Function = dispatcher
+        return compiled_function
+
+    return decorate
+
+
+class _OptionalCache(FunctionCache):  # type: ignore[misc]
+    """A cache that is disabled, and the function compiled, if a file cannot be read or written.
+
+    Every exception is caught, since pickle raises many kinds on damaged files.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            self.disable()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            self.disable()
+
+
+# -- The loop over pairs of strings that have a word in common, compiled --------------------------
+
+
+@compiled(nogil=True)
+def add_pairs(  # type: ignore[no-untyped-def]
+    K, weight, start, stop, bounds, words, counts, list_bounds, strings, list_counts, gram
+):
+    """Add products of counts, row by row: for each word, the strings that have it.
+
+    These are in order, so that those on and above the diagonal are the last.
+    """
+    for i in range(start, stop):
+        for entry in range(bounds[i], bounds[i + 1]):
+            word = words[entry]
+            count = weight * counts[entry]
+            for place in range(list_bounds[word + 1] - 1, list_bounds[word] - 1, -1):
+                j = strings[place]
+                if gram and j < i:
+                    break
+                K[i, j] += count * list_counts[place]
+
+
+# -- Compiled sums over gated kernels -------------------------------------------------------------
+#
+# `kernels` are (P, m, m) and symmetric, `gates` are the outputs of the gate by kernel, (P, m).
+
+
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@compiled(fastmath=_FAST)
+def fill_rows(kernels: Any, gates: Any, rows: Any, out: Any) -> None:
+    """`rows` of ``Σ_p diag(gate_p) K_p diag(gate_p)``, into those of `out`.
+
+    Kernel by kernel, so that neighbouring rows are read one after the other. A row is not read
+    where the gate is 0.
+    """
+    n_kernels, n = gates.shape
+    for i in rows:
+        out[i] = 0.0
+    for p in range(n_kernels):
+        gate = gates[p]
+        for i in rows:
+            row, target, own = kernels[p, i], out[i], gate[i]
+            if own != 0.0:
+                for j in range(n):
+                    target[j] += own * gate[j] * row[j]
+
+
+@compiled(fastmath=_FAST)
+def weighted_sums(kernels: Any, gates: Any, weights: Any, rows: Any, out: Any) -> None:
+    """``out[a, p] = Σ_b weights[a, b] K_p[rows[a], rows[b]] gate_p[rows[b]]``.
+
+    `weights` is symmetric, so that half of all pairs are enough. If `rows` are all, in their
+    order, rows of kernels are read as they are.
+    """
+    n_kernels, n = len(gates), len(rows)
+    gate, sums, gathered = np.empty(n), np.empty(n), np.empty(n)
+    for p in range(n_kernels):
+        for a in range(n):
+            gate[a] = gates[p, rows[a]]
+            sums[a] = 0.0
+        for a in range(n):
+            row = kernels[p, rows[a]]
+            if n < len(row):
+                for b in range(a + 1):
+                    gathered[b] = row[rows[b]]
+                row = gathered
+            pairs, own, total = weights[a], gate[a], 0.0
+            for b in range(a):
+                value = row[b] * pairs[b]
+                total += value * gate[b]
+                sums[b] += value * own
+            sums[a] += total + row[a] * pairs[a] * own
+        out[:, p] = sums

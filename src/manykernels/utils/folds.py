@@ -1,0 +1,329 @@
+"""Rows that belong together, and folds that keep them together.
+
+Rows that are equal in X are repeated measurements of one thing if there are a few of each; a model
+that has learnt from one of them knows the others. Where many rows are equal, as for a column of
+categories or doses, they are different samples that happen to be alike, and new samples will be
+like them. :func:`groups_to_keep` makes this distinction for everything that is judged by samples
+that were left out: folds, left-out predictions, importance and reports.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+#: Most equal rows that count as repeats of one sample, and the same as a part of all rows. Of a
+#: column of 50 or more equally frequent values, each value is a group; of fewer, rows are units.
+MOST_REPEATS, LARGEST_SHARE = 5, 1 / 50
+# Parts of the largest group by which sizes of groups are compared: differences in the last digits
+# of sample weights must not change folds.
+_SIZE_STEPS = 2**40
+# Rounding error of products of kernel rows with a vector, in units of the precision of the
+# entries: equal rows of X need not give exactly equal rows of a kernel matrix.
+_ROUNDING_STEPS = 1e3
+
+
+def numbered(keys: Iterable[Hashable]) -> np.ndarray:
+    """Numbers of the groups of rows with equal keys, in the order of their first rows, (n,)."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+
+
+def groups_to_keep(groups: np.ndarray) -> np.ndarray:
+    """Groups of equal rows if all of them are small, else every row as a group of its own.
+
+    Rows are also groups of their own if all of them are equal.
+    """
+    n_rows, largest = len(groups), int(np.bincount(groups).max(initial=0))
+    if largest == n_rows or largest > max(MOST_REPEATS, LARGEST_SHARE * n_rows):
+        return np.arange(n_rows)
+    return groups
+
+
+def about_repeats(groups: np.ndarray) -> str:
+    """A sentence about rows that are kept together; empty if all rows are single."""
+    repeats = len(groups) - len(np.unique(groups))
+    if repeats == 0:
+        return ""
+    verb = "repeats others and was" if repeats == 1 else "repeat others and were"
+    return f"{repeats} of {len(groups)} rows {verb} kept together"
+
+
+def equal_kernel_rows(stack: Any) -> np.ndarray:
+    """Groups of row samples that no kernel of a stack tells apart, up to rounding, (n,).
+
+    Kernel rows are equal if their products with one random vector are.
+    """
+    n_rows, n_columns, _ = stack.shape
+    groups = np.zeros(n_rows, dtype=np.intp)
+    direction = np.random.default_rng(0).standard_normal(n_columns)
+    for j in range(stack.n_kernels):
+        matrix = stack.data[j]
+        gaps = np.isnan(matrix)
+        lacking = gaps.all(axis=1)
+        if gaps.any():
+            matrix = np.where(gaps, 0.0, matrix)
+        products = matrix @ direction.astype(matrix.dtype)
+        size = max(float(matrix.max()), -float(matrix.min())) * np.sqrt(n_columns)
+        least = _ROUNDING_STEPS * np.finfo(matrix.dtype).eps * size
+        order = np.lexsort((products, lacking, groups))
+        differs = (np.diff(groups[order]) != 0) | (np.diff(lacking[order].astype(int)) != 0)
+        differs |= np.diff(products[order]) > least
+        groups[order] = np.concatenate([[0], np.cumsum(differs)])
+        if groups.max(initial=0) == n_rows - 1:
+            break
+    return numbered(groups.tolist())
+
+
+def effective_size(n_rows: int, groups: np.ndarray | None, weights: np.ndarray | None) -> float:
+    """Effective number of independent samples, ``(Σw)²/Σw²`` with w the weights of groups.
+
+    That is Kish's number, which does not change if all weights are multiplied by a number.
+    """
+    weights = np.ones(n_rows) if weights is None else weights / weights.max()
+    if groups is not None:
+        weights = np.bincount(np.unique(groups, return_inverse=True)[1], weights)
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def standard_error(
+    values: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
+) -> float:
+    """Standard error of the weighted mean of values that are independent between groups."""
+    weights = np.ones(len(values)) if weights is None else weights / weights.max()
+    deviations = weights * (values - np.average(values, weights=weights))
+    if groups is not None:
+        deviations = np.bincount(np.unique(groups, return_inverse=True)[1], deviations)
+    return float(np.sqrt(deviations @ deviations) / weights.sum())
+
+
+def stratified_folds(
+    labels: np.ndarray,
+    groups: np.ndarray,
+    n_folds: int,
+    weights: np.ndarray | None = None,
+    *,
+    seed: int = 0,
+) -> list[np.ndarray]:
+    """Up to `n_folds` sets of rows that hold whole groups, as even as these allow.
+
+    Groups are shuffled with a fixed seed and dealt out from the largest to the smallest, each to
+    the fold with the fewest rows of its (most frequent) class, and of those to the smallest fold.
+    With sample weights, the size of a group is its total weight, so that a row of weight two is
+    dealt like two equal rows. A class that would be in one fold only is in none: it is needed for
+    training.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Classes as 0 … c−1, divided evenly among the folds.
+    groups : ndarray of shape (n,)
+        Numbers of the groups.
+    """
+    groups = np.unique(groups, return_inverse=True)[1]
+    n_groups, n_classes = int(groups.max()) + 1, int(labels.max()) + 1
+    sizes = np.zeros((n_groups, n_classes))
+    np.add.at(sizes, (groups, labels), 1.0 if weights is None else weights)
+    sizes = np.rint(sizes * (_SIZE_STEPS / sizes.max()))
+    total, main_class = sizes.sum(axis=1), sizes.argmax(axis=1)
+    order = np.random.default_rng(seed).permutation(n_groups)
+    order = order[np.argsort(-total[order], kind="stable")]
+    fold_of_group = np.empty(n_groups, dtype=np.intp)
+    loads = np.zeros((n_folds, n_classes))
+    # Groups of the smallest size and a single class are dealt out at once, in the end.
+    least = total.min()
+    alike = (total[order] == least) & (sizes[order, main_class[order]] == least)
+    n_alike = len(order) if alike.all() else int(np.argmin(alike[::-1]))
+    for group in order[: n_groups - n_alike]:
+        fold = np.lexsort((loads.sum(axis=1), loads[:, main_class[group]]))[0]
+        fold_of_group[group] = fold
+        loads[fold] += sizes[group]
+    rest = order[n_groups - n_alike :]
+    for label in range(n_classes):
+        members = rest[main_class[rest] == label]
+        folds = _filling(loads[:, label], loads.sum(axis=1), least, len(members))
+        fold_of_group[members] = folds
+        loads[:, label] += least * np.bincount(folds, minlength=n_folds)
+    fold_of_row = fold_of_group[groups]
+    for label in range(n_classes):
+        members = labels == label
+        if members.any() and np.ptp(fold_of_row[members]) == 0:
+            fold_of_row[np.isin(groups, groups[members])] = -1
+    return [fold for k in range(n_folds) if len(fold := np.flatnonzero(fold_of_row == k))]
+
+
+def _filling(loads: np.ndarray, totals: np.ndarray, size: float, number: int) -> np.ndarray:
+    """Folds of equal groups, each dealt to the fold with the least load, then the least total."""
+    if number == 0:
+        return np.empty(0, dtype=np.intp)
+    # No fold takes more than its share and what others are ahead of it.
+    ahead = int(np.ceil((loads.max() - loads.min()) / size))
+    rounds = np.arange(min(number, number // len(loads) + 1 + ahead))
+    levels = loads[:, None] + size * rounds
+    folds = np.repeat(np.arange(len(loads)), len(rounds))
+    return folds[np.lexsort((folds, totals[folds], levels.ravel()))][:number]
+
+
+# -- Scorers of scikit-learn, asked about answers that are known already --------------------------
+
+
+#: An estimator with known answers, the truth, and how often each sample counts (None for once).
+Answers = tuple[BaseEstimator, np.ndarray, np.ndarray | None]
+
+
+def score_table(
+    solved: np.ndarray,
+    n_splits: int,
+    judged: Callable[[tuple[int, ...]], Iterable[Answers]],
+    scorer: Callable[..., float],
+) -> np.ndarray:
+    """Scores in every split at the `solved` points of a grid, (n_splits, …); NaN at the others.
+
+    `judged` has the answers of all splits at the position of a point.
+    """
+    table = np.full((n_splits, *solved.shape), np.nan)
+    for position in map(tuple, np.argwhere(solved).tolist()):
+        for k, (known, truth, counts) in enumerate(judged(position)):
+            options = {} if counts is None else {"sample_weight": counts}
+            table[(k, *position)] = _score(scorer, known, truth, options, k)
+    return table
+
+
+def _score(
+    scorer: Callable[..., float], known: Any, truth: np.ndarray, options: Any, split: int
+) -> float:
+    """The score of one split; the error of a score that lacks a class says so."""
+    if not isinstance(known, KnownClassifier):
+        return scorer(known, None, truth, **options)
+    lacking = lacking_class(known.classes, truth)
+    try:
+        score = with_classes(scorer, known.classes)(known, None, truth, **options)
+    except ValueError as error:
+        if not lacking:
+            raise
+        raise _unscored(scorer, split, lacking) from error
+    if lacking and np.isnan(score):
+        raise _unscored(scorer, split, lacking)
+    return score
+
+
+def _unscored(scorer: Any, split: int, lacking: str) -> ValueError:
+    function = getattr(scorer, "_score_func", scorer)
+    name = getattr(function, "__name__", repr(function))
+    return ValueError(
+        f"{name} is not defined for the test part of split {split} (counted from 0), which "
+        f"{lacking}. Pass a cv with fewer splits that keeps classes in proportion, such as cv=2, "
+        "or a scoring that needs no sample of every class, such as 'neg_log_loss' or 'accuracy'."
+    )
+
+
+def lacking_class(classes: np.ndarray, truth: np.ndarray) -> str:
+    """That a class has no sample, in words; empty if all have some."""
+    missing = np.setdiff1d(classes, truth)
+    return f"has no sample of class {missing.tolist()[0]!r}" if len(missing) else ""
+
+
+def with_classes(scorer: Any, classes: np.ndarray) -> Any:
+    """A scorer of scikit-learn that knows all classes, also those that a test part lacks.
+
+    Scores of probabilities would otherwise take the classes of the test part for all of them.
+    """
+    function = getattr(scorer, "_score_func", None)
+    if function is None or scorer._response_method == "predict":
+        return scorer
+    known = {"labels": classes, "pos_label": classes[1] if len(classes) == 2 else None}
+    parameters = inspect.signature(function).parameters
+    missing = {
+        name: value
+        for name, value in known.items()
+        if name in parameters
+        if parameters[name].default is None
+        if name not in scorer._kwargs
+    }
+    told = copy.copy(scorer)
+    told._kwargs = {**scorer._kwargs, **missing}
+    return told
+
+
+def score_of(answers: Answers, scorer: Callable[..., float]) -> float:
+    """The score of known answers."""
+    return float(score_table(np.ones((), dtype=bool), 1, lambda at: [answers], scorer)[0])
+
+
+# Scores of scikit-learn between 0 and 1, those between −1 and 1, and those of at most 1, by the
+# names of their functions; of the last two some are recognised by how they begin.
+_SHARES = (
+    *("accuracy", "balanced_accuracy", "top_k_accuracy", "average_precision", "roc_auc", "f1"),
+    *("fbeta", "precision", "recall", "jaccard", "rand", "fowlkes_mallows", "completeness"),
+    *("homogeneity", "v_measure", "normalized_mutual_info", "ndcg"),
+)
+_CORRELATIONS = ("matthews_corrcoef", "cohen_kappa", "adjusted_rand")
+_AT_MOST_ONE = ("r2", "explained_variance", "d2_", "adjusted_mutual_info")
+
+
+def range_of(scorer: Any) -> tuple[float, float]:
+    """The least and the largest score that a scorer can give; infinite where it is not known."""
+    name = str(getattr(getattr(scorer, "_score_func", None), "__name__", ""))
+    if not name:
+        return -np.inf, np.inf
+    if getattr(scorer, "_sign", 1) < 0:  # a loss, which is zero at best
+        return -np.inf, 0.0
+    if name.removesuffix("_score") in _SHARES:
+        return 0.0, 1.0
+    if name.startswith(_CORRELATIONS):
+        return -1.0, 1.0
+    return -np.inf, 1.0 if name.startswith(_AT_MOST_ONE) else np.inf
+
+
+class KnownClassifier(ClassifierMixin, BaseEstimator):
+    """Base of classifiers whose answers are known, for scorers; their methods ignore `X`."""
+
+    classes: np.ndarray
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.classes
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self
+
+
+class Judged(KnownClassifier):
+    """Classifier with known log-probabilities, (n, c)."""
+
+    def __init__(self, classes: np.ndarray, logs: np.ndarray):
+        self.classes = classes
+        self.logs = logs
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.logs[:, 1] - self.logs[:, 0] if len(self.classes) == 2 else self.logs
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes[self.logs.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.exp(self.logs)
+
+
+class JudgedValues(RegressorMixin, BaseEstimator):
+    """Regressor with known predictions, for scorers; its methods ignore `X`."""
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> JudgedValues:
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.values

@@ -1,0 +1,257 @@
+"""Sizes of rounding errors: the tolerances of the whole package, in one place.
+
+All but TINY are relative to the numbers that a result was computed from. Code that needs another
+size writes it as a multiple of these and says why.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from .files import GIB, npy_header, replacing
+from .sklearn import openmp_n_threads
+
+#: Distance from 1 to the next double: twice the rounding error of one operation.
+EPS = float(np.finfo(np.float64).eps)
+
+#: Smallest positive number with full precision; guards divisions by what may be zero.
+TINY = float(np.finfo(np.float64).tiny)
+
+#: Rounding error of a short computation, some dozen operations or a sum of well-scaled terms.
+#: A sum below this share of its terms cannot be distinguished from zero.
+ROUNDING = 1e-14
+
+#: Rounding error of a result that went through a factorisation or thousands of operations.
+ACCUMULATED = 1e-12
+
+
+# -- Matrix products by SciPy's BLAS, for C-ordered arrays ----------------------------------------
+#
+# NumPy and SciPy come with a copy of BLAS each, whose threads spin for a while after each call. On
+# few cores the two slow each other down whenever calls alternate. The factorisations of the losses
+# use SciPy's, so products in the same loop do too.
+
+
+Array = NDArray[np.float64]
+
+
+def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
+    """``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
+
+    `left` is not copied: its transpose is Fortran-ordered, as BLAS needs it. A product of matrices
+    is Fortran-ordered.
+    """
+    if right.ndim == 1:
+        product: Array = blas.dgemv(scale, left.T, right, trans=1)
+    elif right.shape[1] == 1:
+        product = blas.dgemv(scale, left.T, right[:, 0], trans=1)[:, None]
+    else:
+        product = blas.dgemm(scale, left.T, right, trans_a=1)
+    return product
+
+
+def add_scaled(target: Array, source: Array, scale: float) -> None:
+    """``target += scale · source`` for C-ordered arrays of one shape."""
+    blas.daxpy(source.reshape(-1), target.reshape(-1), a=scale)
+
+
+def weighted_sums(weights: Array, rows: Array) -> Array:
+    """``weights @ rows`` for C-ordered matrices: one weighted sum per row of `weights`."""
+    return blas.dgemm(1.0, rows.T, weights.T).T
+
+
+# -------------------------------------------------------------------------------------------------
+# Memory is checked before it is allocated: a stack that is too large is refused, with advice.
+
+
+def available_memory() -> int | None:
+    """Bytes that can be allocated without swapping, or None where the system does not say."""
+    candidates = []
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                candidates.append(int(line.split()[1]) * 1024)
+        # Inside a container, the limit of the control group.
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        if limit != "max":
+            used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+            candidates.append(max(int(limit) - used, 0))
+    except (OSError, ValueError):
+        pass
+    if not candidates:
+        try:
+            candidates.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    return min(candidates)
+
+
+_WAYS_OUT = (
+    "Use fewer rows or kernels, or keep the stack in single precision and on disk: "
+    'union(X, dtype="float32", memmap="stack.npy"), which estimators take with '
+    'kernels="precomputed". From a table, MKFDA(solver="coordinate") and '
+    'MKSVC(solver="interleaved") compute kernels when they need them, and '
+    "approximation=Nystrom() learns from features that approximate them."
+)
+
+
+def require_memory(
+    shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
+) -> None:
+    """Raise MemoryError, with the size and advice, if an array does not fit into memory."""
+    needed = np.dtype(dtype).itemsize * prod(int(size) for size in shape)
+    available = available_memory()
+    if available is not None and needed > available:
+        raise MemoryError(
+            f"{what} of shape {tuple(shape)} needs {needed / GIB:.1f} GiB, but "
+            f"{available / GIB:.1f} GiB are available. {_WAYS_OUT}"
+        )
+
+
+def allocate(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    """Uninitialised array of `shape` in memory."""
+    require_memory(shape, dtype=dtype)
+    return np.empty(shape, dtype)
+
+
+@dataclass
+class Storage:
+    """What :func:`storage` yields; a mapped ``data`` is opened again when the block ends."""
+
+    data: np.ndarray
+
+
+@contextmanager
+def storage(
+    shape: tuple[int, ...], memmap: str | Path | None = None, dtype: Any = np.float64
+) -> Iterator[Storage]:
+    """An array to fill inside the block, in memory or in the .npy file `memmap`.
+
+    The file replaces an old one when the block ends, and ``data`` is then mapped from it,
+    read-only. If anything is raised inside, an old file is left as it was.
+    """
+    if memmap is None:
+        yield Storage(allocate(shape, dtype))
+        return
+    header = npy_header(shape, dtype)
+    n_bytes = len(header) + np.dtype(dtype).itemsize * prod(shape)
+    with replacing(memmap, n_bytes) as file:
+        file.write(header)
+        file.flush()
+        space = Storage(np.memmap(file, dtype, "r+", len(header), shape))
+        yield space
+    space.data = np.memmap(memmap, dtype, "r", len(header), shape)
+
+
+# -- Work shared by threads, one for each core that may be used -----------------------------------
+
+
+# Whether a thread is one of those below: what it does in turn is not divided again.
+_inside = threading.local()
+
+
+def n_threads() -> int:
+    """How many threads there are for the parts of a work; one inside of a part."""
+    if getattr(_inside, "working", False):
+        return 1
+    return int(openmp_n_threads(only_physical_cores=False))
+
+
+def in_threads(work: Callable[[Any], None], parts: list[Any], fewest: int = 0) -> None:
+    """Call ``work(part)`` for every part, in as many threads as there are cores to use."""
+    n_used = min(n_threads(), len(parts))
+    if n_used <= 1 or len(parts) < fewest:
+        for part in parts:
+            work(part)
+        return
+    # BLAS uses one thread in each of these: more would wait for one another.
+    with one_blas_thread(), ThreadPoolExecutor(n_used, initializer=_begin) as threads:
+        for _ in threads.map(work, parts):
+            pass
+
+
+def _begin() -> None:
+    _inside.working = True
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """What is done inside, in this thread, is not divided among others: they have work too."""
+    before = getattr(_inside, "working", False)
+    _inside.working = True
+    try:
+        yield
+    finally:
+        _inside.working = before
+
+
+class _OneBlasThread:
+    """One thread of BLAS as long as anyone is inside.
+
+    The number of threads belongs to the whole process, whichever thread sets it. So the first that
+    enters sets it, and the last that leaves puts it back, in whatever order they leave.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        # Libraries whose number of threads was changed, and what it was.
+        self._before: list[tuple[Any, int]] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._n_inside == 0:
+                self._before = _limited()
+            self._n_inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._n_inside -= 1
+                if self._n_inside == 0:
+                    _put_back(self._before)
+
+
+one_blas_thread: Callable[[], Any] = _OneBlasThread().__call__
+
+
+def _limited() -> list[tuple[Any, int]]:
+    """Limit the libraries to one thread; those that this has changed, and how many they had.
+
+    A limit that another thread has set by threadpoolctl stays as it is, and is not ours to undo.
+    """
+    before = [(library, library.num_threads) for library in _libraries().lib_controllers]
+    before = [(library, number) for library, number in before if number != 1]
+    for library, _ in before:
+        library.set_num_threads(1)
+    return [(library, number) for library, number in before if library.num_threads != number]
+
+
+def _put_back(before: list[tuple[Any, int]]) -> None:
+    for library, number in before:
+        # From version 3.8 on, threadpoolctl listens only to the thread that has set a limit first,
+        # until it is told that this thread is done.
+        done = getattr(library, "clear_controlling_thread", lambda force=False: None)
+        done(force=True)
+        library.set_num_threads(number)
+        done()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")

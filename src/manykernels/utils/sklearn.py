@@ -1,0 +1,60 @@
+"""Every private name of scikit-learn that the package relies on, imported in one place.
+
+scikit-learn may move these between releases; then this file changes and no other.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._indexing import _get_column_indices as get_column_indices
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_n_threads
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
+from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_y as check_y
+from sklearn.utils.validation import _num_samples as num_samples
+
+__all__ = [
+    "BaseComposition",
+    "Interval",
+    "MultimetricScorer",
+    "Options",
+    "StrOptions",
+    "VisualBlock",
+    "check_sample_weight",
+    "check_y",
+    "get_column_indices",
+    "num_samples",
+    "openmp_n_threads",
+    "safe_indexing",
+    "safe_split",
+]
+
+
+# -- Warnings that point at the user's line of code -----------------------------------------------
+
+
+# Packages whose frames may lie between the user's call and the warning.
+_BETWEEN = {"manykernels", "sklearn", "joblib"}
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called this package, however many calls there are in between.
+
+    Python 3.12 has ``warnings.warn(..., skip_file_prefixes=...)`` for this, Python 3.11 has not.
+    """
+    # Level 1 is this function, level 2 the one that calls it.
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _package(frame.f_globals) in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
