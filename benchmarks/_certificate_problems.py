@@ -320,19 +320,19 @@ class FeatureFit(Fit):
         return f"{type(self.model).__name__}, {type(self.model.approximation).__name__}"
 
     def judge(self, model: Any) -> Bounds:
-        mass, expansion = self.masses, model._expansion
-        features = expansion.features(self.X).astype(Wide)
+        mass, predictor = self.masses, model._predictor
+        features = predictor.features(self.X).astype(Wide)
         for _ in range(2):  # the second time what rounding has left of large offsets
             features = features - mass @ features / mass.sum()
-        features = features * expansion.scaling.factors
-        blocks = [features[:, block] for block in expansion.features.blocks]
+        features = features * predictor.scaling.factors
+        blocks = [features[:, block] for block in predictor.features.blocks]
         if isinstance(model, MKSVC):
             return self._of_machines(model, blocks)
         return self._of_regression(model, blocks)
 
     def _norms(self, model: Any, coefficients: Any) -> Any:
         """Products of the functions with these coefficients, under the learnt weights."""
-        weights = model.weights_[model._expansion.features.kernel_of].astype(Wide)[:, None]
+        weights = model.weights_[model._predictor.features.kernel_of].astype(Wide)[:, None]
         # Kernels without weight have no coefficients.
         scaled = np.where(weights > 0, coefficients / np.where(weights > 0, weights, 1), 0)
         return coefficients.T @ scaled

@@ -113,7 +113,7 @@ def solve(name: str, make: Any, p: float, solver: Any) -> Row:
     return Row(
         loss=name,
         n_kernels=loss.n_kernels,
-        n_samples=loss.outline.n_samples,
+        n_samples=loss.spec.n_samples,
         p=p,
         solver=solver.name,
         seconds=seconds,

@@ -108,14 +108,14 @@ def run(
     def fresh_loss() -> SquareLoss:
         return SquareLoss(stack, targets, REG)
 
-    outline = fresh_loss().outline
+    spec = fresh_loss().spec
     rows: list[Row] = []
     refused: dict[str, list[float]] = {}
     for p in norms:
         domain = lp_domain(p)
         able = []
         for name, solver in SOLVERS.items():
-            missing = complaint(solver(), Task(outline, domain, TOL))
+            missing = complaint(solver(), Task(spec, domain, TOL))
             if missing is None:
                 able.append(solver())
             else:

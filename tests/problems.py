@@ -11,21 +11,21 @@ from manykernels.discriminant import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.on_demand import RegionalKernels
 from manykernels.kernels.transforms import Center, preparation
-from manykernels.losses import FeatureLoss, FeatureSums, Outline, SquareLoss
+from manykernels.losses import FeatureLoss, FeatureSums, ProblemSpec, SquareLoss
 from manykernels.solvers import SOLVERS, Problem
 from manykernels.solvers.base import complaint
 
 PAPER_PS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
 
 
-def takes(name, outline, domain):
+def takes(name, spec, domain):
     """Whether a solver can be asked; a case that it refuses is no case of a law on answers."""
-    return complaint(SOLVERS[name](), Problem(outline, domain, 1e-6)) is None
+    return complaint(SOLVERS[name](), Problem(spec, domain, 1e-6)) is None
 
 
 def _takes_the_square_loss(name):
-    outline = Outline(SquareLoss, n_samples=30, n_kernels=3, n_outputs=1)
-    return any(takes(name, outline, lp_domain(p)) for p in (1.0, 2.0))
+    spec = ProblemSpec(SquareLoss, n_samples=30, n_kernels=3, n_outputs=1)
+    return any(takes(name, spec, lp_domain(p)) for p in (1.0, 2.0))
 
 
 #: Solvers that a discriminant can use at some p.

@@ -18,7 +18,7 @@ from manykernels import (
     compare,
 )
 from manykernels.kernels import RBF
-from manykernels.utils.folds import Judged, score_table
+from manykernels.utils.folds import KnownProbabilities, score_table
 from tests.problems import slow
 
 CLASSES = {
@@ -38,7 +38,7 @@ def problem(classes):
 
 
 def scored(scorer, classes, logs, truth, counts=None):
-    answers = [(Judged(classes, logs), truth, counts)]
+    answers = [(KnownProbabilities(classes, logs), truth, counts)]
     return score_table(np.array([True]), 1, lambda at: answers, scorer)[0, 0]
 
 

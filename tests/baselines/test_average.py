@@ -150,7 +150,7 @@ def test_new_samples_are_compared_with_support_vectors_only():
     model = Average(PAIRS, estimator=MKSVC(C=10.0)).fit(X, Y == 0)
     support = model.estimator_.support_
     assert len(support) < N_TRAIN
-    assert model._expansion.source.n_samples == len(support)
+    assert model._predictor.source.n_samples == len(support)
 
 
 # -- refusals --------------------------------------------------------------------------------

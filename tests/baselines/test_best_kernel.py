@@ -79,7 +79,7 @@ def test_folds_are_dealt_by_all_kernels_together():
 
 def test_only_the_best_kernel_is_computed_for_new_samples():
     model = BestKernel(PAIRS, estimator=MKFDACV(regs=[1.0])).fit(X, Y)
-    assert_array_equal(model._expansion.inputs, [model.best_index_])
+    assert_array_equal(model._predictor.inputs, [model.best_index_])
     assert model.score(X_TEST, Y_TEST) > 0.6
 
 

@@ -135,7 +135,7 @@ def test_negative_values_of_new_samples_are_refused(monkeypatch):
     new = np.abs(X_TEST)
     new[7, 0] = -1.0
     monkeypatch.setattr("manykernels.estimators.kernel_data.BLOCK_ENTRIES", 3 * 2 * N_TRAIN)
-    used = model._expansion.columns
+    used = model._predictor.columns
     worst = used[positive[used, 0].argmax()]
     with pytest.raises(ValueError, match=f"Kernel 'a' .*at row 7 and training sample {worst},"):
         model.predict(new)

@@ -13,7 +13,7 @@ from manykernels import MKFDACV, rbf_grid
 from manykernels.estimators.inputs import targeted_rows
 from manykernels.estimators.kernel_data import HeldOutValues, SplitOutputs, TargetedKernels
 from manykernels.estimators.search import Choice, Grid, ValueSplits, cv_results
-from manykernels.gating.descent import Judged
+from manykernels.gating.descent import HeldOutLosses
 from manykernels.kernels import KernelStack
 from manykernels.losses import Certificate
 from manykernels.solvers import GridRecord
@@ -235,7 +235,7 @@ def chosen_penalty(scores, losses):
     table = np.array(scores, dtype=float)[:, None, :]
     record = GridRecord(np.zeros((1, 3)), np.ones((1, 3), int), np.ones((1, 3), bool), [])
     estimator = SimpleNamespace(tol=1e-3, scoring=None, one_standard_error=False)
-    judged = [Judged(np.array(own, dtype=float), np.zeros(len(own))) for own in losses]
+    judged = [HeldOutLosses(np.array(own, dtype=float), np.zeros(len(own))) for own in losses]
     choice = Choice.of(
         estimator, grid, table, [record] * len(table), judged=lambda at: judged[at[-1]]
     )

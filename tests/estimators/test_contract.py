@@ -168,7 +168,7 @@ OF_SCIKIT_LEARN = {"_skl_callbacks", "_parent_callback_ctx", "_sklearn_output_co
 def test_a_fitted_estimator_has_one_private_attribute(entry):
     model = entry.make(PAIRS).set_callbacks(Recorder()).fit(X, entry.y)
     others = {name for name in vars(model) if not name.endswith("_")} - entry.parameters
-    assert others - OF_SCIKIT_LEARN == {"_expansion"}
+    assert others - OF_SCIKIT_LEARN == {"_predictor"}
     unfitted = entry.make(PAIRS)
     assert vars(unfitted).keys() == entry.parameters
 

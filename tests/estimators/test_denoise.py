@@ -140,7 +140,7 @@ def test_only_kernels_with_a_weight_are_evaluated(denoise, useless_first):
     CALLS.clear()
     decision = model.decision_function(X_TEST)
     assert CALLS == []
-    assert len(model._expansion.weights) == np.count_nonzero(model.weights_)
+    assert len(model._predictor.weights) == np.count_nonzero(model.weights_)
     # All of it gives the same.
     union = KernelUnion(order).fit(easy)
     train, test = union(easy), union(X_TEST, easy)

@@ -20,7 +20,7 @@ from manykernels import (
     MKOneClassSVM,
 )
 from manykernels.gating import as_gate
-from manykernels.gating.descent import ClassJudge, Judged, ValueJudge
+from manykernels.gating.descent import ClassJudge, HeldOutLosses, ValueJudge
 from manykernels.kernels import RBF
 from tests.estimators.braked_problems import (
     JUDGED,
@@ -72,7 +72,9 @@ def test_a_strong_penalty_leaves_plain_multiple_kernel_learning(twin):
 def test_without_a_better_step_it_is_plain_multiple_kernel_learning(twin, monkeypatch):
     """Held-out samples that never gain say that no step is to be taken."""
     for judge in (ClassJudge, ValueJudge):
-        monkeypatch.setattr(judge, "__call__", lambda *held_out: Judged(np.ones(2), np.zeros(2)))
+        monkeypatch.setattr(
+            judge, "__call__", lambda *held_out: HeldOutLosses(np.ones(2), np.zeros(2))
+        )
     model = localized(twin)
     assert len(model.history_["objective"]) == (3 if twin == "separate" else 1)
     assert_plain(model, twin)

@@ -287,7 +287,7 @@ def test_columns_are_views():
     X, kernels = joined(tables)
     kernels["wide"] = Linear().on([0, 1, 2])
     model = MKFDA(kernels, missing="conditional").fit(X, y)
-    completion = model._expansion.transform.steps[0]
+    completion = model._predictor.transform.steps[0]
     assert_array_equal(completion.views_, [0, 1, 2, 0])
 
 

@@ -146,7 +146,7 @@ def test_only_kernels_in_use_are_kept():
     model = fitted(MKFDA(), TWO, DEMANDED, tol=1e-4)
     used = np.flatnonzero(model.weights_)
     assert 0 < len(used) < 60
-    assert len(model._expansion.inputs) == len(used)
+    assert len(model._predictor.inputs) == len(used)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(NEW), model.decision_function(NEW))
     # Sets of columns, names and weights, but nothing of the size of the kernels.

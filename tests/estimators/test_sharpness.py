@@ -16,7 +16,7 @@ from manykernels import (
     KernelUnion,
 )
 from manykernels.estimators.regional import CANDIDATES
-from manykernels.gating.descent import ClassJudge, HeldOutCurve, Judged, ValueJudge
+from manykernels.gating.descent import ClassJudge, HeldOutCurve, HeldOutLosses, ValueJudge
 from manykernels.kernels import Linear
 from manykernels.utils.folds import stratified_folds
 from tests.problems import slow
@@ -91,11 +91,11 @@ def test_the_choice_by_hand(kind):
 def test_a_small_gain_is_not_clear():
     rng = np.random.default_rng(1)
     losses = rng.uniform(size=50)
-    plain = Judged(losses, np.zeros(50))
+    plain = HeldOutLosses(losses, np.zeros(50))
     # Half of them better by 1.0, half of them worse by 0.98.
-    noisy = Judged(losses - np.tile([1.0, -0.98], 25), np.zeros(50))
-    better = Judged(losses - 0.01, np.zeros(50))
-    worse = Judged(losses - 0.5, np.ones(50))
+    noisy = HeldOutLosses(losses - np.tile([1.0, -0.98], 25), np.zeros(50))
+    better = HeldOutLosses(losses - 0.01, np.zeros(50))
+    worse = HeldOutLosses(losses - 0.5, np.ones(50))
     assert HeldOutCurve([plain, better]).clearly_best == 1
     assert HeldOutCurve([plain, worse]).clearly_best == 0
     assert noisy.loss < plain.loss
@@ -109,9 +109,9 @@ def test_counts_are_repetitions():
     first, second = rng.uniform(size=(2, 30))
     weighted, repeated = [], []
     for losses in (first, second):
-        weighted.append(Judged(losses, losses, counts))
+        weighted.append(HeldOutLosses(losses, losses, counts))
         again = np.repeat(losses, counts.astype(int))
-        repeated.append(Judged(again, again))
+        repeated.append(HeldOutLosses(again, again))
         assert weighted[-1].loss == pytest.approx(repeated[-1].loss)
     for a, b in [(0, 1), (1, 0)]:
         found = weighted[a].clearly_better(weighted[b])

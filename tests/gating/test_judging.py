@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import accuracy_score, log_loss
 
 from manykernels.discriminant.decision import calibrated_decisions
-from manykernels.gating.descent import ClassJudge, HeldOutCurve, Judged, ValueJudge
+from manykernels.gating.descent import ClassJudge, HeldOutCurve, HeldOutLosses, ValueJudge
 
 rng = np.random.default_rng(0)
 LABELS = rng.integers(0, 3, 60)
@@ -54,7 +54,9 @@ def test_a_count_of_two_is_a_repeated_sample(kind):
     assert weighted.loss == pytest.approx(repeated.loss, rel=1e-6)
     assert weighted.error == pytest.approx(repeated.error)
     # Both say the same of another candidate.
-    worse = [Judged(one.losses + 0.1, one.errors, one.counts) for one in (weighted, repeated)]
+    worse = [
+        HeldOutLosses(one.losses + 0.1, one.errors, one.counts) for one in (weighted, repeated)
+    ]
     assert weighted.clearly_better(worse[0])
     assert repeated.clearly_better(worse[1])
 
@@ -68,7 +70,7 @@ def test_values_are_judged_by_their_squared_error_at_the_samples():
 
 def curve(losses, errors):
     return HeldOutCurve(
-        [Judged(np.full(4, x), np.full(4, e)) for x, e in zip(losses, errors, strict=True)]
+        [HeldOutLosses(np.full(4, x), np.full(4, e)) for x, e in zip(losses, errors, strict=True)]
     )
 
 
@@ -90,7 +92,7 @@ def test_a_gain_within_its_standard_error_is_not_clear():
     first = np.array([1.0, 2.0, 1.0, 2.0])
     noisy = first + np.array([-1.2, 1.0, -1.0, 1.0])
     errors = np.zeros(4)
-    found = HeldOutCurve([Judged(first, errors), Judged(noisy, errors)])
+    found = HeldOutCurve([HeldOutLosses(first, errors), HeldOutLosses(noisy, errors)])
     assert (found.best, found.clearly_best) == (1, 0)
-    found = HeldOutCurve([Judged(first, errors), Judged(first - 0.05, errors)])
+    found = HeldOutCurve([HeldOutLosses(first, errors), HeldOutLosses(first - 0.05, errors)])
     assert (found.best, found.clearly_best) == (1, 1)

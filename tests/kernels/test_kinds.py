@@ -238,6 +238,6 @@ def test_unseen_categories_of_views_and_of_several_columns():
 
 def test_known_are_the_categories_of_all_training_rows():
     """Not only those of the rows that a model keeps, such as support vectors."""
-    part = fitted(KERNELS)._expansion.source.keep(np.flatnonzero(CODES == "A"))
+    part = fitted(KERNELS)._predictor.source.keep(np.flatnonzero(CODES == "A"))
     assert set(part.table["code"]) == {"A"}
     assert sorted(part.trained[""].known_of(0)) == ["1", "2", "A"]

@@ -110,7 +110,7 @@ def test_constant_kernels_are_found_on_the_way(X):
     lazy = OnDemandKernels(KernelUnion(pairs).fit(X), X)
     chain, told, n_visits = preparation("multiplicative"), [], []
     prepared = chain.fit_transform(lazy)
-    lazy.when_visited(lambda: told.append((lazy.without_variance(), chain.erased())))
+    lazy.on_first_pass(lambda: told.append((lazy.without_variance(), chain.erased())))
     assert told == []
     prepared.visit(lambda stack, positions: n_visits.append(len(positions)))
     prepared.visit(lambda stack, positions: None)

@@ -162,10 +162,10 @@ def held(point):
 
 
 def test_outline(case):
-    outline = case(gram_matrices()).outline
+    spec = case(gram_matrices()).spec
     n_weights = 3 + case.learns_reg
-    assert (outline.kind, outline.n_samples, outline.n_kernels) == (case.kind, M, n_weights)
-    assert (outline.n_outputs, outline.learns_reg) == (case.n_outputs, case.learns_reg)
+    assert (spec.kind, spec.n_samples, spec.n_kernels) == (case.kind, M, n_weights)
+    assert (spec.n_outputs, spec.learns_reg) == (case.n_outputs, case.learns_reg)
     assert case(gram_matrices()).n_kernels == n_weights
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from manykernels.domains import lp_domain
 from manykernels.losses import FeatureLoss, FeatureSums, SquareLoss
-from manykernels.losses.features import KnownRows
+from manykernels.losses.features import PartialLeftOut
 from manykernels.solvers import SOLVERS, Newton, walk_grid
 from manykernels.solvers.path import weight_response
 from tests.problems import (
@@ -73,7 +73,7 @@ def weight_of(loss):
 def test_every_solver_that_takes_it_finds_the_weights_of_the_kernels(solver, p):
     loss = problem()
     features, domain = feature_loss(loss), lp_domain(p)
-    if takes(solver, features.outline, domain):
+    if takes(solver, features.spec, domain):
         found = SOLVERS[solver]().solve(features, domain, tol=1e-4, max_iter=500)
         best = Newton().solve(loss, domain, tol=1e-9)
         excess = found.certificate.primal - best.certificate.primal
@@ -161,7 +161,7 @@ def test_kernels_may_have_different_numbers_of_features():
 def known(loss, weights, rows):
     evaluation = feature_loss(loss).evaluate(weights)
     weight = np.ones(len(loss.targets)) if loss.sample_weight is None else loss.sample_weight
-    return KnownRows(
+    return PartialLeftOut(
         evaluation, features_of(loss)[rows], loss.targets[rows], weight[rows], weight.sum()
     )
 

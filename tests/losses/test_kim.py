@@ -227,7 +227,7 @@ def test_weights_agree_with_the_square_loss_of_balanced_classes():
 def test_all_solvers_that_take_it_agree(p):
     loss, domain = kim_loss(random_gram_matrices(4, 20), reg=0.1), lp_domain(p)
     best = Newton().solve(loss, domain, tol=1e-9).certificate.primal
-    problem = Problem(loss.outline, domain, 1e-3)
+    problem = Problem(loss.spec, domain, 1e-3)
     able = [solver for solver in SOLVERS.values() if complaint(solver(), problem) is None]
     assert Newton in able
     for solver in able:
@@ -361,8 +361,8 @@ def test_midpoint_and_distance_of_the_class_means():
 
 def test_it_says_what_it_is():
     loss = kim_loss(random_gram_matrices(2, 20))
-    assert loss.outline.kind is KimLoss
-    assert (loss.outline.n_samples, loss.outline.n_kernels, loss.outline.n_outputs) == (20, 2, 1)
+    assert loss.spec.kind is KimLoss
+    assert (loss.spec.n_samples, loss.spec.n_kernels, loss.spec.n_outputs) == (20, 2, 1)
     assert loss.coarse() is None
     weights = np.array([0.5, 0.5])
     assert loss.kernel_weights(weights) is weights

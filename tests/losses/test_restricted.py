@@ -7,7 +7,7 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.losses import JointSquareLoss, KimLoss
-from manykernels.losses.composed import TiltedLoss
+from manykernels.losses.composed import SurrogateLoss
 from tests.machines import LOSSES, gram_matrices
 from tests.problems import labels_for, square_loss
 
@@ -23,9 +23,9 @@ def square(n_classes, weight=None):
     return square_loss(np.asarray(stack().data), n_classes, sample_weight=weight)
 
 
-def tilted():
+def surrogate():
     loss = square(3)
-    return TiltedLoss(loss, 0.7, np.linspace(-0.1, 0.1, loss.n_kernels))
+    return SurrogateLoss(loss, 0.7, np.linspace(-0.1, 0.1, loss.n_kernels))
 
 
 CASES = {
@@ -36,7 +36,7 @@ CASES = {
         square(2, WEIGHT).kernels, square(2, WEIGHT).targets, 0.5, WEIGHT
     ),
     "kim": lambda: KimLoss(stack(), labels_for(M, 2), 0.3, WEIGHT),
-    "tilted": tilted,
+    "tilted": surrogate,
     **{kind: lambda kind=kind: LOSSES[kind](stack(), inner_tol=1e-10) for kind in LOSSES},
 }
 
@@ -46,7 +46,7 @@ def test_values_and_gains_are_those_of_the_whole(case):
     loss = CASES[case]()
     kernels = np.array([0, 2, 3, 6])
     part = loss.restricted(kernels)
-    assert part.n_kernels == part.outline.n_kernels == 4
+    assert part.n_kernels == part.spec.n_kernels == 4
     weights = np.zeros(loss.n_kernels)
     weights[kernels] = [0.3, 0.2, 0.4, 0.1]
     inner = part.evaluate(weights[kernels])

@@ -157,8 +157,8 @@ def test_a_loaded_model_is_a_model(tmp_path):
 
 def test_parts_that_were_shared_are_shared(tmp_path):
     twin = twin_of(fitted("pandas, chosen"), tmp_path)
-    assert twin.X_fit_ is twin._expansion.source.table
-    assert twin.union_ is twin._expansion.source.union
+    assert twin.X_fit_ is twin._predictor.source.table
+    assert twin.union_ is twin._predictor.source.union
 
 
 @pytest.mark.parametrize("frame", [FRAMES[0], FRAMES[1], FRAMES[0].reset_index(drop=True)])

@@ -142,8 +142,8 @@ def test_a_constant_kernel_is_named_and_has_nothing_to_say():
 
 def features_of(model, X):
     """Features of the kernels, centred and normalised, and the kernel of each."""
-    expansion = model._expansion
-    return expansion.scaling(expansion.features(X)), expansion.features.kernel_of
+    predictor = model._predictor
+    return predictor.scaling(predictor.features(X)), predictor.features.kernel_of
 
 
 def test_one_kernel_is_a_linear_machine_on_the_features():
@@ -393,7 +393,7 @@ def test_auto_approximates_many_rows_only(monkeypatch):
 
 def test_what_is_kept_is_what_features_have():
     model = machine(Nystrom(n_landmarks=20)).fit(X2, Y2)
-    D = sum(model._expansion.features.sizes)
+    D = sum(model._predictor.features.sizes)
     assert model.coef_.shape == (D, 1)
     assert model.certificate_.dual_point.shape == (D + 1, 1)
     assert model.approximation_errors_.shape == (4,)

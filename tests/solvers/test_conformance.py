@@ -7,7 +7,7 @@ import pytest
 
 from manykernels.domains import Product, TraceSimplex, lp_domain
 from manykernels.losses import JointSquareLoss
-from manykernels.losses.base import Outline
+from manykernels.losses.base import ProblemSpec
 from manykernels.solvers import SILP, SIP, SOLVERS, Newton, Problem, certify, refuse_unfit
 from tests.problems import (
     SQUARE_SOLVERS,
@@ -76,7 +76,7 @@ def check_against_newton(name, loss, domain):
 def test_values_agree_within_the_gaps(name, p, n_classes):
     domain = lp_domain(p)
     for loss in losses(n_classes).values():
-        if takes(name, loss.outline, domain):
+        if takes(name, loss.spec, domain):
             solution = check_against_newton(name, loss, domain)
             if name != "sdp-approx" or n_classes == 2:
                 assert solution.certificate.rel_gap <= 1e-2
@@ -100,7 +100,7 @@ PRICED = [
     for n_classes in (2, 4)
     for learnt in (False, True)
     for loss, domain in [priced(n_classes, learnt)]
-    if takes(name, loss.outline, domain)
+    if takes(name, loss.spec, domain)
 ]
 
 
@@ -123,7 +123,7 @@ def test_sample_weights_are_repeated_samples(name):
     repeated = square_loss(matrices[:, rows][:, :, rows], 2)
     repeated.targets[:] = labels
     repeated = type(repeated)(repeated.kernels, labels, repeated.reg)
-    domain = lp_domain(1.0 if takes(name, weighted.outline, lp_domain(1.0)) else 2.0)
+    domain = lp_domain(1.0 if takes(name, weighted.spec, lp_domain(1.0)) else 2.0)
     solver = SOLVERS[name]()
     tol = TOLERANCES.get(name, 1e-6)
     one = solver.solve(weighted, domain, tol=tol)
@@ -151,7 +151,7 @@ def test_the_programs_of_ye_have_one_optimum(n_classes, learnt):
 @pytest.mark.parametrize("name", SQUARE_SOLVERS)
 def test_an_observer_can_stop_any_solver(name):
     loss = square_loss(random_gram_matrices(6, 40), 3, reg=1e-2)
-    domain = lp_domain(1.0 if takes(name, loss.outline, lp_domain(1.0)) else 1.1)
+    domain = lp_domain(1.0 if takes(name, loss.spec, lp_domain(1.0)) else 1.1)
     seen = []
 
     def stop_at_once(progress):
@@ -166,11 +166,11 @@ def test_an_observer_can_stop_any_solver(name):
 class Untouched:
     """A loss that nobody may evaluate."""
 
-    outline = joint(square_loss(random_gram_matrices(2, 10), 2)).outline
+    spec = joint(square_loss(random_gram_matrices(2, 10), 2)).spec
     n_kernels = 3
 
 
-TAKING = [name for name in sorted(SOLVERS) if takes(name, Untouched.outline, lp_domain(2.0))]
+TAKING = [name for name in sorted(SOLVERS) if takes(name, Untouched.spec, lp_domain(2.0))]
 
 
 @pytest.mark.parametrize("name", sorted(set(SOLVERS) - set(TAKING)))
@@ -181,7 +181,7 @@ def test_a_refusal_comes_before_any_work(name):
 
 @pytest.mark.parametrize("name", TAKING)
 def test_nothing_is_refused_that_fits(name):
-    assert refuse_unfit(SOLVERS[name](), Problem(Untouched.outline, lp_domain(2.0), 1e-6)) is None
+    assert refuse_unfit(SOLVERS[name](), Problem(Untouched.spec, lp_domain(2.0), 1e-6)) is None
 
 
 class Shrunk:
@@ -193,7 +193,7 @@ class Shrunk:
     def __init__(self, loss, t):
         self.loss, self.t = loss, t
         self.n_kernels = loss.n_kernels
-        self.outline = Outline(Shrunk, 30, loss.n_kernels, 1)
+        self.spec = ProblemSpec(Shrunk, 30, loss.n_kernels, 1)
 
     def within(self, gauge):
         return self
@@ -241,7 +241,7 @@ FOR_ANY_LOSS = [
     (name, p)
     for name in sorted(SOLVERS)
     for p in (1.0, 1.5)
-    if takes(name, shrunk(1.0).outline, lp_domain(p))
+    if takes(name, shrunk(1.0).spec, lp_domain(p))
 ]
 
 
@@ -264,7 +264,7 @@ def test_every_problem_has_a_solver():
     given = square_loss(random_gram_matrices(2, 10), 2)
     for p in PS:
         for loss in (given, joint(given)):
-            assert any(takes(name, loss.outline, lp_domain(p)) for name in SOLVERS)
+            assert any(takes(name, loss.spec, lp_domain(p)) for name in SOLVERS)
 
 
 def test_the_papers_test_of_cutting_planes_is_the_default_end():
@@ -290,7 +290,7 @@ def test_weights_of_regions(name, p, n_classes):
     domain = Product(lp_domain(p), 3)
     for factors in (FACTORS, WITH_EMPTY):
         loss = regional_square_loss(random_gram_matrices(4, 30), factors, n_classes)
-        if takes(name, loss.outline, domain):
+        if takes(name, loss.spec, domain):
             solution = check_against_newton(name, loss, domain)
             assert solution.certificate.rel_gap <= 1e-2
         else:

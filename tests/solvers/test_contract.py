@@ -36,7 +36,7 @@ def test_objects_with_a_method_solve_get_the_defaults_of_a_solver():
     assert isinstance(solver, Solver)
     assert (solver.name, solver.default_max_iter) == ("bare", Solver.default_max_iter)
     assert not solver.by_columns
-    refuse_unfit(solver, Problem(loss.outline, domain, 1e-6))
+    refuse_unfit(solver, Problem(loss.spec, domain, 1e-6))
     assert solver.solve(loss, domain, tol=1e-6).certificate.converged
     own = as_solver(ByColumns())
     assert (own.name, own.default_max_iter, own.by_columns) == ("mine", 7, True)
@@ -53,7 +53,7 @@ def test_anything_else_is_refused_with_the_known_names(given):
 @pytest.mark.parametrize("name", SQUARE_SOLVERS)
 def test_observers_see_every_iteration_in_order(name):
     loss = square_loss(random_gram_matrices(4, 30), 2)
-    domain = lp_domain(1.0 if takes(name, loss.outline, lp_domain(1.0)) else 1.5)
+    domain = lp_domain(1.0 if takes(name, loss.spec, lp_domain(1.0)) else 1.5)
     seen = []
     solution = SOLVERS[name]().solve(loss, domain, tol=1e-4, max_iter=10, observer=seen.append)
     assert [step.iteration for step in seen] == list(range(solution.n_iter))

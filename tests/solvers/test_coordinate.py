@@ -12,7 +12,7 @@ from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import preparation
 from manykernels.losses import JointSquareLoss, SquareLoss, inexact
-from manykernels.losses.composed import TiltedLoss
+from manykernels.losses.composed import SurrogateLoss
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
 from manykernels.solvers import Coordinate, Newton, certify
 from manykernels.solvers.columns import Guide
@@ -230,14 +230,14 @@ def test_a_tilted_loss_has_the_gains_asked_for():
     weights = lp_domain(2).start(5)
     plain = loss.evaluate(weights)
     gains = 2.0 * plain.gains + 0.1 * plain.value
-    tilted = TiltedLoss(loss, 3.0, gains - 3.0 * plain.gains)
-    point = tilted.evaluate(weights)
+    surrogate = SurrogateLoss(loss, 3.0, gains - 3.0 * plain.gains)
+    point = surrogate.evaluate(weights)
     np.testing.assert_allclose(point.gains, gains)
-    assert_derivatives(-gains, lambda w: tilted.evaluate(w).value, weights)
+    assert_derivatives(-gains, lambda w: surrogate.evaluate(w).value, weights)
     np.testing.assert_allclose(point.model_hessian(0.0), 3.0 * loss.evaluate(weights).hessian())
     assert point.slack == 3.0 * plain.slack
     np.testing.assert_array_equal(point.dual, plain.dual)
-    assert tilted.coarse() is None
+    assert surrogate.coarse() is None
 
 
 def test_a_guide_leads_to_the_optimum_of_all_rows():

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKFDA, KernelStack
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.losses import BoxLoss, JointSquareLoss, KimLoss, Outline, SquareLoss
+from manykernels.losses import BoxLoss, JointSquareLoss, KimLoss, ProblemSpec, SquareLoss
 from manykernels.losses.base import HasDualProgram
 from manykernels.solvers import QCQP, Newton, Problem, refuse_unfit
 from tests.machines import LOSSES, C, gram_matrices, machine, signs_for
@@ -186,16 +186,16 @@ def test_iterations_are_limited():
 
 
 def test_large_problems_are_refused_with_an_estimate():
-    problem = Problem(Outline(SquareLoss, 5000, 20, 9), lp_domain(1.0), 1e-6)
+    problem = Problem(ProblemSpec(SquareLoss, 5000, 20, 9), lp_domain(1.0), 1e-6)
     with pytest.raises(ValueError, match=r"GiB and \d+ minutes for 5000 samples, 20 kernels"):
         refuse_unfit(QCQP(), problem)
     refuse_unfit(QCQP(force=True), problem)
     with pytest.raises(ValueError, match="works at p=1 only"):
-        refuse_unfit(QCQP(force=True), Problem(problem.outline, lp_domain(2.0), 1e-6))
+        refuse_unfit(QCQP(force=True), Problem(problem.spec, lp_domain(2.0), 1e-6))
 
 
 def test_losses_without_a_dual_program_are_refused():
-    problem = Problem(Outline(KimLoss, 50, 3, 1), lp_domain(1.0), 1e-6)
+    problem = Problem(ProblemSpec(KimLoss, 50, 3, 1), lp_domain(1.0), 1e-6)
     with pytest.raises(
         ValueError, match=r"needs a loss with a dual program, not KimLoss; .*newton"
     ):

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from manykernels.domains import Simplex, TraceSimplex, lp_domain
-from manykernels.losses.base import Outline
+from manykernels.losses.base import ProblemSpec
 from manykernels.solvers import Newton, ReducedGradient
 from manykernels.solvers.base import Run
 from manykernels.solvers.papers.descent import (
@@ -51,7 +51,7 @@ class Parabola:
         self.slack = slack
         self.noise = noise
         self.n_kernels = len(bottom)
-        self.outline = Outline(Parabola, 1, len(bottom), 1)
+        self.spec = ProblemSpec(Parabola, 1, len(bottom), 1)
         self.rng = np.random.default_rng(0)
         self.n_evaluations = 0
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manykernels.domains import LpBall, Simplex, TraceSimplex
-from manykernels.losses import JointSquareLoss, Outline, SquareLoss
+from manykernels.losses import JointSquareLoss, ProblemSpec, SquareLoss
 from manykernels.solvers import SDP, Newton, Problem, SDPApprox, certify, refuse_unfit
 from manykernels.solvers.base import Run
 from manykernels.solvers.papers.conic import CentralPath
@@ -192,7 +192,7 @@ def test_the_unit_of_targets_does_not_matter(solver, scale):
 @pytest.mark.parametrize("coupled", [False, True])
 def test_the_proven_distance_holds_at_every_iterate(coupled):
     loss = square_loss(random_gram_matrices(5, 30), 4, reg=0.01)
-    basis = loss.rotation if coupled else np.eye(loss.outline.n_outputs)
+    basis = loss.rotation if coupled else np.eye(loss.spec.n_outputs)
     program = CentralPath(loss, Run(Simplex(), 1e-6, 50), basis, coupled=coupled)
     iterates = [program.start()]
     for _ in range(12):
@@ -231,12 +231,12 @@ def test_an_unreachable_tolerance_ends_with_a_status(solver):
 @pytest.mark.parametrize("solver", [SDP(), SDPApprox()], ids=lambda s: s.name)
 def test_problems_that_do_not_fit_are_refused(solver, monkeypatch):
     name = f"solver={solver.name!r}"
-    small = Outline(SquareLoss, 100, 5, 1)
+    small = ProblemSpec(SquareLoss, 100, 5, 1)
     with pytest.raises(ValueError, match=f"{name} works at p=1 only"):
         refuse_unfit(solver, Problem(small, LpBall(2.0), 1e-6))
     with pytest.raises(ValueError, match=f"{name} works for the square loss only"):
-        refuse_unfit(solver, Problem(Outline(object, 100, 5, 1), Simplex(), 1e-6))
-    large = Problem(Outline(SquareLoss, 50_000, 20, 1), Simplex(), 1e-6)
+        refuse_unfit(solver, Problem(ProblemSpec(object, 100, 5, 1), Simplex(), 1e-6))
+    large = Problem(ProblemSpec(SquareLoss, 50_000, 20, 1), Simplex(), 1e-6)
     with pytest.raises(ValueError, match=r"GiB and \d+ minutes for 50000 samples, 20 kernels"):
         refuse_unfit(solver, large)
     refuse_unfit(type(solver)(force=True), large)

@@ -169,7 +169,7 @@ class NoBounds:
     """A loss whose inner solutions are said to be so inexact that they prove nothing."""
 
     def __init__(self, loss):
-        self.loss, self.outline, self.n_kernels = loss, loss.outline, loss.n_kernels
+        self.loss, self.spec, self.n_kernels = loss, loss.spec, loss.n_kernels
 
     def within(self, gauge):
         return self

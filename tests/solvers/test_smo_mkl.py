@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from manykernels import KernelStack
 from manykernels.domains import Box, LpBall, lp_domain
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import HingeLoss, Outline
+from manykernels.losses import HingeLoss, ProblemSpec
 from manykernels.smo.loops import _best_step, _slope, norm_and_weights
 from manykernels.solvers import SMOMKL, Newton, Problem, refuse_unfit
 from manykernels.solvers.papers.smo_mkl import _Ascent
@@ -140,7 +140,7 @@ def test_it_says_what_it_cannot_take():
     ):
         with pytest.raises(ValueError, match=f"'smo-mkl' {message}.*solver='newton'"):
             SMOMKL().solve(machine(kind, gram_matrices(20)), lp_domain(p))
-    problem = Problem(Outline(HingeLoss, 10**5, 30, 1), lp_domain(2), 1e-6)
+    problem = Problem(ProblemSpec(HingeLoss, 10**5, 30, 1), lp_domain(2), 1e-6)
     with pytest.raises(ValueError, match=r"GiB and \d+ minutes for 100000 samples, 30 kernels"):
         refuse_unfit(SMOMKL(), problem)
     refuse_unfit(SMOMKL(force=True), problem)

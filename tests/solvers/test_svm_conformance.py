@@ -30,7 +30,7 @@ def optimum(kind, stack, p):
 
 def raised(loss):
     """By how much a loss that learns C may raise its first weight, out of the domain."""
-    if not loss.outline.learns_reg:
+    if not loss.spec.learns_reg:
         return 0.0
     return 1e-9 * loss.kernels.kernels.row_diag.mean(axis=1).max()
 
@@ -65,7 +65,7 @@ def test_values_agree_with_newton_within_the_gaps(name, kind):
     for stack, matrices in STACKS.items():
         for p in PS[::2] if name in MOST_ITERATIONS else PS:
             loss, domain = machine(kind, matrices), lp_domain(p)
-            if takes(name, loss.outline, domain):
+            if takes(name, loss.spec, domain):
                 best = optimum(kind, stack, p)
                 solution = check(name, loss, domain, best, MOST_ITERATIONS.get(name))
                 if name not in MOST_ITERATIONS:
@@ -81,7 +81,7 @@ def priced(kind):
     matrices = STACKS["plain"]
     loss = machine(kind, matrices)
     prices = np.trace(matrices, axis1=1, axis2=2)
-    if loss.outline.learns_reg:
+    if loss.spec.learns_reg:
         prices = np.concatenate([[M], prices])
     return loss, TraceSimplex(prices)
 
@@ -90,7 +90,7 @@ def priced(kind):
 def test_prices_of_the_trace_simplex(kind):
     loss, domain = priced(kind)
     best = Newton().solve(loss, domain, tol=1e-8).certificate
-    able = [name for name in SOLVERS if takes(name, loss.outline, domain)]
+    able = [name for name in SOLVERS if takes(name, loss.spec, domain)]
     assert {"newton", "sip"} <= set(able)
     for name in able:
         check(name, priced(kind)[0], domain, best, MOST_ITERATIONS.get(name))
@@ -121,8 +121,8 @@ def test_the_optimum_is_that_of_the_primal(kind, p):
     matrices = stacks(60)["plain"]
     value = primal_optimum(kind, matrices, p)
     domain = lp_domain(p)
-    outline = machine(kind, matrices).outline
-    able = [n for n in ("newton", "interleaved", "smo-mkl", "qcqp") if takes(n, outline, domain)]
+    spec = machine(kind, matrices).spec
+    able = [n for n in ("newton", "interleaved", "smo-mkl", "qcqp") if takes(n, spec, domain)]
     assert len(able) >= 2
     for name in able:
         found = SOLVERS[name]().solve(machine(kind, matrices), domain, tol=1e-6).certificate
@@ -147,7 +147,7 @@ def test_weights_of_regions(kind, p):
     loss, domain = machine(kind, regional_matrices(M, 2)), Product(lp_domain(p), N_REGIONS)
     best = Newton().solve(loss, domain, tol=1e-8).certificate
     assert best.rel_gap <= 1e-6
-    able = [name for name in SOLVERS if takes(name, loss.outline, domain)]
+    able = [name for name in SOLVERS if takes(name, loss.spec, domain)]
     assert set(able) == {"newton", "analytic", "sip", "interleaved"}
     for name in able:
         solution = check(name, loss, domain, best, MOST_ITERATIONS.get(name))

@@ -176,10 +176,10 @@ class Alignment(OneKernelMachine, KernelEstimator):
         aligned = Alignments.of(kernels.stack, targets, rows.counts)
         weights = aligned.joint() if self.method == "joint" else aligned.independent()
         total = PowerOfSum("alignment", weights)
-        expansion = kernels.learn(machine, total, y, sample_weight, task)
+        predictor = kernels.learn(machine, total, y, sample_weight, task)
         return self._keep(
             task,
-            self._attributes(kernels, machine, expansion),
+            self._attributes(kernels, machine, predictor),
             weights_=weights,
             alignments_=aligned.with_targets,
             alignment_=aligned.of_sum(weights),

@@ -17,7 +17,7 @@ from ..estimators.kernel_data import TrainingKernels, WeightLearning, WeightPara
 from ..estimators.prediction import DiscriminantTransformer, KernelClassifier, Probabilities
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace
-from ..losses import KimLoss, Outline
+from ..losses import KimLoss, ProblemSpec
 from ..losses.left_out import LeftOut
 from ..utils.sklearn import check_y
 from ..utils.storable import storable
@@ -128,7 +128,7 @@ class KimFDA(
         # No class weights: in the ratio each class has its own mean and covariance.
         rows = discriminant_rows(self, X, y, sample_weight, None)
         _refuse_more_than_two(rows.classes)
-        learning.refuse_unfit(Outline(KimLoss, len(rows), rows.data.n_kernels, 1))
+        learning.refuse_unfit(ProblemSpec(KimLoss, len(rows), rows.data.n_kernels, 1))
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)

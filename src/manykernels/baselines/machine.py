@@ -35,7 +35,7 @@ from ..estimators.inputs import (
     targeted_rows,
 )
 from ..estimators.kernel_data import (
-    KernelExpansion,
+    KernelPredictor,
     TrainingKernels,
     for_columns,
     transformed_blocks,
@@ -210,10 +210,10 @@ class MergedKernel:
 
 def _columns_of(machine: Any, numbers: np.ndarray) -> np.ndarray:
     """Those rows of X, of the ones that count, which a fitted machine compares new rows with."""
-    expansion = machine._expansion
-    if not isinstance(expansion, KernelExpansion) or expansion.source.columns is None:  # type: ignore[union-attr]
+    predictor = machine._predictor
+    if not isinstance(predictor, KernelPredictor) or predictor.source.columns is None:  # type: ignore[union-attr]
         return numbers
-    return expansion.source.columns  # type: ignore[union-attr]
+    return predictor.source.columns  # type: ignore[union-attr]
 
 
 def _wide(
@@ -277,7 +277,7 @@ class KernelMixture:
             "weights_": self.weights,
             "dual_coef_": attributes["dual_coef_"].reshape(shape),
             "intercept_": self.intercept,
-            "_expansion": kernels.expansion(self.weights, kept, vectors.kept),
+            "_predictor": kernels.predictor(self.weights, kept, vectors.kept),
         }
 
 
@@ -339,7 +339,7 @@ class OneKernelMachine:
     _default: ClassVar[type] = MKSVC
 
     estimator_: ClassVar[Any]
-    _expansion: ClassVar[MergedKernel]
+    _predictor: ClassVar[MergedKernel]
 
     @property
     def _given(self) -> Any:
@@ -392,7 +392,7 @@ class OneKernelMachine:
         return targeted_rows(self, X, y, sample_weight, several=several)
 
     def _attributes(
-        self, kernels: SourceKernels, machine: Any, expansion: MergedKernel
+        self, kernels: SourceKernels, machine: Any, predictor: MergedKernel
     ) -> dict[str, Any]:
         """Fitted attributes, the weights of the rule apart."""
         union = {
@@ -407,7 +407,7 @@ class OneKernelMachine:
             **shared,
             "kernel_names_": kernels.stack.names,
             "estimator_": machine,
-            "_expansion": expansion,
+            "_predictor": predictor,
         }
 
     def __sklearn_tags__(self) -> Any:
@@ -422,7 +422,7 @@ class OneKernelMachine:
 
     def _answers(self, method: str, X: Any) -> np.ndarray:
         check_is_fitted(self, "estimator_")
-        return self._expansion.answers(self, X, method)
+        return self._predictor.answers(self, X, method)
 
     @by_blocks
     def predict(self, X: Any) -> np.ndarray:

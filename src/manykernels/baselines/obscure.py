@@ -416,7 +416,7 @@ class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
             kernel_names_=kernels.stack.names,
             weights_=point.weights,
             intercept_=np.zeros(vectors.dual.shape[1]),
-            _expansion=kernels.expansion(point.weights, vectors.coefficients, vectors.kept),
+            _predictor=kernels.predictor(point.weights, vectors.coefficients, vectors.kept),
         )
 
     def _seed(self) -> int:

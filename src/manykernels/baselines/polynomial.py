@@ -361,7 +361,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
         self._warn_unless_converged(descent)
         weights = descent.point.weights
         power = PowerOfSum("polynomial", weights, self.degree)
-        expansion = kernels.learn(machine, power, y, sample_weight, task)
+        predictor = kernels.learn(machine, power, y, sample_weight, task)
         certificates = [step.certificate for step in descent.history]
         history = {
             "objective": [one.objective for one in certificates],
@@ -370,7 +370,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
         }
         return self._keep(
             task,
-            self._attributes(kernels, machine, expansion),
+            self._attributes(kernels, machine, predictor),
             weights_=weights,
             certificate_=descent.certificate,
             n_iter_=max(1, descent.history[-1].iteration),

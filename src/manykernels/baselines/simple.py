@@ -80,8 +80,8 @@ class Average(OneKernelMachine, KernelEstimator):
         kernels = SourceKernels.of(self, rows, self.normalize)
         n_kernels = kernels.stack.n_kernels
         mean = PowerOfSum("average", np.full(n_kernels, 1.0 / n_kernels))
-        expansion = kernels.learn(machine, mean, y, sample_weight, task)
-        fitted = self._attributes(kernels, machine, expansion)
+        predictor = kernels.learn(machine, mean, y, sample_weight, task)
+        fitted = self._attributes(kernels, machine, predictor)
         return self._keep(task, fitted, weights_=mean.weights)
 
 
@@ -150,8 +150,8 @@ class Product(OneKernelMachine, KernelEstimator):
         task = FitTask.begin(self, X, y, 1)
         kernels = SourceKernels.of(self, rows, None, shift_invariant=False)
         mean = GeometricMean.of(kernels.stack.n_kernels)
-        expansion = kernels.learn(machine, mean, y, sample_weight, task, _checked)
-        return self._keep(task, self._attributes(kernels, machine, expansion))
+        predictor = kernels.learn(machine, mean, y, sample_weight, task, _checked)
+        return self._keep(task, self._attributes(kernels, machine, predictor))
 
 
 @storable
@@ -316,17 +316,17 @@ class BestKernel(OneKernelMachine, KernelEstimator):
             kernels.stack.names, np.eye(kernels.stack.n_kernels), strict=True
         ):
             single = clone(machine)
-            expansion = kernels.learn(single, PowerOfSum(name, weights), y, sample_weight, task)
+            predictor = kernels.learn(single, PowerOfSum(name, weights), y, sample_weight, task)
             scores.append(single.best_score_)
             if best is None or scores[-1] > best[0].best_score_:
-                best = single, expansion, weights
+                best = single, predictor, weights
         assert best is not None
-        single, expansion, weights = best
+        single, predictor, weights = best
         single.set_params(cv=self._given.cv)
         index = int(weights.argmax())
         return self._keep(
             task,
-            self._attributes(kernels, single, expansion),
+            self._attributes(kernels, single, predictor),
             best_kernel_=kernels.stack.names[index],
             best_index_=index,
             scores_=np.array(scores),

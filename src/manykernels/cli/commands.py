@@ -375,7 +375,7 @@ def new_samples(
 
 def training_views(model: Any) -> Views | None:
     """Rows that the model has kept, by view; None if it was fitted on kernels."""
-    source = getattr(getattr(model, "_expansion", None), "source", None)
+    source = getattr(getattr(model, "_predictor", None), "source", None)
     if isinstance(source, MatrixSource):
         return None
     if isinstance(source, TableSource) and isinstance(source.table, Views):

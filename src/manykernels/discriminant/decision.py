@@ -31,7 +31,7 @@ from ..losses import SquareLoss
 from ..losses.left_out import FoldOutputs, LeftOut
 from ..solvers import GridPoint, GridProgress, GridRecord, solved_in_all, walk_grid
 from ..solvers.path import weight_response
-from ..utils.folds import Answers, Judged, effective_size, score_table, standard_error
+from ..utils.folds import Answers, KnownProbabilities, effective_size, score_table, standard_error
 from ..utils.numerics import ACCUMULATED, EPS, ROUNDING
 from .problem import (
     Discriminant,
@@ -583,7 +583,7 @@ class HeldOut:
 
         def judged(at: tuple[int, ...]) -> Iterator[Answers]:
             for test, own in zip(self.tests, self.log_probabilities(rule, *at), strict=True):
-                yield Judged(test.classes, own), test.classes[test.labels], test.counts
+                yield KnownProbabilities(test.classes, own), test.classes[test.labels], test.counts
 
         return score_table(self.solved, len(self.parts), judged, scorer)
 

@@ -309,7 +309,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     #: Computes the outputs of new samples; the only private attribute that a fit sets, but for
     #: the `_stream` of ``partial_fit``, what it has gathered so far.
-    _expansion: ClassVar[Any]
+    _predictor: ClassVar[Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],
@@ -327,7 +327,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         state = {
             name: value
             for name, value in vars(self).items()
-            if not name.endswith("_") and name not in ("_expansion", "_stream")
+            if not name.endswith("_") and name not in ("_predictor", "_stream")
         }
         for found in (*attributes, more):
             state.update(found)
@@ -342,7 +342,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         The coefficients are those of the fit or, for other functions of X, the ones given.
         """
         check_is_fitted(self)
-        outputs: np.ndarray = self._expansion.outputs(self, X, coefficients)
+        outputs: np.ndarray = self._predictor.outputs(self, X, coefficients)
         return outputs
 
     def _html_repr(self) -> str:

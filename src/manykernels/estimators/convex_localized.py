@@ -13,7 +13,7 @@ from ..discriminant.problem import indicator_rule
 from ..gating.descent import ClassJudge, ValueJudge
 from ..gating.objective import SquareMachine
 from ..kernels.transforms import Center
-from ..losses import EpsilonInsensitiveLoss, Outline, SquareLoss
+from ..losses import EpsilonInsensitiveLoss, ProblemSpec, SquareLoss
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
@@ -144,8 +144,8 @@ class ConvexLocalizedSVC(
         groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
         make_loss, n_outputs = LOSSES[self.loss], groups.shape[2]
         regions = Regions.of(self, rows)
-        outline = Outline(make_loss, len(rows), rows.data.n_kernels, n_outputs)
-        regions.refuse_unfit(learning, outline)
+        spec = ProblemSpec(make_loss, len(rows), rows.data.n_kernels, n_outputs)
+        regions.refuse_unfit(learning, spec)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
         plain = regions.kernels(rows, rows.counts, learning.solver)
         penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol
@@ -205,8 +205,8 @@ class ConvexLocalizedSVR(
         learning = WeightLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight)
         regions = Regions.of(self, rows)
-        outline = Outline(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
-        regions.refuse_unfit(learning, outline)
+        spec = ProblemSpec(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
+        regions.refuse_unfit(learning, spec)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         plain = regions.kernels(rows, rows.counts, learning.solver)
         targets, penalties = rows.targets, self.C * rows.factors
@@ -297,8 +297,8 @@ class ConvexLocalizedFDA(
         n_classes = len(rows.classes)
         regions = Regions.of(self, rows)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
-        outline = Outline(SquareLoss, len(rows), rows.data.n_kernels, n_outputs)
-        regions.refuse_unfit(learning, outline)
+        spec = ProblemSpec(SquareLoss, len(rows), rows.data.n_kernels, n_outputs)
+        regions.refuse_unfit(learning, spec)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = regions.kernels(rows, rows.weights, learning.solver)
         samples = kernels.labelled(rows)

@@ -26,9 +26,9 @@ from ..discriminant.decision import (
 from ..domains import Domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain
-from ..losses import JointSquareLoss, Outline, SquareLoss
+from ..losses import JointSquareLoss, ProblemSpec, SquareLoss
 from ..scale import Approximation
-from ..utils.folds import Judged, score_of
+from ..utils.folds import KnownProbabilities, score_of
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
@@ -44,7 +44,7 @@ from .feature_data import (
     refuse_with_features,
 )
 from .inputs import discriminant_rows
-from .kernel_data import KernelExpansion, TrainingKernels, WeightLearning, WeightParameters
+from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning, WeightParameters
 from .on_features import held_out_on_features, judged_samples, learn_discriminant_on_features
 from .prediction import (
     DiscriminantTransformer,
@@ -194,8 +194,8 @@ class MKFDA(
             return self._fit_on_features(approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
-        outline = self._outline(len(rows), rows.data.n_kernels, len(rows.classes))
-        rows = learning.admit(rows, outline)
+        spec = self._spec(len(rows), rows.data.n_kernels, len(rows.classes))
+        rows = learning.place_kernels(rows, spec)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = TrainingKernels.of(rows, rows.weights, solver=learning.solver)
         samples = kernels.labelled(rows)
@@ -221,14 +221,16 @@ class MKFDA(
         )
         return task, {**fitted, "denoise_": None}
 
-    def _outline(self, n_samples: int, n_kernels: int, n_classes: int) -> Outline:
+    def _spec(self, n_samples: int, n_kernels: int, n_classes: int) -> ProblemSpec:
         """Kind and sizes of the loss, before kernels are computed."""
         if self.denoise is not None:
             n_kernels = self.denoise.most_kernels(n_kernels)
         n_outputs = 1 if n_classes == 2 else n_classes - 1
         if self.reg == "joint":
-            return Outline(JointSquareLoss, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
-        return Outline(SquareLoss, n_samples, n_kernels, n_outputs)
+            return ProblemSpec(
+                JointSquareLoss, n_samples, n_kernels + 1, n_outputs, learns_reg=True
+            )
+        return ProblemSpec(SquareLoss, n_samples, n_kernels, n_outputs)
 
     def _make_loss(self, problem: FisherProblem) -> SquareLoss:
         if self.reg != "joint":
@@ -279,7 +281,7 @@ def learn_discriminant(
     regression = regress(problem, loss, solution.evaluation, learning.domain)
     decision = Decision.learn(regression, samples, priors)
     weights, dual_coef = learnt.weights[0], decision.coefficients(regression.coefficients)
-    expansion = KernelExpansion.of(kernels.source, transform, problem.stack, weights, dual_coef)
+    predictor = KernelPredictor.of(kernels.source, transform, problem.stack, weights, dual_coef)
     return {
         **kernels.source.attributes,
         **learnt.attributes,
@@ -287,7 +289,7 @@ def learn_discriminant(
         "dual_coef_": dual_coef,
         "left_out_log_proba_": decision.left_out,
         "reg_": loss.regularization(solution.weights),
-        "_expansion": expansion,
+        "_predictor": predictor,
     }
 
 
@@ -450,7 +452,7 @@ class MKFDACV(
 
         def score(logs: np.ndarray, rows: np.ndarray) -> float:
             weights = None if counts is None else counts[rows]
-            answers = Judged(classes, logs), classes[samples.labels[rows]], weights
+            answers = KnownProbabilities(classes, logs), classes[samples.labels[rows]], weights
             return score_of(answers, check_scoring(self, scoring=self.scoring))
 
         return {

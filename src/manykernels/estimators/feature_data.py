@@ -22,7 +22,7 @@ from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, naming
-from ..losses import FeatureLoss, Outline
+from ..losses import FeatureLoss, ProblemSpec
 from ..scale import (
     Approximation,
     Block,
@@ -596,7 +596,7 @@ class LearnsFromMoments:
                 "first of them is used, which partial_fit cannot tell: pass a dict, or fit all "
                 "rows at once."
             )
-        if stream is None and "_expansion" in vars(self):
+        if stream is None and "_predictor" in vars(self):
             raise ValueError(
                 f"This {type(self).__name__} has no moments of the rows that it has learnt from, "
                 "because it was loaded from a file, or fitted with other parameters: more rows "
@@ -648,7 +648,7 @@ class ClassifierOfStreams:
         sample_weight : array-like of shape (n_samples,), optional
             Rows of calls without weights count once.
         """
-        if classes is None and not {"_expansion", "_stream"} & vars(self).keys():
+        if classes is None and not {"_predictor", "_stream"} & vars(self).keys():
             raise ValueError("classes must be passed on the first call to partial_fit.")
         classes = None if classes is None else np.unique(classes)
         added: Self = self._add_rows(X, y, sample_weight, classes)
@@ -713,5 +713,5 @@ def refuse_joint(estimator: Any) -> None:
 def feature_learning(learning: WeightLearning) -> WeightLearning:
     """`learning`, unless its solver cannot take the square loss on features."""
     # What the solver asks of sizes is about matrices of samples, of which there are none.
-    learning.refuse_unfit(Outline(FeatureLoss, 1, 2, 1))
+    learning.refuse_unfit(ProblemSpec(FeatureLoss, 1, 2, 1))
     return learning

@@ -23,7 +23,7 @@ from ..utils.sklearn import Interval, Options, num_samples, safe_indexing
 from ..utils.storable import storable
 from .base import NON_NEGATIVE, FitTask, estimator
 from .inputs import Source, TrainingRows, by_blocks, parts_of
-from .kernel_data import BLOCK_ENTRIES, KernelExpansion, SplitOutputs, TrainingKernels
+from .kernel_data import BLOCK_ENTRIES, KernelPredictor, SplitOutputs, TrainingKernels
 from .search import Grid, Search, Split
 from .svm import SupportVectors
 
@@ -88,7 +88,7 @@ class ComponentReader:
     `expansion` are sums of the mean kernel with training samples.
     """
 
-    expansion: KernelExpansion
+    predictor: KernelPredictor
     offsets: np.ndarray
 
     @classmethod
@@ -103,15 +103,15 @@ class ComponentReader:
         """From kernels of training rows, prepared by `transform`; and components of these rows."""
         components = KernelComponents() if what is None else what
         found, weights = components.learn(stack, counts), components.weights(stack.n_kernels)
-        expansion = KernelExpansion.of(
+        predictor = KernelPredictor.of(
             kernels.source, transform, stack, weights, found.axes, found.rows
         )
         of_training = stack[:, found.rows].apply_combined(weights, found.axes) - found.offsets
-        return cls(expansion, found.offsets), of_training
+        return cls(predictor, found.offsets), of_training
 
     def __call__(self, data: Any) -> np.ndarray:
         """Components of checked rows."""
-        return self.expansion.outputs_of(data) - self.offsets
+        return self.predictor.outputs_of(data) - self.offsets
 
 
 @storable
@@ -281,7 +281,7 @@ class GateParameters:
     max_iter: int = 200
     random_state: Any = None
 
-    _expansion: ClassVar[GatedExpansion]
+    _predictor: ClassVar[GatedPredictor]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gating": [str, Gate],
@@ -303,7 +303,7 @@ class GateParameters:
     @by_blocks
     def _gates(self, X: Any) -> np.ndarray:
         """The outputs of every gate, (n_rows, n_gates, n_kernels)."""
-        return np.stack(self._expansion.gate_outputs(self, X), axis=1)
+        return np.stack(self._predictor.gate_outputs(self, X), axis=1)
 
     def active_kernels(self, X: Any) -> np.ndarray:
         """Which kernels count, those with a gate above `gate_tol`; boolean, as :meth:`gate`."""
@@ -316,7 +316,7 @@ class GateParameters:
         kernel counts more) and ``n_support`` (support vectors among the active).
         """
         check_is_fitted(self)
-        return self._expansion.region_summary(self.gate_tol)
+        return self._predictor.region_summary(self.gate_tol)
 
     def evaluations(self, X: Any) -> Evaluations:
         """How many kernel values a prediction for X needs, and how many the gates save.
@@ -324,12 +324,12 @@ class GateParameters:
         Those that the gate itself looks at are not counted.
         """
         check_is_fitted(self)
-        found = [self._expansion.evaluations(self, part) for part in parts_of(self, X)]
+        found = [self._predictor.evaluations(self, part) for part in parts_of(self, X)]
         return Evaluations(*(sum(numbers) for numbers in zip(*found, strict=True)))
 
 
 @estimator
-class BrakeParameters:
+class GateRegularization:
     """What keeps a gate from fitting single samples.
 
     Parameters
@@ -446,7 +446,7 @@ class GatedKernels:
         vectors = SupportVectors.of(dual)
         every = self.kernels.source
         source, transform = every.keep(vectors.kept), self.transform.for_columns(vectors.kept)
-        expansion = GatedExpansion(
+        predictor = GatedPredictor(
             # A completion compares new samples with all training samples.
             every if transform.needs_all_columns else source,
             transform,
@@ -462,13 +462,13 @@ class GatedKernels:
             **vectors.attributes(rows, source),
             "kernel_names_": source.names,
             "intercept_": intercept,
-            "_expansion": expansion,
+            "_predictor": predictor,
         }
 
 
 @storable
 @dataclass(frozen=True)
-class GatedExpansion:
+class GatedPredictor:
     """``Σ_i coefficient_i Σ_p η_p(x) k_p(x, x_i) η_p(x_i)`` for new samples x.
 
     `source` has the training samples x_i with coefficients, `transform` normalises kernels

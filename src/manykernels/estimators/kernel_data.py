@@ -13,12 +13,12 @@ from sklearn.utils import gen_batches
 
 from ..discriminant import LabelledKernels
 from ..domains import Domain, Simplex, lp_domain, product_domain
-from ..gating.descent import Judged
+from ..gating.descent import HeldOutLosses
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
 from ..kernels.transforms import Chain
-from ..losses import Certificate, Loss, Outline, SquareLoss
+from ..losses import Certificate, Loss, ProblemSpec, SquareLoss
 from ..losses.features import FeatureEvaluation
 from ..solvers import (
     SOLVERS,
@@ -35,7 +35,7 @@ from ..solvers import (
 from ..solvers.base import DEFAULT_SOLVER, Progress, refuse_indefinite
 from ..solvers.path import weight_response
 from ..utils.files import GIB
-from ..utils.folds import Answers, JudgedValues, score_table, stratified_folds
+from ..utils.folds import Answers, HeldOutValueLosses, score_table, stratified_folds
 from ..utils.numerics import EPS, ROUNDING, available_memory
 from ..utils.sklearn import Interval, num_samples, warn_caller
 from ..utils.storable import storable
@@ -154,20 +154,20 @@ class HeldOutValues:
         """How the models of every split were solved."""
         return [part.record for part in self.parts]
 
-    def judged_at(self, at: tuple[int, ...]) -> Judged:
+    def judged_at(self, at: tuple[int, ...]) -> HeldOutLosses:
         """Square errors of all samples, at one point of the grid."""
         outputs = np.concatenate([part.outputs[at] for part in self.parts])
         targets = np.concatenate([test.targets for test in self.tests])
         squares = (outputs - targets) ** 2
         counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
-        return Judged(squares, squares, counts, groups)
+        return HeldOutLosses(squares, squares, counts, groups)
 
     def judged_by(self, scorer: Callable[..., float]) -> np.ndarray:
         """Values of a scikit-learn scorer at every split and point, (n_splits, …)."""
 
         def judged(at: tuple[int, ...]) -> Iterator[Answers]:
             for part, test in zip(self.parts, self.tests, strict=True):
-                yield JudgedValues(part.outputs[at]), test.targets, test.counts
+                yield HeldOutValueLosses(part.outputs[at]), test.targets, test.counts
 
         return score_table(solved_in_all(self.records), len(self.parts), judged, scorer)
 
@@ -237,7 +237,7 @@ class TrainingKernels:
         when a solver has seen them.
         """
         if self.stack.on_demand:
-            self.stack.when_visited(lambda: self._warn_of_constants(transform))
+            self.stack.on_first_pass(lambda: self._warn_of_constants(transform))
         elif len(self.stack) > 1:
             self._warn_of_constants(transform)
 
@@ -276,7 +276,7 @@ def _whole_views(kernels: np.ndarray, names: list[str]) -> np.ndarray:
 
 @storable
 @dataclass(frozen=True)
-class KernelExpansion:
+class KernelPredictor:
     """``Σ_i coefficient_i Σ_j β_j K_j(x, x_i)`` for new samples x.
 
     `source` has the training samples x_i with coefficients. `transform` prepares its kernels at
@@ -300,7 +300,7 @@ class KernelExpansion:
         weights: np.ndarray,
         coefficients: np.ndarray,
         rows: np.ndarray | None = None,
-    ) -> KernelExpansion:
+    ) -> KernelPredictor:
         """Leave out kernels whose part in the sum is a rounding error.
 
         `stack` is what `transform` made of the training kernels, perhaps several of one. `rows`
@@ -448,31 +448,31 @@ class WeightLearning:
         """The same with weights for every region, each in the domain of the plain weights."""
         return replace(self, domain=product_domain(self.domain, n_regions))
 
-    def refuse_unfit(self, outline: Outline) -> None:
+    def refuse_unfit(self, spec: ProblemSpec) -> None:
         """Raise if the solver does not take such a loss, before kernels are computed."""
-        refuse_unfit(self.solver, Problem(outline, self.domain, self.tol))
+        refuse_unfit(self.solver, Problem(spec, self.domain, self.tol))
 
-    def admit(self, rows: TrainingRows, outline: Outline) -> TrainingRows:
+    def place_kernels(self, rows: TrainingRows, spec: ProblemSpec) -> TrainingRows:
         """`rows`, with their kernels on demand where these are too many for the memory there is.
 
         Raises as :meth:`refuse_unfit` does.
         """
-        on_demand = self._on_demand(rows.data, outline)
-        self.refuse_unfit(replace(outline, on_demand=on_demand))
+        on_demand = self._on_demand(rows.data, spec)
+        self.refuse_unfit(replace(spec, on_demand=on_demand))
         return replace(rows, data=rows.data.computed_on_demand()) if on_demand else rows
 
-    def _on_demand(self, data: Any, outline: Outline) -> bool:
+    def _on_demand(self, data: Any, spec: ProblemSpec) -> bool:
         """Whether kernels are computed when they are needed: as the solver says, or by memory."""
         asked = self.solver.on_demand
         if data.computed_on_demand() is data or asked is False:
             return False
         if asked is not None:
             return asked
-        needed, available = 8 * outline.n_kernels * outline.n_samples**2, available_memory()
+        needed, available = 8 * spec.n_kernels * spec.n_samples**2, available_memory()
         if available is None or needed <= _SHARE_OF_MEMORY * available:
             return False
         sizes = (
-            f"{outline.n_kernels} kernels of {outline.n_samples} samples take {needed / GIB:.1f} "
+            f"{spec.n_kernels} kernels of {spec.n_samples} samples take {needed / GIB:.1f} "
             f"GiB, and {available / GIB:.1f} GiB are available"
         )
         if isinstance(self.domain, Simplex):
@@ -790,7 +790,7 @@ def learn_ridge(
     )
     predictions = targets.restored(left_out)
     weights = learnt.weights if len(groups) > 1 else learnt.weights[0]
-    expansion = KernelExpansion.of(kernels.source, transform, problem.stack, weights, dual_coef)
+    predictor = KernelPredictor.of(kernels.source, transform, problem.stack, weights, dual_coef)
     single = rows.targets.ndim == 1
     return {
         **rows.attributes,
@@ -799,7 +799,7 @@ def learn_ridge(
         "dual_coef_": dual_coef[:, 0] if single else dual_coef,
         "intercept_": targets.means,
         "left_out_predictions_": predictions[:, 0] if single else predictions,
-        "_expansion": expansion,
+        "_predictor": predictor,
     }
 
 

@@ -19,7 +19,7 @@ from ..losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_p
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
-from .gated import BrakeParameters, GatedGrid, GatedKernels, GateParameters
+from .gated import GatedGrid, GatedKernels, GateParameters, GateRegularization
 from .inputs import (
     TrainingRows,
     discriminant_rows,
@@ -56,7 +56,7 @@ from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
 @storable
 @estimator
 class LocalizedSVC(
-    KernelClassifier, BrakeParameters, GateParameters, SupportAttributes, KernelEstimator
+    KernelClassifier, GateRegularization, GateParameters, SupportAttributes, KernelEstimator
 ):
     """Support vector classification with kernels weighted differently in different regions.
 
@@ -146,7 +146,7 @@ def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool) ->
 class LocalizedSVR(
     KernelRegressor,
     EpsilonParameters,
-    BrakeParameters,
+    GateRegularization,
     GateParameters,
     SupportAttributes,
     KernelEstimator,
@@ -185,7 +185,7 @@ class LocalizedSVR(
 @storable
 @estimator
 class LocalizedOneClassSVM(
-    NoveltyDetector, BrakeParameters, GateParameters, SupportAttributes, KernelEstimator
+    NoveltyDetector, GateRegularization, GateParameters, SupportAttributes, KernelEstimator
 ):
     """One-class support vector machine with kernels weighted differently in different regions.
 
@@ -233,7 +233,7 @@ class LocalizedOneClassSVM(
 class LocalizedFDA(
     Probabilities,
     KernelClassifier,
-    BrakeParameters,
+    GateRegularization,
     GateParameters,
     SupportAttributes,
     KernelEstimator,

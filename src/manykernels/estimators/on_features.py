@@ -28,7 +28,7 @@ from ..discriminant.problem import Discriminant, indicator_rule
 from ..domains import Domain
 from ..kernels.tables import naming
 from ..losses import FeatureLoss, FeatureSums
-from ..losses.features import KnownRows, SingleRows
+from ..losses.features import PartialLeftOut, SingleRows
 from ..scale import FeatureMap, RowBlocks
 from ..scale.hinge import Descent, HingePass, HingeProblem, descend_together
 from ..scale.moments import CentredMoments, ClassTargets, Moments, TargetCoding
@@ -148,7 +148,7 @@ def feature_errors(rows: FeatureRows) -> np.ndarray:
 
 @storable
 @dataclass(frozen=True)
-class FeatureExpansion:
+class FeaturePredictor:
     """Outputs of new samples: their features, centred and scaled, times `coefficients` (D, k)."""
 
     source: TableSource
@@ -172,12 +172,12 @@ class FeatureExpansion:
         return outputs
 
 
-def expansion_of(
+def predictor_of(
     rows: FeatureRows, problem: FeatureProblem, coefficients: np.ndarray
-) -> FeatureExpansion:
+) -> FeaturePredictor:
     """The expansion of a model learnt from `rows`."""
     scaling = replace(problem.scaling, mean=problem.moments.mean + rows.origin)
-    return FeatureExpansion(rows.source, rows.features, scaling, coefficients)
+    return FeaturePredictor(rows.source, rows.features, scaling, coefficients)
 
 
 # -- discriminants ---------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def learn_discriminant_on_features(
         "left_out_log_proba_": decision.left_out,
         "left_out_rows_": rows.sample.rows,
         "reg_": reg,
-        "_expansion": expansion_of(rows, problem, coefficients),
+        "_predictor": predictor_of(rows, problem, coefficients),
     }
 
 
@@ -247,7 +247,7 @@ def known_regression(
 ) -> Regression:
     """The regression on Fisher targets, and its outputs at samples that are left out."""
     features = problem.scaling(rows.sampled)
-    known = KnownRows(
+    known = PartialLeftOut(
         evaluation,
         features,
         fisher_targets(samples.labels, problem.masses),
@@ -351,7 +351,7 @@ def learn_ridge_on_features(
         "intercept_": targets.means,
         "left_out_predictions_": predictions[:, 0] if single else predictions,
         "left_out_rows_": rows.sample.rows,
-        "_expansion": expansion_of(rows, problem, coefficients),
+        "_predictor": predictor_of(rows, problem, coefficients),
     }
 
 
@@ -367,7 +367,7 @@ def _left_out(
     if len(features) == 1:
         return np.full(columns.shape, np.nan)
     weights = ones_unless(rows.weights, len(features))
-    known = KnownRows(evaluation, features, columns, weights, problem.moments.weight)
+    known = PartialLeftOut(evaluation, features, columns, weights, problem.moments.weight)
     response = weight_response(known, domain)
     return known.leave_one_out(rows.groups, response=response)
 
@@ -709,7 +709,7 @@ def learn_machines_on_features(
         "classes_": classes,
         "coef_": coefficients,
         "intercept_": np.concatenate([one.biases for one in learnt.evaluations]),
-        "_expansion": expansion_of(rows, problem, coefficients),
+        "_predictor": predictor_of(rows, problem, coefficients),
     }
 
 

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import calibrated_decisions, class_scores, log_losses
-from ..gating.descent import Judged
+from ..gating.descent import HeldOutLosses
 from ..kernels import KernelStack
 from ..solvers import GridRecord, solved_in_all
 from ..utils.folds import Answers, KnownClassifier, effective_size, score_table
@@ -349,7 +349,7 @@ class CalibratedDecisions:
         return self.calibration_.log_probabilities(decisions)
 
 
-class JudgedDecisions(KnownClassifier):
+class HeldOutDecisionLosses(KnownClassifier):
     """Classifier with known decision values, for scorers.
 
     `logs` gives the logarithms of its probabilities, which most scorers do not ask for.
@@ -406,14 +406,14 @@ class HeldOutDecisions:
     def _logs(self, at: tuple[int, ...], outputs: np.ndarray) -> np.ndarray:
         return self.calibration(at).log_probabilities(outputs)
 
-    def judged_at(self, at: tuple[int, ...]) -> Judged:
+    def judged_at(self, at: tuple[int, ...]) -> HeldOutLosses:
         """``−log P`` of the true class of every sample, and whether another one is chosen."""
         outputs = np.vstack([part.outputs[at] for part in self.parts])
         labels = np.concatenate([test.labels for test in self.tests])
         wrong = chosen_classes(outputs[:, 0] if outputs.shape[1] == 1 else outputs) != labels
         losses = log_losses(self._logs(at, outputs), labels)
         counts, groups = joined(self.tests, "counts"), joined(self.tests, "groups")
-        return Judged(losses, wrong.astype(np.float64), counts, groups)
+        return HeldOutLosses(losses, wrong.astype(np.float64), counts, groups)
 
     def mean_log_loss(self, at: tuple[int, ...]) -> float:
         """The mean of ``−log P`` of the true class, at one point of the grid."""
@@ -425,7 +425,7 @@ class HeldOutDecisions:
         def judged(at: tuple[int, ...]) -> Iterator[Answers]:
             for part, test in zip(self.parts, self.tests, strict=True):
                 outputs = part.outputs[at]
-                known = JudgedDecisions(
+                known = HeldOutDecisionLosses(
                     test.classes,
                     outputs[:, 0] if outputs.shape[1] == 1 else outputs,
                     partial(self._logs, at, outputs),
@@ -485,7 +485,7 @@ def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
         @wraps(method)
         def answer(estimator: Any, X: Any) -> Any:
             if hasattr(estimator, "estimators_"):
-                return estimator._expansion.answers(estimator, X, ask)
+                return estimator._predictor.answers(estimator, X, ask)
             return getattr(super(LabelwiseAnswers, estimator), method.__name__)(X)
 
         return answer
@@ -560,5 +560,5 @@ def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         certificate_=[model.certificate_ for model in models],
         cv_results_=[model.cv_results_ for model in models],
         kernel_names_=models[0].kernel_names_,
-        _expansion=LabelModels(source, models),
+        _predictor=LabelModels(source, models),
     )

@@ -24,7 +24,7 @@ from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import estimator
 from .inputs import Source, TrainingRows, by_blocks
-from .kernel_data import KernelExpansion, TrainingKernels, WeightLearning
+from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning
 from .search import Grid, checked_region_numbers, checked_sharpnesses
 from .svm_cv import PreparedKernels, outputs_of
 
@@ -57,7 +57,7 @@ class RegionAttributes:
 
     random_state: Any = 0
 
-    _expansion: ClassVar[KernelExpansion]
+    _predictor: ClassVar[KernelPredictor]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"random_state": ["random_state"]}
 
@@ -65,8 +65,8 @@ class RegionAttributes:
     def memberships(self, X: Any) -> np.ndarray:
         """Shares of the rows of X in the regions, (n_rows, n_regions); each row sums to one."""
         check_is_fitted(self)
-        expansion = self._expansion
-        blocks = expansion.blocks(expansion.source.read(self, X))
+        predictor = self._predictor
+        blocks = predictor.blocks(predictor.source.read(self, X))
         return np.concatenate([block.row_shares for _, block in blocks])
 
     def region_weights(self) -> list[dict[str, Any]]:
@@ -175,10 +175,10 @@ class Regions:
             return self.learner.n_regions
         return self.learner.n_regions_
 
-    def refuse_unfit(self, learning: WeightLearning, outline: Any) -> None:
+    def refuse_unfit(self, learning: WeightLearning, spec: Any) -> None:
         """Raise if the solver does not take a loss with weights of regions."""
-        n_kernels = self.n_regions * outline.n_kernels
-        learning.by_region(self.n_regions).refuse_unfit(replace(outline, n_kernels=n_kernels))
+        n_kernels = self.n_regions * spec.n_kernels
+        learning.by_region(self.n_regions).refuse_unfit(replace(spec, n_kernels=n_kernels))
 
     def kernels(
         self, rows: TrainingRows, sample_weight: np.ndarray | None, solver: Any

@@ -16,7 +16,7 @@ from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.transforms import Chain
-from ..losses import Outline, SquareLoss
+from ..losses import ProblemSpec, SquareLoss
 from ..scale import Approximation
 from ..solvers import GridPoint, walk_grid
 from ..solvers.path import weight_response
@@ -159,8 +159,8 @@ class MKRidge(
         learning = WeightLearning.of(self)
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
-        outline = Outline(SquareLoss, len(rows), rows.data.n_kernels, len(groups[0]))
-        rows = learning.admit(rows, outline)
+        spec = ProblemSpec(SquareLoss, len(rows), rows.data.n_kernels, len(groups[0]))
+        rows = learning.place_kernels(rows, spec)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
         kernels = TrainingKernels.of(rows, rows.counts, solver=learning.solver)
         learnings, regs = [learning] * len(groups), [float(self.reg)] * len(groups)

@@ -20,15 +20,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS
-from ..gating.descent import Judged
+from ..gating.descent import HeldOutLosses
 from ..kernels.tables import check_numbers
 from ..solvers import GridRecord, solved_in_all
-from ..utils.folds import JudgedValues, about_repeats, score_of
+from ..utils.folds import HeldOutValueLosses, about_repeats, score_of
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator
 from .inputs import Source, TrainingRows, block_while_fitting, matched_by_label
 from .kernel_data import HeldOutValues, SplitOutputs, TargetedKernels, TrainingKernels, by_row
-from .prediction import HeldOutDecisions, JudgedDecisions
+from .prediction import HeldOutDecisionLosses, HeldOutDecisions
 
 #: p by default: the fewest kernels, the plain sum, and two between. On ten data sets MKFDACV was
 #: as accurate as with the twelve of Yan et al. (2012) and ten λ, in 0.37 of the time.
@@ -627,7 +627,7 @@ class Choice:
         scores: np.ndarray,
         records: Sequence[GridRecord],
         second: Callable[[tuple[int, ...]], float] | None = None,
-        judged: Callable[[tuple[int, ...]], Judged] | None = None,
+        judged: Callable[[tuple[int, ...]], HeldOutLosses] | None = None,
     ) -> Choice:
         """By scores (n_splits, …) of all points; of equals, that with the smallest `second`.
 
@@ -669,7 +669,7 @@ def _chosen(
     grid: Grid,
     scores: np.ndarray,
     second: Callable[[tuple[int, ...]], float] | None,
-    judged: Callable[[tuple[int, ...]], Judged] | None,
+    judged: Callable[[tuple[int, ...]], HeldOutLosses] | None,
     one_standard_error: bool,
 ) -> tuple[int, ...]:
     """The best point by the scores of some splits, see :meth:`Choice.of`."""
@@ -790,7 +790,7 @@ class ClassSearch(Search):
 
         def score(decisions: np.ndarray, rows: np.ndarray) -> float:
             logs = partial(calibration.log_probabilities, decisions)
-            known = JudgedDecisions(samples.classes, decisions, logs)
+            known = HeldOutDecisionLosses(samples.classes, decisions, logs)
             truth = samples.classes[samples.labels[rows]]
             return score_of((known, truth, _part(samples.counts, rows)), self._scorer)
 
@@ -843,7 +843,7 @@ def left_out_values(
 
     def score(values: np.ndarray, rows: np.ndarray) -> float:
         truth = samples.targets[rows]
-        return score_of((JudgedValues(values), truth, _part(samples.counts, rows)), scorer)
+        return score_of((HeldOutValueLosses(values), truth, _part(samples.counts, rows)), scorer)
 
     return left_out_attributes("left_out_predictions_", tested, predictions, len(samples), score)
 

@@ -14,7 +14,7 @@ from ..losses import (
     HingeLoss,
     JointSquaredHingeLoss,
     OneClassLoss,
-    Outline,
+    ProblemSpec,
     SquaredHingeLoss,
 )
 from ..scale import Approximation
@@ -32,7 +32,7 @@ from .inputs import (
     unlabelled_rows,
 )
 from .kernel_data import (
-    KernelExpansion,
+    KernelPredictor,
     LearntWeights,
     TrainingKernels,
     WeightLearning,
@@ -128,16 +128,16 @@ class MachineKernels:
         corrected: np.ndarray = biases - weights[used] @ (self.center.select(used).offsets_ @ dual)
         return corrected
 
-    def expansion(
+    def predictor(
         self, weights: np.ndarray, coefficients: np.ndarray, rows: np.ndarray
-    ) -> KernelExpansion:
+    ) -> KernelPredictor:
         """Outputs of machines with these coefficients of the training samples in `rows`."""
         transform = self.transform
         if self.center is not None:
             # Instead of centring, which would need all training samples.
             transform = Chain([*transform.steps, _SubtractRowMean().fit(self.stack)])
         source = self.kernels.source
-        return KernelExpansion.of(source, transform, self.stack, weights, coefficients, rows)
+        return KernelPredictor.of(source, transform, self.stack, weights, coefficients, rows)
 
 
 @storable
@@ -240,7 +240,7 @@ class LearntMachine:
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes."""
         weights, vectors = self.learnt.weights, self.vectors
-        expansion = self.kernels.expansion(
+        predictor = self.kernels.predictor(
             weights if len(weights) > 1 else weights[0], vectors.coefficients, vectors.kept
         )
         return {
@@ -248,7 +248,7 @@ class LearntMachine:
             **self.learnt.attributes,
             **vectors.attributes(self.rows, self.kernels.kernels.source.keep(vectors.kept)),
             "intercept_": self.intercept,
-            "_expansion": expansion,
+            "_predictor": predictor,
         }
 
 
@@ -374,8 +374,8 @@ class MKSVC(
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
         groups = machine_groups(rows.labels, len(rows.classes), self.multi_class)
-        outline = self._outline(len(rows), rows.data.n_kernels, groups.shape[2])
-        rows = learning.admit(rows, outline)
+        spec = self._spec(len(rows), rows.data.n_kernels, groups.shape[2])
+        rows = learning.place_kernels(rows, spec)
         task = FitTask.begin(self, X, y, len(groups) * (learning.max_iter + 1))
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
         losses = [self._make_loss(kernels.stack, group, rows) for group in groups]
@@ -407,12 +407,12 @@ class MKSVC(
         )
         return self._keep(task, fitted, C_=C)
 
-    def _outline(self, n_samples: int, n_kernels: int, n_outputs: int) -> Outline:
+    def _spec(self, n_samples: int, n_kernels: int, n_outputs: int) -> ProblemSpec:
         """Kind and sizes of one loss, before kernels are computed."""
         if self.C == "joint":
             kind: type = JointSquaredHingeLoss
-            return Outline(kind, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
-        return Outline(LOSSES[self.loss], n_samples, n_kernels, n_outputs)
+            return ProblemSpec(kind, n_samples, n_kernels + 1, n_outputs, learns_reg=True)
+        return ProblemSpec(LOSSES[self.loss], n_samples, n_kernels, n_outputs)
 
     def _make_loss(self, stack: Any, signs: np.ndarray, rows: TrainingRows) -> Any:
         inner_tol = INNER_SHARE * self.tol
@@ -472,8 +472,8 @@ class MKSVR(
         """Learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = targeted_rows(self, X, y, sample_weight)
-        outline = Outline(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
-        rows = learning.admit(rows, outline)
+        spec = ProblemSpec(EpsilonInsensitiveLoss, len(rows), rows.data.n_kernels, 1)
+        rows = learning.place_kernels(rows, spec)
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         kernels = MachineKernels.of(rows, self.normalize, learning.solver)
         penalties, inner_tol = self.C * rows.factors, INNER_SHARE * self.tol
@@ -516,7 +516,9 @@ class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, Kernel
         """Learn kernel weights and the machine."""
         learning = WeightLearning.of(self)
         rows = unlabelled_rows(self, X, sample_weight)
-        rows = learning.admit(rows, Outline(OneClassLoss, len(rows), rows.data.n_kernels, 1))
+        rows = learning.place_kernels(
+            rows, ProblemSpec(OneClassLoss, len(rows), rows.data.n_kernels, 1)
+        )
         task = FitTask.begin(self, X, y, learning.max_iter + 1)
         # The distance from the origin counts: a constant added to a kernel changes the machine.
         kernels = MachineKernels.of(rows, self.normalize, learning.solver, has_bias=False)

@@ -395,7 +395,7 @@ CLEAR = 2.0
 
 
 @dataclass(frozen=True)
-class Judged:
+class HeldOutLosses:
     """Loss and error of every sample that was held out, its weight, and its group."""
 
     losses: Array
@@ -413,7 +413,7 @@ class Judged:
         """The mean error."""
         return float(np.average(self.errors, weights=self.counts))
 
-    def clearly_better(self, other: Judged) -> bool:
+    def clearly_better(self, other: HeldOutLosses) -> bool:
         """Whether the loss is smaller by more than `CLEAR` standard errors of the difference."""
         gain, error = paired_gain(self.losses, other.losses, self.counts, self.groups)
         return gain > CLEAR * error
@@ -422,7 +422,7 @@ class Judged:
 class Judge(Protocol):
     """Loss and error of outputs at samples that the machine has not seen."""
 
-    def __call__(self, outputs: Array, samples: Indices) -> Judged:
+    def __call__(self, outputs: Array, samples: Indices) -> HeldOutLosses:
         """Of `samples`, whose outputs are given, one row each."""
         ...
 
@@ -459,7 +459,7 @@ class ClassJudge:
         """The judge of whether samples belong to one of the classes."""
         return ClassJudge.of((self.labels == label).astype(int), 2, self.counts, self.groups)
 
-    def __call__(self, outputs: Array, samples: Indices) -> Judged:
+    def __call__(self, outputs: Array, samples: Indices) -> HeldOutLosses:
         scores = outputs if self.rule is None else self.rule.scores(outputs)
         labels, counts = self.labels[samples], _part(self.counts, samples)
         groups = _part(self.groups, samples)
@@ -467,7 +467,7 @@ class ClassJudge:
         calibrated = calibrated_decisions(scores, self.frequencies, labels, counts, n_samples)
         wrong = calibrated.scores.argmax(axis=1) != labels
         losses = log_losses(calibrated.log_probabilities, labels)
-        return Judged(losses, wrong.astype(np.float64), counts, groups)
+        return HeldOutLosses(losses, wrong.astype(np.float64), counts, groups)
 
 
 @dataclass(frozen=True)
@@ -478,10 +478,10 @@ class ValueJudge:
     counts: np.ndarray | None = None
     groups: np.ndarray | None = None
 
-    def __call__(self, outputs: Array, samples: Indices) -> Judged:
+    def __call__(self, outputs: Array, samples: Indices) -> HeldOutLosses:
         squares = (outputs[:, 0] - self.targets[samples]) ** 2
         counts, groups = _part(self.counts, samples), _part(self.groups, samples)
-        return Judged(squares, squares, counts, groups)
+        return HeldOutLosses(squares, squares, counts, groups)
 
 
 def _part(vector: np.ndarray | None, samples: Indices) -> np.ndarray | None:
@@ -528,7 +528,7 @@ class Watch:
 class HeldOutCurve:
     """Held-out samples after 0, 1, 2 … steps, or for other candidates, the first being plain."""
 
-    judged: list[Judged]
+    judged: list[HeldOutLosses]
 
     @classmethod
     def of(cls, watches: Sequence[Watch], judge: Judge) -> HeldOutCurve:

@@ -107,7 +107,7 @@ class OnDemandKernels:
         new = OnDemandKernels.__new__(OnDemandKernels)
         vars(new).update(vars(self))
         new._steps = (*self._steps, (clone(transform), sample_weight))
-        transform.awaited_ = new
+        transform.deferred_ = new
         transform.n_samples_fit_ = len(self)
         return new
 
@@ -156,7 +156,7 @@ class OnDemandKernels:
             while facts.awaited:
                 facts.awaited.pop()()
 
-    def when_visited(self, tell: Callable[[], None]) -> None:
+    def on_first_pass(self, tell: Callable[[], None]) -> None:
         """Call ``tell()`` after the first visit to the transformed kernels.
 
         A visit takes too long to be made for what is known after the next one anyway.

@@ -128,7 +128,7 @@ class StackTransform(BaseEstimator, ABC):
     #: Whether it is learnt from, and applied to, every kernel without regard to the others.
     of_each_kernel: ClassVar[bool] = False
     #: The kernels on demand that it is to be fitted to, see :mod:`manykernels.kernels.on_demand`.
-    awaited_: Any = None
+    deferred_: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -207,7 +207,7 @@ class StackTransform(BaseEstimator, ABC):
 
     def erased(self) -> np.ndarray:
         """Positions of the input kernels that become zero because they have no variance."""
-        return np.empty(0, dtype=np.intp) if self.awaited_ is None else self.awaited_.erased()
+        return np.empty(0, dtype=np.intp) if self.deferred_ is None else self.deferred_.erased()
 
     @property
     def needs_all_columns(self) -> bool:
@@ -216,8 +216,8 @@ class StackTransform(BaseEstimator, ABC):
 
     def select(self, kernels: np.ndarray) -> Self:
         """The fitted transform that returns only some of the kernels."""
-        if self.awaited_ is not None:
-            return self.awaited_.fitted(kernels)
+        if self.deferred_ is not None:
+            return self.deferred_.fitted(kernels)
         new = copy(self)
         for name in self._per_kernel:
             setattr(new, name, getattr(self, name)[kernels])
@@ -337,7 +337,7 @@ class UnitTrace(StackTransform):
         self.scale_ = np.divide(1.0, trace, np.zeros_like(trace), where=~(trace <= rounding))
 
     def erased(self) -> np.ndarray:
-        if self.awaited_ is not None:
+        if self.deferred_ is not None:
             return super().erased()
         return np.flatnonzero(self.scale_ == 0.0)
 

@@ -12,7 +12,7 @@ Examples
 (0.666667, array([0.888889, 0.444444]), False)
 """
 
-from .base import Certificate, DualPoint, Evaluation, Guarantee, KernelOperator, Loss, Outline
+from .base import Certificate, DualPoint, Evaluation, Guarantee, KernelOperator, Loss, ProblemSpec
 from .composed import SummedLoss
 from .features import FeatureLoss, FeatureSums
 from .kim import KimLoss
@@ -42,7 +42,7 @@ __all__ = [
     "KimLoss",
     "Loss",
     "OneClassLoss",
-    "Outline",
+    "ProblemSpec",
     "SquareLoss",
     "SquaredHingeLoss",
     "SummedLoss",

@@ -267,7 +267,7 @@ class Evaluation(Protocol):
 
 
 @dataclass(frozen=True)
-class Outline:
+class ProblemSpec:
     """What is known of a loss before anything is computed.
 
     Solvers use it to refuse losses that they cannot minimise.
@@ -328,13 +328,13 @@ class Loss(ABC):
 
     @property
     @abstractmethod
-    def outline(self) -> Outline:
+    def spec(self) -> ProblemSpec:
         """Size and kind of the loss."""
 
     @property
     def n_kernels(self) -> int:
         """Number of weights, that of the regularisation included."""
-        return self.outline.n_kernels
+        return self.spec.n_kernels
 
     @abstractmethod
     def evaluate(self, weights: Array) -> Evaluation:
@@ -351,7 +351,7 @@ class Loss(ABC):
         """``g(α)`` of every kernel at any dual variables; one pass over the kernels."""
         return self.dual_point(dual).gains
 
-    def foresee(self, dual: Array) -> None:  # noqa: B027
+    def prefetch_gains(self, dual: Array) -> None:  # noqa: B027
         """Say that gains at `dual` may be wanted soon: some losses find them on the way."""
 
     def within(self, gauge: Callable[[Array], float]) -> Loss:

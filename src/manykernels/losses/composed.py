@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .base import Array, DualPoint, Evaluation, Indices, Loss, Outline
+from .base import Array, DualPoint, Evaluation, Indices, Loss, ProblemSpec
 
 
 class SummedLoss(Loss):
@@ -29,10 +29,10 @@ class SummedLoss(Loss):
         self.parts = list(parts)
 
     @property
-    def outline(self) -> Outline:
-        outlines = [part.outline for part in self.parts]
-        n_samples = max(outline.n_samples for outline in outlines)
-        return Outline(SummedLoss, n_samples, outlines[0].n_kernels, len(outlines))
+    def spec(self) -> ProblemSpec:
+        specs = [part.spec for part in self.parts]
+        n_samples = max(spec.n_samples for spec in specs)
+        return ProblemSpec(SummedLoss, n_samples, specs[0].n_kernels, len(specs))
 
     def evaluate(self, weights: Array) -> SummedEvaluation:
         """Solve the inner problem of every part at `weights`."""
@@ -133,7 +133,7 @@ class SummedEvaluation:
 
 
 @dataclass(frozen=True)
-class TiltedLoss(Loss):
+class SurrogateLoss(Loss):
     """``scale · F(β) − tilt·β`` for another loss F, with a regularisation that is not learnt.
 
     Its gains may be negative.
@@ -143,12 +143,12 @@ class TiltedLoss(Loss):
     scale: float
     tilt: Array
 
-    def evaluate(self, weights: Array) -> TiltedEvaluation:
-        return TiltedEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
+    def evaluate(self, weights: Array) -> SurrogateEvaluation:
+        return SurrogateEvaluation(self.loss.evaluate(weights), self.scale, self.tilt)
 
     @property
-    def outline(self) -> Outline:
-        return self.loss.outline
+    def spec(self) -> ProblemSpec:
+        return self.loss.spec
 
     def dual_point(self, dual: Array) -> DualPoint:
         # tilt·β does not scale with the dual variables, so only t = 1 keeps D of this form.
@@ -156,8 +156,8 @@ class TiltedLoss(Loss):
         gains = scale * point.gains + self.tilt
         return DualPoint(scale * point.linear, scale * point.quadratic, gains)
 
-    def restricted(self, kernels: Indices) -> TiltedLoss:
-        return TiltedLoss(self.loss.restricted(kernels), self.scale, self.tilt[kernels])
+    def restricted(self, kernels: Indices) -> SurrogateLoss:
+        return SurrogateLoss(self.loss.restricted(kernels), self.scale, self.tilt[kernels])
 
     def kernel(self, which: int) -> Array:
         return self.loss.kernel(which)
@@ -172,7 +172,7 @@ def _scaled(name: str) -> Any:
 
 
 @dataclass
-class TiltedEvaluation:
+class SurrogateEvaluation:
     """A tilted loss at one point."""
 
     plain: Evaluation = field(repr=False)
@@ -192,8 +192,8 @@ class TiltedEvaluation:
     def gains(self) -> Array:
         return self.scale * self.plain.gains + self.tilt
 
-    def reassessed(self) -> TiltedEvaluation:
-        return TiltedEvaluation(self.plain.reassessed(), self.scale, self.tilt)
+    def reassessed(self) -> SurrogateEvaluation:
+        return SurrogateEvaluation(self.plain.reassessed(), self.scale, self.tilt)
 
     def hessian(self) -> Array:
         return self.scale * self.plain.hessian()

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from ..utils.numerics import ACCUMULATED, EPS, matmul
-from .base import Array, DualPoint, Indices, Loss, Outline
+from .base import Array, DualPoint, Indices, Loss, ProblemSpec
 from .left_out import LeavesOut
 from .on_demand import Lease, Workspace, WorkspaceEvaluation
 from .square import LARGE_DIAGONAL, NotPositiveDefiniteError, reciprocal_curvature
@@ -131,9 +131,9 @@ class FeatureLoss(Loss):
         self._n_whole = len(sums.gram)
 
     @property
-    def outline(self) -> Outline:
+    def spec(self) -> ProblemSpec:
         sums = self.sums
-        return Outline(FeatureLoss, sums.n_samples, sums.n_kernels, self.cross.shape[1])
+        return ProblemSpec(FeatureLoss, sums.n_samples, sums.n_kernels, self.cross.shape[1])
 
     @cached_property
     def roots(self) -> Array:
@@ -459,13 +459,13 @@ class SingleRows(LeavesOut):
         return blocks
 
     def inverse(self) -> Array:
-        raise NotImplementedError("The inverse among all rows is that of KnownRows.")
+        raise NotImplementedError("The inverse among all rows is that of PartialLeftOut.")
 
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
-        raise NotImplementedError("The kernel weights are held; those of KnownRows respond.")
+        raise NotImplementedError("The kernel weights are held; those of PartialLeftOut respond.")
 
 
-class KnownRows(SingleRows):
+class PartialLeftOut(SingleRows):
     """Samples of a square loss on features that can be left out in folds; weights may respond."""
 
     def __init__(

@@ -47,7 +47,7 @@ from scipy import linalg
 from scipy.linalg import blas
 
 from ..utils.numerics import ACCUMULATED, EPS, matmul
-from .base import Array, DualPoint, Indices, KernelOperator, Outline
+from .base import Array, DualPoint, Indices, KernelOperator, ProblemSpec
 from .on_demand import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 from .square import NotPositiveDefiniteError
 
@@ -93,8 +93,8 @@ class KimLoss(WorkspaceLoss):
         self.workspace = Workspace(len(labels))
 
     @property
-    def outline(self) -> Outline:
-        return Outline(type(self), len(self.signs), self.kernels.shape[2], 1)
+    def spec(self) -> ProblemSpec:
+        return ProblemSpec(type(self), len(self.signs), self.kernels.shape[2], 1)
 
     def regularization(self, weights: Array) -> float:
         return self.reg

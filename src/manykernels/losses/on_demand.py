@@ -23,14 +23,14 @@ from typing import Any, Self, cast
 import numpy as np
 from scipy import linalg
 
-from .base import Array, DualPoint, Evaluation, Indices, KernelOperator, Loss, Outline
+from .base import Array, DualPoint, Evaluation, Indices, KernelOperator, Loss, ProblemSpec
 
 # Dual variables whose gains are kept: those of the last rounds, one of which proves the best bound
 # and is asked for again at the end. Two numbers per kernel each.
 _KEPT = 6
 
 
-class SweptLoss(Loss):
+class OnDemandLoss(Loss):
     """The loss `whole`, whose kernels are computed on demand.
 
     Attributes
@@ -43,22 +43,22 @@ class SweptLoss(Loss):
         self.whole = whole
         self.learns_reg = whole.learns_reg  # type: ignore[misc]
         self.n_sweeps = 0
-        self._foreseen: list[Array] = []
+        self._prefetched: list[Array] = []
         self._known: dict[bytes, tuple[Array, Array]] = {}
 
     @property
-    def outline(self) -> Outline:
-        return self.whole.outline
+    def spec(self) -> ProblemSpec:
+        return self.whole.spec
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Solve the inner problem of the kernels with a weight; gains follow when asked for."""
         held = np.flatnonzero(weights)
         if self.learns_reg:
             held = np.union1d(held, [0])
-        found: Any = SweptEvaluation(self, held, self.restricted(held).evaluate(weights[held]))
+        found: Any = OnDemandEvaluation(self, held, self.restricted(held).evaluate(weights[held]))
         return cast("Evaluation", found)
 
-    def within(self, gauge: Any) -> SweptLoss:
+    def within(self, gauge: Any) -> OnDemandLoss:
         part = copy(self)
         part.whole = self.whole.within(gauge)  # type: ignore[assignment]
         return part
@@ -66,8 +66,8 @@ class SweptLoss(Loss):
     def note(self, evaluation: Any) -> str:
         return self.whole.note(evaluation)
 
-    def foresee(self, dual: Array) -> None:
-        self._foreseen.append(dual)
+    def prefetch_gains(self, dual: Array) -> None:
+        self._prefetched.append(dual)
 
     def gains_at(self, dual: Array) -> Array:
         return self.swept(dual)[0]
@@ -75,8 +75,8 @@ class SweptLoss(Loss):
     def swept(self, dual: Array) -> tuple[Array, Array]:
         """Gains of all kernels at some dual variables, and their rounding errors."""
         if dual.tobytes() not in self._known:
-            duals = {one.tobytes(): one for one in (dual, *self._foreseen)}
-            self._foreseen = []
+            duals = {one.tobytes(): one for one in (dual, *self._prefetched)}
+            self._prefetched = []
             found = self._sweep(list(duals.values()))
             self._known.update(zip(duals, found, strict=True))
             for old in list(self._known)[:-_KEPT]:
@@ -112,14 +112,14 @@ class SweptLoss(Loss):
         return self.whole.regularization(weights)
 
 
-class SweptEvaluation:
+class OnDemandEvaluation:
     """A loss at weights of which only those of the kernels `held` are not zero.
 
     All but weights and gains is that of `inner`, the evaluation of these kernels alone. It has
     derivatives with respect to their weights; those of all would be a matrix of all kernels.
     """
 
-    def __init__(self, loss: SweptLoss, held: Indices, inner: Evaluation) -> None:
+    def __init__(self, loss: OnDemandLoss, held: Indices, inner: Evaluation) -> None:
         self._loss, self.held, self.inner = loss, held, inner
         self.weights = np.zeros(loss.n_kernels)
         self.weights[held] = inner.weights
@@ -140,7 +140,7 @@ class SweptEvaluation:
             self._swept = self._loss.swept(self.inner.dual)
         return self._swept
 
-    def reassessed(self) -> SweptEvaluation:
+    def reassessed(self) -> OnDemandEvaluation:
         """Itself: gains are computed from the kernels, never updated."""
         return self
 
@@ -283,7 +283,7 @@ class WorkspaceLoss(Loss):
         return bool(getattr(self.kernels, "on_demand", False))
 
     def in_sweeps(self) -> Loss:
-        return SweptLoss(self) if self.on_demand else self
+        return OnDemandLoss(self) if self.on_demand else self
 
     def kernel(self, which: int) -> Array:
         return self.kernels.kernel(which)

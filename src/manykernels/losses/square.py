@@ -39,7 +39,7 @@ from .base import (
     HasDualProgram,
     Indices,
     KernelOperator,
-    Outline,
+    ProblemSpec,
     nearly_definite,
 )
 from .left_out import LeavesOut
@@ -249,10 +249,10 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         self.workspace = Workspace(len(targets))
 
     @property
-    def outline(self) -> Outline:
+    def spec(self) -> ProblemSpec:
         n_samples, n_outputs = self.rotated_targets.shape
         n_kernels = self.kernels.shape[2]
-        return Outline(
+        return ProblemSpec(
             type(self), n_samples, n_kernels, n_outputs, self.learns_reg, self.on_demand
         )
 

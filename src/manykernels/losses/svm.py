@@ -38,7 +38,7 @@ from .base import (
     HasDualProgram,
     Indices,
     KernelOperator,
-    Outline,
+    ProblemSpec,
     gains_of,
     nearly_definite,
 )
@@ -83,10 +83,10 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         self._starts = list(other._starts)
 
     @property
-    def outline(self) -> Outline:
+    def spec(self) -> ProblemSpec:
         n_samples, _, n_kernels = self.kernels.shape
         n_outputs = len(self.problems)
-        return Outline(
+        return ProblemSpec(
             type(self), n_samples, n_kernels, n_outputs, self.learns_reg, self.on_demand
         )
 

@@ -25,7 +25,7 @@ from ..discriminant.problem import indicator_rule, rule_offsets
 from ..estimators.search import checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
-from ..utils.folds import Judged
+from ..utils.folds import KnownProbabilities
 from ..utils.numerics import ACCUMULATED
 
 
@@ -60,7 +60,7 @@ class LeaveOneOut:
     sample_weight: np.ndarray
 
     @cached_property
-    def _judged(self) -> list[Judged]:
+    def _judged(self) -> list[KnownProbabilities]:
         masses = np.bincount(self.labels, weights=self.sample_weight)
         frequencies = masses / masses.sum()
         rule = indicator_rule(frequencies, np.eye(self.targets.shape[1]))
@@ -72,7 +72,7 @@ class LeaveOneOut:
         for outputs in self.outputs:
             scores = rule.scores(outputs + unit[:, None] * self.targets)
             found = CalibratedScores(scores, offsets, self.labels, self.sample_weight)
-            judged.append(Judged(self.classes, found.log_probabilities))
+            judged.append(KnownProbabilities(self.classes, found.log_probabilities))
         return judged
 
     @property

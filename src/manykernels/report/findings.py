@@ -127,7 +127,7 @@ class Samples:
 
 def training_source(estimator: Any) -> Any:
     """What a fitted estimator keeps of the training samples, without shares in given regions."""
-    source = estimator._expansion.source
+    source = estimator._predictor.source
     return source.source if isinstance(source, SourceWithShares) else source
 
 

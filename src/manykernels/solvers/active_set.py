@@ -58,7 +58,7 @@ def minimize_on_active_sets(
     """Minimise `loss` over `domain`; a round on one active set is an outer iteration."""
     solve = _Rounds(descend, loss, domain, run.max_iter)
     n_solves = 1
-    if start is None and loss.outline.on_demand:
+    if start is None and loss.spec.on_demand:
         first = solve(sampled_kernels(loss), np.zeros(loss.n_kernels), _PART_OF_GAP)
         start, n_solves = first.weights, 1 + first.n_solves
     point = loss.evaluate(start_or_uniform(start, loss, domain))
@@ -78,7 +78,7 @@ def minimize_on_active_sets(
         weighted = np.flatnonzero(found.weights)
         dual = found.bound.dual
         if dual is not None:
-            loss.foresee(dual)
+            loss.prefetch_gains(dual)
         point = loss.evaluate(found.weights)
         gains, n_solves, bound = point.gains, 1 + found.n_solves, NO_BOUND
         if dual is not None and not certify(point, domain, run.tol).exhausted:
@@ -137,12 +137,12 @@ def sampled_kernels(loss: Loss) -> Indices:
 
 
 def _number_of_candidates(loss: Loss) -> int:
-    if not loss.outline.on_demand:
+    if not loss.spec.on_demand:
         return _CANDIDATES
-    affordable = _ENTRIES_ON_DEMAND // loss.outline.n_samples**2
+    affordable = _ENTRIES_ON_DEMAND // loss.spec.n_samples**2
     return max(_CANDIDATES, min(_CANDIDATES_ON_DEMAND, affordable))
 
 
 def _with_regularization(loss: Loss, kernels: Indices) -> Indices:
     """Its weight, if there is one, stays: at zero the inner problem may have no solution."""
-    return np.union1d(kernels, [0]) if loss.outline.learns_reg else kernels
+    return np.union1d(kernels, [0]) if loss.spec.learns_reg else kernels

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..domains import Array, Box, Domain, LpBall, Simplex
 from ..losses import BoxLoss, SquareLoss
-from ..losses.base import Certificate, Evaluation, Loss, Outline
+from ..losses.base import Certificate, Evaluation, Loss, ProblemSpec
 from ..utils.numerics import ACCUMULATED, available_memory
 
 # -- Lower bounds on the minimum of F, and the duality gap: one formula for all solvers -----------
@@ -194,7 +194,7 @@ class Run:
 class Problem:
     """What a solver may inspect before any work, to refuse the problem if need be."""
 
-    outline: Outline
+    spec: ProblemSpec
     domain: Domain
     tol: float
 
@@ -280,7 +280,7 @@ class Solver(ABC):
         ValueError
             If the problem does not meet the needs of the solver.
         """
-        refuse_unfit(self, Problem(loss.outline, domain, tol))
+        refuse_unfit(self, Problem(loss.spec, domain, tol))
         loss = loss.within(domain.gauge).in_sweeps()
         run = Run(domain, tol, self.default_max_iter if max_iter is None else max_iter, observer)
         status = self._minimize(loss, domain, run, start)
@@ -351,14 +351,14 @@ def complaint(solver: Solver, problem: Problem) -> str | None:
 
 def _one_budget(solver: Solver, problem: Problem) -> str | None:
     """A regularisation that is learnt has a norm in common with all weights."""
-    if problem.outline.learns_reg and problem.domain.n_blocks > 1:
+    if problem.spec.learns_reg and problem.domain.n_blocks > 1:
         return "cannot learn reg or C with weights of several regions: pass a number"
     return None
 
 
 def _stored_kernels(solver: Solver, problem: Problem) -> str | None:
     """Kernels that are computed on demand can be used where few of them have a weight."""
-    if not problem.outline.on_demand:
+    if not problem.spec.on_demand:
         return None
     if solver.on_demand is False:
         return "needs all kernels in memory, and these are computed on demand"
@@ -425,28 +425,28 @@ _MOST_MINUTES = 10.0
 
 def square_loss(solver: Solver, problem: Problem) -> str | None:
     """The loss is that of Fisher's discriminant, with λ given or learnt."""
-    kind = problem.outline.kind
+    kind = problem.spec.kind
     fits = issubclass(kind, SquareLoss)
     return None if fits else f"works for the square loss only, not for {kind.__name__}"
 
 
 def box_loss(solver: Solver, problem: Problem) -> str | None:
     """The loss is that of a support vector machine, with bounds on each dual variable."""
-    kind = problem.outline.kind
+    kind = problem.spec.kind
     fits = issubclass(kind, BoxLoss)
     return None if fits else f"works for support vector machines only, not for {kind.__name__}"
 
 
 def dual_program(solver: Solver, problem: Problem) -> str | None:
     """The dual of the loss is a quadratic program."""
-    kind = problem.outline.kind
+    kind = problem.spec.kind
     fits = hasattr(kind, "dual_program")
     return None if fits else f"needs a loss with a dual program, not {kind.__name__}"
 
 
 def fixed_regularization(solver: Solver, problem: Problem) -> str | None:
     """λ or C is given, not learnt."""
-    return 'needs a number for reg or C, not "joint"' if problem.outline.learns_reg else None
+    return 'needs a number for reg or C, not "joint"' if problem.spec.learns_reg else None
 
 
 def one_bound(solver: Solver, problem: Problem) -> str | None:
@@ -474,20 +474,20 @@ class Expensive(Solver):
     force: bool = False
 
     @abstractmethod
-    def cost(self, outline: Outline) -> tuple[float, float]:
+    def cost(self, spec: ProblemSpec) -> tuple[float, float]:
         """Estimated bytes and minutes for a loss of this size."""
 
 
 def affordable(solver: Solver, problem: Problem) -> str | None:
     """The estimates are within available memory and ten minutes, or the solver is forced."""
     assert isinstance(solver, Expensive)
-    outline = problem.outline
-    n_bytes, minutes = solver.cost(outline)
+    spec = problem.spec
+    n_bytes, minutes = solver.cost(spec)
     fits = n_bytes <= (available_memory() or np.inf) and minutes <= _MOST_MINUTES
     if solver.force or fits:
         return None
     return (
         f"would take about {n_bytes / 2**30:.1f} GiB and {minutes:.0f} minutes for "
-        f"{outline.n_samples} samples, {outline.n_kernels} kernels and {outline.n_outputs} "
+        f"{spec.n_samples} samples, {spec.n_kernels} kernels and {spec.n_outputs} "
         f"outputs ({type(solver).__name__}(force=True) tries all the same)"
     )

@@ -22,7 +22,7 @@ import numpy as np
 from ..domains import Array, Domain
 from ..losses import BoxLoss, SquareLoss
 from ..losses.base import Evaluation, Loss
-from ..losses.composed import TiltedLoss
+from ..losses.composed import SurrogateLoss
 from ..losses.inexact import BlockAscent, InexactEvaluation
 from ..losses.svm import BoxAscent, InexactBoxPoint
 from .base import (
@@ -164,7 +164,7 @@ class Guide:
         else:
             self._scale *= self._rescaling(here, gains, *self._last)
         self._last = here, gains
-        model = TiltedLoss(self._loss, self._scale, gains - self._scale * here.gains)
+        model = SurrogateLoss(self._loss, self._scale, gains - self._scale * here.gains)
         return Newton().solve(model, self._domain, start=weights).weights
 
     def _rescaling(

@@ -373,7 +373,7 @@ class Newton(Solver, name="newton"):
     on_demand: bool | None = None
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
-        many = loss.n_kernels >= MANY_KERNELS or loss.outline.on_demand
+        many = loss.n_kernels >= MANY_KERNELS or loss.spec.on_demand
         if isinstance(domain, Simplex) and many:
             minimize_on_active_sets(self.descend, loss, domain, run, start)
             return

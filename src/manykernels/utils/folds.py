@@ -296,7 +296,7 @@ class KnownClassifier(ClassifierMixin, BaseEstimator):
         return self
 
 
-class Judged(KnownClassifier):
+class KnownProbabilities(KnownClassifier):
     """Classifier with known log-probabilities, (n, c)."""
 
     def __init__(self, classes: np.ndarray, logs: np.ndarray):
@@ -313,7 +313,7 @@ class Judged(KnownClassifier):
         return np.exp(self.logs)
 
 
-class JudgedValues(RegressorMixin, BaseEstimator):
+class HeldOutValueLosses(RegressorMixin, BaseEstimator):
     """Regressor with known predictions, for scorers; its methods ignore `X`."""
 
     def __init__(self, values: np.ndarray):
@@ -322,7 +322,7 @@ class JudgedValues(RegressorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def fit(self, X: Any, y: Any) -> JudgedValues:
+    def fit(self, X: Any, y: Any) -> HeldOutValueLosses:
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -39,7 +39,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ...domains import Array, Domain, Simplex
-from ...losses.base import DualProgram, HasDualProgram, Loss, Outline
+from ...losses.base import DualProgram, HasDualProgram, Loss, ProblemSpec
 from ...losses.square import SquareLoss
 from ...utils.numerics import ACCUMULATED, EPS, ROUNDING, matmul
 from ..base import (
@@ -343,14 +343,14 @@ class SDP(Expensive, name="sdp"):
     # Interior-point steps; four times the usual number.
     default_max_iter = 100
 
-    def cost(self, outline: Outline) -> tuple[float, float]:
-        m, n, k = float(outline.n_samples), outline.n_kernels, outline.n_outputs
+    def cost(self, spec: ProblemSpec) -> tuple[float, float]:
+        m, n, k = float(spec.n_samples), spec.n_kernels, spec.n_outputs
         flops = 2.0 * m**3 / 3.0 + n * (6.0 * k + 4.0) * m**2 + 2.0 * n**2 * k * m
         return 8.0 * (m**2 + 4.0 * n * k * m), _MINUTES_PER_FLOP * flops
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, SquareLoss)
-        path = CentralPath(loss, run, np.eye(loss.outline.n_outputs), coupled=False)
+        path = CentralPath(loss, run, np.eye(loss.spec.n_outputs), coupled=False)
         iterate = path.start()
         while not run.record(loss.evaluate(path.settled(iterate))):
             finished = iterate.distance <= ROUNDING * iterate.value
@@ -456,8 +456,8 @@ class QCQP(Expensive, name="qcqp"):
     # The default of Clarabel, whose iterations these are.
     default_max_iter = 200
 
-    def cost(self, outline: Outline) -> tuple[float, float]:
-        m, n, k = outline.n_samples, outline.n_kernels, outline.n_outputs
+    def cost(self, spec: ProblemSpec) -> tuple[float, float]:
+        m, n, k = spec.n_samples, spec.n_kernels, spec.n_outputs
         entries = float(n * k * m**2)
         return _BYTES_PER_ENTRY * entries, _MINUTES_PER_UNIT * entries * m
 

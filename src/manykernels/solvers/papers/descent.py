@@ -234,7 +234,7 @@ def tikhonov(
     if not 0.0 < mu < np.inf:
         raise ValueError(f"mu must be positive and finite, got {mu!r}.")
     domain = lp_domain(p)
-    refuse_unfit(Dual(), Problem(loss.outline, domain, tol))
+    refuse_unfit(Dual(), Problem(loss.spec, domain, tol))
     factor = 1.0 / (2.0 * loss.reg)  # from F to the units of Yan 2012
 
     def penalty(support: float) -> tuple[float, float]:

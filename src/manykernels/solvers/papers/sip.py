@@ -193,13 +193,13 @@ class _QuadraticMaster:
         self, constants: Array, slopes: Array, current: Array
     ) -> tuple[Array, Array, str]:
         """Weights, multipliers of the cuts, and what went wrong, for one expansion."""
-        expansion = self._domain.onto_boundary(np.maximum(current, _LEAST_WEIGHT))
-        level = self._domain.level_set(expansion)
+        predictor = self._domain.onto_boundary(np.maximum(current, _LEAST_WEIGHT))
+        level = self._domain.level_set(predictor)
         assert level is not None
         _, gradient, curvature = level
         unit = 1.0 / np.sqrt(curvature)  # β = unit · z
         radii = np.sqrt(self._domain.block_sums((gradient * unit) ** 2))
-        center = expansion / unit - gradient * unit
+        center = predictor / unit - gradient * unit
         n_cuts, n = slopes.shape
         # Rows: cuts, z ≥ 0, and ‖z − center‖ ≤ radius of every block. Columns: ζ, z.
         cuts = np.column_stack([-np.ones(n_cuts), -slopes * unit])

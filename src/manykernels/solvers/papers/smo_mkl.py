@@ -34,7 +34,7 @@ import numpy as np
 
 from ...domains import Array, Domain, LpBall
 from ...losses import BoxLoss
-from ...losses.base import Loss, Outline
+from ...losses.base import Loss, ProblemSpec
 from ...losses.svm import InexactBoxPoint
 from ...utils.numerics import ACCUMULATED, ROUNDING, TINY, allocate
 from ..base import (
@@ -73,9 +73,9 @@ class SMOMKL(Expensive, name="smo-mkl"):
     # Sweeps of m steps; ten times the usual number.
     default_max_iter = 10 * _USUAL_SWEEPS
 
-    def cost(self, outline: Outline) -> tuple[float, float]:
-        entries = float(outline.n_samples) ** 2 * outline.n_kernels
-        return 8.0 * entries, _MINUTES_PER_ENTRY * entries * outline.n_outputs * _USUAL_SWEEPS
+    def cost(self, spec: ProblemSpec) -> tuple[float, float]:
+        entries = float(spec.n_samples) ** 2 * spec.n_kernels
+        return 8.0 * entries, _MINUTES_PER_ENTRY * entries * spec.n_outputs * _USUAL_SWEEPS
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
         assert isinstance(loss, BoxLoss)
