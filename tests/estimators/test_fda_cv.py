@@ -175,7 +175,7 @@ def test_kernels_are_cut_within_every_fold(denoise, cv):
 def test_axes_are_those_of_the_fold(denoise):
     """The order of the scores of two classes is that of the regression, whatever the rule."""
     kernels = [("a", RBF(gamma=0.3)), ("b", RBF(gamma=3.0))]
-    options = {"cv": 3, "scoring": "roc_auc"}
+    options = {"cv": StratifiedKFold(3), "scoring": "roc_auc"}
     model = MKFDACV(kernels, denoise=denoise, tol=1e-9, **options, **SMALL).fit(X[50:], Y[50:])
     plain = MKFDA(kernels, denoise=denoise, tol=1e-9)
     search = GridSearchCV(plain, {"p": [1, 2.0], "reg": SMALL["regs"]}, **options)

@@ -70,8 +70,9 @@ def test_a_point_has_the_scores_of_machines_learnt_by_hand(options, scoring, fir
 def test_a_grid_search_on_a_stack_makes_the_same_choice():
     names = {"p": GRID["ps"], "C": GRID["Cs"]}
     for scoring in ("accuracy", "balanced_accuracy"):
-        search = GridSearchCV(MKSVC("precomputed"), names, cv=3, scoring=scoring).fit(STACK, Y)
-        model = MKSVCCV("precomputed", cv=3, scoring=scoring, **GRID).fit(STACK, Y)
+        options = {"cv": StratifiedKFold(3), "scoring": scoring}
+        search = GridSearchCV(MKSVC("precomputed"), names, **options).fit(STACK, Y)
+        model = MKSVCCV("precomputed", **options, **GRID).fit(STACK, Y)
         for params, score in zip(
             search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
         ):
@@ -130,10 +131,13 @@ def test_every_point_is_certified(model):
 
 @pytest.mark.slow
 def test_the_order_of_the_grid_and_of_the_rows_changes_nothing():
+    """With the same samples in the folds."""
     order = np.random.default_rng(0).permutation(150)
-    one = MKSVCCV(tol=1e-6, **GRID).fit(X, Y)
+    places, folds = np.argsort(order), list(StratifiedKFold(3).split(X, Y))
+    one = MKSVCCV(tol=1e-6, cv=folds, **GRID).fit(X, Y)
     turned = {"ps": GRID["ps"][::-1], "Cs": GRID["Cs"][::-1]}
-    other = MKSVCCV(tol=1e-6, **turned).fit(X[order], Y[order])
+    moved = [(places[train], places[test]) for train, test in folds]
+    other = MKSVCCV(tol=1e-6, cv=moved, **turned).fit(X[order], Y[order])
     np.testing.assert_allclose(
         one.validation_curve(), other.validation_curve()[::-1, ::-1], atol=1e-9
     )

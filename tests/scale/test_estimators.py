@@ -34,7 +34,7 @@ from manykernels import (
 )
 from manykernels.kernels import RBF, Linear, Polynomial
 from manykernels.scale import Fixed
-from tests.problems import scikit_learn_checks, slow
+from tests.problems import broken_unexpectedly, scikit_learn_checks, slow
 
 WIDTHS = rbf_grid([0.7, 3.0], gamma="median")
 FLAT = {"flat": Linear(), "curved": Polynomial(2), "some": Linear().on([0, 2])}
@@ -597,7 +597,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
 )
 def test_scikit_learn_checks(model):
     broken, n_passed = scikit_learn_checks(model)
-    assert broken == []
+    assert broken_unexpectedly(broken, model) == []
     assert n_passed >= 50
 
 

@@ -59,6 +59,7 @@ def test_prediction_in_blocks_of_rows(entry, normalize, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:Nothing can be learnt from kernels")
+@pytest.mark.filterwarnings("ignore:.*the most that rounding errors allow")
 @those(
     lambda entry: (
         entry.sparse

@@ -54,7 +54,7 @@ from tests.estimators.registry import (
     every_variant,
     those,
 )
-from tests.problems import scikit_learn_checks, slow
+from tests.problems import broken_unexpectedly, scikit_learn_checks, slow
 
 CV = KFold(3)
 VALUES = SHARED_TARGETS["values"]
@@ -62,28 +62,6 @@ VALUES = SHARED_TARGETS["values"]
 # -- scikit-learn's own checks ---------------------------------------------------------------
 
 FEW = [("line", Linear()), ("wide", RBF())]
-
-
-# Sample weights against repeated rows, which these checks shuffle. Folds are drawn by the order of
-# the rows, so that they cannot hold where something is chosen or judged by folds. (With its λ of
-# 1e-8, left-out outputs of KimFDA are known to fewer digits than the checks compare.)
-WEIGHTS_AND_REPEATS = {
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-}
-
-
-def broken_unexpectedly(broken, estimator):
-    """Lines about checks that were to pass."""
-    name = type(estimator).__name__
-    by_folds = (
-        name.endswith("CV")
-        or "Localized" in name
-        or name in ("KimFDA", "BestKernel", "LPBeta", "LPB")
-        or getattr(getattr(estimator, "denoise", None), "variance", None) == "cv"
-    )
-    expected = WEIGHTS_AND_REPEATS if by_folds else set()
-    return [line for line in broken if line.split(":")[0] not in expected]
 
 
 def candidate(entry, kernels=None):
