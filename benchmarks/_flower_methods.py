@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from manykernels import MKFDACV, MKSVC, MKSVCCV, KernelStack
 from manykernels.baselines import LPB, OBSCURE, Average, BestKernel, CGBoost, LPBeta, Product
-from manykernels.solvers import PAPER_NORMS
+from manykernels.solvers.path import PAPER_NORMS
 
 #: C to try, 4^-5 to 4^5, and λ, 4^-8 to 4^4. The paper has 4^-5 to 4^4 for both.
 PENALTIES = [4.0**power for power in range(-5, 6)]

@@ -20,8 +20,9 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from benchmarks._localized_problems import Problem
-from manykernels.gating import GatingFeatures, Sigmoid
+from manykernels.gating import Sigmoid
 from manykernels.gating.descent import Descent, DescentOptions, descend
+from manykernels.gating.features import GatingFeatures
 from manykernels.gating.objective import BoxMachine, GatedObjective
 from manykernels.losses.svm import hinge_problem
 

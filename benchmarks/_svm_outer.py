@@ -15,8 +15,9 @@ from benchmarks._tables import markdown, verdict
 from benchmarks.solvers import PlainSIP
 from manykernels.domains import lp_domain
 from manykernels.estimators.svm import INNER_SHARE
-from manykernels.losses import HingeLoss
-from manykernels.solvers import SILP, SOLVERS, Newton, Progress, Solver
+from manykernels.losses.svm import HingeLoss
+from manykernels.solvers import SILP, SOLVERS, Newton
+from manykernels.solvers.base import Progress, Solver
 
 NORMS = [1.0, 1 + 2.0**-6, 2.0]
 PENALTIES = [0.1, 1.0, 100.0]

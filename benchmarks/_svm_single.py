@@ -19,8 +19,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks._svm_sets import Machine
 from benchmarks._tables import markdown, verdict
 from manykernels import KernelStack
-from manykernels.losses import HingeLoss
-from manykernels.smo import BoxProblem, solve_box
+from manykernels.losses.svm import HingeLoss
+from manykernels.smo.box import solve_box
+from manykernels.smo.program import BoxProblem
 
 PENALTIES = [1.0, 100.0]
 TOL = 1e-3

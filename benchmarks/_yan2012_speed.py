@@ -33,12 +33,14 @@ from benchmarks._tables import markdown, verdict
 from benchmarks._yan2012_random import REGS, column_sets, drawn
 from manykernels import MKFDA, KernelStack, Views, kernels_for
 from manykernels.baselines import OBSCURE
-from manykernels.discriminant import fisher_targets
+from manykernels.discriminant.problem import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels import RBF
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import HingeLoss, SquareLoss
-from manykernels.solvers import SIP, SMOMKL, Interleaved, Newton, Progress
+from manykernels.losses.square import SquareLoss
+from manykernels.losses.svm import HingeLoss
+from manykernels.solvers import SIP, SMOMKL, Interleaved, Newton
+from manykernels.solvers.base import Progress
 
 TOL = 1e-4
 BUDGET = 4.0

@@ -27,7 +27,8 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks._command import write_page
 from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, MKSVC, rbf_grid
-from manykernels.solvers import Coordinate, Interleaved, Progress, Solution
+from manykernels.solvers import Coordinate, Interleaved
+from manykernels.solvers.base import Progress, Solution
 
 N_KERNELS = 10
 N_FEATURES = 20

@@ -28,12 +28,14 @@ from threadpoolctl import threadpool_limits
 from benchmarks._command import command_line, write_page
 from benchmarks._tables import environment, markdown
 from manykernels import KernelStack
-from manykernels.discriminant import fisher_targets
+from manykernels.discriminant.problem import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import EpsilonInsensitiveLoss, HingeLoss, OneClassLoss, SquareLoss
+from manykernels.losses.square import SquareLoss
+from manykernels.losses.svm import EpsilonInsensitiveLoss, HingeLoss, OneClassLoss
 from manykernels.smo.box import Ascent
-from manykernels.solvers import SIP, Newton, Progress, newton
+from manykernels.solvers import SIP, Newton, newton
+from manykernels.solvers.base import Progress
 
 SETS = ["kernels", "duplicates"]
 TOL = 1e-4

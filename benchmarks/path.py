@@ -25,7 +25,7 @@ from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import Problem, mfeat10
 from benchmarks._tables import environment, markdown, verdict
 from manykernels import MKFDA, MKFDACV
-from manykernels.solvers import PAPER_NORMS
+from manykernels.solvers.path import PAPER_NORMS
 
 MOST_FITS, AIM = 80, 40
 TOL = 1e-5

@@ -40,7 +40,7 @@ from benchmarks._tables import environment, markdown
 from manykernels import MKFDA, KernelUnion
 from manykernels.datasets.views import YAN_SCALE, GaussianPair
 from manykernels.kernels import RBF
-from manykernels.report import effective_number
+from manykernels.report.sparsity import effective_number
 
 NORMS = {"ℓ1": 1.0, "ℓ2": 2.0, "ℓ∞": np.inf}
 REGS = 4.0 ** np.arange(-5, 5)

@@ -34,13 +34,13 @@ from threadpoolctl import threadpool_limits
 from benchmarks._command import command_line, load, write_page
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._tables import environment, markdown, verdict
-from manykernels.discriminant import fisher_targets
+from manykernels.discriminant.problem import fisher_targets
 from manykernels.domains import Domain, lp_domain
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import SquareLoss
-from manykernels.solvers import SIP, SOLVERS, Progress, Solution, Solver, certify
-from manykernels.solvers import Problem as Task
-from manykernels.solvers.base import NO_BOUND, complaint
+from manykernels.losses.square import SquareLoss
+from manykernels.solvers import SIP, SOLVERS
+from manykernels.solvers.base import NO_BOUND, Progress, Solution, Solver, certify, complaint
+from manykernels.solvers.base import Problem as Task
 from manykernels.solvers.newton import Cuts
 
 NORMS = [1.0, 1 + 2.0**-6, 1 + 2.0**-3, 2.0]

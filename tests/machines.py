@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 
 from manykernels import KernelStack
-from manykernels.losses import (
+from manykernels.losses.svm import (
     EpsilonInsensitiveLoss,
     HingeLoss,
     JointSquaredHingeLoss,

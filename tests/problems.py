@@ -7,13 +7,15 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from manykernels import KernelStack
-from manykernels.discriminant import fisher_targets
+from manykernels.discriminant.problem import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels.on_demand import RegionalKernels
 from manykernels.kernels.transforms import Center, preparation
-from manykernels.losses import FeatureLoss, FeatureSums, ProblemSpec, SquareLoss
-from manykernels.solvers import SOLVERS, Problem
-from manykernels.solvers.base import complaint
+from manykernels.losses.base import ProblemSpec
+from manykernels.losses.features import FeatureLoss, FeatureSums
+from manykernels.losses.square import SquareLoss
+from manykernels.solvers import SOLVERS
+from manykernels.solvers.base import Problem, complaint
 
 PAPER_PS = [1.0, *(1 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf]
 

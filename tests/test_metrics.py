@@ -25,16 +25,15 @@ from sklearn.svm import SVC
 
 from manykernels import MKFDA, rbf_grid
 from manykernels.metrics import (
-    SCORERS,
-    combined_f_test,
     corrected_t_test,
     five_by_two_cv_f_test,
     holm,
     mean_average_precision,
-    mean_average_precision_scorer,
     mean_class_accuracy,
     mean_class_mcc,
 )
+from manykernels.metrics.classwise import SCORERS, mean_average_precision_scorer
+from manykernels.metrics.comparison import combined_f_test
 from tests.problems import slow
 
 OF_LABELS = [mean_class_accuracy, mean_class_mcc]

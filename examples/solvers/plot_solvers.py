@@ -18,8 +18,9 @@ from manykernels.datasets import load_digit_views
 from manykernels.domains import lp_domain
 from manykernels.kernels import RBF
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import SquareLoss
-from manykernels.solvers import SIP, Analytic, Dual, Newton, tikhonov, tikhonov_strength
+from manykernels.losses.square import SquareLoss
+from manykernels.solvers import SIP, Analytic, Dual, Newton, tikhonov
+from manykernels.solvers.papers.descent import tikhonov_strength
 
 views, y = load_digit_views(noise=3)
 X, y = views[:300], y[:300]

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from manykernels import MKFDACV
 from manykernels.datasets import load_digit_views
 from manykernels.kernels import RBF
-from manykernels.solvers import PAPER_NORMS
+from manykernels.solvers.path import PAPER_NORMS
 
 models = {}
 for noise in (0, 3):

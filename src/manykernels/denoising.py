@@ -18,10 +18,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .discriminant import fisher_targets
-from .kernels import Center, KernelStack
+from .discriminant.problem import fisher_targets
+from .kernels import KernelStack
 from .kernels.spectral import VARIANCE_RULES, VARIANCES, n_leading, spectrum
-from .kernels.transforms import centered_trace
+from .kernels.transforms import Center, centered_trace
 from .utils.folds import equal_kernel_rows, groups_to_keep, stratified_folds
 
 #: Regularisations λ that are tried if none is given, for kernels of unit variance: two decades on

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import KernelStack
 from manykernels.baselines import CGBoost
-from manykernels.kernels import RBF, Constant, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.composition import Constant
 from manykernels.solvers.linear import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder
 from tests.problems import slow

@@ -15,7 +15,8 @@ from sklearn.utils.estimator_checks import (
 from manykernels import MKSVC, KernelUnion
 from manykernels.baselines import LPB, LPBeta
 from manykernels.baselines.lp_beta import MarginProgram
-from manykernels.kernels import RBF, Constant, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.composition import Constant
 from manykernels.solvers.linear import LinearProgram, LinearSolution
 from tests.estimators.registry import Recorder
 from tests.problems import slow

@@ -18,7 +18,8 @@ from sklearn.metrics import (
 )
 
 from manykernels import Comparison, compare
-from manykernels.comparison import Cell, rank_methods
+from manykernels.comparison import rank_methods
+from manykernels.comparison.result import Cell
 from manykernels.metrics import corrected_t_test
 from manykernels.utils.folds import range_of
 from tests.comparison.methods import ByColumn, labelled_table

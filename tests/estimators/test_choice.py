@@ -15,8 +15,8 @@ from manykernels.estimators.kernel_data import HeldOutValues, SplitOutputs, Targ
 from manykernels.estimators.search import Choice, Grid, ValueSplits, cv_results
 from manykernels.gating.descent import HeldOutLosses
 from manykernels.kernels import KernelStack
-from manykernels.losses import Certificate
-from manykernels.solvers import GridRecord
+from manykernels.losses.base import Certificate
+from manykernels.solvers.path import GridRecord
 
 GRID = Grid({"p": np.array([2.0, 1.0]), "C": np.array([1.0, 10.0, 100.0])})
 

@@ -8,7 +8,9 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, MKFDACV, MKSVC, MKSVR, KernelStack, LocalizedSVC, MKOneClassSVM
-from manykernels.kernels import RBF, Center, Constant, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.composition import Constant
+from manykernels.kernels.transforms import Center
 from manykernels.losses.square import NotPositiveDefiniteError
 from tests.problems import slow
 

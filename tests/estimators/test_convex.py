@@ -21,7 +21,8 @@ from manykernels import (
     KernelStack,
     Views,
 )
-from manykernels.gating import GivenRegions, KernelRegions
+from manykernels.gating import KernelRegions
+from manykernels.gating.regions import GivenRegions
 from manykernels.kernels import RBF, Linear, Polynomial
 from tests.estimators import registry
 from tests.estimators.registry import COMPARED, PAIRS, STACK, TEST_STACK, X_TEST, Noted, X, Y

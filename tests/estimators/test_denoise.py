@@ -10,8 +10,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA, Bands, Denoise, KernelStack, KernelUnion
-from manykernels.kernels import RBF, CallableKernel, Center, Linear
-from manykernels.kernels.transforms import Multiplicative, Spherical, UnitTrace
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.adapters import CallableKernel
+from manykernels.kernels.transforms import Center, Multiplicative, Spherical, UnitTrace
 from tests.estimators.registry import BLOCK_ENTRIES
 from tests.problems import SQUARE_SOLVERS, slow, some_slow
 

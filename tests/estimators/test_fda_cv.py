@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 
 from manykernels import MKFDA, MKFDACV, Bands, Denoise, KernelStack, rbf_grid
 from manykernels.kernels import RBF
-from manykernels.solvers import walk_grid
+from manykernels.solvers.path import walk_grid
 from tests.problems import slow
 
 X, Y = load_iris(return_X_y=True)

@@ -23,7 +23,7 @@ from manykernels import (
     LocalizedSVR,
     MKOneClassSVM,
 )
-from manykernels.gating import GATES
+from manykernels.gating.gates import GATES
 from manykernels.kernels import RBF, Linear, Polynomial
 from tests.estimators.registry import COMPARED, PAPER, Noted
 from tests.problems import slow, some_slow

@@ -19,8 +19,8 @@ from manykernels import (
     LocalizedSVR,
     MKOneClassSVM,
 )
-from manykernels.gating import as_gate
 from manykernels.gating.descent import ClassJudge, HeldOutLosses, ValueJudge
+from manykernels.gating.gates import as_gate
 from manykernels.kernels import RBF
 from tests.estimators.braked_problems import (
     JUDGED,

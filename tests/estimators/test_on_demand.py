@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from manykernels import MKFDA, MKSVC, MKSVR, Denoise, KernelUnion, MKOneClassSVM, MKRidge
 from manykernels.estimators import kernel_data
-from manykernels.kernels import RBF, CallableKernel, RBFSubsets, on_demand
+from manykernels.kernels import RBF, RBFSubsets, on_demand
+from manykernels.kernels.adapters import CallableKernel
 from manykernels.solvers import SIP, Newton, active_set
 from tests.problems import slow
 

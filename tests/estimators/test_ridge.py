@@ -11,8 +11,9 @@ from sklearn.model_selection import cross_val_score
 
 from manykernels import KernelStack, MKRidge, MKRidgeCV
 from manykernels.domains import lp_domain
-from manykernels.kernels import RBF, Center, Linear
-from manykernels.losses import SquareLoss
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.transforms import Center
+from manykernels.losses.square import SquareLoss
 from manykernels.solvers import Newton
 from tests.estimators.registry import refused
 from tests.problems import slow

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from manykernels.gating import GATES, Softmax
+from manykernels.gating import Softmax
 from manykernels.gating.descent import DescentOptions, descend
+from manykernels.gating.gates import GATES
 from manykernels.gating.objective import BoxMachine, GatedObjective
 from manykernels.losses.svm import epsilon_insensitive_problem
 from tests.gating.gated_problems import (

@@ -21,8 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from manykernels.gating import GATES, GatingFeatures, as_gate, features
-from manykernels.gating.gates import LARGEST
+from manykernels.gating import features
+from manykernels.gating.features import GatingFeatures
+from manykernels.gating.gates import GATES, LARGEST, as_gate
 from manykernels.kernels import RBF, KernelUnion, Precomputed
 
 RNG = np.random.default_rng(0)

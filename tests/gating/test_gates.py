@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from manykernels.gating import (
-    GATES,
-    Gaussian,
-    PerCluster,
-    PerSample,
-    Sigmoid,
-    Softmax,
-    as_gate,
-    gates,
-)
+from manykernels.gating import Gaussian, PerCluster, PerSample, Sigmoid, Softmax, gates
+from manykernels.gating.gates import GATES, as_gate
 from tests.differences import assert_derivatives
 
 COMPETING = ["softmax", "gaussian", "cluster"]

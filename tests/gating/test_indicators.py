@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import OneHotEncoder
 
-from manykernels.gating import GatingFeatures, PerCluster, PerSample, Softmax
+from manykernels.gating import PerCluster, PerSample, Softmax
 from manykernels.gating.descent import DescentOptions, descend
+from manykernels.gating.features import GatingFeatures
 from manykernels.gating.gates import Centres, ClusterIndicators, RowIndicators
 from manykernels.gating.objective import GatedObjective
 from tests.differences import assert_derivatives

@@ -13,7 +13,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from manykernels.gating import GivenRegions
+from manykernels.gating.regions import GivenRegions
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(30, 2)), 6 + RNG.normal(size=(20, 2))])

@@ -30,7 +30,6 @@ from sklearn.random_projection import GaussianRandomProjection
 
 from manykernels.kernels import (
     RBF,
-    After,
     Categorical,
     ChiSquare,
     Cosine,
@@ -40,6 +39,7 @@ from manykernels.kernels import (
     kernels_for,
 )
 from manykernels.kernels.base import SquaredDistances
+from manykernels.kernels.composition import After
 from manykernels.kernels.on_demand import StreamedKernels
 
 RNG = np.random.default_rng(0)

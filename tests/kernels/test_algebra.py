@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from manykernels.kernels import RBF, Constant, Cosine, Intersection, Laplacian, Linear, Polynomial
+from manykernels.kernels import RBF, Cosine, Intersection, Laplacian, Linear, Polynomial
+from manykernels.kernels.composition import Constant
 
 tables = arrays(np.float64, (5, 2), elements=st.floats(0, 10, width=32))
 atoms = st.sampled_from(

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels.kernels import RBF, KernelStack, KernelUnion, check_stack, checks
+from manykernels.kernels import RBF, KernelStack, KernelUnion, checks
+from manykernels.kernels.stack import check_stack
 from manykernels.utils import numerics
 
 TINY, SMALL, LARGE = 1, 8, 40  # below and above the size where only the top eigenvalue is found

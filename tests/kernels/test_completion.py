@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manykernels.kernels import RBF, Center, KernelStack, rbf_grid
+from manykernels.kernels import RBF, KernelStack, rbf_grid
 from manykernels.kernels.completion import (
     COMPLETIONS,
     REGS,
@@ -17,7 +17,7 @@ from manykernels.kernels.completion import (
     Reconstruction,
 )
 from manykernels.kernels.on_demand import StreamedKernels
-from manykernels.kernels.transforms import Chain, Spherical, preparation
+from manykernels.kernels.transforms import Center, Chain, Spherical, preparation
 from tests.kernels.linear_stacks import assert_close, values
 
 N_TRAIN, N_TEST, N_VIEWS = 14, 6, 3

@@ -13,27 +13,25 @@ from sklearn.utils import estimator_html_repr
 
 from manykernels.kernels import (
     RBF,
-    CallableKernel,
     Categorical,
     ChiSquare,
-    Constant,
     Cosine,
     FromDistances,
     Gapped,
-    GaussianProcessKernel,
     Intersection,
     Jaccard,
     Laplacian,
     Linear,
     Mismatch,
-    PairwiseKernel,
     Polynomial,
     Precomputed,
     Presence,
     Spectrum,
     WeightedDegree,
 )
+from manykernels.kernels.adapters import CallableKernel, GaussianProcessKernel, PairwiseKernel
 from manykernels.kernels.completion import WhereKnown
+from manykernels.kernels.composition import Constant
 from manykernels.kernels.strings import StringKernel
 
 N_ROWS = 12

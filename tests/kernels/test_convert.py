@@ -8,11 +8,10 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from manykernels.kernels import (
-    RBF,
+from manykernels.kernels import RBF, KernelUnion
+from manykernels.kernels.adapters import (
     CallableKernel,
     GaussianProcessKernel,
-    KernelUnion,
     PairwiseKernel,
     as_kernel,
 )

@@ -7,15 +7,8 @@ import pandas as pd
 import pytest
 
 from manykernels import Denoise, KernelUnion, rbf_grid
-from manykernels.kernels import (
-    RBF,
-    CallableKernel,
-    Laplacian,
-    Linear,
-    Polynomial,
-    RBFSubsets,
-    on_demand,
-)
+from manykernels.kernels import RBF, Laplacian, Linear, Polynomial, RBFSubsets, on_demand
+from manykernels.kernels.adapters import CallableKernel
 from manykernels.kernels.on_demand import OnDemandKernels
 from manykernels.kernels.transforms import NORMALIZATIONS, Center, Chain, preparation
 from manykernels.utils import numerics

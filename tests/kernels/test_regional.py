@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from manykernels import KernelStack, KernelUnion, rbf_grid
-from manykernels.kernels import Polynomial, check_stack, on_demand
+from manykernels.kernels import Polynomial, on_demand
 from manykernels.kernels.on_demand import RegionalKernels, StreamedKernels
+from manykernels.kernels.stack import check_stack
 from manykernels.kernels.transforms import Center, Spherical, preparation
 
 M, L = 40, 3

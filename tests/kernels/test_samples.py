@@ -10,8 +10,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from manykernels import KernelStack
-from manykernels.kernels import Center, KernelUnion, Linear, Spherical, check_stack
+from manykernels.kernels import KernelUnion, Linear
 from manykernels.kernels.matching import TrainingSamples
+from manykernels.kernels.stack import check_stack
+from manykernels.kernels.transforms import Center, Spherical
 
 NAMES = ["ann", "bob", "cid", "dot", "eve"]
 FEATURES = np.random.default_rng(0).normal(size=(2, 5, 3))

@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from manykernels import MKSVC, KernelStack
-from manykernels.kernels import Center, check_stack
+from manykernels.kernels.stack import check_stack
+from manykernels.kernels.transforms import Center
 from tests.persistence.archives import DAMAGED_HEADERS
 
 DATA = np.stack([np.eye(4) + 1.0, 2 * np.eye(4)])

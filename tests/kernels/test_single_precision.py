@@ -6,21 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKFDA
-from manykernels.kernels import (
-    RBF,
-    Center,
-    Constant,
-    KernelStack,
-    KernelUnion,
-    Laplacian,
-    Linear,
-    Multiplicative,
-    Spherical,
-    UnitTrace,
-    check_stack,
-    checks,
-    operators,
-)
+from manykernels.kernels import RBF, KernelStack, KernelUnion, Laplacian, Linear, checks, operators
+from manykernels.kernels.composition import Constant
+from manykernels.kernels.stack import check_stack
+from manykernels.kernels.transforms import Center, Multiplicative, Spherical, UnitTrace
 from manykernels.utils import numerics
 from tests.problems import slow
 

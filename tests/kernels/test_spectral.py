@@ -12,9 +12,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from manykernels import MKFDA, Bands, Denoise, KernelStack, rbf_grid
-from manykernels.kernels import Center, Multiplicative, Spherical
 from manykernels.kernels.on_demand import StreamedKernels
-from manykernels.kernels.transforms import Chain
+from manykernels.kernels.transforms import Center, Chain, Multiplicative, Spherical
 from manykernels.utils import numerics
 from tests.kernels.linear_stacks import assert_close, stack_of, values
 from tests.problems import slow

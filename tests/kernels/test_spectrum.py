@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manykernels import MKFDA, MKSVC, KernelStack, MKOneClassSVM
-from manykernels.kernels import RBF, Center, Spherical, check_stack, checks
+from manykernels.kernels import RBF, checks
+from manykernels.kernels.stack import check_stack
+from manykernels.kernels.transforms import Center, Spherical
 from tests.problems import slow
 
 MANY = checks.EXACT_ROWS + 44

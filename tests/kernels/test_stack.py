@@ -12,14 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, KFold
 
-from manykernels.kernels import (
-    Center,
-    KernelStack,
-    Multiplicative,
-    Spherical,
-    UnitTrace,
-    check_stack,
-)
+from manykernels.kernels import KernelStack
+from manykernels.kernels.stack import check_stack
+from manykernels.kernels.transforms import Center, Multiplicative, Spherical, UnitTrace
 from tests.problems import slow
 
 N_ROWS = 9

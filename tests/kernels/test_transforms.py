@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from manykernels.kernels import Center, KernelStack, Multiplicative, Spherical, UnitTrace
-from manykernels.kernels.transforms import NORMALIZATIONS, Chain, preparation
+from manykernels.kernels import KernelStack
+from manykernels.kernels.transforms import (
+    NORMALIZATIONS,
+    Center,
+    Chain,
+    Multiplicative,
+    Spherical,
+    UnitTrace,
+    preparation,
+)
 from tests.kernels.linear_stacks import stack_of, values
 from tests.problems import slow
 

@@ -15,10 +15,10 @@ from manykernels.kernels import (
     KernelUnion,
     Laplacian,
     Linear,
-    PairwiseKernel,
     Polynomial,
     rbf_grid,
 )
+from manykernels.kernels.adapters import PairwiseKernel
 from manykernels.kernels.base import ManhattanDistances
 
 

@@ -13,7 +13,7 @@ import dask.array as da
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-from manykernels.scale import row_blocks
+from manykernels.scale.blocks import row_blocks
 from manykernels.utils import numerics
 from manykernels.utils.numerics import in_threads, one_blas_thread
 

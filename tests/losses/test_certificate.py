@@ -7,11 +7,14 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
-from manykernels.kernels import Center
-from manykernels.losses import Certificate, Guarantee, HingeLoss, KimLoss, SquareLoss
+from manykernels.kernels.transforms import Center
+from manykernels.losses.base import Certificate, Guarantee
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
-from manykernels.losses.svm import BoxAscent, InexactBoxPoint
-from manykernels.solvers import SOLVERS, Newton, certify
+from manykernels.losses.kim import KimLoss
+from manykernels.losses.square import SquareLoss
+from manykernels.losses.svm import BoxAscent, HingeLoss, InexactBoxPoint
+from manykernels.solvers import SOLVERS, Newton
+from manykernels.solvers.base import certify
 from tests.problems import random_gram_matrices, square_loss
 
 STATUSES = [

@@ -12,20 +12,19 @@ from scipy.optimize import minimize
 
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
-from manykernels.losses import (
+from manykernels.losses.composed import SummedLoss
+from manykernels.losses.features import FeatureLoss
+from manykernels.losses.kim import KimLoss
+from manykernels.losses.square import JointSquareLoss, SquareLoss
+from manykernels.losses.svm import (
     BoxLoss,
     EpsilonInsensitiveLoss,
-    FeatureLoss,
     HingeLoss,
     JointSquaredHingeLoss,
-    JointSquareLoss,
-    KimLoss,
     OneClassLoss,
     SquaredHingeLoss,
-    SquareLoss,
-    SummedLoss,
 )
-from manykernels.solvers import certify
+from manykernels.solvers.base import certify
 from tests.differences import assert_derivatives, derivative
 from tests.problems import feature_loss, labels_for, slow, some_slow, square_loss
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from manykernels.domains import lp_domain
-from manykernels.losses import FeatureLoss, FeatureSums, SquareLoss
-from manykernels.losses.features import PartialLeftOut
-from manykernels.solvers import SOLVERS, Newton, walk_grid
-from manykernels.solvers.path import weight_response
+from manykernels.losses.features import FeatureLoss, FeatureSums, PartialLeftOut
+from manykernels.losses.square import SquareLoss
+from manykernels.solvers import SOLVERS, Newton
+from manykernels.solvers.path import walk_grid, weight_response
 from tests.problems import (
     dense_kernels,
     feature_loss,

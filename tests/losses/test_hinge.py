@@ -8,7 +8,7 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
-from manykernels.losses import (
+from manykernels.losses.svm import (
     EpsilonInsensitiveLoss,
     HingeLoss,
     JointSquaredHingeLoss,

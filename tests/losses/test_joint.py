@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manykernels.domains import lp_domain
-from manykernels.losses import JointSquareLoss, SquareLoss
+from manykernels.losses.square import JointSquareLoss, SquareLoss
 from manykernels.solvers import Newton
 from tests.differences import assert_derivatives
 from tests.problems import dense_kernels, random_gram_matrices, square_loss

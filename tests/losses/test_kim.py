@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import KimLoss, SquareLoss
-from manykernels.solvers import SOLVERS, Newton, Problem, certify
-from manykernels.solvers.base import complaint
+from manykernels.losses.kim import KimLoss
+from manykernels.losses.square import SquareLoss
+from manykernels.solvers import SOLVERS, Newton
+from manykernels.solvers.base import Problem, certify, complaint
 from tests.losses.laws import (
     assert_a_point_keeps_its_derivatives,
     assert_convex_along_a_segment,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from manykernels.discriminant import fisher_targets
+from manykernels.discriminant.problem import fisher_targets
 from manykernels.domains import lp_domain
 from manykernels.kernels import KernelStack
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import JointSquareLoss, SquareLoss
 from manykernels.losses.left_out import remove, residuals_left_out
+from manykernels.losses.square import JointSquareLoss, SquareLoss
 from manykernels.solvers import Newton
 from manykernels.solvers.path import weight_response
 from tests.problems import labels_for, random_gram_matrices, slow

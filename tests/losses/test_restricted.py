@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from manykernels import KernelStack
-from manykernels.losses import JointSquareLoss, KimLoss
 from manykernels.losses.composed import SurrogateLoss
+from manykernels.losses.kim import KimLoss
+from manykernels.losses.square import JointSquareLoss
 from tests.machines import LOSSES, gram_matrices
 from tests.problems import labels_for, square_loss
 

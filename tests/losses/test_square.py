@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manykernels import KernelStack
-from manykernels.losses import SquareLoss
+from manykernels.losses.square import SquareLoss
 from tests.differences import assert_derivatives
 from tests.losses.laws import (
     assert_a_point_keeps_its_derivatives,

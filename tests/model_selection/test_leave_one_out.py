@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import average_precision_score, brier_score_loss
 
 from manykernels import KernelStack, rbf_grid
-from manykernels.losses import SquareLoss
+from manykernels.losses.square import SquareLoss
 from manykernels.model_selection import leave_one_out
 from manykernels.model_selection.leave_one_out import left_out_outputs
 from tests.problems import labels_for, random_gram_matrices

@@ -26,7 +26,6 @@ from manykernels.kernels import (
     RBF,
     Categorical,
     ChiSquare,
-    Constant,
     Cosine,
     FromDistances,
     Gapped,
@@ -36,13 +35,14 @@ from manykernels.kernels import (
     Linear,
     Mismatch,
     NormalScores,
-    PairwiseKernel,
     Polynomial,
     Presence,
     Spectrum,
     Tanimoto,
     WeightedDegree,
 )
+from manykernels.kernels.adapters import PairwiseKernel
+from manykernels.kernels.composition import Constant
 from tests.estimators.registry import X_TEST, X, Y
 
 N, M = 30, 9

@@ -7,7 +7,8 @@ import pytest
 
 import manykernels as mk
 from manykernels import baselines, gating, kernels
-from manykernels.kernels import CallableKernel, Kernel
+from manykernels.kernels import Kernel
+from manykernels.kernels.adapters import CallableKernel
 from manykernels.kernels.transforms import StackTransform
 from manykernels.persistence import trusted
 from manykernels.utils.storable import path_of

@@ -28,8 +28,9 @@ from manykernels import (
 from manykernels.baselines import Average
 from manykernels.kernels import RBF
 from manykernels.metrics.classwise import effective_number
-from manykernels.report import Report, report
+from manykernels.report import report
 from manykernels.report.findings import calibration, row_keys
+from manykernels.report.html import Report
 from manykernels.report.summary import summarize
 from tests.estimators.registry import STACKED, TABLE, X_TEST, every_variant, refused
 from tests.problems import slow

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from manykernels import MKFDA, Nystrom
 from manykernels.kernels import RBF
-from manykernels.scale import Block, map_blocks, row_blocks
-from manykernels.scale.rows import Reading
+from manykernels.scale.blocks import map_blocks, row_blocks
+from manykernels.scale.rows import Block, Reading
 from tests.scale.containers import add
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from manykernels.scale import Reservoir, map_blocks, row_blocks
+from manykernels.scale.blocks import map_blocks, row_blocks
+from manykernels.scale.sampling import Reservoir
 
 pytestmark = pytest.mark.slow
 

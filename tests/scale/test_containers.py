@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from manykernels import Views
-from manykernels.scale import Block, Reservoir, map_blocks, row_blocks
-from manykernels.scale.rows import Reading
+from manykernels.scale.blocks import map_blocks, row_blocks
+from manykernels.scale.rows import Block, Reading
+from manykernels.scale.sampling import Reservoir
 from tests.problems import some_slow
 from tests.scale.containers import KINDS, N_ROWS, Rows, add, containers, plain, totals
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.scale import Reservoir, map_blocks, row_blocks
+from manykernels.scale.blocks import map_blocks, row_blocks
+from manykernels.scale.sampling import Reservoir
 from tests.problems import slow
 from tests.scale.containers import Rows, add, containers, plain, totals
 

@@ -17,10 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from manykernels import Views
 from manykernels.kernels import (
     RBF,
-    CallableKernel,
     Categorical,
     ChiSquare,
-    Constant,
     Cosine,
     Gapped,
     Intersection,
@@ -34,7 +32,9 @@ from manykernels.kernels import (
     Spectrum,
     WeightedDegree,
 )
+from manykernels.kernels.adapters import CallableKernel
 from manykernels.kernels.completion import WhereKnown
+from manykernels.kernels.composition import Constant
 from manykernels.kernels.strings import StringKernel
 from manykernels.scale import ExactFeatures
 from manykernels.scale.approximations import ColumnsMap

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKSVC, Nystrom
 from manykernels.domains import lp_domain
-from manykernels.kernels import RBF, Constant, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.composition import Constant
 from manykernels.scale import hinge
 from manykernels.scale.hinge import STEPS, HingeSums, Machines
 from manykernels.solvers.active_set import MANY_KERNELS

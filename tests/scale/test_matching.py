@@ -11,7 +11,7 @@ import pytest
 
 from manykernels import MKFDA, MKFDACV, MKSVC, MKRidge, Nystrom
 from manykernels.kernels import RBF
-from manykernels.scale import row_blocks
+from manykernels.scale.blocks import row_blocks
 from tests.scale.containers import add
 
 N = 40

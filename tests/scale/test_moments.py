@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from manykernels import ExactFeatures, KernelUnion
 from manykernels.kernels import RBF, Linear
-from manykernels.losses import FeatureLoss
-from manykernels.scale import Block, Nystrom, row_blocks
+from manykernels.losses.features import FeatureLoss
+from manykernels.scale import Nystrom
+from manykernels.scale.blocks import row_blocks
 from manykernels.scale.moments import Accumulator, ClassTargets, Moments, NumberTargets
+from manykernels.scale.rows import Block
 from manykernels.scale.sampling import Plan
 
 RNG = np.random.default_rng(0)

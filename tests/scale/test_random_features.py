@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from manykernels import Views
 from manykernels.kernels import (
     RBF,
-    CallableKernel,
     Categorical,
     ChiSquare,
     Cosine,
@@ -26,6 +25,7 @@ from manykernels.kernels import (
     Spectrum,
     rbf_grid,
 )
+from manykernels.kernels.adapters import CallableKernel
 from manykernels.scale import ExactFeatures, RandomFeatures
 from manykernels.scale.approximations import AdditiveChiSquare, _normal
 from tests.problems import slow

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manykernels.scale import Block, Reservoir, fold_of, row_blocks
-from manykernels.scale.sampling import sample_keys
+from manykernels.scale.blocks import row_blocks
+from manykernels.scale.rows import Block
+from manykernels.scale.sampling import Reservoir, fold_of, sample_keys
 
 N_ROWS = 60
 

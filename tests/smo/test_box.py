@@ -13,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR, OneClassSVM
 
-from manykernels.smo import BoxProblem, box, loops, solve_box
-from manykernels.smo.box import Ascent
+from manykernels.smo import box, loops
+from manykernels.smo.box import Ascent, solve_box
+from manykernels.smo.program import BoxProblem
 from tests.problems import slow
 
 few = settings(max_examples=25, deadline=None)

@@ -8,8 +8,12 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.domains import lp_domain
-from manykernels.losses import EpsilonInsensitiveLoss
-from manykernels.losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
+from manykernels.losses.svm import (
+    EpsilonInsensitiveLoss,
+    epsilon_insensitive_problem,
+    hinge_problem,
+    one_class_problem,
+)
 from manykernels.smo.box import Ascent, interior_path
 from manykernels.smo.program import BoxProblem, rounding
 from manykernels.solvers import Newton

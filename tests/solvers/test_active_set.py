@@ -7,7 +7,8 @@ import pytest
 
 from manykernels import KernelStack
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.losses import HingeLoss, JointSquareLoss
+from manykernels.losses.square import JointSquareLoss
+from manykernels.losses.svm import HingeLoss
 from manykernels.solvers import SIP, Newton
 from manykernels.solvers.active_set import MANY_KERNELS
 from tests.machines import LOSSES, signs_for

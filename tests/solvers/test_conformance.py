@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from manykernels.domains import Product, TraceSimplex, lp_domain
-from manykernels.losses import JointSquareLoss
 from manykernels.losses.base import ProblemSpec
-from manykernels.solvers import SILP, SIP, SOLVERS, Newton, Problem, certify, refuse_unfit
+from manykernels.losses.square import JointSquareLoss
+from manykernels.solvers import SILP, SIP, SOLVERS, Newton
+from manykernels.solvers.base import Problem, certify, refuse_unfit
 from tests.problems import (
     SQUARE_SOLVERS,
     random_gram_matrices,

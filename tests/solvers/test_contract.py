@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from manykernels.domains import lp_domain
-from manykernels.solvers import SOLVERS, Newton, Problem, Solver, as_solver, refuse_unfit
+from manykernels.solvers import SOLVERS, Newton
+from manykernels.solvers.base import Problem, Solver, as_solver, refuse_unfit
 from tests.problems import SQUARE_SOLVERS, random_gram_matrices, square_loss, takes
 
 

@@ -11,10 +11,12 @@ from manykernels import MKFDA, KernelStack, rbf_grid
 from manykernels.domains import TraceSimplex, lp_domain
 from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import JointSquareLoss, SquareLoss, inexact
+from manykernels.losses import inexact
 from manykernels.losses.composed import SurrogateLoss
 from manykernels.losses.inexact import BlockAscent, InexactEvaluation
-from manykernels.solvers import Coordinate, Newton, certify
+from manykernels.losses.square import JointSquareLoss, SquareLoss
+from manykernels.solvers import Coordinate, Newton
+from manykernels.solvers.base import certify
 from manykernels.solvers.columns import Guide
 from tests.differences import assert_derivatives
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from manykernels.domains import lp_domain
-from manykernels.solvers import Dual, Newton, tikhonov, tikhonov_strength
+from manykernels.solvers import Dual, Newton, tikhonov
+from manykernels.solvers.papers.descent import tikhonov_strength
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 
 

@@ -9,8 +9,9 @@ from manykernels import KernelStack, rbf_grid
 from manykernels.domains import lp_domain
 from manykernels.kernels.on_demand import StreamedKernels
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import Certificate, HingeLoss, OneClassLoss, SquareLoss
-from manykernels.losses.svm import BoxAscent, InexactBoxPoint
+from manykernels.losses.base import Certificate
+from manykernels.losses.square import SquareLoss
+from manykernels.losses.svm import BoxAscent, HingeLoss, InexactBoxPoint, OneClassLoss
 from manykernels.solvers import Interleaved, Newton
 from manykernels.solvers.columns import _Relaxation
 from manykernels.solvers.papers.descent import analytic_update, relaxed_update

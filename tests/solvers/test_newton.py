@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.solvers import Newton, certify
+from manykernels.solvers import Newton
+from manykernels.solvers.base import certify
 from tests.problems import PAPER_PS, dense_kernels, random_gram_matrices, slow, square_loss
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from manykernels.domains import lp_domain
-from manykernels.losses import SquareLoss
-from manykernels.solvers import PAPER_NORMS, Newton, walk_grid
+from manykernels.losses.square import SquareLoss
+from manykernels.solvers import Newton
+from manykernels.solvers.path import PAPER_NORMS, walk_grid
 from tests.problems import random_gram_matrices, slow, square_loss
 
 REGS = np.logspace(-3, 2, 7)

@@ -12,9 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKFDA, KernelStack
 from manykernels.domains import TraceSimplex, lp_domain
-from manykernels.losses import BoxLoss, JointSquareLoss, KimLoss, ProblemSpec, SquareLoss
-from manykernels.losses.base import HasDualProgram
-from manykernels.solvers import QCQP, Newton, Problem, refuse_unfit
+from manykernels.losses.base import HasDualProgram, ProblemSpec
+from manykernels.losses.kim import KimLoss
+from manykernels.losses.square import JointSquareLoss, SquareLoss
+from manykernels.losses.svm import BoxLoss
+from manykernels.solvers import QCQP, Newton
+from manykernels.solvers.base import Problem, refuse_unfit
 from tests.machines import LOSSES, C, gram_matrices, machine, signs_for
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 

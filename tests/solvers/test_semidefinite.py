@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from manykernels.domains import LpBall, Simplex, TraceSimplex
-from manykernels.losses import JointSquareLoss, ProblemSpec, SquareLoss
-from manykernels.solvers import SDP, Newton, Problem, SDPApprox, certify, refuse_unfit
-from manykernels.solvers.base import Run
+from manykernels.losses.base import ProblemSpec
+from manykernels.losses.square import JointSquareLoss, SquareLoss
+from manykernels.solvers import SDP, Newton, SDPApprox
+from manykernels.solvers.base import Problem, Run, certify, refuse_unfit
 from manykernels.solvers.papers.conic import CentralPath
 from tests.problems import dense_kernels, random_gram_matrices, slow, square_loss
 

@@ -9,9 +9,11 @@ from scipy.optimize import minimize_scalar
 from manykernels import KernelStack
 from manykernels.domains import Box, LpBall, lp_domain
 from manykernels.kernels.transforms import preparation
-from manykernels.losses import HingeLoss, ProblemSpec
+from manykernels.losses.base import ProblemSpec
+from manykernels.losses.svm import HingeLoss
 from manykernels.smo.loops import _best_step, _slope, norm_and_weights
-from manykernels.solvers import SMOMKL, Newton, Problem, refuse_unfit
+from manykernels.solvers import SMOMKL, Newton
+from manykernels.solvers.base import Problem, refuse_unfit
 from manykernels.solvers.papers.smo_mkl import _Ascent
 from tests.differences import derivative
 from tests.machines import LOSSES, check_feasible, gram_matrices, machine, signs_for

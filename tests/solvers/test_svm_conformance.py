@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from manykernels.domains import Product, TraceSimplex, lp_domain
-from manykernels.solvers import SOLVERS, Newton, certify
+from manykernels.solvers import SOLVERS, Newton
+from manykernels.solvers.base import certify
 from tests.machines import LOSSES, check_feasible, machine, primal_optimum, stacks
 from tests.problems import region_factors, slow, takes
 

@@ -17,7 +17,7 @@ from ..estimators.kernel_data import TrainingKernels, joined_certificate, run_at
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import MachineKernels, SupportAttributes
 from ..kernels import KernelStack
-from ..losses import Certificate
+from ..losses.base import Certificate
 from ..losses.svm import hinge_problem
 from ..solvers.base import Progress
 from ..solvers.linear import LinearProgram

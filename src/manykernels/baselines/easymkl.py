@@ -35,7 +35,8 @@ from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fit
 from ..estimators.inputs import labelled_rows, one_against_rest
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
-from ..losses import Certificate, HingeLoss, SquaredHingeLoss
+from ..losses.base import Certificate
+from ..losses.svm import HingeLoss, SquaredHingeLoss
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
 

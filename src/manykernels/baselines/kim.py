@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from ..discriminant import FisherProblem
 from ..discriminant.decision import N_FOLDS, Regression, checked_priors
+from ..discriminant.problem import FisherProblem
 from ..domains import Domain
 from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
 from ..estimators.fda import learn_discriminant
@@ -17,7 +17,8 @@ from ..estimators.kernel_data import TrainingKernels, WeightLearning, WeightPara
 from ..estimators.prediction import DiscriminantTransformer, KernelClassifier, Probabilities
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace
-from ..losses import KimLoss, ProblemSpec
+from ..losses.base import ProblemSpec
+from ..losses.kim import KimLoss
 from ..losses.left_out import LeftOut
 from ..utils.sklearn import check_y
 from ..utils.storable import storable

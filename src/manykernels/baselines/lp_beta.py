@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant import LabelledKernels
+from ..discriminant.problem import LabelledKernels
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.inputs import TrainingRows, labelled_rows
 from ..estimators.kernel_data import SplitOutputs, TrainingKernels, WeightLearning
@@ -27,10 +27,10 @@ from ..estimators.svm_cv import (
     machine_groups,
 )
 from ..kernels.transforms import Chain
-from ..losses import Certificate
+from ..losses.base import Certificate
 from ..losses.svm import one_class_problem
-from ..solvers import solved_in_all
 from ..solvers.linear import LinearProgram
+from ..solvers.path import solved_in_all
 from ..utils.numerics import ROUNDING
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable

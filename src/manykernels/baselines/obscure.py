@@ -41,7 +41,7 @@ from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fit
 from ..estimators.inputs import labelled_rows
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes, SupportVectors
-from ..losses import Certificate
+from ..losses.base import Certificate
 from ..smo.program import Array, cholesky, min_curvature, solve_factored, step_within
 from ..utils.numerics import ACCUMULATED, EPS, ROUNDING
 from ..utils.sklearn import Interval, warn_caller

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant import fisher_targets
+from ..discriminant.problem import fisher_targets
 from ..estimators import MKFDA, MKRidge
 from ..estimators.base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator, fits
 from ..estimators.kernel_data import ScaledTargets
@@ -20,7 +20,7 @@ from ..gating.descent import DescentProgress
 from ..gating.objective import StationarityCertificate
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
-from ..losses import SquareLoss
+from ..losses.square import SquareLoss
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, Options, warn_caller
 from ..utils.storable import storable

@@ -19,9 +19,10 @@ from ..estimators.search import (
     ValueSplits,
     is_validation_set,
 )
-from ..kernels import KernelStack, KernelUnion, check_stack, kernels_for
+from ..kernels import KernelStack, KernelUnion, kernels_for
 from ..kernels.checks import IndefiniteKernelError
 from ..kernels.operators import TILE_ROWS
+from ..kernels.stack import check_stack
 from ..utils.numerics import ACCUMULATED
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable

@@ -15,7 +15,8 @@ from sklearn.impute import SimpleImputer
 from ..estimators import MKFDACV, MKSVCCV, MKSVRCV, MKRidgeCV
 from ..kernels import Kernel, KernelStack, KernelUnion, Views, auto_kernels
 from ..kernels.auto import as_union
-from ..scale import Approximation, Nystrom, RandomFeatures
+from ..scale import Nystrom, RandomFeatures
+from ..scale.features import Approximation
 from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents, read
 from .request import Request, ViewRequest

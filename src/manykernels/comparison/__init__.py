@@ -1,7 +1,7 @@
 """Methods side by side on the same splits, and over several data sets."""
 
-from .ranks import Ranking, rank_methods
-from .result import Cell, Comparison, PairedTests
+from .ranks import rank_methods
+from .result import Comparison
 from .run import compare
 
-__all__ = ["Cell", "Comparison", "PairedTests", "Ranking", "compare", "rank_methods"]
+__all__ = ["Comparison", "compare", "rank_methods"]

@@ -41,7 +41,7 @@ class Ranking:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.comparison import Ranking
+    >>> from manykernels.comparison.ranks import Ranking
     >>> ranks = np.array([[1.0, 2.0], [1.0, 2.0]])
     >>> Ranking(["a", "b"], ["x", "y"], ranks, np.nan, np.nan, 1.39).mean_ranks
     array([1., 2.])

@@ -13,9 +13,9 @@ from sklearn.base import clone
 
 from ..display.base import BLUE, GUIDE, VERMILION, bare, ink, named_ticks, pyplot, titled
 from ..inspection.intervals import wilson, within_range
-from ..metrics import combined_f_test, corrected_t_test, holm
+from ..metrics import corrected_t_test
 from ..metrics.classwise import in_use
-from ..metrics.comparison import Split
+from ..metrics.comparison import Split, combined_f_test, holm
 from ..utils.folds import lacking_class, with_classes
 from ..utils.numerics import ACCUMULATED
 from ..utils.sklearn import MultimetricScorer, safe_split

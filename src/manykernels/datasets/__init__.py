@@ -4,12 +4,11 @@
 the folder of data yet, `read_` reads a file.
 """
 
-from .fasta import FastaRecords, read_fasta
+from .fasta import read_fasta
 from .fetching import fetch_dataset
 from .views import load_digit_views, make_gauss4, make_views, make_yan_simulation
 
 __all__ = [
-    "FastaRecords",
     "fetch_dataset",
     "load_digit_views",
     "make_gauss4",

@@ -9,7 +9,3 @@
 `held_out`         class scores of held-out samples at every point of a (p, λ) grid
 =================  =============================================================================
 """
-
-from .problem import FisherProblem, LabelledKernels, fisher_targets, labelled_stack
-
-__all__ = ["FisherProblem", "LabelledKernels", "fisher_targets", "labelled_stack"]

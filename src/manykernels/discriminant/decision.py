@@ -27,10 +27,16 @@ from scipy.special import log_softmax
 from ..domains import Domain, lp_domain
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain
-from ..losses import SquareLoss
 from ..losses.left_out import FoldOutputs, LeftOut
-from ..solvers import GridPoint, GridProgress, GridRecord, solved_in_all, walk_grid
-from ..solvers.path import weight_response
+from ..losses.square import SquareLoss
+from ..solvers.path import (
+    GridPoint,
+    GridProgress,
+    GridRecord,
+    solved_in_all,
+    walk_grid,
+    weight_response,
+)
 from ..utils.folds import Answers, KnownProbabilities, effective_size, score_table, standard_error
 from ..utils.numerics import ACCUMULATED, EPS, ROUNDING
 from .problem import (

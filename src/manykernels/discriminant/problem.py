@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from ..kernels import KernelStack, check_stack
+from ..kernels import KernelStack
 from ..kernels.matching import matched_targets
+from ..kernels.stack import check_stack
 from ..kernels.transforms import StackTransform
-from ..losses import SquareLoss
+from ..losses.square import SquareLoss
 from ..utils.folds import effective_size, stratified_folds
 from ..utils.sklearn import check_y
 

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..discriminant import fisher_targets
 from ..discriminant.decision import checked_priors
-from ..discriminant.problem import indicator_rule
+from ..discriminant.problem import fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, ValueJudge
 from ..gating.objective import SquareMachine
 from ..kernels.transforms import Center
-from ..losses import EpsilonInsensitiveLoss, ProblemSpec, SquareLoss
+from ..losses.base import ProblemSpec
+from ..losses.square import SquareLoss
+from ..losses.svm import EpsilonInsensitiveLoss
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..discriminant import FisherProblem, LabelledKernels
 from ..discriminant.decision import (
     Decision,
     HeldOut,
@@ -23,11 +22,13 @@ from ..discriminant.decision import (
     fisher_regression,
     held_out_scores,
 )
+from ..discriminant.problem import FisherProblem, LabelledKernels
 from ..domains import Domain
 from ..kernels import Bands, Denoise
 from ..kernels.transforms import Center, Chain
-from ..losses import JointSquareLoss, ProblemSpec, SquareLoss
-from ..scale import Approximation
+from ..losses.base import ProblemSpec
+from ..losses.square import JointSquareLoss, SquareLoss
+from ..scale.features import Approximation
 from ..utils.folds import KnownProbabilities, score_of
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable

@@ -22,23 +22,14 @@ from ..kernels.auto import kernels_for
 from ..kernels.columns import trained_columns
 from ..kernels.completion import explaining_lacking_rows
 from ..kernels.tables import SharedTable, naming
-from ..losses import FeatureLoss, ProblemSpec
-from ..scale import (
-    Approximation,
-    Block,
-    Census,
-    FeatureMap,
-    Nystrom,
-    Reservoir,
-    RowBlocks,
-    Sample,
-    row_blocks,
-)
-from ..scale.blocks import comes_in_blocks
-from ..scale.features import require_room, rows_for_errors
+from ..losses.base import ProblemSpec
+from ..losses.features import FeatureLoss
+from ..scale import Nystrom
+from ..scale.blocks import comes_in_blocks, row_blocks
+from ..scale.features import Approximation, FeatureMap, require_room, rows_for_errors
 from ..scale.moments import Accumulator, ClassTargets, NumberTargets, PartMoments, TargetCoding
-from ..scale.rows import refuse_no_rows
-from ..scale.sampling import Plan, units_of
+from ..scale.rows import Block, RowBlocks, refuse_no_rows
+from ..scale.sampling import Census, Plan, Reservoir, Sample, units_of
 from ..utils.numerics import ROUNDING, n_threads
 from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
 from .base import FitTask, estimator

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ..gating import Gate, KernelComponents
+from ..gating import KernelComponents
 from ..gating.descent import Block, Descent, Judge, Restarts
+from ..gating.gates import Gate
 from ..gating.learning import Fold, GatedPath, GatedSamples, GateLearning, LearntGate, LearntGates
 from ..gating.objective import Machine
 from ..kernels import KernelStack, Views

@@ -17,7 +17,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from ..kernels import KernelStack, KernelUnion, Views, check_stack
+from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.auto import kernels_for, transforms
 from ..kernels.checks import check_finite
 from ..kernels.columns import compared_columns, like_training, trained_columns
@@ -35,7 +35,7 @@ from ..kernels.matching import (
     row_names,
 )
 from ..kernels.on_demand import OnDemandKernels, StreamedKernels
-from ..kernels.stack import read_matrices
+from ..kernels.stack import check_stack, read_matrices
 from ..kernels.tables import (
     SharedTable,
     check_numbers,

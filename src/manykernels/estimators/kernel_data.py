@@ -11,29 +11,28 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
-from ..discriminant import LabelledKernels
+from ..discriminant.problem import LabelledKernels
 from ..domains import Domain, Simplex, lp_domain, product_domain
 from ..gating.descent import HeldOutLosses
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.on_demand import RegionalKernels, StreamedKernels
 from ..kernels.transforms import Chain
-from ..losses import Certificate, Loss, ProblemSpec, SquareLoss
+from ..losses.base import Certificate, Loss, ProblemSpec
 from ..losses.features import FeatureEvaluation
-from ..solvers import (
-    SOLVERS,
-    GridProgress,
-    GridRecord,
+from ..losses.square import SquareLoss
+from ..solvers import SOLVERS
+from ..solvers.base import (
+    DEFAULT_SOLVER,
     Problem,
+    Progress,
     Solution,
-    SolvedPoint,
     Solver,
     as_solver,
+    refuse_indefinite,
     refuse_unfit,
-    solved_in_all,
 )
-from ..solvers.base import DEFAULT_SOLVER, Progress, refuse_indefinite
-from ..solvers.path import weight_response
+from ..solvers.path import GridProgress, GridRecord, SolvedPoint, solved_in_all, weight_response
 from ..utils.files import GIB
 from ..utils.folds import Answers, HeldOutValueLosses, score_table, stratified_folds
 from ..utils.numerics import EPS, ROUNDING, available_memory

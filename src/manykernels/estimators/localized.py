@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..discriminant import fisher_targets
 from ..discriminant.decision import Decision, fisher_regression
-from ..discriminant.problem import indicator_rule
+from ..discriminant.problem import fisher_targets, indicator_rule
 from ..gating.descent import ClassJudge, Judge, ValueJudge
 from ..gating.learning import GateLearning
 from ..gating.objective import BoxMachine, Machine, MulticlassMachine, SquareMachine

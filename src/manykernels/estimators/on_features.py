@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..discriminant import LabelledKernels, fisher_targets
 from ..discriminant.decision import (
     N_FOLDS,
     Decision,
@@ -24,17 +23,16 @@ from ..discriminant.decision import (
     Regression,
     checked_priors,
 )
-from ..discriminant.problem import Discriminant, indicator_rule
+from ..discriminant.problem import Discriminant, LabelledKernels, fisher_targets, indicator_rule
 from ..domains import Domain
 from ..kernels.tables import naming
-from ..losses import FeatureLoss, FeatureSums
-from ..losses.features import PartialLeftOut, SingleRows
-from ..scale import FeatureMap, RowBlocks
+from ..losses.features import FeatureLoss, FeatureSums, PartialLeftOut, SingleRows
+from ..scale.features import FeatureMap
 from ..scale.hinge import Descent, HingePass, HingeProblem, descend_together
 from ..scale.moments import CentredMoments, ClassTargets, Moments, TargetCoding
+from ..scale.rows import RowBlocks
 from ..scale.sampling import Plan
-from ..solvers import GridPoint, GridRecord, walk_grid
-from ..solvers.path import weight_response
+from ..solvers.path import GridPoint, GridRecord, walk_grid, weight_response
 from ..utils.numerics import ROUNDING, matmul
 from ..utils.sklearn import num_samples, safe_indexing, warn_caller
 from ..utils.storable import storable

@@ -28,11 +28,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ..discriminant import LabelledKernels
 from ..discriminant.decision import calibrated_decisions, class_scores, log_losses
+from ..discriminant.problem import LabelledKernels
 from ..gating.descent import HeldOutLosses
 from ..kernels import KernelStack
-from ..solvers import GridRecord, solved_in_all
+from ..solvers.path import GridRecord, solved_in_all
 from ..utils.folds import Answers, KnownClassifier, effective_size, score_table
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, StrOptions, check_sample_weight, num_samples

@@ -17,7 +17,7 @@ from ..gating.regions import ByRegion, GivenRegions, KernelRegions
 from ..kernels import KernelStack, Views
 from ..kernels.on_demand import RegionalKernels
 from ..kernels.transforms import Chain
-from ..losses import Loss
+from ..losses.base import Loss
 from ..solvers import Newton
 from ..utils.folds import stratified_folds
 from ..utils.sklearn import Interval, StrOptions

@@ -16,10 +16,10 @@ from ..domains import lp_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.transforms import Chain
-from ..losses import ProblemSpec, SquareLoss
-from ..scale import Approximation
-from ..solvers import GridPoint, walk_grid
-from ..solvers.path import weight_response
+from ..losses.base import ProblemSpec
+from ..losses.square import SquareLoss
+from ..scale.features import Approximation
+from ..solvers.path import GridPoint, walk_grid, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import POSITIVE, FitTask, KernelEstimator, estimator, fits

@@ -18,11 +18,11 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from ..discriminant import LabelledKernels
 from ..discriminant.decision import N_FOLDS
+from ..discriminant.problem import LabelledKernels
 from ..gating.descent import HeldOutLosses
 from ..kernels.tables import check_numbers
-from ..solvers import GridRecord, solved_in_all
+from ..solvers.path import GridRecord, solved_in_all
 from ..utils.folds import HeldOutValueLosses, about_repeats, score_of
 from ..utils.sklearn import warn_caller
 from .base import FitTask, estimator

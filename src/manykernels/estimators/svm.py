@@ -9,15 +9,15 @@ import numpy as np
 
 from ..kernels import KernelStack
 from ..kernels.transforms import Center, Chain, StackTransform
-from ..losses import (
+from ..losses.base import ProblemSpec
+from ..losses.svm import (
     EpsilonInsensitiveLoss,
     HingeLoss,
     JointSquaredHingeLoss,
     OneClassLoss,
-    ProblemSpec,
     SquaredHingeLoss,
 )
-from ..scale import Approximation
+from ..scale.features import Approximation
 from ..utils.numerics import ROUNDING
 from ..utils.sklearn import StrOptions, safe_indexing
 from ..utils.storable import storable

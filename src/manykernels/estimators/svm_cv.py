@@ -23,10 +23,10 @@ from ..domains import Domain, LpBall, lp_domain, product_domain
 from ..kernels import KernelStack
 from ..kernels.completion import preparation_with
 from ..kernels.transforms import Center, Chain
-from ..losses import EpsilonInsensitiveLoss
-from ..losses.svm import BoxLoss
-from ..solvers import GridProgress, Newton, Solution
-from ..solvers.base import refuse_indefinite
+from ..losses.svm import BoxLoss, EpsilonInsensitiveLoss
+from ..solvers import Newton
+from ..solvers.base import Solution, refuse_indefinite
+from ..solvers.path import GridProgress
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
 from .base import CLASS_WEIGHT, FitTask, KernelEstimator, estimator, fits

@@ -3,21 +3,16 @@
 Regions, in which kernels have weights of their own, are found before any weight is learnt.
 """
 
-from .features import GatingFeatures, KernelComponents
-from .gates import GATES, Gate, Gaussian, PerCluster, PerSample, Sigmoid, Softmax, as_gate
-from .regions import GivenRegions, KernelRegions
+from .features import KernelComponents
+from .gates import Gaussian, PerCluster, PerSample, Sigmoid, Softmax
+from .regions import KernelRegions
 
 __all__ = [
-    "GATES",
-    "Gate",
-    "GatingFeatures",
     "Gaussian",
-    "GivenRegions",
     "KernelComponents",
     "KernelRegions",
     "PerCluster",
     "PerSample",
     "Sigmoid",
     "Softmax",
-    "as_gate",
 ]

@@ -23,7 +23,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..kernels import Kernel, KernelStack, as_kernel
+from ..kernels import Kernel, KernelStack
+from ..kernels.adapters import as_kernel
 from ..kernels.tables import (
     check_numbers,
     column_positions,
@@ -74,7 +75,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     A column that is constant becomes 0:
 
     >>> import pandas as pd
-    >>> from manykernels.gating import GatingFeatures
+    >>> from manykernels.gating.features import GatingFeatures
     >>> X = pd.DataFrame({"age": [20.0, 40.0], "dose": [1.0, 3.0], "site": [7.0, 7.0]})
     >>> features = GatingFeatures(["dose", "site"]).fit(X)
     >>> features.transform(X)

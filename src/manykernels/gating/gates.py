@@ -690,7 +690,7 @@ def as_gate(gate: str | Gate) -> Gate:
 
     Examples
     --------
-    >>> from manykernels.gating import as_gate
+    >>> from manykernels.gating.gates import as_gate
     >>> as_gate("sigmoid")
     Sigmoid(scale=0.01)
     """

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from ..kernels import KernelStack
 from ..kernels.transforms import Center
-from ..losses import BoxLoss, Loss, SquareLoss
-from ..losses.base import Indices
-from ..losses.svm import hinge_problem
+from ..losses.base import Indices, Loss
+from ..losses.square import SquareLoss
+from ..losses.svm import BoxLoss, hinge_problem
 from ..smo.box import Ascent
 from ..smo.multiclass import solve_multiclass
 from ..smo.program import BoxProblem, Rows

@@ -408,7 +408,7 @@ class GivenRegions(BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.cluster import KMeans
-    >>> from manykernels.gating import GivenRegions
+    >>> from manykernels.gating.regions import GivenRegions
     >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1]])
     >>> GivenRegions(KMeans(2, random_state=0)).fit(x).shares(x[2:4])
     array([[1., 0.],

@@ -16,9 +16,9 @@ from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
 from ..estimators.prediction import Probabilities, chosen_classes
 from ..estimators.search import rows_of_part
-from ..kernels import KernelStack, KernelUnion, OfView, Views
-from ..solvers import as_solver
-from ..solvers.base import DEFAULT_SOLVER
+from ..kernels import KernelStack, KernelUnion, Views
+from ..kernels.composition import OfView
+from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..utils.folds import stratified_folds
 from .intervals import Mean
 

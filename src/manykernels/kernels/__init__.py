@@ -54,41 +54,27 @@
 =================  =============================================================================
 """
 
-from .adapters import (
-    CallableKernel,
-    FromDistances,
-    GaussianProcessKernel,
-    PairwiseKernel,
-    Precomputed,
-    as_kernel,
-)
+from .adapters import FromDistances, Precomputed
 from .auto import NormalScores, auto_kernels, kernels_for
 from .base import Kernel
 from .categories import Categorical, Jaccard, Tanimoto
 from .completion import Presence
-from .composition import After, Constant, OfView, Product, Sum
 from .spectral import Bands, Denoise
-from .stack import KernelStack, check_stack
+from .stack import KernelStack
 from .standard import RBF, ChiSquare, Cosine, Intersection, Laplacian, Linear, Polynomial
 from .strings import Gapped, Mismatch, Spectrum, WeightedDegree
-from .transforms import Center, Multiplicative, Spherical, UnitTrace
 from .union import KernelUnion, RBFSubsets, rbf_grid
 from .views import Views
 
 __all__ = [
     "RBF",
-    "After",
     "Bands",
-    "CallableKernel",
     "Categorical",
-    "Center",
     "ChiSquare",
-    "Constant",
     "Cosine",
     "Denoise",
     "FromDistances",
     "Gapped",
-    "GaussianProcessKernel",
     "Intersection",
     "Jaccard",
     "Kernel",
@@ -97,25 +83,16 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Mismatch",
-    "Multiplicative",
     "NormalScores",
-    "OfView",
-    "PairwiseKernel",
     "Polynomial",
     "Precomputed",
     "Presence",
-    "Product",
     "RBFSubsets",
     "Spectrum",
-    "Spherical",
-    "Sum",
     "Tanimoto",
-    "UnitTrace",
     "Views",
     "WeightedDegree",
-    "as_kernel",
     "auto_kernels",
-    "check_stack",
     "kernels_for",
     "rbf_grid",
 ]

@@ -36,7 +36,7 @@ class PairwiseKernel(Kernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import PairwiseKernel
+    >>> from manykernels.kernels.adapters import PairwiseKernel
     >>> kernel = PairwiseKernel("sigmoid", params={"gamma": 1.0, "coef0": 0.0})
     >>> kernel([[1.0]], [[0.5]]).round(3)
     array([[0.462]])
@@ -79,7 +79,7 @@ class GaussianProcessKernel(Kernel):
     Examples
     --------
     >>> from sklearn.gaussian_process.kernels import Matern
-    >>> from manykernels.kernels import as_kernel
+    >>> from manykernels.kernels.adapters import as_kernel
     >>> kernel = as_kernel(Matern(length_scale=2.0))
     >>> kernel([[0.0]], [[2.0]]).round(3)
     array([[0.483]])
@@ -129,7 +129,7 @@ class CallableKernel(Kernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.kernels import as_kernel
+    >>> from manykernels.kernels.adapters import as_kernel
     >>> as_kernel(lambda X, Y: np.tanh(X @ Y.T))([[1.0]], [[0.5]]).round(3)
     array([[0.462]])
     """
@@ -213,7 +213,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
     Examples
     --------
-    >>> from manykernels.kernels import as_kernel
+    >>> from manykernels.kernels.adapters import as_kernel
     >>> as_kernel("rbf")
     RBF(gamma='auto')
     """

@@ -57,7 +57,7 @@ class Constant(_AnyTableKernel):
 
     Examples
     --------
-    >>> from manykernels.kernels import Constant
+    >>> from manykernels.kernels.composition import Constant
     >>> Constant(2.0)([[0.0], [1.0]])
     array([[2., 2.],
            [2., 2.]])

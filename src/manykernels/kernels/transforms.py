@@ -250,7 +250,7 @@ class Center(StackTransform):
     --------
     >>> import numpy as np
     >>> from manykernels import KernelStack
-    >>> from manykernels.kernels import Center
+    >>> from manykernels.kernels.transforms import Center
     >>> stack = KernelStack.from_arrays([np.array([[4.0, 2.0], [2.0, 1.0]])])
     >>> Center().fit_transform(stack).kernel(0)
     array([[ 0.25, -0.25],

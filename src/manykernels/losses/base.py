@@ -79,7 +79,7 @@ class Certificate:
 
     Examples
     --------
-    >>> from manykernels.losses import Certificate
+    >>> from manykernels.losses.base import Certificate
     >>> print(Certificate(primal=2.0, dual=1.9999999, gap=1e-7, tol=1e-6))
     certified: The objective is at most 5.0e-08 of itself above the optimum, within tol=1e-06.
     >>> Certificate(primal=2.0, dual=2.0, gap=0.0, tol=1e-6, rounding=1e-3).status

@@ -12,32 +12,14 @@ is a function of labels, or of labels and scores, and also a scorer for ``scorin
 array([1. , 0.9, 0.9])
 """
 
-from .classwise import (
-    SCORERS,
-    mean_average_precision,
-    mean_average_precision_scorer,
-    mean_class_accuracy,
-    mean_class_mcc,
-)
-from .comparison import (
-    CombinedFTest,
-    CorrectedTTest,
-    combined_f_test,
-    corrected_t_test,
-    five_by_two_cv_f_test,
-    holm,
-)
+from .classwise import SCORERS, mean_average_precision, mean_class_accuracy, mean_class_mcc
+from .comparison import corrected_t_test, five_by_two_cv_f_test
 
 __all__ = [
     "SCORERS",
-    "CombinedFTest",
-    "CorrectedTTest",
-    "combined_f_test",
     "corrected_t_test",
     "five_by_two_cv_f_test",
-    "holm",
     "mean_average_precision",
-    "mean_average_precision_scorer",
     "mean_class_accuracy",
     "mean_class_mcc",
 ]

@@ -196,7 +196,7 @@ def mean_average_precision_scorer(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from manykernels import MKFDA
-    >>> from manykernels.metrics import mean_average_precision_scorer
+    >>> from manykernels.metrics.classwise import mean_average_precision_scorer
     >>> flowers = load_iris(return_X_y=True)
     >>> mean_average_precision_scorer(MKFDA().fit(*flowers), *flowers) > 0.95
     True
@@ -280,7 +280,7 @@ def effective_number(weights: Any) -> Any:
 
     Examples
     --------
-    >>> from manykernels.report import effective_number
+    >>> from manykernels.metrics.classwise import effective_number
     >>> float(effective_number([0.5, 0.5, 0.0])), float(effective_number([3.0, 0.0]))
     (2.0, 1.0)
     """

@@ -36,7 +36,7 @@ class CombinedFTest:
 
     Examples
     --------
-    >>> from manykernels.metrics import combined_f_test
+    >>> from manykernels.metrics.comparison import combined_f_test
     >>> combined_f_test([[0.1, -0.1], [0, 0], [0, 0], [0, 0], [0, 0]]).statistic
     0.5
     """
@@ -74,7 +74,7 @@ def combined_f_test(differences: Any) -> CombinedFTest:
 
     Examples
     --------
-    >>> from manykernels.metrics import combined_f_test
+    >>> from manykernels.metrics.comparison import combined_f_test
     >>> result = combined_f_test([[0.1, 0.2], [0.1, 0.1], [0.2, 0.1], [0.2, 0.2], [0.1, 0.3]])
     >>> round(result.statistic, 6), round(result.pvalue, 3)
     (5.0, 0.045)
@@ -314,7 +314,7 @@ def holm(pvalues: Any) -> np.ndarray:
 
     Examples
     --------
-    >>> from manykernels.metrics import holm
+    >>> from manykernels.metrics.comparison import holm
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """

@@ -19,9 +19,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.metrics import average_precision_score, brier_score_loss
 
-from ..discriminant import labelled_stack
 from ..discriminant.decision import CalibratedScores
-from ..discriminant.problem import indicator_rule, rule_offsets
+from ..discriminant.problem import indicator_rule, labelled_stack, rule_offsets
 from ..estimators.search import checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..discriminant import LabelledKernels, labelled_stack
+from ..discriminant.problem import LabelledKernels, labelled_stack
 from ..estimators.search import checked_norms, checked_regs
 from ..kernels import KernelStack
 from ..kernels.transforms import preparation
-from ..solvers import PAPER_NORMS, GridPoint, walk_grid
+from ..solvers.path import PAPER_NORMS, GridPoint, walk_grid
 from ..utils.sklearn import warn_caller
 
 

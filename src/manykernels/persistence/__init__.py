@@ -23,6 +23,6 @@ replaced by what stands for them (`packing.py`, `frames.py`, `plain.py`).
 """
 
 from .archive import ModelFileError
-from .models import FORMAT, load, save
+from .models import load, save
 
-__all__ = ["FORMAT", "ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "save"]

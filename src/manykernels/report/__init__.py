@@ -13,7 +13,7 @@
 ============  ==============================================================================
 """
 
-from .html import Report, report
-from .sparsity import SparsityReport, effective_number, sparsity_report
+from .html import report
+from .sparsity import sparsity_report
 
-__all__ = ["Report", "SparsityReport", "effective_number", "report", "sparsity_report"]
+__all__ = ["report", "sparsity_report"]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from ..discriminant import labelled_stack
+from ..discriminant.problem import labelled_stack
 from ..display.base import BLUE, GUIDE, VERMILION, norm_name, shades
 from ..kernels import KernelStack
 from ..metrics.classwise import effective_number, in_use
 from ..model_selection.path import path_of
-from ..solvers import PAPER_NORMS
+from ..solvers.path import PAPER_NORMS
 from ..utils.versions import aligned
 
 if TYPE_CHECKING:

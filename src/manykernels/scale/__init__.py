@@ -15,34 +15,18 @@ from .approximations import (
     ExactFeatures,
     Fixed,
     KMeansPlusPlus,
-    LandmarkSelector,
     LeverageScores,
     Nystrom,
     RandomFeatures,
     Uniform,
 )
-from .blocks import map_blocks, row_blocks
-from .features import Approximation, FeatureMap
-from .rows import Block, RowBlocks
-from .sampling import Census, Reservoir, Sample, fold_of
 
 __all__ = [
-    "Approximation",
-    "Block",
-    "Census",
     "ExactFeatures",
-    "FeatureMap",
     "Fixed",
     "KMeansPlusPlus",
-    "LandmarkSelector",
     "LeverageScores",
     "Nystrom",
     "RandomFeatures",
-    "Reservoir",
-    "RowBlocks",
-    "Sample",
     "Uniform",
-    "fold_of",
-    "map_blocks",
-    "row_blocks",
 ]

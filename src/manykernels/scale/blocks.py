@@ -638,7 +638,7 @@ def row_blocks(
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.scale import row_blocks
+    >>> from manykernels.scale.blocks import row_blocks
     >>> blocks = row_blocks(np.arange(20.0).reshape(10, 2), block_size=4)
     >>> [(block.start, len(block)) for block in blocks]
     [(0, 4), (4, 4), (8, 2)]
@@ -688,7 +688,7 @@ def map_blocks(
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.scale import map_blocks
+    >>> from manykernels.scale.blocks import map_blocks
     >>> map_blocks([[1.0, 2.0], [3.0, 4.0]], lambda X: X.sum(axis=1))
     array([3., 7.])
     """

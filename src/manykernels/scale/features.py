@@ -19,9 +19,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels import After, Constant, Kernel, KernelUnion, Mismatch, Product, Sum
+from ..kernels import Kernel, KernelUnion, Mismatch
 from ..kernels.checks import check_finite
 from ..kernels.completion import PartialKernel, explaining_lacking_rows
+from ..kernels.composition import After, Constant, Product, Sum
 from ..kernels.strings import StringKernel, Words
 from ..kernels.tables import SharedTable, naming
 from ..kernels.views import one_or_views

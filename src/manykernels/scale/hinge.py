@@ -52,10 +52,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..domains import Domain
-from ..losses import DualPoint, FeatureLoss, FeatureSums, Loss, SummedLoss
+from ..losses.base import DualPoint, Loss
+from ..losses.composed import SummedLoss
+from ..losses.features import FeatureLoss, FeatureSums
 from ..losses.square import NotPositiveDefiniteError
-from ..solvers import Newton, Solution
-from ..solvers.base import Bound, Observer, Run
+from ..solvers import Newton
+from ..solvers.base import Bound, Observer, Run, Solution
 from ..utils.numerics import EPS
 from .features import FeatureMap
 from .moments import ClassTargets, Moments, augmented, naming_block, weights_of

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from ..kernels.tables import naming
-from ..losses import FeatureSums
+from ..losses.features import FeatureSums
 from ..utils.numerics import ACCUMULATED, in_threads, n_threads
 from .features import FeatureMap
 from .rows import Block

@@ -57,7 +57,7 @@ def fold_of(rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.scale import fold_of
+    >>> from manykernels.scale.sampling import fold_of
     >>> fold_of(np.arange(8), n_folds=3, seed=0)
     array([...])
     >>> fold_of(np.array([5]), 3, 0) == fold_of(np.arange(8), 3, 0)[5]
@@ -323,7 +323,8 @@ class Reservoir:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.scale import Reservoir, row_blocks
+    >>> from manykernels.scale.sampling import Reservoir
+    >>> from manykernels.scale.blocks import row_blocks
     >>> X, y = np.arange(200.0).reshape(100, 2), np.repeat(["rare", "common"], [3, 97])
     >>> sample, census = Reservoir(10, seed=0, per_class=2).draw(row_blocks(X, y))
     >>> bool(np.sum(sample.y == "rare") >= 2), census.counts

@@ -20,33 +20,15 @@
 | ``columns`` | kernels that do not fit into memory, a few columns at a time |
 """
 
-from ..losses.base import Certificate
-from .base import SOLVERS, Problem, Progress, Solution, Solver, as_solver, certify, refuse_unfit
+from .base import SOLVERS
 from .columns import Coordinate, Interleaved
 from .newton import Newton
 from .papers.conic import QCQP, SDP, SDPApprox
-from .papers.descent import (
-    Analytic,
-    Dual,
-    ReducedGradient,
-    TikhonovSolution,
-    tikhonov,
-    tikhonov_strength,
-)
+from .papers.descent import Analytic, Dual, ReducedGradient, tikhonov
 from .papers.sip import SILP, SIP
 from .papers.smo_mkl import SMOMKL
-from .path import (
-    PAPER_NORMS,
-    GridPoint,
-    GridProgress,
-    GridRecord,
-    SolvedPoint,
-    solved_in_all,
-    walk_grid,
-)
 
 __all__ = [
-    "PAPER_NORMS",
     "QCQP",
     "SDP",
     "SILP",
@@ -54,27 +36,11 @@ __all__ = [
     "SMOMKL",
     "SOLVERS",
     "Analytic",
-    "Certificate",
     "Coordinate",
     "Dual",
-    "GridPoint",
-    "GridProgress",
-    "GridRecord",
     "Interleaved",
     "Newton",
-    "Problem",
-    "Progress",
     "ReducedGradient",
     "SDPApprox",
-    "Solution",
-    "SolvedPoint",
-    "Solver",
-    "TikhonovSolution",
-    "as_solver",
-    "certify",
-    "refuse_unfit",
-    "solved_in_all",
     "tikhonov",
-    "tikhonov_strength",
-    "walk_grid",
 ]

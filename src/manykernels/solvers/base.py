@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..domains import Array, Box, Domain, LpBall, Simplex
-from ..losses import BoxLoss, SquareLoss
 from ..losses.base import Certificate, Evaluation, Loss, ProblemSpec
+from ..losses.square import SquareLoss
+from ..losses.svm import BoxLoss
 from ..utils.numerics import ACCUMULATED, available_memory
 
 # -- Lower bounds on the minimum of F, and the duality gap: one formula for all solvers -----------
@@ -302,7 +303,8 @@ def as_solver(given: Any) -> Solver:
 
     Examples
     --------
-    >>> from manykernels.solvers import SIP, as_solver
+    >>> from manykernels.solvers import SIP
+    >>> from manykernels.solvers.base import as_solver
     >>> as_solver("newton"), as_solver(SIP(eps=1e-4))
     (Newton(coarse_tol=0.001, on_demand=None), SIP(eps=0.0001))
     """

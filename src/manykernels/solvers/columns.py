@@ -20,11 +20,11 @@ from functools import partial
 import numpy as np
 
 from ..domains import Array, Domain
-from ..losses import BoxLoss, SquareLoss
 from ..losses.base import Evaluation, Loss
 from ..losses.composed import SurrogateLoss
 from ..losses.inexact import BlockAscent, InexactEvaluation
-from ..losses.svm import BoxAscent, InexactBoxPoint
+from ..losses.square import SquareLoss
+from ..losses.svm import BoxAscent, BoxLoss, InexactBoxPoint
 from .base import (
     Run,
     Solver,

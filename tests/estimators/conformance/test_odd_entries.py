@@ -7,7 +7,7 @@ import pytest
 from sklearn.compose import make_column_selector
 
 from manykernels import MKSVC
-from manykernels.gating import GatingFeatures
+from manykernels.gating.features import GatingFeatures
 from manykernels.kernels import RBF, Linear
 from tests.estimators.registry import every_estimator, refused
 

@@ -12,7 +12,8 @@ from sklearn.svm import LinearSVC
 from manykernels import MKFDA, MKSVC, MKSVR, Bands, Denoise, KernelUnion, MKRidge, Nystrom
 from manykernels.baselines import KimFDA
 from manykernels.gating import Softmax
-from manykernels.kernels import RBF, Center, Linear
+from manykernels.kernels import RBF, Linear
+from manykernels.kernels.transforms import Center
 from manykernels.solvers import SOLVERS, Newton
 from tests.estimators import registry
 from tests.estimators.registry import ONE_OF_EACH, every_estimator, refused, those

@@ -223,7 +223,7 @@ def tikhonov(
     --------
     >>> import numpy as np
     >>> from manykernels import KernelStack
-    >>> from manykernels.losses import SquareLoss
+    >>> from manykernels.losses.square import SquareLoss
     >>> from manykernels.solvers import tikhonov
     >>> stack = KernelStack.from_arrays([np.diag([1.0, 0, 0]), np.diag([0, 1.0, 1.0])])
     >>> loss = SquareLoss(stack, np.array([[2.0], [-1], [-1]]), 1.0)

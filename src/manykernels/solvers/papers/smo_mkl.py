@@ -33,9 +33,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...domains import Array, Domain, LpBall
-from ...losses import BoxLoss
 from ...losses.base import Loss, ProblemSpec
-from ...losses.svm import InexactBoxPoint
+from ...losses.svm import BoxLoss, InexactBoxPoint
 from ...utils.numerics import ACCUMULATED, ROUNDING, TINY, allocate
 from ..base import (
     Expensive,
