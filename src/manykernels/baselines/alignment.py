@@ -108,7 +108,7 @@ def _normalized(weights: np.ndarray) -> np.ndarray:
 
 
 @storable
-@estimator
+@estimator()
 class Alignment(OneKernelMachine, KernelEstimator):
     """A machine on a weighted sum of kernels, the weights by centred alignment with the targets.
 

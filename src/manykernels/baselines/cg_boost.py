@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.base import POSITIVE, FitTask, estimator, fits
 from ..estimators.inputs import labelled_rows, one_against_rest
 from ..estimators.kernel_data import TrainingKernels, joined_certificate, run_attributes
 from ..estimators.prediction import KernelClassifier
@@ -193,8 +193,8 @@ class ColumnGeneration:
 
 
 @storable
-@estimator
-class CGBoost(KernelClassifier, MixtureAttributes, SupportAttributes, KernelEstimator):
+@estimator(MixtureAttributes, SupportAttributes)
+class CGBoost(KernelClassifier):
     """CG-Boost: a machine of few columns of the kernels, each with a coefficient of its own.
 
     Every column ``k_j(·, x_i)`` of every kernel is a weak learner. The machine with the smallest

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.base import POSITIVE, FitTask, estimator, fits
 from ..estimators.inputs import labelled_rows, one_against_rest
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, LearntMachine, MachineKernels, SupportAttributes
@@ -47,8 +47,8 @@ _LEAST_SHARE, _SHARE_OF_ERRORS, _LARGEST_RAISED = 1e-9, 1e-4, 1e-3
 
 
 @storable
-@estimator
-class EasyMKL(KernelClassifier, SupportAttributes, KernelEstimator):
+@estimator(SupportAttributes)
+class EasyMKL(KernelClassifier):
     """Kernel weights from the distance between classes, then a support vector machine.
 
     Finds, in each of two classes, the distribution of samples that is hardest to tell from that

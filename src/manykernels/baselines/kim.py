@@ -10,11 +10,11 @@ from sklearn.utils.multiclass import type_of_target
 from ..discriminant.decision import N_FOLDS, Regression, checked_priors
 from ..discriminant.problem import FisherProblem
 from ..domains import Domain
-from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.base import POSITIVE, FitTask, estimator, fits
 from ..estimators.fda import learn_discriminant
 from ..estimators.inputs import check_targets, discriminant_rows
 from ..estimators.kernel_data import TrainingKernels, WeightLearning, WeightParameters
-from ..estimators.prediction import DiscriminantTransformer, KernelClassifier, Probabilities
+from ..estimators.prediction import KernelDiscriminant
 from ..kernels import KernelStack
 from ..kernels.transforms import Chain, UnitTrace
 from ..losses.base import ProblemSpec
@@ -25,10 +25,8 @@ from ..utils.storable import storable
 
 
 @storable
-@estimator
-class KimFDA(
-    DiscriminantTransformer, Probabilities, KernelClassifier, WeightParameters, KernelEstimator
-):
+@estimator(WeightParameters)
+class KimFDA(KernelDiscriminant):
     """Kernel Fisher discriminant analysis of two classes with the kernel of largest ratio.
 
     Learns one weight per kernel such that the regularised Fisher ratio of the weighted sum,

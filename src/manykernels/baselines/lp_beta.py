@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from ..discriminant.problem import LabelledKernels
-from ..estimators.base import FitTask, KernelEstimator, estimator, fits
+from ..estimators.base import FitTask, estimator, fits
 from ..estimators.inputs import TrainingRows, labelled_rows
 from ..estimators.kernel_data import SplitOutputs, TrainingKernels, WeightLearning
 from ..estimators.prediction import KernelClassifier
@@ -222,7 +222,7 @@ class Mixture:
 _ANY_NORM = np.inf
 
 
-@estimator
+@estimator()
 class MixedMachinesParameters:
     """Parameters and attributes of machines, one per kernel, with weights for large margins.
 
@@ -424,14 +424,8 @@ def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKe
 
 
 @storable
-@estimator
-class LPBeta(
-    KernelClassifier,
-    MixtureAttributes,
-    SupportAttributes,
-    MixedMachinesParameters,
-    KernelEstimator,
-):
+@estimator(MixtureAttributes, SupportAttributes, MixedMachinesParameters)
+class LPBeta(KernelClassifier):
     """LP-β: a support vector machine per kernel, and one weight for each of them.
 
     Outputs of machines that have not seen a sample come from cross-validation. A linear program
@@ -483,14 +477,8 @@ class LPBeta(
 
 
 @storable
-@estimator
-class LPB(
-    KernelClassifier,
-    MixtureAttributes,
-    SupportAttributes,
-    MixedMachinesParameters,
-    KernelEstimator,
-):
+@estimator(MixtureAttributes, SupportAttributes, MixedMachinesParameters)
+class LPB(KernelClassifier):
     """LP-B: a support vector machine per kernel, and weights of them for each class.
 
     As :class:`LPBeta`, with one weight vector per class.

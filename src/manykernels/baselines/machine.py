@@ -40,7 +40,7 @@ from ..estimators.kernel_data import (
     for_columns,
     transformed_blocks,
 )
-from ..estimators.prediction import gives_probabilities, is_multilabel
+from ..estimators.prediction import is_multilabel, takes_tables
 from ..estimators.search import is_validation_set
 from ..estimators.svm import MachineKernels, SupportVectors
 from ..kernels import KernelStack
@@ -293,12 +293,12 @@ def _offers(method: str) -> Callable[[Any], bool]:
 
     def check(rule: Any) -> bool:
         has_it = hasattr(vars(rule).get("estimator_", rule._given), method)
-        return has_it and ("proba" not in method or gives_probabilities(rule))
+        return has_it and ("proba" not in method or takes_tables(rule))
 
     return check
 
 
-@estimator
+@estimator()
 class OneKernelMachine:
     """Parameters and answers of estimators whose machine learns from one kernel.
 

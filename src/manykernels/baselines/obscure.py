@@ -37,7 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from ..domains import Domain, lp_domain
-from ..estimators.base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from ..estimators.base import POSITIVE, FitTask, estimator, fits
 from ..estimators.inputs import labelled_rows
 from ..estimators.prediction import KernelClassifier
 from ..estimators.svm import INNER_SHARE, MachineKernels, SupportAttributes, SupportVectors
@@ -295,8 +295,8 @@ _COUNT = [Interval(Integral, 0, None, closed="left")]
 
 
 @storable
-@estimator
-class OBSCURE(KernelClassifier, SupportAttributes, KernelEstimator):
+@estimator(SupportAttributes)
+class OBSCURE(KernelClassifier):
     """Multiclass ℓp-norm multiple kernel learning by stochastic subgradient steps.
 
     A support vector machine without bias for all classes at once, and one weight per kernel,

@@ -235,7 +235,7 @@ def _next_length(before: RidgePoint, after: RidgePoint, length: float) -> float:
 
 
 @storable
-@estimator
+@estimator()
 class PolynomialCombination(OneKernelMachine, KernelEstimator):
     """Ridge regression, or a discriminant, on a polynomial combination of kernels.
 

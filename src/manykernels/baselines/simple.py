@@ -13,7 +13,6 @@ from ..estimators import MKSVCCV
 from ..estimators.base import FitTask, KernelEstimator, estimator, fits
 from ..estimators.inputs import Table, TrainingRows
 from ..estimators.search import (
-    ChoiceParameters,
     LabelSplits,
     Splits,
     ValueSplits,
@@ -24,13 +23,13 @@ from ..kernels.checks import IndefiniteKernelError
 from ..kernels.operators import TILE_ROWS
 from ..kernels.stack import check_stack
 from ..utils.numerics import ACCUMULATED
-from ..utils.sklearn import StrOptions
+from ..utils.sklearn import HasMethods, StrOptions
 from ..utils.storable import storable
 from .machine import Numbers, OneKernelMachine, PowerOfSum, SourceKernels
 
 
 @storable
-@estimator
+@estimator()
 class Average(OneKernelMachine, KernelEstimator):
     """A machine on the plain mean of the kernels, which is hard to beat.
 
@@ -94,7 +93,7 @@ _NEGATIVE = {"linear", "cosine", "scaled-cosine"}
 
 
 @storable
-@estimator
+@estimator()
 class Product(OneKernelMachine, KernelEstimator):
     """A machine on the product of the kernels: their geometric mean, entry by entry.
 
@@ -243,7 +242,7 @@ def _with_positive_defaults(rows: TrainingRows) -> TrainingRows:
 
 
 @storable
-@estimator
+@estimator()
 class BestKernel(OneKernelMachine, KernelEstimator):
     """A machine on the single best kernel, with its own λ or C, chosen by cross-validation.
 
@@ -300,7 +299,9 @@ class BestKernel(OneKernelMachine, KernelEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [ChoiceParameters, None]}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["validation_curve"]), None]
+    }
 
     _default: ClassVar[type] = MKSVCCV
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from html import escape
 from numbers import Real
@@ -188,33 +188,48 @@ _LAST += ["tol", "max_iter", "n_jobs", "random_state", "verbose"]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
-def estimator(cls: type[Class]) -> type[Class]:
-    """Class decorator: annotated attributes are the parameters of an estimator.
+def estimator(*groups: type) -> Callable[[type[Class]], type[Class]]:
+    """Return a class decorator that makes annotated attributes the parameters of an estimator.
 
-    They become arguments of ``__init__``, as in a dataclass. Parameters that are declared in
-    bases are inherited together with their constraints and their documentation.
+    They become arguments of ``__init__``, as in a dataclass. `groups` are classes that declare
+    parameters and attributes of several estimators, with constraints and documentation, and
+    nothing else. What they and the bases declare is added to the class and its docstring.
     """
-    cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
-    bases = [base for base in cls.__mro__ if base.__module__.startswith("manykernels.")]
-    constraints: dict[str, Any] = {}
-    for base in reversed(bases):
-        constraints.update(vars(base).get("_parameter_constraints", {}))
-    parameters = _in_order(cls)
-    cls._parameter_constraints = {  # type: ignore[attr-defined]
-        name: allowed for name, allowed in constraints.items() if name in parameters
-    }
-    order = {"Parameters": parameters, "Attributes": [], "References": []}
-    cls.__doc__ = inherited(cls.__doc__, (base.__doc__ for base in bases[1:]), order)
-    given = inspect.signature(cls.__init__)
-    listed = [given.parameters[name] for name in ("self", *parameters)]
-    cls.__init__.__signature__ = given.replace(parameters=listed)  # type: ignore[attr-defined]
-    return cls
+
+    def decorate(cls: type[Class]) -> type[Class]:
+        declared = list(inspect.get_annotations(cls))
+        for group in groups:
+            if not is_dataclass(group):
+                continue  # attributes only
+            for parameter in fields(group):
+                if parameter.name not in declared:
+                    cls.__annotations__[parameter.name] = parameter.type
+                    setattr(cls, parameter.name, parameter.default)
+        cls = dataclass(kw_only=True, eq=False, repr=False)(cls)
+        bases = [base for base in cls.__mro__ if base.__module__.startswith("manykernels.")]
+        constraints: dict[str, Any] = {}
+        for source in (*reversed(bases[1:]), *reversed(groups), cls):
+            constraints.update(vars(source).get("_parameter_constraints", {}))
+        parameters = _in_order(cls, declared)
+        cls._parameter_constraints = {  # type: ignore[attr-defined]
+            name: allowed for name, allowed in constraints.items() if name in parameters
+        }
+        order = {"Parameters": parameters, "Attributes": [], "References": []}
+        docs = (source.__doc__ for source in (*groups, *bases[1:]))
+        cls.__doc__ = inherited(cls.__doc__, docs, order)
+        given = inspect.signature(cls.__init__)
+        listed = [given.parameters[name] for name in ("self", *parameters)]
+        signature = given.replace(parameters=listed)
+        cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
 
 
-def _in_order(cls: type) -> list[str]:
-    """Names of the parameters as they are listed: those of the class itself before inherited."""
+def _in_order(cls: type, declared: list[str]) -> list[str]:
+    """Return the names of the parameters, those `declared` by the class itself first."""
     names = [parameter.name for parameter in fields(cls)]  # type: ignore[arg-type]
-    own = [name for name in inspect.get_annotations(cls) if name in names]
+    own = [name for name in declared if name in names]
     middle = [name for name in dict.fromkeys(own + names) if name not in _FIRST + _LAST]
     return [name for name in _FIRST + middle + _LAST if name in names]
 
@@ -260,7 +275,7 @@ def fits(fit: Fit) -> Fit:
     return complete_fit  # type: ignore[return-value]
 
 
-@estimator
+@estimator()
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators.
 
@@ -308,8 +323,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     verbose: bool = False
 
     #: Computes the outputs of new samples; the only private attribute that a fit sets, but for
-    #: the `_stream` of ``partial_fit``, what it has gathered so far.
+    #: the `_stream` of ``partial_fit``, the sums over the rows so far.
     _predictor: ClassVar[Any]
+    _stream: ClassVar[Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "normalize": [StrOptions(set(NORMALIZATIONS)), None],

@@ -17,17 +17,16 @@ from ..losses.square import SquareLoss
 from ..losses.svm import EpsilonInsensitiveLoss
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .fda import learn_discriminant
 from .inputs import discriminant_rows, labelled_rows, spread_of_targets, targeted_rows
 from .kernel_data import TrainingKernels, WeightLearning, WeightParameters
 from .prediction import (
-    CalibratedDecisions,
-    DiscriminantTransformer,
+    CalibrationAttributes,
     EpsilonParameters,
     KernelClassifier,
+    KernelDiscriminant,
     KernelRegressor,
-    Probabilities,
 )
 from .regional import (
     KernelsByRegion,
@@ -37,7 +36,9 @@ from .regional import (
     Regions,
     SharpnessChoice,
     chosen_regions,
+    memberships,
     region_values,
+    region_weights,
 )
 from .search import (
     MACHINE_NORMS,
@@ -49,6 +50,7 @@ from .search import (
     checked_non_negative,
     checked_norms,
     checked_positive,
+    validation_curve,
 )
 from .svm import (
     INNER_SHARE,
@@ -68,15 +70,8 @@ from .svm_cv import (
 
 
 @storable
-@estimator
-class ConvexLocalizedSVC(
-    KernelClassifier,
-    SupportAttributes,
-    RegionParameters,
-    RegionAttributes,
-    WeightParameters,
-    KernelEstimator,
-):
+@estimator(SupportAttributes, RegionParameters, RegionAttributes, WeightParameters)
+class ConvexLocalizedSVC(KernelClassifier):
     """Support vector classification with kernel weights for every region of the samples.
 
     Regions are found first, without labels; a sample may have shares in several. Each has a weight
@@ -137,6 +132,9 @@ class ConvexLocalizedSVC(
         "class_weight": CLASS_WEIGHT,
     }
 
+    memberships = memberships
+    region_weights = region_weights
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find regions, learn kernel weights and the machine."""
@@ -170,16 +168,10 @@ class ConvexLocalizedSVC(
 
 
 @storable
-@estimator
-class ConvexLocalizedSVR(
-    KernelRegressor,
-    EpsilonParameters,
-    SupportAttributes,
-    RegionParameters,
-    RegionAttributes,
-    WeightParameters,
-    KernelEstimator,
-):
+@estimator(
+    EpsilonParameters, SupportAttributes, RegionParameters, RegionAttributes, WeightParameters
+)
+class ConvexLocalizedSVR(KernelRegressor):
     """Support vector regression with kernel weights for every region of the samples.
 
     :class:`ConvexLocalizedSVC` with the ε-insensitive loss. With one region it is :class:`MKSVR`.
@@ -199,6 +191,9 @@ class ConvexLocalizedSVR(
     >>> bool(model.weights_[right, 1] > model.weights_[1 - right, 1])
     True
     """
+
+    memberships = memberships
+    region_weights = region_weights
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -233,16 +228,8 @@ class ConvexLocalizedSVR(
 
 
 @storable
-@estimator
-class ConvexLocalizedFDA(
-    DiscriminantTransformer,
-    Probabilities,
-    KernelClassifier,
-    RegionParameters,
-    RegionAttributes,
-    WeightParameters,
-    KernelEstimator,
-):
+@estimator(RegionParameters, RegionAttributes, WeightParameters)
+class ConvexLocalizedFDA(KernelDiscriminant):
     """Fisher discriminant analysis with kernel weights for every region of the samples.
 
     :class:`ConvexLocalizedSVC` with the square loss, and the class scores and probabilities of
@@ -289,6 +276,9 @@ class ConvexLocalizedFDA(
         "reg": POSITIVE,
         "class_weight": CLASS_WEIGHT,
     }
+
+    memberships = memberships
+    region_weights = region_weights
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -339,17 +329,15 @@ LOCALIZED_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @storable
-@estimator
-class ConvexLocalizedSVCCV(
-    CalibratedDecisions,
-    KernelClassifier,
+@estimator(
+    CalibrationAttributes,
     SupportAttributes,
     RegionGridParameters,
     RegionAttributes,
     ChoiceParameters,
     ChosenWeights,
-    KernelEstimator,
-):
+)
+class ConvexLocalizedSVCCV(KernelClassifier):
     """Kernel weights for every region, with the regions and C chosen by cross-validation.
 
     :class:`ConvexLocalizedSVC` at every point of a grid, judged on samples that neither the
@@ -427,6 +415,11 @@ class ConvexLocalizedSVCCV(
         "class_weight": CLASS_WEIGHT,
     }
 
+    _probabilities = "calibrated"
+    memberships = memberships
+    region_weights = region_weights
+    validation_curve = validation_curve
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose regions, p and C, then learn from all samples."""
@@ -460,16 +453,10 @@ class ConvexLocalizedSVCCV(
 
 
 @storable
-@estimator
-class ConvexLocalizedSVRCV(
-    KernelRegressor,
-    SupportAttributes,
-    RegionGridParameters,
-    RegionAttributes,
-    ChoiceParameters,
-    ChosenWeights,
-    KernelEstimator,
-):
+@estimator(
+    SupportAttributes, RegionGridParameters, RegionAttributes, ChoiceParameters, ChosenWeights
+)
+class ConvexLocalizedSVRCV(KernelRegressor):
     """Regression with weights for every region; regions, C and ε chosen by cross-validation.
 
     :class:`ConvexLocalizedSVR` at every point of a grid, judged on samples that neither the
@@ -528,6 +515,10 @@ class ConvexLocalizedSVRCV(
         "Cs": ["array-like", None],
         "epsilons": ["array-like", None],
     }
+
+    memberships = memberships
+    region_weights = region_weights
+    validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

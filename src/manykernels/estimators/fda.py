@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..discriminant.decision import (
@@ -32,15 +33,17 @@ from ..scale.features import Approximation
 from ..utils.folds import KnownProbabilities, score_of
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .feature_data import (
     DISCRIMINANT_ON_FEATURES,
     ApproximationParameters,
-    ClassifierOfStreams,
     FeatureRows,
     Gathering,
-    LearnsFromMoments,
+    MomentAttributes,
+    approximation_for,
     feature_learning,
+    fit_on_features,
+    partial_fit_classes,
     refuse_joint,
     refuse_with_features,
 )
@@ -48,12 +51,11 @@ from .inputs import discriminant_rows
 from .kernel_data import KernelPredictor, TrainingKernels, WeightLearning, WeightParameters
 from .on_features import held_out_on_features, judged_samples, learn_discriminant_on_features
 from .prediction import (
-    DiscriminantTransformer,
-    KernelClassifier,
-    LabelwiseAnswers,
-    Probabilities,
+    KernelDiscriminant,
     fit_labels,
+    gives_probabilities,
     is_multilabel,
+    labelwise,
 )
 from .search import (
     Choice,
@@ -65,21 +67,13 @@ from .search import (
     checked_regs,
     left_out_attributes,
     refuse_single_split,
+    validation_curve,
 )
 
 
 @storable
-@estimator
-class MKFDA(
-    ClassifierOfStreams,
-    LearnsFromMoments,
-    ApproximationParameters,
-    DiscriminantTransformer,
-    Probabilities,
-    KernelClassifier,
-    WeightParameters,
-    KernelEstimator,
-):
+@estimator(MomentAttributes, ApproximationParameters, WeightParameters)
+class MKFDA(KernelDiscriminant):
     """ℓp-norm multiple kernel Fisher discriminant analysis.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, such that Fisher's discriminant in the
@@ -188,11 +182,13 @@ class MKFDA(
         "class_weight": CLASS_WEIGHT,
     }
 
+    partial_fit = partial_fit_classes
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the discriminant."""
-        if (approximation := self._approximation_for(X)) is not None:
-            return self._fit_on_features(approximation, X, y, sample_weight)
+        if (approximation := approximation_for(self, X)) is not None:
+            return fit_on_features(self, approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = discriminant_rows(self, X, y, sample_weight, self.class_weight)
         spec = self._spec(len(rows), rows.data.n_kernels, len(rows.classes))
@@ -298,19 +294,8 @@ def learn_discriminant(
 
 
 @storable
-@estimator
-class MKFDACV(
-    ClassifierOfStreams,
-    LearnsFromMoments,
-    ApproximationParameters,
-    LabelwiseAnswers,
-    DiscriminantTransformer,
-    Probabilities,
-    KernelClassifier,
-    ChoiceParameters,
-    ChosenWeights,
-    KernelEstimator,
-):
+@estimator(MomentAttributes, ApproximationParameters, ChoiceParameters, ChosenWeights)
+class MKFDACV(KernelDiscriminant):
     """Multiple kernel Fisher discriminant analysis with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -391,6 +376,35 @@ class MKFDACV(
         "class_weight": CLASS_WEIGHT,
     }
 
+    partial_fit = partial_fit_classes
+
+    @labelwise(lambda model, block: model.decision_function(block))
+    def decision_function(self, X: Any) -> Any:
+        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
+        return super().decision_function(X)
+
+    @labelwise(lambda model, block: model.predict(block))
+    def predict(self, X: Any) -> Any:
+        """Most probable class, or an indicator matrix with several labels."""
+        return super().predict(X)
+
+    @available_if(gives_probabilities)
+    @labelwise(lambda model, block: model.predict_proba(block)[:, 1])
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, or those of every label, (n_rows, n_labels)."""
+        return super().predict_proba(X)
+
+    @available_if(gives_probabilities)
+    @labelwise(lambda model, block: model.predict_log_proba(block)[:, 1])
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of :meth:`predict_proba`."""
+        return super().predict_log_proba(X)
+
+    @labelwise(lambda model, block: model.transform(block))
+    def transform(self, X: Any) -> Any:
+        """Project on the discriminant directions; one per label with several labels."""
+        return super().transform(X)
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
@@ -401,8 +415,8 @@ class MKFDACV(
             With several labels per sample every label is a problem of its own, with its own
             p, λ and weights, on the same kernels.
         """
-        if (approximation := self._approximation_for(X)) is not None:
-            return self._fit_on_features(approximation, X, y, sample_weight)
+        if (approximation := approximation_for(self, X)) is not None:
+            return fit_on_features(self, approximation, X, y, sample_weight)
         if is_multilabel(y):
             return fit_labels(self, X, y, sample_weight)
         ps, regs = checked_norms(self.ps), checked_regs(self.regs)
@@ -556,7 +570,7 @@ class MKFDACV(
         """
         if hasattr(self, "estimators_"):
             return np.array([model.validation_curve() for model in self.estimators_])
-        return super().validation_curve()
+        return validation_curve(self)
 
 
 def _scores_of_split(train: LabelledKernels, test: Test, *options: Any) -> HeldOutScores:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +31,7 @@ from ..scale.rows import Block, RowBlocks, refuse_no_rows
 from ..scale.sampling import Census, Plan, Reservoir, Sample, units_of
 from ..utils.numerics import ROUNDING, n_threads
 from ..utils.sklearn import StrOptions, check_y, num_samples, safe_indexing, warn_caller
-from .base import FitTask, estimator
+from .base import estimator
 from .inputs import (
     FEATURES,
     TableSource,
@@ -486,7 +485,7 @@ def _takes_more(estimator: Any) -> bool:
     return isinstance(estimator.approximation, Approximation)
 
 
-@estimator
+@estimator()
 class ApproximationParameters:
     """Parameters and attributes of estimators that can learn on explicit features.
 
@@ -518,33 +517,30 @@ class ApproximationParameters:
         "approximation": [Approximation, StrOptions({"auto"}), None]
     }
 
-    @abstractmethod
-    def _gathering(self, approximation: Approximation) -> Gathering:
-        """How rows are read; refuses parameters that features do not allow."""
 
-    def _approximation_for(self, X: Any) -> Approximation | None:
-        """The approximation to use for this X, if any."""
-        given = self.approximation
-        if given != "auto":
-            return given
-        if not comes_in_blocks(X):
-            n_rows = int(num_samples(X))
-            if n_rows <= AUTO_ROWS:
-                return None
-            size = f"{n_rows} rows are more than {AUTO_ROWS}"
-        else:
-            size = "X is not in memory"
-        name = type(self).__name__
-        warn_caller(
-            f'{size}: {name}(approximation="auto") approximates the kernels by Nystrom(). Pass '
-            "approximation=Nystrom(n_landmarks=...) to choose how well, or None for exact kernel "
-            "matrices.",
-            UserWarning,
-        )
-        return Nystrom()
+def approximation_for(estimator: Any, X: Any) -> Approximation | None:
+    """Return the approximation that an estimator uses for this X, or None."""
+    given = estimator.approximation
+    if given != "auto":
+        return given
+    if not comes_in_blocks(X):
+        n_rows = int(num_samples(X))
+        if n_rows <= AUTO_ROWS:
+            return None
+        size = f"{n_rows} rows are more than {AUTO_ROWS}"
+    else:
+        size = "X is not in memory"
+    name = type(estimator).__name__
+    warn_caller(
+        f'{size}: {name}(approximation="auto") approximates the kernels by Nystrom(). Pass '
+        "approximation=Nystrom(n_landmarks=...) to choose how well, or None for exact kernel "
+        "matrices.",
+        UserWarning,
+    )
+    return Nystrom()
 
 
-class LearnsFromMoments:
+class MomentAttributes:
     """Estimators that need no more of the rows than moments and a sample.
 
     Attributes
@@ -554,121 +550,105 @@ class LearnsFromMoments:
         a sample if there are more than 4000.
     """
 
-    #: The rows of all calls of partial_fit; see `_base`.
-    _stream: ClassVar[Any]
 
-    approximation: ClassVar[Any]
-    _gathering: ClassVar[Callable[..., Gathering]]
-    _keep: ClassVar[Callable[..., Any]]
+def fit_on_features(
+    estimator: Any, approximation: Approximation, X: Any, y: Any, sample_weight: Any
+) -> Any:
+    """Fit an estimator to the moments of explicit features."""
+    rows = estimator._gathering(approximation).gather(X, y, sample_weight)
+    return _fit_moments(estimator, rows, X, y)
 
-    @abstractmethod
-    def _learn_on_features(self, rows: FeatureRows, X: Any, y: Any) -> tuple[FitTask, Any]:
-        """The task of the fit and all fitted attributes, given what was gathered."""
 
-    def _fit_on_features(
-        self, approximation: Approximation, X: Any, y: Any, sample_weight: Any
-    ) -> Self:
-        rows = self._gathering(approximation).gather(X, y, sample_weight)
-        return self._kept(rows, X, y)
+def _fit_moments(estimator: Any, rows: FeatureRows, X: Any, y: Any) -> Any:
+    task, fitted = estimator._learn_on_features(rows, X, y)
+    return estimator._keep(task, fitted, _stream=rows.stream)
 
-    def _kept(self, rows: FeatureRows, X: Any, y: Any) -> Self:
-        task, fitted = self._learn_on_features(rows, X, y)
-        kept: Self = self._keep(task, fitted, _stream=rows.stream)
-        return kept
 
-    def _add_rows(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
-        """Learn from more rows, and from all of those before; an error changes nothing."""
-        self._validate_params()  # type: ignore[attr-defined]
-        X, y, sample_weight = matched_by_label(self, X, y, sample_weight)
-        gathering, stream = self._gathering(self.approximation), vars(self).get("_stream")
-        if gathering.class_weight == "balanced":
+def _add_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Any:
+    """Learn from more rows, and from all of those before; an error changes nothing."""
+    estimator._validate_params()
+    X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
+    gathering = estimator._gathering(estimator.approximation)
+    stream = vars(estimator).get("_stream")
+    if gathering.class_weight == "balanced":
+        raise ValueError(
+            'class_weight="balanced" needs the number of samples of every class before the '
+            "first of them is used, which partial_fit cannot tell: pass a dict, or fit all "
+            "rows at once."
+        )
+    if stream is None and "_predictor" in vars(estimator):
+        raise ValueError(
+            f"This {type(estimator).__name__} has no moments of the rows that it has learnt from, "
+            "because it was loaded from a file, or fitted with other parameters: more rows "
+            "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
+        )
+    if stream is not None:
+        stream.refuse_other_parameters(estimator)
+        stream = stream.copy()
+        if classes is not None and not np.array_equal(classes, stream.known_classes):
             raise ValueError(
-                'class_weight="balanced" needs the number of samples of every class before the '
-                "first of them is used, which partial_fit cannot tell: pass a dict, or fit all "
-                "rows at once."
+                f"classes={list(classes)} are not those of the calls before, "
+                f"{list(stream.known_classes)}: fit a new model."
             )
-        if stream is None and "_predictor" in vars(self):
-            raise ValueError(
-                f"This {type(self).__name__} has no moments of the rows that it has learnt from, "
-                "because it was loaded from a file, or fitted with other parameters: more rows "
-                "cannot be added. Fit a clone, or keep the model in memory (or pickle it)."
-            )
-        if stream is not None:
-            stream.refuse_other_parameters(self)
-            stream = stream.copy()
-            if classes is not None and not np.array_equal(classes, stream.known_classes):
-                raise ValueError(
-                    f"classes={list(classes)} are not those of the calls before, "
-                    f"{list(stream.known_classes)}: fit a new model."
-                )
-        for block in gathering.blocks(X, y, sample_weight):
-            if stream is None:
-                stream = FeatureStream.begun(gathering, block, classes)
-            stream.add(replace(block, X=stream.read(block.X)))
+    for block in gathering.blocks(X, y, sample_weight):
         if stream is None:
-            refuse_no_rows()
-        rows = stream.rows()
-        if gathering.classifies and rows.targets.width < 2:
-            vars(self)["_stream"] = stream  # there is nothing to tell apart yet
-            return self
-        return self._kept(rows, X, y)
+            stream = FeatureStream.begun(gathering, block, classes)
+        stream.add(replace(block, X=stream.read(block.X)))
+    if stream is None:
+        refuse_no_rows()
+    rows = stream.rows()
+    if gathering.classifies and rows.targets.width < 2:
+        vars(estimator)["_stream"] = stream  # there is nothing to tell apart yet
+        return estimator
+    return _fit_moments(estimator, rows, X, y)
 
 
-class ClassifierOfStreams:
-    """``partial_fit`` of classifiers."""
-
-    approximation: Any
-    _add_rows: ClassVar[Callable[..., Any]]
-
-    @available_if(_takes_more)
-    @with_callbacks
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, added to those of all calls before.
-
-        Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
-        Every call solves for the kernel weights, which takes as long for few rows as for many.
-        Classes that have not come yet are not predicted: `classes_` has the others. With rows of
-        a single class these are kept, and the model is fitted when another one comes.
-
-        Parameters
-        ----------
-        X : table, dict of tables, Views, or collection of dask
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,)
-            All classes; needed in the first call.
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of calls without weights count once.
-        """
-        if classes is None and not {"_predictor", "_stream"} & vars(self).keys():
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        classes = None if classes is None else np.unique(classes)
-        added: Self = self._add_rows(X, y, sample_weight, classes)
-        return added
+# ``partial_fit`` of classifiers and of regressors, as methods: estimators assign them.
 
 
-class RegressorOfStreams:
-    """``partial_fit`` of regressors."""
+@available_if(_takes_more)
+@with_callbacks
+def partial_fit_classes(
+    self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+) -> Any:
+    """Learn from more rows, added to those of all calls before.
 
-    approximation: Any
-    _add_rows: ClassVar[Callable[..., Any]]
+    Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
+    Every call solves for the kernel weights, which takes as long for few rows as for many.
+    Classes that have not come yet are not predicted: `classes_` has the others. With rows of
+    a single class these are kept, and the model is fitted when another one comes.
 
-    @available_if(_takes_more)
-    @with_callbacks
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from more rows, added to those of all calls before.
+    Parameters
+    ----------
+    X : table, dict of tables, Views, or collection of dask
+    y : array-like of shape (n_samples,)
+    classes : array-like of shape (n_classes,)
+        All classes; needed in the first call.
+    sample_weight : array-like of shape (n_samples,), optional
+        Rows of calls without weights count once.
+    """
+    if classes is None and not {"_predictor", "_stream"} & vars(self).keys():
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    classes = None if classes is None else np.unique(classes)
+    return _add_rows(self, X, y, sample_weight, classes)
 
-        Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
-        Every call solves for the kernel weights, which takes as long for few rows as for many.
 
-        Parameters
-        ----------
-        X : table, dict of tables, Views, or collection of dask
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of calls without weights count once.
-        """
-        added: Self = self._add_rows(X, y, sample_weight)
-        return added
+@available_if(_takes_more)
+@with_callbacks
+def partial_fit_values(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Learn from more rows, added to those of all calls before.
+
+    Widths of kernels, landmarks and frequencies are learnt from the rows of the first call.
+    Every call solves for the kernel weights, which takes as long for few rows as for many.
+
+    Parameters
+    ----------
+    X : table, dict of tables, Views, or collection of dask
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+    sample_weight : array-like of shape (n_samples,), optional
+        Rows of calls without weights count once.
+    """
+    return _add_rows(self, X, y, sample_weight)
 
 
 def refuse_with_features(estimator: Any, **allowed: Any) -> None:

@@ -212,7 +212,7 @@ class Evaluations(NamedTuple):
         return self.total - self.computed
 
 
-@estimator
+@estimator()
 class GateParameters:
     """Parameters, attributes and methods of estimators with a gate.
 
@@ -329,7 +329,7 @@ class GateParameters:
         return Evaluations(*(sum(numbers) for numbers in zip(*found, strict=True)))
 
 
-@estimator
+@estimator()
 class GateRegularization:
     """What keeps a gate from fitting single samples.
 

@@ -373,7 +373,7 @@ def transformed_blocks(
 _SHARE_OF_MEMORY = 0.5
 
 
-@estimator
+@estimator()
 class WeightParameters:
     """Parameters and attributes of estimators that learn one weight per kernel.
 

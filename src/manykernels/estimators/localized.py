@@ -17,7 +17,7 @@ from ..kernels.transforms import Center
 from ..losses.svm import epsilon_insensitive_problem, hinge_problem, one_class_problem
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
 from .gated import GatedGrid, GatedKernels, GateParameters, GateRegularization
 from .inputs import (
     TrainingRows,
@@ -29,12 +29,11 @@ from .inputs import (
     unlabelled_rows,
 )
 from .prediction import (
-    CalibratedDecisions,
+    CalibrationAttributes,
     EpsilonParameters,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
-    Probabilities,
     boundary_shift,
 )
 from .search import (
@@ -47,16 +46,15 @@ from .search import (
     checked_non_negative,
     checked_norms,
     checked_positive,
+    validation_curve,
 )
 from .svm import SupportAttributes
 from .svm_cv import DEFAULT_WIDTHS, REGRESSION_PENALTIES
 
 
 @storable
-@estimator
-class LocalizedSVC(
-    KernelClassifier, GateRegularization, GateParameters, SupportAttributes, KernelEstimator
-):
+@estimator(GateRegularization, SupportAttributes)
+class LocalizedSVC(GateParameters, KernelClassifier):
     """Support vector classification with kernels weighted differently in different regions.
 
     A gate, learnt along with the machine, says how much each kernel counts at each sample:
@@ -141,15 +139,8 @@ def gated_machine(rows: TrainingRows, penalties: np.ndarray, *, single: bool) ->
 
 
 @storable
-@estimator
-class LocalizedSVR(
-    KernelRegressor,
-    EpsilonParameters,
-    GateRegularization,
-    GateParameters,
-    SupportAttributes,
-    KernelEstimator,
-):
+@estimator(EpsilonParameters, GateRegularization, SupportAttributes)
+class LocalizedSVR(GateParameters, KernelRegressor):
     """Support vector regression with kernels weighted differently in different regions.
 
     Examples
@@ -182,10 +173,8 @@ class LocalizedSVR(
 
 
 @storable
-@estimator
-class LocalizedOneClassSVM(
-    NoveltyDetector, GateRegularization, GateParameters, SupportAttributes, KernelEstimator
-):
+@estimator(GateRegularization, SupportAttributes)
+class LocalizedOneClassSVM(GateParameters, NoveltyDetector):
     """One-class support vector machine with kernels weighted differently in different regions.
 
     Parameters
@@ -228,15 +217,8 @@ class LocalizedOneClassSVM(
 
 
 @storable
-@estimator
-class LocalizedFDA(
-    Probabilities,
-    KernelClassifier,
-    GateRegularization,
-    GateParameters,
-    SupportAttributes,
-    KernelEstimator,
-):
+@estimator(GateRegularization, SupportAttributes)
+class LocalizedFDA(GateParameters, KernelClassifier):
     """Kernel Fisher discriminant with kernels weighted differently in different regions.
 
     :class:`LocalizedSVC` with the square loss in the place of the hinge loss; the paper remarks
@@ -278,6 +260,8 @@ class LocalizedFDA(
         "reg": POSITIVE,
         "class_weight": CLASS_WEIGHT,
     }
+
+    _probabilities = "scores"
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -321,15 +305,8 @@ LOCALIZED_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @storable
-@estimator
-class LocalizedSVCCV(
-    CalibratedDecisions,
-    KernelClassifier,
-    GateParameters,
-    SupportAttributes,
-    ChoiceParameters,
-    KernelEstimator,
-):
+@estimator(CalibrationAttributes, SupportAttributes, ChoiceParameters)
+class LocalizedSVCCV(GateParameters, KernelClassifier):
     """Localized support vector classification with its penalties chosen by cross-validation.
 
     For every C the gates of decreasing penalties are learnt one from the other, beginning with the
@@ -393,6 +370,9 @@ class LocalizedSVCCV(
         "class_weight": CLASS_WEIGHT,
     }
 
+    _probabilities = "calibrated"
+    validation_curve = validation_curve
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p, C and the penalty on the gate, then learn from all samples."""
@@ -421,10 +401,8 @@ class LocalizedSVCCV(
 
 
 @storable
-@estimator
-class LocalizedSVRCV(
-    KernelRegressor, GateParameters, SupportAttributes, ChoiceParameters, KernelEstimator
-):
+@estimator(SupportAttributes, ChoiceParameters)
+class LocalizedSVRCV(GateParameters, KernelRegressor):
     """Localized support vector regression with its penalties and ε chosen by cross-validation.
 
     For every C and ε the gates of decreasing penalties are learnt one from the other, beginning
@@ -484,6 +462,8 @@ class LocalizedSVRCV(
         "epsilons": ["array-like", None],
         "penalties": ["array-like", None],
     }
+
+    validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

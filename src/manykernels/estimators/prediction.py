@@ -37,22 +37,38 @@ from ..utils.folds import Answers, KnownClassifier, effective_size, score_table
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, StrOptions, check_sample_weight, num_samples
 from ..utils.storable import storable
-from .base import NON_NEGATIVE, POSITIVE, FitTask, estimator
+from .base import NON_NEGATIVE, POSITIVE, FitTask, KernelEstimator, estimator
 from .inputs import Source, block_while_fitting, by_blocks, read_training, scored
 from .kernel_data import SplitOutputs, joined
 
 
-class KernelClassifier(ClassifierMixin):
-    """Classes by the largest score.
+def takes_tables(estimator: Any) -> bool:
+    """Whether an estimator is a fitted classifier, or can be fitted to a table."""
+    return not estimator._is_precomputed or hasattr(estimator, "classes_")
+
+
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether an estimator has ``predict_proba`` at this moment."""
+    # Not before a fit to precomputed kernels: scikit-learn's check of decision values against
+    # probabilities fits any unfitted estimator that has both methods to a table.
+    return estimator._probabilities is not None and takes_tables(estimator)
+
+
+class KernelClassifier(ClassifierMixin, KernelEstimator):
+    """Classifier by the largest score.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     """
 
-    classes_: np.ndarray
-    intercept_: np.ndarray
-    _outputs: ClassVar[Callable[..., np.ndarray]]
+    classes_: ClassVar[np.ndarray]
+    intercept_: ClassVar[np.ndarray]
+    calibration_: ClassVar[DecisionCalibration]
+
+    #: Whether class scores are log-odds ("scores"), become log-odds by `calibration_`
+    #: ("calibrated"), or have no probabilities.
+    _probabilities: ClassVar[str | None] = None
 
     @by_blocks
     def decision_function(self, X: Any) -> np.ndarray:
@@ -69,32 +85,12 @@ class KernelClassifier(ClassifierMixin):
         chosen = chosen_classes(self.decision_function(X))
         return self.classes_[chosen]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on new samples; rows of X and y are matched as in ``fit``."""
-        return scored(super().score, self, X, y, sample_weight)
-
-
-def chosen_classes(decisions: np.ndarray) -> np.ndarray:
-    """Positions of the classes with the largest decision values."""
-    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
-
-
-def gives_probabilities(estimator: Any) -> bool:
-    """Whether an estimator has ``predict_proba`` at this moment."""
-    # Not before a fit to precomputed kernels: scikit-learn's check of decision values against
-    # probabilities fits any unfitted estimator that has both methods to a table.
-    return not estimator._is_precomputed or hasattr(estimator, "classes_")
-
-
-class Probabilities:
-    """Probabilities from scores: log-odds of the second class, or log-probabilities."""
-
-    decision_function: Any
-
     @available_if(gives_probabilities)
     @by_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n_rows, n_classes)."""
+        if self._probabilities == "calibrated":
+            return np.exp(self.predict_log_proba(X))
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
@@ -105,13 +101,24 @@ class Probabilities:
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, (n_rows, n_classes)."""
         scores = self.decision_function(X)
+        if self._probabilities == "calibrated":
+            return self.calibration_.log_probabilities(scores)
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros_like(scores), scores])
         return log_softmax(scores, axis=1)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on new samples; rows of X and y are matched as in ``fit``."""
+        return scored(super().score, self, X, y, sample_weight)
 
-@estimator
-class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+
+def chosen_classes(decisions: np.ndarray) -> np.ndarray:
+    """Positions of the classes with the largest decision values."""
+    return (decisions > 0).astype(int) if decisions.ndim == 1 else decisions.argmax(axis=1)
+
+
+@estimator()
+class KernelDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
     """Fisher's discriminant: priors of its decision, and projection on its directions.
 
     Parameters
@@ -141,7 +148,7 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
     _parameter_constraints: ClassVar[dict[str, Any]] = {"priors": ["array-like", None]}
 
     scalings_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
+    _probabilities = "scores"
 
     @by_blocks
     def transform(self, X: Any) -> np.ndarray:
@@ -158,11 +165,10 @@ class DiscriminantTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin)
         return self.scalings_.shape[1]
 
 
-class KernelRegressor(RegressorMixin):
+class KernelRegressor(RegressorMixin, KernelEstimator):
     """Regression with one output, which is the value."""
 
     intercept_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     @by_blocks
     def predict(self, X: Any) -> np.ndarray:
@@ -174,7 +180,7 @@ class KernelRegressor(RegressorMixin):
         return scored(super().score, self, X, y, sample_weight)
 
 
-@estimator
+@estimator()
 class EpsilonParameters:
     """Parameters of an ε-insensitive regression.
 
@@ -192,8 +198,8 @@ class EpsilonParameters:
     _parameter_constraints: ClassVar[dict[str, Any]] = {"C": POSITIVE, "epsilon": NON_NEGATIVE}
 
 
-@estimator
-class TargetRegressor(RegressorMixin):
+@estimator()
+class TargetRegressor(RegressorMixin, KernelEstimator):
     """Ridge regression of one target or several.
 
     Parameters
@@ -220,7 +226,6 @@ class TargetRegressor(RegressorMixin):
 
     dual_coef_: ClassVar[np.ndarray]
     intercept_: ClassVar[np.ndarray]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     @by_blocks
     def predict(self, X: Any) -> np.ndarray:
@@ -255,8 +260,8 @@ def boundary_shift(intercept: np.ndarray, size: float) -> np.ndarray:
     return _BOUNDARY * np.abs(intercept) + _TERMS * size
 
 
-@estimator
-class NoveltyDetector(OutlierMixin):
+@estimator()
+class NoveltyDetector(OutlierMixin, KernelEstimator):
     """One output, which says whether samples are like those of training.
 
     Parameters
@@ -279,7 +284,6 @@ class NoveltyDetector(OutlierMixin):
     }
 
     offset_: ClassVar[float]
-    _outputs: ClassVar[Callable[..., np.ndarray]]
 
     @by_blocks
     def score_samples(self, X: Any) -> np.ndarray:
@@ -319,8 +323,8 @@ class DecisionCalibration:
         return logs
 
 
-class CalibratedDecisions:
-    """Probabilities of a classifier whose decision values were calibrated.
+class CalibrationAttributes:
+    """Attributes of classifiers whose decision values are calibrated.
 
     Attributes
     ----------
@@ -331,22 +335,6 @@ class CalibratedDecisions:
         best in the other folds: what `left_out_score_` is the score of. NaN in rows that no split
         tests. Not if `cv` is a validation set.
     """
-
-    calibration_: ClassVar[DecisionCalibration]
-    decision_function: ClassVar[Callable[..., np.ndarray]]
-
-    @available_if(gives_probabilities)
-    @by_blocks
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n_rows, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    @available_if(gives_probabilities)
-    @by_blocks
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities, (n_rows, n_classes)."""
-        decisions = self.decision_function(X)
-        return self.calibration_.log_probabilities(decisions)
 
 
 class HeldOutDecisionLosses(KnownClassifier):
@@ -474,10 +462,10 @@ class LabelModels:
         return np.vstack(answers)
 
 
-def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
-    """Decorator of methods without a body, which `ask` the model of every label.
+def labelwise(ask: Ask) -> Callable[[Any], Any]:
+    """Return a decorator of methods that `ask` the model of every label, if there are several.
 
-    With one label per sample, the inherited method of the same name is called.
+    With one label per sample, the method itself is called.
     """
 
     def decorate(method: Any) -> Any:
@@ -486,37 +474,11 @@ def _label_by_label(ask: Ask) -> Callable[[Any], Any]:
         def answer(estimator: Any, X: Any) -> Any:
             if hasattr(estimator, "estimators_"):
                 return estimator._predictor.answers(estimator, X, ask)
-            return getattr(super(LabelwiseAnswers, estimator), method.__name__)(X)
+            return method(estimator, X)
 
         return answer
 
     return decorate
-
-
-class LabelwiseAnswers:
-    """Methods of a discriminant that may have been fitted to several labels per sample."""
-
-    @_label_by_label(lambda model, block: model.decision_function(block))
-    def decision_function(self, X: Any) -> Any:
-        """As :meth:`MKFDA.decision_function`; (n_rows, n_labels) with several labels."""
-
-    @_label_by_label(lambda model, block: model.predict(block))
-    def predict(self, X: Any) -> Any:
-        """Most probable class, or an indicator matrix with several labels."""
-
-    @available_if(gives_probabilities)
-    @_label_by_label(lambda model, block: model.predict_proba(block)[:, 1])
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, or those of every label, (n_rows, n_labels)."""
-
-    @available_if(gives_probabilities)
-    @_label_by_label(lambda model, block: model.predict_log_proba(block)[:, 1])
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of :meth:`predict_proba`."""
-
-    @_label_by_label(lambda model, block: model.transform(block))
-    def transform(self, X: Any) -> Any:
-        """Project on the discriminant directions; one per label with several labels."""
 
 
 def fit_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:

@@ -29,7 +29,7 @@ from .search import Grid, checked_region_numbers, checked_sharpnesses
 from .svm_cv import PreparedKernels, outputs_of
 
 
-@estimator
+@estimator()
 class RegionAttributes:
     """Attributes and methods of estimators with kernel weights for every region.
 
@@ -57,43 +57,45 @@ class RegionAttributes:
 
     random_state: Any = 0
 
-    _predictor: ClassVar[KernelPredictor]
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {"random_state": ["random_state"]}
 
-    @by_blocks
-    def memberships(self, X: Any) -> np.ndarray:
-        """Shares of the rows of X in the regions, (n_rows, n_regions); each row sums to one."""
-        check_is_fitted(self)
-        predictor = self._predictor
-        blocks = predictor.blocks(predictor.source.read(self, X))
-        return np.concatenate([block.row_shares for _, block in blocks])
 
-    def region_weights(self) -> list[dict[str, Any]]:
-        """The weight of every kernel in every region, one dict for each.
-
-        ``region``, ``size`` (mean share of training samples), ``kernel`` and ``weight``; where
-        classes have weights of their own, ``class``, too.
-        """
-        check_is_fitted(self)
-        fitted: Any = self
-        several = fitted.weights_.ndim == 3
-        tables = fitted.weights_ if several else fitted.weights_[None]
-        return [
-            {
-                **({"class": fitted.classes_[k]} if several else {}),
-                "region": region,
-                "size": float(fitted.region_sizes_[region]),
-                "kernel": name,
-                "weight": float(weight),
-            }
-            for k, table in enumerate(tables)
-            for region, weights in enumerate(table)
-            for name, weight in zip(fitted.kernel_names_, weights, strict=True)
-        ]
+# Methods of estimators with regions, which assign them.
 
 
-@estimator
+@by_blocks
+def memberships(self: Any, X: Any) -> np.ndarray:
+    """Shares of the rows of X in the regions, (n_rows, n_regions); each row sums to one."""
+    check_is_fitted(self)
+    predictor: KernelPredictor = self._predictor
+    blocks = predictor.blocks(predictor.source.read(self, X))
+    return np.concatenate([block.row_shares for _, block in blocks])
+
+
+def region_weights(self: Any) -> list[dict[str, Any]]:
+    """The weight of every kernel in every region, one dict for each.
+
+    ``region``, ``size`` (mean share of training samples), ``kernel`` and ``weight``; where
+    classes have weights of their own, ``class``, too.
+    """
+    check_is_fitted(self)
+    several = self.weights_.ndim == 3
+    tables = self.weights_ if several else self.weights_[None]
+    return [
+        {
+            **({"class": self.classes_[k]} if several else {}),
+            "region": region,
+            "size": float(self.region_sizes_[region]),
+            "kernel": name,
+            "weight": float(weight),
+        }
+        for k, table in enumerate(tables)
+        for region, weights in enumerate(table)
+        for name, weight in zip(self.kernel_names_, weights, strict=True)
+    ]
+
+
+@estimator()
 class RegionParameters:
     """Parameters of estimators that are given their regions.
 
@@ -280,7 +282,7 @@ DEFAULT_REGIONS = (1, 4)
 DEFAULT_SHARPNESSES = (2.0, 8.0)
 
 
-@estimator
+@estimator()
 class RegionGridParameters:
     """Parameters of estimators that choose their regions.
 

@@ -22,14 +22,16 @@ from ..scale.features import Approximation
 from ..solvers.path import GridPoint, walk_grid, weight_response
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import POSITIVE, FitTask, KernelEstimator, estimator, fits
+from .base import POSITIVE, FitTask, estimator, fits
 from .feature_data import (
     ApproximationParameters,
     FeatureRows,
     Gathering,
-    LearnsFromMoments,
-    RegressorOfStreams,
+    MomentAttributes,
+    approximation_for,
     feature_learning,
+    fit_on_features,
+    partial_fit_values,
     refuse_with_features,
 )
 from .inputs import ridge_rows
@@ -57,19 +59,13 @@ from .search import (
     checked_regs,
     left_out_values,
     refuse_single_split,
+    validation_curve,
 )
 
 
 @storable
-@estimator
-class MKRidge(
-    RegressorOfStreams,
-    LearnsFromMoments,
-    ApproximationParameters,
-    TargetRegressor,
-    WeightParameters,
-    KernelEstimator,
-):
+@estimator(MomentAttributes, ApproximationParameters, WeightParameters)
+class MKRidge(TargetRegressor):
     """ℓp-norm multiple kernel ridge regression.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a ridge regression on the
@@ -145,6 +141,8 @@ class MKRidge(
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"reg": POSITIVE}
 
+    partial_fit = partial_fit_values
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the regression.
@@ -154,8 +152,8 @@ class MKRidge(
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        if (approximation := self._approximation_for(X)) is not None:
-            return self._fit_on_features(approximation, X, y, sample_weight)
+        if (approximation := approximation_for(self, X)) is not None:
+            return fit_on_features(self, approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
@@ -184,16 +182,8 @@ class MKRidge(
 
 
 @storable
-@estimator
-class MKRidgeCV(
-    RegressorOfStreams,
-    LearnsFromMoments,
-    ApproximationParameters,
-    ChoiceParameters,
-    ChosenWeights,
-    TargetRegressor,
-    KernelEstimator,
-):
+@estimator(MomentAttributes, ApproximationParameters, ChoiceParameters, ChosenWeights)
+class MKRidgeCV(TargetRegressor):
     """Multiple kernel ridge regression with p and λ chosen by cross-validation.
 
     All norms and regularisations of a grid are solved as one path, each from its neighbours and
@@ -261,6 +251,8 @@ class MKRidgeCV(
         "cv": ["cv_object", tuple, StrOptions({"closed-form"}), None],
     }
 
+    partial_fit = partial_fit_values
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and λ, then learn from all samples.
@@ -270,8 +262,8 @@ class MKRidgeCV(
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to be predicted.
         """
-        if (approximation := self._approximation_for(X)) is not None:
-            return self._fit_on_features(approximation, X, y, sample_weight)
+        if (approximation := approximation_for(self, X)) is not None:
+            return fit_on_features(self, approximation, X, y, sample_weight)
         grid = Grid({"p": checked_norms(self.ps), "reg": checked_regs(self.regs)})
         rows = ridge_rows(self, X, y, sample_weight)
         groups = groups_of(rows.targets, self.multi_target)
@@ -359,7 +351,7 @@ class MKRidgeCV(
         """
         check_is_fitted(self)
         if not isinstance(self.cv_results_, list):
-            return super().validation_curve()
+            return validation_curve(self)
         n_ps = len(np.unique(self.cv_results_[0]["param_p"]))
         means = [table["mean_test_score"] for table in self.cv_results_]
         return np.reshape(means, (len(means), n_ps, -1))

@@ -522,7 +522,7 @@ _SIMPLER = {
 _PLAIN = {"penalty": np.inf, "n_regions": 1.0}
 
 
-@estimator
+@estimator()
 class ChoiceParameters:
     """Parameters and attributes of estimators that choose a point of a grid.
 
@@ -579,14 +579,13 @@ class ChoiceParameters:
         "n_jobs": [None, int],
     }
 
-    cv_results_: ClassVar[dict[str, Any]]
 
-    def validation_curve(self) -> np.ndarray:
-        """Mean scores of the grid, with one axis per parameter, in the order of ``params``."""
-        check_is_fitted(self)
-        results = self.cv_results_
-        shape = [len(np.unique(results[f"param_{name}"])) for name in results["params"][0]]
-        return np.reshape(results["mean_test_score"], shape)
+def validation_curve(self: Any) -> np.ndarray:
+    """Mean scores of the grid, with one axis per parameter, in the order of ``params``."""
+    check_is_fitted(self)
+    results = self.cv_results_
+    shape = [len(np.unique(results[f"param_{name}"])) for name in results["params"][0]]
+    return np.reshape(results["mean_test_score"], shape)
 
 
 class ChosenWeights:

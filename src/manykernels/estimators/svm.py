@@ -21,8 +21,8 @@ from ..scale.features import Approximation
 from ..utils.numerics import ROUNDING
 from ..utils.sklearn import StrOptions, safe_indexing
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, POSITIVE, FitTask, KernelEstimator, estimator, fits
-from .feature_data import ApproximationParameters, refuse_with_features
+from .base import CLASS_WEIGHT, POSITIVE, FitTask, estimator, fits
+from .feature_data import ApproximationParameters, approximation_for, refuse_with_features
 from .inputs import (
     Source,
     TrainingRows,
@@ -269,10 +269,8 @@ MACHINES_ON_FEATURES: dict[str, tuple[Any, str]] = {
 
 
 @storable
-@estimator
-class MKSVC(
-    ApproximationParameters, KernelClassifier, SupportAttributes, WeightParameters, KernelEstimator
-):
+@estimator(ApproximationParameters, SupportAttributes, WeightParameters)
+class MKSVC(KernelClassifier):
     """ℓp-norm multiple kernel support vector classification.
 
     Learns one weight per kernel, ``‖weights‖_p ≤ 1``, along with a support vector machine on the
@@ -369,7 +367,7 @@ class MKSVC(
                 'C="joint" needs loss="squared_hinge": with the hinge loss C is a bound, not '
                 "the weight of a kernel."
             )
-        if (approximation := self._approximation_for(X)) is not None:
+        if (approximation := approximation_for(self, X)) is not None:
             return self._fit_on_features(approximation, X, y, sample_weight)
         learning = WeightLearning.of(self)
         rows = labelled_rows(self, X, y, sample_weight, self.class_weight)
@@ -444,10 +442,8 @@ def _learnt_penalties(learnt: Any) -> Any:
 
 
 @storable
-@estimator
-class MKSVR(
-    KernelRegressor, EpsilonParameters, SupportAttributes, WeightParameters, KernelEstimator
-):
+@estimator(EpsilonParameters, SupportAttributes, WeightParameters)
+class MKSVR(KernelRegressor):
     """ℓp-norm multiple kernel support vector regression.
 
     Learns one weight per kernel along with an ε-insensitive regression on the weighted sum. With
@@ -488,8 +484,8 @@ class MKSVR(
 
 
 @storable
-@estimator
-class MKOneClassSVM(NoveltyDetector, SupportAttributes, WeightParameters, KernelEstimator):
+@estimator(SupportAttributes, WeightParameters)
+class MKOneClassSVM(NoveltyDetector):
     """ℓp-norm multiple kernel one-class support vector machine.
 
     Learns one weight per kernel along with a half-space that holds most samples and stays away

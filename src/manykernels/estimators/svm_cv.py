@@ -29,7 +29,7 @@ from ..solvers.base import Solution, refuse_indefinite
 from ..solvers.path import GridProgress
 from ..utils.sklearn import StrOptions
 from ..utils.storable import storable
-from .base import CLASS_WEIGHT, FitTask, KernelEstimator, estimator, fits
+from .base import CLASS_WEIGHT, FitTask, estimator, fits
 from .inputs import class_weighted, labelled_rows, spread_of_targets, targeted_rows
 from .kernel_data import (
     SplitOutputs,
@@ -38,7 +38,7 @@ from .kernel_data import (
     WeightLearning,
     joined_certificate,
 )
-from .prediction import CalibratedDecisions, KernelClassifier, KernelRegressor
+from .prediction import CalibrationAttributes, KernelClassifier, KernelRegressor
 from .search import (
     MACHINE_NORMS,
     ChoiceParameters,
@@ -51,6 +51,7 @@ from .search import (
     checked_non_negative,
     checked_norms,
     checked_positive,
+    validation_curve,
 )
 from .svm import (
     INNER_SHARE,
@@ -267,15 +268,8 @@ CLASSIFICATION_PENALTIES = (0.01, 0.1, 1.0, 10.0)
 
 
 @storable
-@estimator
-class MKSVCCV(
-    CalibratedDecisions,
-    KernelClassifier,
-    SupportAttributes,
-    ChoiceParameters,
-    ChosenWeights,
-    KernelEstimator,
-):
+@estimator(CalibrationAttributes, SupportAttributes, ChoiceParameters, ChosenWeights)
+class MKSVCCV(KernelClassifier):
     """Multiple kernel support vector classification with p and C chosen by cross-validation.
 
     The models of a grid are solved as one path, each from its neighbours and each with a
@@ -355,6 +349,9 @@ class MKSVCCV(
         "class_weight": CLASS_WEIGHT,
     }
 
+    _probabilities = "calibrated"
+    validation_curve = validation_curve
+
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose p and C, then learn from all samples."""
@@ -423,10 +420,8 @@ DEFAULT_WIDTHS = (0.01, 0.1)
 
 
 @storable
-@estimator
-class MKSVRCV(
-    KernelRegressor, SupportAttributes, ChoiceParameters, ChosenWeights, KernelEstimator
-):
+@estimator(SupportAttributes, ChoiceParameters, ChosenWeights)
+class MKSVRCV(KernelRegressor):
     """Multiple kernel support vector regression with p, C and ε chosen by cross-validation.
 
     The models of a grid are solved as one path, each from its neighbours and each with a
@@ -485,6 +480,8 @@ class MKSVRCV(
         "Cs": ["array-like", None],
         "epsilons": ["array-like", None],
     }
+
+    validation_curve = validation_curve
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

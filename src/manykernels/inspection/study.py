@@ -14,7 +14,7 @@ from .. import estimators
 from ..estimators.base import KernelEstimator
 from ..estimators.gated import GateParameters
 from ..estimators.inputs import groups_of
-from ..estimators.prediction import Probabilities, chosen_classes
+from ..estimators.prediction import KernelClassifier, chosen_classes
 from ..estimators.search import rows_of_part
 from ..kernels import KernelStack, KernelUnion, Views
 from ..kernels.composition import OfView
@@ -243,7 +243,9 @@ def without_search(learner: Any, fitted: Any) -> Any:
 def refuse_without_probabilities(learner: Any, scoring: Scoring) -> None:
     """Raise if the score needs probabilities that the estimator does not have."""
     kind = _kind_without_search(learner)
-    if scoring.needs_probabilities and not issubclass(kind, Probabilities):
+    if scoring.needs_probabilities and not (
+        issubclass(kind, KernelClassifier) and kind._probabilities == "scores"
+    ):
         raise ValueError(
             f"scoring={scoring.name!r} needs probabilities, which {kind.__name__} does not have: "
             'use scoring="accuracy", or MKFDA.'

@@ -12,7 +12,7 @@ from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._indexing import _get_column_indices as get_column_indices
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as openmp_n_threads
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.metaestimators import _safe_split as safe_split
@@ -22,6 +22,7 @@ from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
     "BaseComposition",
+    "HasMethods",
     "Interval",
     "MultimetricScorer",
     "Options",
