@@ -5,8 +5,7 @@ classes (EasyMKL), stochastic steps (OBSCURE). Some mix machines: one per kernel
 columns of kernels (CGBoost). The others make one kernel of several, by a fixed rule or a learnt
 one, and another estimator, their machine, learns from it: the mean (Average), the geometric mean
 (Product), the best single kernel (BestKernel), a sum that is aligned with the targets (Alignment),
-or a polynomial (PolynomialCombination). `_merged` has the one kernel of training and of new
-samples, `_machine` the parameters and answers that they share.
+or a polynomial (PolynomialCombination). `machine` has what these share.
 """
 
 from .alignment import Alignment

@@ -4,19 +4,17 @@ A display holds plain data; ``plot(ax)`` draws them and returns the display, who
 ``figure_`` can be changed further. The class methods ``from_…`` take the data from an estimator or
 a result and draw at once. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
 
-=============  ===============================  =============================================
-`weights`      :class:`WeightsDisplay`          kernel weights, also by class, region, target
-`path`         :class:`PathDisplay`             weights along the norm p or λ
-`importance`   :class:`ImportanceDisplay`       what each view is worth, with intervals
-`alignment`    :class:`AlignmentDisplay`        how alike kernels are
-`gate`         :class:`GateDisplay`             where each kernel, or region, counts
-`validation`   :class:`ValidationDisplay`       scores over a grid, and what was chosen
-`convergence`  :class:`ConvergenceDisplay`      how the gap closed
-`missing`      :class:`MissingViewsDisplay`     which samples have which views
-`base`                                         what all share: axes, plain data, SVG
-`parts`                                        tables in colours, axes, names at lines
-`style`                                        colours, names and numbers
-=============  ===============================  =============================================
+============  ============================  ===================================================
+`weights`     :class:`WeightsDisplay`       kernel weights, also by class, region, target
+`weights`     :class:`PathDisplay`          weights along the norm p or λ
+`importance`  :class:`ImportanceDisplay`    value of each view, with intervals
+`kernels`     :class:`AlignmentDisplay`     how alike kernels are
+`kernels`     :class:`MissingViewsDisplay`  which samples have which views
+`gate`        :class:`GateDisplay`          where each kernel, or region, counts
+`validation`  :class:`ValidationDisplay`    scores over a grid, and the chosen point
+`validation`  :class:`ConvergenceDisplay`   how the gap closed
+`base`                                      axes, plain data, SVG; colours, tables, names and numbers
+============  ============================  ===================================================
 """
 
 from .gate import GateDisplay

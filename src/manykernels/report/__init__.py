@@ -1,16 +1,11 @@
-"""What a model has learnt, as one page; what a set of kernels is like, to print and to draw.
+"""What a model has learnt, as one page; how sparse the weights of a set of kernels are.
 
-============  ==============================================================================
-`html`        :func:`report`: the page, and how it is made of the dict and of `templates/`
+============  ===========================================================================
+`html`        :func:`report`: the page, made of the dict and of `templates/`
 `summary`     everything that a report says, as a dict of plain values
-`learnt`      its parts about weights, certificates and choices
-`judged`      its part about predictions
-`data`        its parts about the samples and their kernels
-`samples`     X and y as the model reads them, and whether it has learnt from them
-`charts`      where things are in its pictures
-`plain`       what JSON can hold
-`sparsity`    :func:`sparsity_report`: how sparse the weights of a set of kernels want to be
-============  ==============================================================================
+`findings`    its parts about weights, certificates, choices and predictions
+`sparsity`    :func:`sparsity_report`: weights at every norm p, and how alike kernels are
+============  ===========================================================================
 """
 
 from .html import report
