@@ -46,7 +46,7 @@ EXPECTED = {
     "scale/very_many_kernels.py": "accuracy",
     "scale/kernels_by_columns.py": "by columns",
     "scale/plot_many_rows.py": "100,000 rows: accuracy 9",
-    "solvers/base.py": "by hand",
+    "solvers/certificate.py": "by hand",
     "solvers/plot_solvers.py": "takes this problem",
     "solvers/svm_solvers.py": "takes this problem",
 }
