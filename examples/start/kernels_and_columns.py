@@ -3,7 +3,7 @@ Kernels of columns, sums and products
 =====================================
 
 Tables often have columns of several types. ``.on`` selects the columns of a kernel, kernels can be
-added and multiplied, and their parameters can be tuned with :class:`GridSearchCV`.
+added and multiplied, and their parameters can be tuned with ``GridSearchCV``.
 """
 
 # %%

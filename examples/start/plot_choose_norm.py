@@ -2,8 +2,8 @@
 Choosing the norm and the regularisation
 ========================================
 
-The best sparsity of the weights depends on the data: p = 1 is suitable if few kernels matter, p =
-∞ if all do. :class:`MKFDACV` evaluates a grid of norms and regularisations by five-fold
+The best sparsity of the weights depends on the data: p = 1 is suitable if few kernels matter,
+p = ∞ if all do. :class:`MKFDACV` evaluates a grid of norms and regularisations by five-fold
 cross-validation. The weights are learnt again in each fold, along a certified path.
 """
 

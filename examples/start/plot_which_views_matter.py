@@ -72,9 +72,9 @@ for p, model in models.items():
 # A weight does not measure importance. ``plot_view_importance.py`` shows how to test whether a
 # view can be left out.
 #
-# The weights depend on λ. At a thirtieth of the value used here, the noise gets some weight at p =
-# 1 as well: of the nine kernels, those of the noise have the flattest spectrum and are closest to
-# the identity that λ adds. If λ is too small, they replace it.
+# The weights depend on λ. At a thirtieth of the value used here, the noise gets some weight at
+# p = 1 as well: of the nine kernels, those of the noise have the flattest spectrum and are closest
+# to the identity that λ adds. If λ is too small, they replace it.
 
 # %%
 # Figure
