@@ -113,8 +113,8 @@ def border(picture):
     return colours(np.concatenate([picture[:5], picture[-5:]]))
 
 
-describe = {"colours": colours, "directions": directions, "patterns": patterns, "border": border}
-views = Views({name: np.array([one(p) for p in pictures]) for name, one in describe.items()})
+features = {"colours": colours, "directions": directions, "patterns": patterns, "border": border}
+views = Views({name: np.array([f(p) for p in pictures]) for name, f in features.items()})
 print(views)
 
 # %%

@@ -42,10 +42,10 @@ def motif(kind):
 
 def sequence(kind, length=80):
     """Return random letters with a motif of class `kind` at a random position."""
-    part = motif(kind)
-    rest = letters(length - len(part))
-    before = rng.integers(len(rest) + 1)
-    return rest[:before] + part + rest[before:]
+    word = motif(kind)
+    background = letters(length - len(word))
+    position = rng.integers(len(background) + 1)
+    return background[:position] + word + background[position:]
 
 
 with tempfile.TemporaryDirectory() as folder:

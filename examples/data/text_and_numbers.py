@@ -30,8 +30,8 @@ plain = ["two rooms", "kitchen", "available now", "first floor", "heating includ
 quality = rng.normal(size=n)
 texts = []
 for value in quality:
-    nice = rng.random(4) < 1 / (1 + np.exp(-1.5 * value))
-    words = [rng.choice(good if one else bad) for one in nice]
+    is_good = rng.random(4) < 1 / (1 + np.exp(-1.5 * value))
+    words = [rng.choice(good if flag else bad) for flag in is_good]
     words += list(rng.choice(plain, 4, replace=False))
     texts.append(", ".join(rng.permutation(words)))
 size = rng.uniform(25, 120, n)

@@ -43,10 +43,10 @@ def draw_view(rng):
     return points.reshape(3, 100, 2)
 
 
-def play(n_views, rng):
+def evaluate(n_views, rng):
     """Return the error rate and weights of each norm, with λ chosen on a validation set."""
     points = [draw_view(rng) for _ in range(n_views)]
-    tables = [{f"view{j}": part[i] for j, part in enumerate(points)} for i in range(3)]
+    tables = [{f"view{j}": view[i] for j, view in enumerate(points)} for i in range(3)]
     union = kernels_for(tables[0], RBF(gamma="median")).fit(tables[0])
     train, choose, test = union(tables[0]), *(union(new, tables[0]) for new in tables[1:])
     errors, weights = [], []
@@ -68,7 +68,7 @@ print(f"{'kernels':<10}{'error, ℓ1':>12}{'error, ℓ2':>12}{'effective, ℓ1':
 for i, n_views in enumerate(N_VIEWS):
     numbers = []
     for repeat in range(REPEATS):
-        errors[i, repeat], weights = play(n_views, rng)
+        errors[i, repeat], weights = evaluate(n_views, rng)
         examples.setdefault(n_views, weights)
         numbers.append(effective_number(weights))
     sparse, dense = errors[i].mean(axis=0)
