@@ -74,17 +74,17 @@ for alone, gated, test in zip(plain, (fda, svc, svr), tests, strict=True):
 # points of the square. It has one Gaussian kernel, or two with a gate. The gate does not help
 # here, because a Gaussian kernel is already local.
 
-beside = np.column_stack([X[:, 0], height + 0.03 * rng.standard_normal(len(X))])
+near = np.column_stack([X[:, 0], height + 0.03 * rng.standard_normal(len(X))])
 fresh = np.column_stack([X_test[:, 0], height_test + 0.03 * rng.standard_normal(len(X_test))])
 bell = RBF(2.0)
-guards = [
-    MKOneClassSVM([bell], nu=0.05, normalize=None).fit(beside),
-    LocalizedOneClassSVM([("first", bell), ("second", bell)], nu=0.05, **options).fit(beside),
+detectors = [
+    MKOneClassSVM([bell], nu=0.05, normalize=None).fit(near),
+    LocalizedOneClassSVM([("first", bell), ("second", bell)], nu=0.05, **options).fit(near),
 ]
 print(f"\n{'accepted':<24}{'of fresh points':>16}{'of any points':>16}")
-for guard in guards:
-    rates = [np.mean(guard.predict(points) > 0) for points in (fresh, X_test)]
-    print(f"{type(guard).__name__:<24}{rates[0]:>16.1%}{rates[1]:>16.1%}")
+for detector in detectors:
+    rates = [np.mean(detector.predict(points) > 0) for points in (fresh, X_test)]
+    print(f"{type(detector).__name__:<24}{rates[0]:>16.1%}{rates[1]:>16.1%}")
 
 # %%
 # The certificate of a gated model refers to a local minimum. It contains the gradient at the

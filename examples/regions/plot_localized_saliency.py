@@ -74,8 +74,8 @@ gated = {
 }
 
 # %%
-# Sigmoid gates leave out some of the patches, depending on the image. Softmax gates select nearly
-# one patch per image, which saves more kernel evaluations but is less accurate.
+# Sigmoid gates leave out some of the patches, depending on the image. Softmax gates use fewer
+# patches per image, which saves more kernel evaluations but is less accurate.
 
 print(f"{'':<26}{'test accuracy':>14}{'patches in use':>16}{'kernel values saved':>21}")
 used = np.count_nonzero(one_weight.weights_)
