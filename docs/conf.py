@@ -1,4 +1,4 @@
-"""How the documentation is built: ``make docs``, without network and without warnings."""
+"""Sphinx configuration. ``make docs`` builds the pages without network access and warnings."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
-from manykernels import __version__  # noqa: E402 (the folder of the package is known only now)
+from manykernels import __version__  # noqa: E402 (needs the path set above)
 
 project = "manykernels"
 author = "The manykernels developers"
@@ -33,7 +33,7 @@ root_doc = "index"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-highlight_language = "none"  # blocks of Python say so
+highlight_language = "none"  # Python blocks are marked as such
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
@@ -41,9 +41,9 @@ copybutton_prompt_is_regexp = True
 
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_typehints = "none"  # docstrings say what parameters are
+autodoc_typehints = "none"  # docstrings describe the types of parameters
 autodoc_member_order = "groupwise"
-# Members are listed by the templates, once.
+# The templates list the members.
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
@@ -53,7 +53,7 @@ numpydoc_xref_param_type = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    # Those that draw are run here; the tests run all of them.
+    # Only examples with figures are run here; the tests run all of them.
     "filename_pattern": r"/plot_",
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("manykernels",),
@@ -67,10 +67,10 @@ sphinx_gallery_conf = {
     ],
     "within_subsection_order": "gallery_order.PicturesFirst",
     "default_thumb_file": str(HERE / "_static" / "no_picture.png"),
-    "write_computation_times": False,  # its page loads scripts from elsewhere
+    "write_computation_times": False,  # its page loads scripts from other servers
 }
 
-# -- looks -----------------------------------------------------------------------------------
+# -- theme -----------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"manykernels {version}"

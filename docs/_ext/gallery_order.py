@@ -1,4 +1,4 @@
-"""The order of the gallery: programs that draw come first."""
+"""Order of the gallery: examples with figures come first."""
 
 from sphinx_gallery.sorting import FileNameSortKey
 

@@ -1,7 +1,7 @@
-"""Links that nobody has to write.
+"""Sphinx transforms that add links to the reference and to the gallery.
 
-Names of the package in pages, such as `MKFDA`, lead to the reference; links to files in
-``examples/`` lead to the gallery. So pages are plain Markdown that reads well anywhere.
+Names of the package in pages, such as `MKFDA`, are linked to the reference, and links to files in
+``examples/`` are replaced by links to the gallery. The pages themselves stay plain Markdown.
 """
 
 from importlib import import_module
@@ -14,56 +14,57 @@ from sphinx.transforms import SphinxTransform
 
 import manykernels
 
-# Words that mean other things as well, or two things of the package.
+# Names that are also common words, or that occur twice in the package.
 AMBIGUOUS = {"Box", "Constant", "Fixed", "Product", "Sample", "Sum", "Uniform"}
 
 
-def public_rooms():
-    """The modules of the package whose names are listed in the reference, by name."""
-    found = {"manykernels": manykernels}
-    for room in iter_modules(manykernels.__path__):
-        module = import_module(f"manykernels.{room.name}")
-        if not room.name.startswith("_") and hasattr(module, "__all__"):
-            found[module.__name__] = module
-    return found
+def public_modules():
+    """Return the modules whose names are listed in the reference, by module name."""
+    modules = {"manykernels": manykernels}
+    for info in iter_modules(manykernels.__path__):
+        module = import_module(f"manykernels.{info.name}")
+        if not info.name.startswith("_") and hasattr(module, "__all__"):
+            modules[module.__name__] = module
+    return modules
 
 
-def places():
-    """From every way to write a public name to its place in the reference.
+def reference_targets():
+    """Return the target in the reference for each spelling of a public name.
 
-    A name that the package itself has is listed there, any other where it first occurs.
+    Names that the package itself exports are documented there, other names in the first module
+    that exports them.
     """
-    found, first = {}, {}
-    for room, module in public_rooms().items():
+    targets, first = {}, {}
+    for module_name, module in public_modules().items():
         for name in module.__all__:
-            place = first.setdefault(id(getattr(module, name)), f"{room}.{name}")
-            for way in (f"{room}.{name}", f"{room}.{name}".removeprefix("manykernels.")):
-                found[way] = place
+            full_name = f"{module_name}.{name}"
+            target = first.setdefault(id(getattr(module, name)), full_name)
+            targets[full_name] = targets[full_name.removeprefix("manykernels.")] = target
             if name not in AMBIGUOUS:
-                found.setdefault(name, place)
-    return found
+                targets.setdefault(name, target)
+    return targets
 
 
 class LinkNames(SphinxTransform):
-    """Public names in the code style of a page become links to the reference."""
+    """Link public names in code style to the reference."""
 
     default_priority = 500
-    places = places()
+    targets = reference_targets()
 
     def apply(self, **kwargs):
         for literal in list(self.document.findall(nodes.literal)):
-            place = self.places.get(literal.astext().removesuffix("()"))
+            target = self.targets.get(literal.astext().removesuffix("()"))
             within = (nodes.reference, nodes.title, addnodes.pending_xref)
-            if place is None or isinstance(literal.parent, within):
+            if target is None or isinstance(literal.parent, within):
                 continue
-            to_name = {"refdomain": "py", "reftype": "obj", "reftarget": place}
+            to_name = {"refdomain": "py", "reftype": "obj", "reftarget": target}
             link = addnodes.pending_xref("", refdoc=self.env.docname, refexplicit=True, **to_name)
             literal.replace_self(link)
             link += literal
 
 
 class LinkExamples(SphinxTransform):
-    """Links to programs in ``examples/`` lead to their pages in the gallery."""
+    """Replace links to files in ``examples/`` by links to their pages in the gallery."""
 
     default_priority = 501
 

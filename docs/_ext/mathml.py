@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: nothing is loaded from elsewhere."""
+"""Render formulas as MathML, which browsers support without scripts from other servers."""
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml

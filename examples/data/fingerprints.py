@@ -1,17 +1,17 @@
 """
-Fingerprints of molecules beside numbers
-========================================
+Molecular fingerprints and numbers
+==================================
 
-Chemists describe a molecule by fingerprints, long rows of zeros and ones that say which fragments
-it has, and by a few measured numbers. Two molecules are alike if they share a large part of the
-fragments that either has: the Tanimoto or Jaccard similarity.
+Molecules are described by fingerprints, long binary vectors that record which fragments they
+contain, and by a few measured numbers. The Tanimoto or Jaccard similarity of two molecules is the
+number of common fragments divided by the number of fragments that occur in either molecule.
 """
 
 # %%
-# Molecules of made-up families
-# -----------------------------
-# Every molecule has some of the fragments of its family, and others by chance; large molecules
-# have more of both. Activity is a matter of the family, in molecules that are not too greasy.
+# Simulated molecules
+# -------------------
+# Each molecule has some of the fragments of its family and some random ones; large molecules have
+# more of both. Activity depends on the family and on the first measured number.
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,7 @@ rng = np.random.default_rng(0)
 n, n_bits, n_families = 300, 1024, 12
 family = rng.integers(n_families, size=n)
 fragments = rng.random((n_families, n_bits)) < 0.03
-weight = rng.uniform(0.15, 1.0, (n, 1))  # of large molecules much is seen
+weight = rng.uniform(0.15, 1.0, (n, 1))  # large molecules have more fragments
 seen, chance = rng.random((2, n, n_bits))
 bits = (fragments[family] & (seen < 0.7 * weight)) | (chance < 0.03 * weight)
 numbers = np.column_stack([rng.normal(2.5, 1.0, n), 400 * weight, rng.poisson(2, n)])
@@ -35,11 +35,12 @@ print(molecules)
 print("active:", np.mean(active == "active").round(2))
 
 # %%
-# Which kernel for fingerprints?
-# ------------------------------
-# The numbers have their default kernels each time; classes of unequal size have equal weight. Here
-# single fragments tell much, which suits the linear kernel: no kernel is best for all data, and
-# weights can be learnt for several, as the default does.
+# Kernels for fingerprints
+# ------------------------
+# The measured numbers always have their default kernels, and the classes are balanced by
+# ``class_weight``. In this example single fragments are informative, which suits the linear
+# kernel. No kernel is best for all data, so the default kernels combine several and learn their
+# weights.
 
 options = {"class_weight": "balanced", "scoring": "balanced_accuracy"}
 measured = {"measured": None}  # the default kernels of this view

@@ -1,17 +1,17 @@
 """
-Several tables of the same patients, with gaps
-==============================================
+Several tables of the same patients, with missing rows
+======================================================
 
-Three tables come from three laboratories. Each has the patients in an order of its own, and not
-every patient is in every table. They go into ``fit`` as they are: rows are matched by label, and
-``missing`` says what becomes of patients who lack a table.
+Three tables come from three laboratories. Their rows are in different orders, and some patients
+are missing in some tables. The tables are passed to ``fit`` without preprocessing: rows are
+matched by label, and ``missing`` determines how patients who lack a table are treated.
 """
 
 # %%
 # Three tables
 # ------------
-# Disease changes some genes and some proteins, and older patients are ill more often. The tables
-# are in different orders. A third of the patients has no proteins, a fifth no genes.
+# The disease changes some genes and some proteins, and older patients are ill more often. The
+# tables are in different orders. A third of the patients has no proteins, a fifth no genes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ state = pd.Series(np.where(ill, "ill", "well"), index=patients)
 
 
 def table(name, n_columns, n_changed, size):
-    """Skewed measurements, of which the first few are larger in disease."""
+    """Return skewed measurements; the first `n_changed` columns are larger in ill patients."""
     effect = size * np.outer(ill, np.arange(n_columns) < n_changed)
     values = np.exp(rng.normal(effect, 1.0))
     columns = [f"{name}{number}" for number in range(n_columns)]
@@ -46,9 +46,9 @@ tables = {
 }
 
 # %%
-# What is refused
-# ---------------
-# Nothing is dropped or filled in without being asked for.
+# Missing rows raise an error
+# ---------------------------
+# By default, samples are neither dropped nor filled in.
 
 try:
     MKFDACV().fit(tables, state)
@@ -58,9 +58,9 @@ except ValueError as refusal:
 # %%
 # All patients
 # ------------
-# ``join="outer"`` keeps all patients. Each table has the default kernels of its kind, and p and λ
-# are chosen by folds. What a patient lacks is taken to be the mean, or reconstructed from the
-# tables that there are.
+# ``join="outer"`` keeps all patients. Each table has default kernels, and p and λ are chosen by
+# cross-validation. Missing tables are replaced by the mean, or reconstructed from the available
+# tables.
 
 views = Views(tables, join="outer")
 print(f"\n{views}")
@@ -82,7 +82,7 @@ print(f"(the last of {len(whole)} patients, the others of {len(views)})")
 # %%
 # New patients without a table
 # ----------------------------
-# A model learnt with three tables predicts with two, where the third is not measured at all.
+# A model fitted to three tables can predict with two, if the third is not measured at all.
 
 train, test, y_train, y_test = train_test_split(views, y, stratify=y, random_state=0)
 model = MKFDACV(missing="mean", **grid).fit(train, y_train)

@@ -2,19 +2,19 @@
 Photographs: from files to a tuned model
 ========================================
 
-A folder of pictures, a subfolder for each kind. Every picture is described several times over: by
-its colours, by the directions of its edges, by its texture. Each description is a histogram and
-becomes a χ² kernel; which of them matter is learnt. Nothing but NumPy and Matplotlib is needed to
-read and describe pictures here. With scikit-image, or a neural network, descriptions get better,
-and the rest stays the same.
+The images are in a folder with one subfolder per class. Each image is described by histograms of
+its colours, of the directions of its edges, and of its texture. Each histogram has a χ² kernel,
+and the weights of the kernels are learnt. This example uses only NumPy and Matplotlib to read
+images and to compute features. Features from scikit-image or a neural network are better and can
+be used in the same way.
 """
 
 # %%
-# A folder of pictures
-# --------------------
-# So that this runs anywhere, the pictures are drawn: flowers of two colours, with few broad petals
-# or many thin ones, in front of leaves, in any light. Neither colour nor shape alone tells the
-# four kinds apart.
+# A folder of images
+# ------------------
+# To make the example self-contained, the images are simulated: flowers of two colours, with few
+# broad or many thin petals, in front of leaves, in varying light. Neither colour nor shape alone
+# separates the four classes.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,14 +39,14 @@ kinds = {
 
 
 def smooth_noise(cells):
-    """Random values from 0 to 1 that change slowly."""
+    """Return an image of random values from 0 to 1 that vary slowly."""
     coarse, at = rng.random((cells, cells)), np.linspace(0, cells - 1, SIDE)
     rows = np.array([np.interp(at, np.arange(cells), row) for row in coarse])
     return np.array([np.interp(at, np.arange(cells), column) for column in rows.T]).T
 
 
 def draw(hue, n_petals, depth):
-    """A picture, red, green and blue from 0 to 1."""
+    """Draw a flower; return the image as RGB values from 0 to 1."""
     y, x = np.mgrid[-1 : 1 : SIDE * 1j, -1 : 1 : SIDE * 1j] - rng.normal(0, 0.15, (2, 1, 1))
     angle = np.arctan2(y, x) * n_petals + rng.uniform(0, 2 * np.pi)
     edge = rng.uniform(0.5, 0.8) * (1 - depth + depth * np.cos(angle))
@@ -64,10 +64,11 @@ for kind, looks in kinds.items():
         plt.imsave(Path(folder.name) / kind / f"{number:03d}.png", draw(*looks))
 
 # %%
-# Four descriptions of each picture
-# ---------------------------------
-# From here on it could be any folder. Histograms have sum one, so that large and small pictures
-# compare. The last one looks at the border alone, where there is hardly ever a flower.
+# Four views of each image
+# ------------------------
+# The following code works for any folder of images. Histograms sum to one, so that images of
+# different sizes are comparable. The last view is the border of the image, which rarely shows a
+# flower.
 
 paths = sorted(Path(folder.name).glob("*/*.png"))
 y = np.array([path.parent.name for path in paths])
@@ -81,14 +82,14 @@ def shares(codes, n_codes, weights=None):
 
 
 def colours(picture):
-    """Twelve hues, each pale, medium or strong."""
+    """Return a histogram of colours: twelve hues and three levels of saturation."""
     hue, saturation, _ = np.moveaxis(rgb_to_hsv(picture), -1, 0)
     codes = 3 * np.minimum(12 * hue, 11).astype(int) + np.minimum(3 * saturation, 2).astype(int)
     return shares(codes, 36)
 
 
 def directions(picture):
-    """Directions of edges, eight in each of 4 × 4 cells, by their strength."""
+    """Return histograms of eight edge directions in 4 × 4 cells, weighted by edge strength."""
     down, right = np.gradient(picture.mean(axis=2))
     turn = np.floor(8 * (np.arctan2(down, right) / (2 * np.pi) % 1)).astype(int) % 8
     rows, columns = np.indices(turn.shape) * 4 // np.array(turn.shape)[:, None, None]
@@ -96,7 +97,11 @@ def directions(picture):
 
 
 def patterns(picture):
-    """Local binary patterns: how many of eight neighbours are brighter, if they are in one arc."""
+    """Return a histogram of local binary patterns.
+
+    The code of a pixel is the number of brighter pixels among its eight neighbours if they are
+    adjacent to each other, and 9 otherwise.
+    """
     grey = picture.mean(axis=2)
     steps = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
     ring = np.array([np.roll(grey, step, axis=(0, 1)) > grey + 0.08 for step in steps])
@@ -108,15 +113,15 @@ def border(picture):
     return colours(np.concatenate([picture[:5], picture[-5:]]))
 
 
-describe = {"colours": colours, "directions": directions, "patterns": patterns, "border": border}
-views = Views({name: np.array([one(p) for p in pictures]) for name, one in describe.items()})
+features = {"colours": colours, "directions": directions, "patterns": patterns, "border": border}
+views = Views({name: np.array([f(p) for p in pictures]) for name, f in features.items()})
 print(views)
 
 # %%
 # A tuned model
 # -------------
-# The width of each kernel comes from the median χ² distance of its view; p and λ are chosen by
-# folds.
+# The width of each kernel is the median χ² distance of its view; p and λ are chosen by
+# cross-validation.
 
 train, test, y_train, y_test = train_test_split(views, y, stratify=y, random_state=0)
 model = MKFDACV(ChiSquare(gamma="median")).fit(train, y_train)
@@ -124,10 +129,10 @@ print(f"\np = {model.p_:g}, λ = {model.reg_:g}")
 print(f"new photographs named correctly: {model.score(test, y_test):.1%}\n")
 
 # %%
-# Which views matter
-# ------------------
-# What a view is worth alone is one question, what is lost without it another. Colours are not to
-# be replaced; edges and patterns tell much the same.
+# Importance of views
+# -------------------
+# The score of a view alone and the loss without it are different measures. The colours cannot be
+# replaced by other views; edges and patterns contain similar information.
 
 importance = view_importance(model, train, y_train, n_resamples=20)
 print(importance)

@@ -2,17 +2,17 @@
 From a FASTA file to a tuned model
 ==================================
 
-Sequences go into an estimator as they are. String kernels compare them by the words that they have
-in common: words of k letters, words with gaps, or words with a mismatch. How long the words should
-be is not known beforehand; so several kernels are offered, and their weights are learnt.
+Sequences are passed to an estimator as strings. String kernels compare them by their common words:
+words of k letters, words with gaps, or words with mismatches. The best word length is not known,
+so we use several kernels and learn their weights.
 """
 
 # %%
 # A file of promoters
 # -------------------
-# Three kinds of DNA of 80 letters. One has the word TATAATGC somewhere, with a letter wrong more
-# often than not; the second has GGAC and, two to four letters later, CCTG; the third has neither.
-# The kind is in the header.
+# Three classes of DNA sequences of 80 letters. Sequences of the first class contain the word
+# TATAATGC, usually with one wrong letter. Those of the second contain GGAC and, two to four
+# letters later, CCTG. The third class has neither. The class is in the header of each record.
 
 import tempfile
 from pathlib import Path
@@ -41,11 +41,11 @@ def motif(kind):
 
 
 def sequence(kind, length=80):
-    """Random letters, with a motif of this kind at a random place."""
-    part = motif(kind)
-    rest = letters(length - len(part))
-    before = rng.integers(len(rest) + 1)
-    return rest[:before] + part + rest[before:]
+    """Return random letters with a motif of class `kind` at a random position."""
+    word = motif(kind)
+    background = letters(length - len(word))
+    position = rng.integers(len(background) + 1)
+    return background[:position] + word + background[position:]
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -60,10 +60,10 @@ print(records.names[1], records.descriptions[1], records[1][:40] + "…")
 y = records.descriptions
 
 # %%
-# Kernels of strings
-# ------------------
-# Each kernel is normalised: a sequence has the similarity 1 with itself, however long it is. A
-# letter that is not of the alphabet would be refused, with its row and place.
+# String kernels
+# --------------
+# Each kernel is normalised: the similarity of a sequence with itself is 1, for any length. A
+# letter that is not in the alphabet raises an error that names the row and the position.
 
 kernels = {
     **{f"{k} letters": Spectrum(k, alphabet="dna") for k in range(1, 7)},
@@ -78,11 +78,11 @@ print(f"\nchosen in folds: p = {model.p_:.3g}, λ = {model.reg_:.3g}")
 print(f"accuracy on new sequences, all kernels  {model.score(test, y_test):.1%}")
 
 # %%
-# Which kernels count?
-# --------------------
-# Short words know little of the motifs, and get nothing. All kernels together are as good as the
-# best of them, within the few points that 150 test sequences can tell, and nobody had to know
-# which one that is.
+# Kernel weights
+# --------------
+# Short words contain little information about the motifs and get a weight of zero. All kernels
+# together are as good as the best single kernel, within the few points that 150 test sequences can
+# resolve, and the best kernel need not be known.
 
 accuracy = model.score(test, y_test)
 alone = {
@@ -94,7 +94,7 @@ for name, weight in zip(kernels, model.weights_, strict=True):
     print(f"{name:<24}{weight:>8.2f}{alone[name]:>18.1%}")
 
 # %%
-# New sequences need not come from a file. Here a motif grows letter by letter.
+# New sequences can be passed as a list. In this list the motif becomes more and more complete.
 
 start, end = letters(36), letters(36)
 words = ["CGCGCTTA", "TACGCTTA", "TATACTTA", "TATAATTA", "TATAATGC"]

@@ -2,16 +2,15 @@
 Texts and numbers together
 ==========================
 
-Offers of flats have a text, some numbers and a district. A data frame with all of it is a table
-like any other: each kernel chooses its columns and prepares them in its own way, learnt again in
-every split of a search.
+Offers of flats have a text, some numbers and a district, all in one data frame. Each kernel has
+its own columns and its own preprocessing, which is fitted again in every split of a search.
 """
 
 # %%
 # Offers
 # ------
 # Whether a flat is let quickly depends on its price per square metre, on its district, and on
-# words of the text.
+# words in the text.
 
 import numpy as np
 import pandas as pd
@@ -31,8 +30,8 @@ plain = ["two rooms", "kitchen", "available now", "first floor", "heating includ
 quality = rng.normal(size=n)
 texts = []
 for value in quality:
-    nice = rng.random(4) < 1 / (1 + np.exp(-1.5 * value))
-    words = [rng.choice(good if one else bad) for one in nice]
+    is_good = rng.random(4) < 1 / (1 + np.exp(-1.5 * value))
+    words = [rng.choice(good if flag else bad) for flag in is_good]
     words += list(rng.choice(plain, 4, replace=False))
     texts.append(", ".join(rng.permutation(words)))
 size = rng.uniform(25, 120, n)
@@ -45,7 +44,7 @@ quick = np.where(appeal > 0, "quick", "slow")
 print(offers.head(3).to_string(max_colwidth=44))
 
 # %%
-# One kernel for each kind of column
+# One kernel for each type of column
 # ----------------------------------
 
 kernels = {
@@ -74,7 +73,7 @@ for name, value in search.best_params_.items():
     print(f"  {name} = {value}")
 
 # %%
-# What does each part add?
-# ------------------------
+# Importance of each kernel
+# -------------------------
 
 print(f"\n{view_importance(search.best_estimator_, offers, quick, random_state=0)}")

@@ -1,13 +1,13 @@
 """
-How sparse do the weights want to be, and does it matter?
-=========================================================
+Sparse or non-sparse weights?
+=============================
 
-Two questions about a set of kernels: how many of them carry weight under each norm, and whether
-a sparse and a dense combination differ by more than chance.
+This example shows how many kernels have a weight under each norm, and tests whether a sparse and a
+non-sparse combination differ significantly.
 """
 
 # %%
-# The effective number of kernels grows with p, from the few that p = 1 leaves to all of them.
+# The effective number of kernels grows with p, from a few at p = 1 to all of them.
 
 from sklearn.model_selection import train_test_split
 
@@ -23,8 +23,8 @@ stack = kernels_for(X, RBF(gamma="median")).fit(X)(X)
 print(sparsity_report(stack, y, ps=[1, 1.125, 2, 8, float("inf")], reg=3.0))
 
 # %%
-# The combined 5×2 cv F test (Alpaydın 1999) compares two models on five random halvings. A small
-# p-value says that they differ.
+# The combined 5×2 cv F test (Alpaydın 1999) compares two models on five random splits into halves.
+# A small p-value shows that they differ.
 
 sparse, dense = (MKFDA("precomputed", p=p, reg=3.0) for p in (1, float("inf")))
 test = five_by_two_cv_f_test(sparse, dense, stack, y, random_state=0)

@@ -1,19 +1,18 @@
 """
-Methods side by side
-====================
+Comparison of methods
+=====================
 
-Which method is best here, and is the difference more than chance?
-:func:`~manykernels.compare` fits all of them on the same splits and tests them in pairs. Here
-learnt weights, the plain sum of all kernels, single views and a pipeline of scikit-learn are
-compared on ten views of handwritten digits, four of them noise.
+:func:`~manykernels.compare` fits several methods on the same splits and tests whether their
+differences are significant. Here learnt weights, the plain sum of all kernels, single views and a
+pipeline of scikit-learn are compared on ten views of handwritten digits, four of them noise.
 """
 
 # %%
 # Methods
 # -------
-# Whatever takes the same X can be compared: here :class:`~manykernels.Views`. A pipeline of
-# scikit-learn begins with a step that puts the views side by side, and a single view is learnt
-# with a kernel of this view only.
+# All estimators that accept the same X can be compared; here X is a :class:`~manykernels.Views`
+# object. The pipeline of scikit-learn begins with a step that concatenates the views. Models of a
+# single view have a kernel of this view only.
 
 from pathlib import Path
 
@@ -49,20 +48,20 @@ methods = {
 # %%
 # The table
 # ---------
-# Splits are five folds, twice. A star marks methods that differ from the best by more than chance
-# explains, after Holm's correction. Here that is one of the single views only. The others differ
-# by a few digits, and 250 of them are too few to tell which is better. What is plain is who needs
-# how many kernels: the sparse machine does with about half of them.
+# The splits are two repetitions of five folds. A star marks methods that differ significantly from
+# the best, after Holm's correction. Here this is one of the single views only. The other methods
+# differ by a few digits, and 250 digits are too few to decide which is better. The number of
+# kernels does differ clearly: the sparse support vector machine uses about half of them.
 
 comparison = compare(methods, views, y)
 print(comparison)
 
 # %%
-# Other questions
-# ---------------
-# A method that happens to be best looks better than it is. A reference that is named before, such
-# as the plain sum, has no such luck. ``tests`` has the p-values of all pairs. With
-# ``compare(..., path="cells")`` every finished cell is kept in a folder, and the same call goes on
+# Other references
+# ----------------
+# The score of the method that turns out best is slightly optimistic. A reference that is chosen in
+# advance, such as the plain sum, avoids this. ``tests`` returns the p-values of all pairs. With
+# ``compare(..., path="cells")`` finished cells are stored in a folder, and the same call continues
 # after an interruption.
 
 print()
@@ -71,10 +70,10 @@ print()
 print(comparison.tests(correction="holm"))
 
 # %%
-# The picture
-# -----------
-# A ring for each split, the same split at the same height in every line; means with intervals
-# that count that training sets overlap.
+# Figure
+# ------
+# Each ring is one split, at the same height for all methods. The intervals of the means account
+# for the overlap of the training sets.
 
 ax = comparison.plot()
 path = Path("out", "compare.png").resolve()

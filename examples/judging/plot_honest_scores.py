@@ -1,15 +1,15 @@
 """
-Scores that new samples confirm
-===============================
+Unbiased cross-validation scores
+================================
 
-Kernel weights are learnt from labels. Where kernels are many and samples few, some kernels of pure
-noise fit the labels by chance, and get weights. If a sample is left out afterwards and the weights
-are held, its label has already been used, and the score is too good.
+Kernel weights are learnt from labels. With many kernels and few samples, some kernels of pure
+noise fit the labels by chance and get weights. If a sample is left out afterwards and the weights
+are kept fixed, its label has already been used, and the score is too optimistic.
 """
 
 # %%
-# Two kernels that matter and sixty of noise, each of one column. There are 80 samples to learn
-# from and 4000 new ones to judge by.
+# Two informative kernels and sixty kernels of noise, each on one column. There are 80 training and
+# 4000 test samples.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +29,9 @@ X_new, y_new, X, y = X[N_TRAIN:], y[N_TRAIN:], X[:N_TRAIN], y[:N_TRAIN]
 kernels = {f"column {j}": RBF(gamma=0.5).on([j]) for j in range(X.shape[1])}
 
 # %%
-# The same models, one per λ, judged in three ways: samples left out with the learnt weights held;
-# five folds that learn everything again, by :class:`MKFDACV`; and new samples.
+# The same models, one per λ, are evaluated in three ways: leave-one-out with the learnt weights
+# kept fixed; five folds in which the weights are learnt again, by :class:`MKFDACV`; and new
+# samples.
 
 folds = MKFDACV(kernels, ps=[1], regs=REGS).fit(X, y).validation_curve()[0]
 held, new = [], []
@@ -47,8 +48,9 @@ for way, scores in WAYS.items():
     print(f"{way:<24}" + "".join(f"{score:>8.1%}" for score in scores))
 
 # %%
-# With weights held, the score is highest where that of new samples is lowest, and would choose
-# that λ. Folds are about as close to new samples as 80 samples allow (standard error: 5 points).
+# With fixed weights, the score is highest where the score on new samples is lowest, so it would
+# select the worst λ. The scores of the folds are about as close to those of new samples as 80
+# samples allow (standard error: 5 points).
 
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 for (way, scores), color in zip(WAYS.items(), COLORS, strict=True):

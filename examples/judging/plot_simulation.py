@@ -2,19 +2,19 @@
 Sparse or not? A simulation
 ===========================
 
-ℓ1 leaves kernels out. That is right where most of them are noise, and wrong where each knows a
-little that the others do not. Yan et al. (2012), section 3.1, show the second case: every kernel
-compares the points of one view, two overlapping classes in the plane, and alone errs more than
-four times in ten. The views are independent, so the more of them, the better; but not for a
-method that looks at a few only.
+The ℓ1 norm leaves kernels out. This is suitable if most of them are noise, and unsuitable if each
+contains a little information that the others lack. Yan et al. (2012), section 3.1, show the second
+case: each kernel belongs to one view, two overlapping classes in the plane, and its error rate
+alone is more than 40 %. The views are independent, so the error decreases with the number of
+views, but not for a method that uses only a few of them.
 
-This is a small version. The whole of it, with what the paper leaves open and how it was chosen,
-is ``python -m benchmarks.simulation``.
+This is a small version. ``python -m benchmarks.simulation`` runs the full simulation and describes
+the parameters that the paper does not specify.
 """
 
 # %%
-# A view draws a mean and a covariance for each class. The same 50 + 50 samples are seen in every
-# view; as many are drawn to choose the regularisation, and as many to test.
+# Each view has a random mean and covariance for each class. There are 50 + 50 training samples,
+# which occur in all views, as many to choose the regularisation, and as many to test.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +32,7 @@ VARIANCE = 2.4
 
 
 def draw_view(rng):
-    """Points to train, to choose λ and to test, (3, 100, 2)."""
+    """Return points for training, for choosing λ and for testing, of shape (3, 100, 2)."""
     points = np.empty((3, 2, 50, 2))
     for k in range(2):
         angle = rng.uniform(0, np.pi)
@@ -43,10 +43,10 @@ def draw_view(rng):
     return points.reshape(3, 100, 2)
 
 
-def play(n_views, rng):
-    """Error rate and weights of each norm on one problem, λ chosen on points of its own."""
+def evaluate(n_views, rng):
+    """Return the error rate and weights of each norm, with λ chosen on a validation set."""
     points = [draw_view(rng) for _ in range(n_views)]
-    tables = [{f"view{j}": part[i] for j, part in enumerate(points)} for i in range(3)]
+    tables = [{f"view{j}": view[i] for j, view in enumerate(points)} for i in range(3)]
     union = kernels_for(tables[0], RBF(gamma="median")).fit(tables[0])
     train, choose, test = union(tables[0]), *(union(new, tables[0]) for new in tables[1:])
     errors, weights = [], []
@@ -59,7 +59,7 @@ def play(n_views, rng):
 
 
 # %%
-# Both norms see the same problems.
+# Both norms are applied to the same problems.
 
 rng = np.random.default_rng(0)
 errors = np.empty((len(N_VIEWS), REPEATS, 2))
@@ -68,7 +68,7 @@ print(f"{'kernels':<10}{'error, ℓ1':>12}{'error, ℓ2':>12}{'effective, ℓ1':
 for i, n_views in enumerate(N_VIEWS):
     numbers = []
     for repeat in range(REPEATS):
-        errors[i, repeat], weights = play(n_views, rng)
+        errors[i, repeat], weights = evaluate(n_views, rng)
         examples.setdefault(n_views, weights)
         numbers.append(effective_number(weights))
     sparse, dense = errors[i].mean(axis=0)
@@ -76,7 +76,8 @@ for i, n_views in enumerate(N_VIEWS):
     print(f"{n_views:<10}{sparse:>12.1%}{dense:>12.1%}{number[0]:>16.1f}{number[1]:>7.1f}")
 
 # %%
-# With few kernels the norms are about level. With many, ℓ1 pays for what it leaves out.
+# With few kernels the norms are about equally good. With many kernels, ℓ1 is worse, because it
+# leaves out informative kernels.
 
 COLORS = {"ℓ1": "#c55a11", "ℓ2": "#2a6f97"}
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.2), width_ratios=[1, 2, 2], layout="constrained")

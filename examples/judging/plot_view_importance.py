@@ -1,19 +1,19 @@
 """
-Which view matters, with intervals
-==================================
+Importance of views, with intervals
+===================================
 
-Kernel weights say how a model combines its views. They do not say which views matter: of two
-views that tell the same, both can have a large weight and neither is needed.
-:func:`~manykernels.view_importance` leaves views out, uses them alone, learns the weights again
-from half-samples, and says how sure all of that is. Here it is asked about four views of a
-handwritten digit, a copy of one of them, and noise.
+Kernel weights show how a model combines its views, but not which views matter: if two views
+contain the same information, both can have a large weight although neither is needed.
+:func:`~manykernels.view_importance` leaves views out, uses them alone, and learns the weights
+again from half-samples. It returns confidence intervals for all results. This example uses four
+views of handwritten digits, a copy of one of them, and noise.
 """
 
 # %%
 # Six views of 400 digits
 # -----------------------
-# The copy is the view of rows once more, in other units. A Gaussian kernel whose width is
-# the median distance does not notice the units: the two kernels are the same.
+# The copy is the view ``rows`` in other units. The width of the Gaussian kernel is the median
+# distance, so the units have no effect: the two kernels are equal.
 
 import time
 from pathlib import Path
@@ -32,11 +32,12 @@ y = y[rows]
 views["copy"] = 100 * views["rows"]
 
 # %%
-# What each view is worth
+# Importance of each view
 # -----------------------
-# The log loss of samples that are left out notices more than their accuracy. Fall: what is lost
-# without the view, everything learnt again. Alone: the score of this view only. Weight and
-# chosen: its share of the weights, and how often half-samples give it one.
+# The log loss of left-out samples is more sensitive than their accuracy. *fall without*: the
+# decrease of the score without the view, with all parameters learnt again. *alone*: the score of
+# this view only. *weight* and *chosen*: its share of the weights, and the share of the
+# half-samples in which its weight is not zero.
 
 model = MKFDA(RBF(gamma="median"), p=1, reg=3.0)
 start = time.perf_counter()
@@ -46,9 +47,9 @@ print(importance)
 print(f"{seconds:.1f} s")
 
 # %%
-# The rows and their copy share the weight, tell something alone, and can each be left out without
-# a loss: the other one is still there. That is what equal views look like. Leaving out both
-# tells what they are worth, and ``groups`` names sets of views to leave out together.
+# ``rows`` and its copy share the weight and are informative alone. Each can be left out without a
+# loss as long as the other is present. This is typical for redundant views. To measure their
+# common importance, leave out both; ``groups`` defines sets of views to leave out together.
 
 groups = {"rows and copy": ["rows", "copy"]}
 pair = view_importance(model, views, y, groups=groups, scoring="neg_log_loss", n_resamples=0)
@@ -56,10 +57,10 @@ low, high = pair.fall_interval[0]
 print(f"\nfall without rows and copy {pair.fall[0]:+.3f} [{low:+.3f}, {high:+.3f}]")
 
 # %%
-# The picture
-# -----------
+# Figure
+# ------
 # Left: views whose interval is right of the line are needed. Middle: the line is the score of all
-# views together. Right: a stroke for each half-sample.
+# views together. Right: each stroke is one half-sample.
 
 fig = importance.plot()
 path = Path("out", "view_importance.png").resolve()

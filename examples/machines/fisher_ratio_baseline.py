@@ -2,13 +2,13 @@
 The Fisher ratio of Kim, Magnani and Boyd
 =========================================
 
-Before Ye et al. (2008) there was a convex program that maximises Fisher's ratio itself over the
-kernels, for two classes (Kim et al. 2006). :class:`~manykernels.baselines.KimFDA` solves it with
-the interface of :class:`~manykernels.MKFDA`, and with a certificate.
+Before Ye et al. (2008), Kim et al. (2006) maximised Fisher's ratio over the kernel weights by a
+convex program, for two classes. :class:`~manykernels.baselines.KimFDA` solves this program. It has
+the interface of :class:`~manykernels.MKFDA` and returns a certificate.
 """
 
 # %%
-# Two of three species of iris are hard to tell apart.
+# The data are the two species of iris that are hard to distinguish.
 
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
@@ -26,16 +26,16 @@ for name, weight in zip(model.kernel_names_, model.weights_, strict=True):
     print(f"  {name:<12}{weight:.3f}")
 
 # %%
-# The ratio is a function of the square loss on balanced classes. So the weights are those of
-# MKFDA with the matching regularisation, to the last digit that the certificates leave open.
+# The ratio is a function of the square loss with balanced classes. So the weights are equal to
+# those of MKFDA with the corresponding regularisation, within the precision of the certificates.
 
 matched = MKFDA(kernels, p=1, reg=1e-3 * len(y) / 2, normalize=None, class_weight="balanced")
 matched.fit(X, y)
 print(f"largest difference to MKFDA: {abs(model.weights_ - matched.weights_).max():.0e}")
 
 # %%
-# What differs is the default: a λ of 1e-8 fits every training sample. Accuracy need not suffer, as
-# the decision is learnt from samples left out.
+# The default regularisation is different: with λ = 1e-8 every training sample is fitted. This need
+# not reduce the accuracy, because the decision rule is fitted to left-out samples.
 
 for reg in (1e-8, 1e-3):
     accuracy = cross_val_score(KimFDA(kernels, reg=reg), X, y, cv=5).mean()

@@ -1,18 +1,20 @@
 """
-Noise inside of kernels
-=======================
+Denoising kernels
+=================
 
-A kernel with a small weight still brings all of its noise. Yan et al. (2010) therefore clean each
-kernel before they weigh it: keep the leading axes of its feature space, drop the others. How many
-axes is a choice to be made for every kernel. Bands leave that choice to the weights: every kernel
-is cut into ranges of axes, each a kernel of its own, and all are weighed in one convex problem.
+A kernel with a small weight still contributes all of its noise. Yan et al. (2010) therefore
+denoise each kernel before its weight is learnt: they keep the leading principal axes of its
+feature space and drop the others. The number of axes has to be chosen for each kernel. Bands
+replace this choice by weights: each kernel is divided into ranges of axes, each range is a kernel,
+and all weights are learnt in one convex problem.
 
-Neither replaces regularisation. What the weights minimise is an error of the training samples,
-and with too little regularisation that is smallest where most axes are: in the noise.
+Neither method replaces regularisation. The weights minimise a training error. With too little
+regularisation, this error is smallest for the kernels with most axes, which are noise.
 """
 
 # %%
-# Three views of handwritten digits, each under Gaussian noise of twice the size of its columns.
+# Three views of handwritten digits, with Gaussian noise of twice the standard deviation of each
+# column.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,9 +36,9 @@ X = Views(noisy)
 cv = StratifiedShuffleSplit(3, train_size=200, test_size=1000, random_state=0)
 
 # %%
-# The same model on the kernels as they are, cleaned, and cut into bands, with hardly any
-# regularisation and with enough. The variance to keep is chosen on each kernel alone, by the error
-# in five folds whose axes are found without them.
+# The same model with the original kernels, with denoised kernels and with bands, for a small and a
+# large λ. The variance to keep is chosen for each kernel alone, by the error in five folds; the
+# axes are computed without the held-out fold.
 
 REGS = (0.01, 10.0)
 WAYS = {"as they are": None, "denoised": Denoise("cv"), "bands": Bands(5)}
@@ -51,11 +53,12 @@ for way, denoise in WAYS.items():
     print(line)
 
 # %%
-# Here cleaning every kernel by itself costs accuracy: axes that are of no use to one kernel alone
-# can be of use beside others. Bands keep them and weigh them.
+# Here denoising each kernel separately reduces the accuracy: axes that are useless for one kernel
+# alone can be useful together with others. Bands keep them and learn their weights.
 #
-# For the last split: the errors from which variances were chosen, and what bands got. Each band
-# holds a fifth of the variance, the first of few axes and the last of most.
+# The figure shows, for the last split, the errors by which the variances were chosen, and the
+# weights of the bands. Each band contains a fifth of the variance; the first has few axes, the
+# last has most of them.
 
 COLORS = {"pixels": "#2a6f97", "gradients": "#c55a11", "coarse": "#5b8c5a"}
 denoise = models["denoised", REGS[1]].denoise_
@@ -66,10 +69,10 @@ for j, name in enumerate(names):
     axes[0].plot(VARIANCES[errors.argmin()], errors.min(), "o", ms=9, color=COLORS[name])
     for ax, reg in zip(axes[1:], REGS, strict=True):
         bands = models["bands", reg]
-        mine = bands.denoise_.sources_ == j
-        places = np.arange(mine.sum()) + 0.25 * (j - 1)
-        ax.bar(places, bands.weights_[mine], 0.25, color=COLORS[name])
-        labels = [full.removeprefix(name) for full in np.array(bands.kernel_names_)[mine]]
+        of_view = bands.denoise_.sources_ == j
+        positions = np.arange(of_view.sum()) + 0.25 * (j - 1)
+        ax.bar(positions, bands.weights_[of_view], 0.25, color=COLORS[name])
+        labels = [full.removeprefix(name) for full in np.array(bands.kernel_names_)[of_view]]
         ax.set_xticks(np.arange(len(labels)), labels, fontsize=7)
         ax.set_xlabel("range of variance")
         ax.set_title(f"Weights of bands, λ = {reg:g}", loc="left", weight="bold", fontsize=10)

@@ -2,13 +2,13 @@
 Discriminant directions
 =======================
 
-Besides classifying, :class:`~manykernels.MKFDA` is a transformer: it projects samples on at
-most ``n_classes − 1`` directions, the best first, in which every class has unit spread.
+:class:`~manykernels.MKFDA` is a classifier and a transformer: it projects samples on at most
+``n_classes − 1`` directions, ordered by importance, in which the classes have unit variance.
 """
 
 # %%
-# Ten digits have nine directions. What the first ones are worth can be told by classifying
-# with the nearest class mean in these alone.
+# Ten digits have nine directions. To evaluate the first k directions, we assign each sample to the
+# nearest class mean in these directions.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,8 +33,8 @@ for k in range(1, Z.shape[1] + 1):
     print(f"{k:>10d}  {np.mean(model.classes_[nearest] == y_test):>17.1%}")
 
 # %%
-# The first two directions set apart a few digits each, the next two others. A numeral stands
-# at the mean of its class, taken from the training images.
+# The first two directions separate some of the digits, the next two separate others. Each numeral
+# is drawn at the mean of its class, computed from the training images.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
 colors = plt.get_cmap("tab10")(np.searchsorted(model.classes_, y_test))

@@ -2,15 +2,16 @@
 Learning the regularisation with the kernels
 ============================================
 
-With ``reg="joint"`` the regularisation λ is the weight of one more kernel, the identity, and
-is learnt along with the others (Ye et al. 2008, section 4): one convex problem, no grid and no
-cross-validation. Here it meets labels of which a growing part is wrong.
+With ``reg="joint"`` the regularisation λ is the weight of an additional kernel, the identity, and
+is learnt together with the other weights (Ye et al. 2008, section 4). This is one convex problem,
+without a grid search. This example applies it to training labels with an increasing share of
+errors.
 """
 
 # %%
-# In the plane no Gaussian kernel of reasonable width fits single samples, so λ has to account
-# for the noise. In thirty dimensions every sample is far from the others, kernels can do what
-# the identity does, only better, and take its place: λ is zero to the last digit.
+# In two dimensions no Gaussian kernel of reasonable width fits single samples, so λ has to account
+# for the noise. In thirty dimensions all samples are far from each other, and the kernels can
+# replace the identity: the learnt λ is zero.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,9 +58,10 @@ for name, (X, y, kernels) in problems.items():
         results[name].append(scores)
 
 # %%
-# A λ of zero does no harm on the second problem: the weights move to the widest kernel as labels
-# get worse. On the first the learnt λ grows with the noise. Neither is a rule. What is minimised
-# is an error on the training samples; where much depends on λ, compare with a search.
+# On the second problem λ = 0 does not reduce the accuracy: the weights move to the widest kernel
+# as the labels get worse. On the first problem the learnt λ increases with the noise. Neither is
+# true in general. The objective is a training error; if the result depends much on λ, compare with
+# a search.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained", sharey=True)
 for ax, (name, scores) in zip(axes, results.items(), strict=True):

@@ -1,15 +1,15 @@
 """
-What is normal? One class, several widths
-=========================================
+Outlier detection with several kernel widths
+============================================
 
-:class:`~manykernels.MKOneClassSVM` draws a line around most samples without being told which are
-outliers. How tightly depends on the width of the kernel. Given several widths, the machine weighs
-them: at p = 1 it takes the wide ones, under which samples look most alike; larger p mix in the
-narrow ones, and the line follows the shape.
+:class:`~manykernels.MKOneClassSVM` finds a boundary around most of the samples, without labels of
+outliers. How tight the boundary is depends on the width of the kernel. With several widths, the
+weights are learnt: p = 1 selects the wide kernels, under which the samples are most similar. With
+larger p the narrow kernels contribute, and the boundary follows the shape of the data.
 """
 
 # %%
-# Two half circles with a little noise, and ten outliers that lie elsewhere.
+# Two half circles with a little noise, and ten outliers at some distance from them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +30,9 @@ X = np.vstack([normal, outliers])
 kernels = [(f"{width:g}", RBF(0.5 / width**2)) for width in WIDTHS]
 
 # %%
-# ν bounds the share of samples left outside; the outliers are 4% of all. All norms find the same
-# number of outliers. The widest kernel, alone at p = 1, leaves out more of the normal samples.
+# ν bounds the share of samples outside of the boundary; 4% of the samples are outliers. All norms
+# find the same number of outliers. At p = 1, where only the widest kernel is used, more of the
+# normal samples are outside.
 
 NORMS = {"1": 1, "4": 4, "∞": np.inf}
 models = {name: MKOneClassSVM(kernels, p=p, nu=0.06).fit(X) for name, p in NORMS.items()}
@@ -44,8 +45,8 @@ for name, model in models.items():
     )
 
 # %%
-# Inside is shaded, support vectors are circled. The plain sum even leaves a hole, and an island
-# beside two outliers. Below, the weight of each width.
+# The inside of the boundary is shaded, and support vectors are circled. The boundary of the plain
+# sum has a hole, and an island next to two outliers. The bars show the weight of each width.
 
 BLUE, ORANGE, INK = "#2a6f97", "#c55a11", "#1b1b1b"
 x1, x2 = np.meshgrid(np.linspace(-1.9, 2.9, 180), np.linspace(-1.4, 1.9, 140))

@@ -1,16 +1,16 @@
 """
-Several targets: weights for all, or for each?
-==============================================
+Several targets: shared or separate weights?
+============================================
 
-Three numbers are measured on each image of a handwritten digit: how high its ink lies, how wide
-it is spread, and how much it leans. Five views of the image are to predict them, none of which
-has the pixels themselves, and one of which is noise. :class:`~manykernels.MKRidge` learns how much
-each view counts: for all three numbers at once, or for each of them.
+The targets are three properties of images of handwritten digits: the height of the ink, its width,
+and its slant. They are predicted from five views of the image, of which none contains the pixels
+and one is noise. :class:`~manykernels.MKRidge` learns weights that are shared by all targets, or
+separate weights for each target.
 """
 
 # %%
-# Three targets in three units: pixels from the top, pixels, and degrees. Measuring adds noise. One
-# linear kernel is taken of every view.
+# The targets have different units: pixels from the top, pixels, and degrees. Noise is added to
+# them. There is one linear kernel per view.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,7 +26,7 @@ VIEWS = ["rows", "columns", "gradients", "fourier", "noise1"]
 
 
 def measured(images):
-    """Mean row of the ink, standard deviation of its columns, and its slant."""
+    """Return the mean row of the ink, the standard deviation of its columns, and its slant."""
     row, column = np.mgrid[:8, :8]
     ink = images / images.sum(axis=(1, 2), keepdims=True)
     mean_row, mean_column = ((ink * place).sum(axis=(1, 2)) for place in (row, column))
@@ -43,9 +43,9 @@ X = Views({name: views[name] for name in VIEWS})
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random_state=0)
 
 # %%
-# λ is chosen by cross-validation, where all targets share it or each has its own. R² on new images
-# can be compared with that of ``left_out_predictions_``: what would have been predicted for every
-# training image without it, in closed form.
+# λ is chosen by cross-validation, for all targets together or for each target. R² on new images is
+# compared with R² of ``left_out_predictions_``, the predictions for each training image by a model
+# without it, in closed form.
 
 models, left_out, new = {}, {}, {}
 for way in ("shared", "separate"):
@@ -61,8 +61,8 @@ for k, target in enumerate(TARGETS):
     print(f"{target:<10}" + "".join(cells))
 
 # %%
-# Targets that share weights count alike, because each is divided by its standard deviation: in
-# other units, here radians, nothing changes but the numbers predicted.
+# Each target is divided by its standard deviation, so targets with shared weights have the same
+# influence. The weights do not depend on the units, here radians instead of degrees.
 
 other = MKRidge(Linear(), p=1, reg=models["shared"].reg_)
 degrees = other.fit(X_train, y_train).weights_
@@ -70,18 +70,19 @@ radians = other.fit(X_train, y_train * [1, 1, np.pi / 180]).weights_
 print(f"largest change of a weight: {np.abs(radians - degrees).max():.0e}")
 
 # %%
-# Each target takes the views that tell it: the height is told by rows alone, the width mostly by
-# Fourier coefficients, the slant by gradients. Weights for all are a compromise that costs a
-# hundredth of R². Noise gets a few per cent, where it serves to fit the noise of the targets.
+# Each target uses the views that are informative about it: the height uses rows only, the width
+# mostly Fourier coefficients, the slant gradients. Shared weights are a compromise that reduces R²
+# by a hundredth. The noise view gets a few per cent of the weights, because it can fit the noise
+# of the targets.
 
 INK = "#1b1b1b"
 rows = np.vstack([models["separate"].weights_, models["shared"].weights_])
 labels = [*TARGETS, "all three"]
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), width_ratios=[1.4, 1], layout="constrained")
 axes[0].imshow(100 * rows, cmap="Blues", vmin=0, vmax=100, aspect="auto")
-for (row, column), part in np.ndenumerate(100 * rows):
-    text = f"{part:.0f}" if part >= 0.5 else "·"
-    axes[0].text(column, row, text, ha="center", va="center", color="white" if part > 55 else INK)
+for (row, column), value in np.ndenumerate(100 * rows):
+    text = f"{value:.0f}" if value >= 0.5 else "·"
+    axes[0].text(column, row, text, ha="center", va="center", color="white" if value > 55 else INK)
 axes[0].axhline(len(TARGETS) - 0.5, color="white", lw=4)
 axes[0].set_xticks(range(len(VIEWS)), VIEWS)
 axes[0].set_yticks(range(len(labels)), labels)

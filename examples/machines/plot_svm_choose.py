@@ -2,14 +2,14 @@
 Choosing the norm and the penalty of a support vector machine
 =============================================================
 
-:class:`MKSVCCV` tries a small grid of norms p and penalties C, judged by five folds in which the
-kernel weights and the machines are learnt again. Every model starts from its neighbours; the whole
-grid of twelve points costs some thirty fits.
+:class:`MKSVCCV` evaluates a small grid of norms p and penalties C by five-fold cross-validation.
+The kernel weights and the machines are learnt again in each fold. Each fit is warm-started from
+its neighbours, so the whole grid of twelve points takes the time of about thirty fits.
 """
 
 # %%
-# Six views of digits, and three of noise. The best point is not the only good one:
-# ``one_standard_error`` takes the simplest of those that cannot be told from it.
+# Six views of digits and three views of noise. Other points of the grid are nearly as good as the
+# best: ``one_standard_error`` selects the simplest model within one standard error of the best.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,23 +37,23 @@ for name, model in models.items():
     )
 
 # %%
-# The decision values of the folds are honest scores. They also tell how to turn decision values
-# into probabilities.
+# The decision values of held-out samples are unbiased. They are also used to calibrate
+# probabilities.
 
 loss = log_loss(y_test, models["best"].predict_proba(X_test))
 print(f"log loss {loss:.3f}; of equal probabilities it is {np.log(10):.3f}")
 
 # %%
-# Scores of the grid with their standard errors over the five folds.
+# Scores of the grid, with standard errors over the five folds.
 
 results = models["best"].cv_results_
 fig, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
 for p, color in zip(np.unique(results["param_p"]), ["#c55a11", "#7f7f7f", "#1f4e79"], strict=True):
-    own = results["param_p"] == p
+    at_p = results["param_p"] == p
     ax.errorbar(
-        results["param_C"][own],
-        results["mean_test_score"][own],
-        results["se_test_score"][own],
+        results["param_C"][at_p],
+        results["mean_test_score"][at_p],
+        results["se_test_score"][at_p],
         color=color,
         marker="o",
         capsize=3,

@@ -1,15 +1,15 @@
 """
-Which kernels does a support vector machine take?
-=================================================
+Which kernels does a support vector machine use?
+================================================
 
-:class:`~manykernels.MKSVC` learns the weights of kernels together with a support vector machine
-on their weighted sum. Here the kernels are six views of handwritten digits and three views of
-noise. The norm p decides how many of them are used, and ``multi_class`` whether all digits share
-the weights or each digit has its own.
+:class:`~manykernels.MKSVC` learns kernel weights together with a support vector machine on the
+weighted sum of the kernels. Here the kernels are six views of handwritten digits and three views
+of noise. The norm p controls how many of them are used, and ``multi_class`` whether all digits
+share the weights or each digit has its own.
 """
 
 # %%
-# One Gaussian kernel per view, 500 images to train on and the others to test.
+# One Gaussian kernel per view, with 500 training images and the others for testing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +30,9 @@ is_noise = np.array([name.startswith("noise") for name in views])
 # %%
 # Three norms
 # -----------
-# The certificate proves, for each p, that no other weights lower the objective by more than the
-# relative gap. Cost is counted in machines trained, here ten of them, one per digit, at a time.
+# For each p, the certificate proves that no other weights lower the objective by more than the
+# relative gap. The cost is the number of SVM solves; each of them trains ten machines, one per
+# digit.
 
 NORMS = {"1": 1, "2": 2, "∞": np.inf}
 shared = {name: MKSVC("precomputed", p=p, C=1.0).fit(train, y_train) for name, p in NORMS.items()}
@@ -52,9 +53,9 @@ print(f"\nweights shared, p = 1:    test accuracy {shared['1'].score(test, y_tes
 print(f"weights separate, p = 1:  test accuracy {separate.score(test, y_test):.1%}")
 
 # %%
-# At p = 1 noise gets nothing. At p = 2 it gets as much as the weakest view, at p = ∞ as all views.
-# Left to themselves, the digits choose differently; each has less to learn from, and some let in
-# a little noise.
+# At p = 1 the weights of the noise are zero. At p = 2 they are as large as that of the weakest
+# view, at p = ∞ as large as all others. Separate weights differ between the digits; each digit has
+# less data to learn from, and some digits give a little weight to noise.
 
 BLUE, PALE = "#2a6f97", "#b8b8b8"
 fig = plt.figure(figsize=(11, 3.8), layout="constrained")
@@ -73,9 +74,9 @@ axes[0].invert_yaxis()
 
 percent = 100 * separate.weights_.T
 wide.imshow(percent, cmap="Blues", vmin=0, vmax=100, aspect="auto")
-for (row, column), part in np.ndenumerate(percent):
-    color = "white" if part > 55 else "#1b1b1b"
-    text = f"{part:.0f}" if part >= 0.5 else "·"
+for (row, column), value in np.ndenumerate(percent):
+    color = "white" if value > 55 else "#1b1b1b"
+    text = f"{value:.0f}" if value >= 0.5 else "·"
     wide.text(column, row, text, ha="center", va="center", color=color, fontsize=9)
 wide.set_xticks(range(10), separate.classes_)
 wide.set_xlabel("digit")

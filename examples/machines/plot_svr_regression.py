@@ -1,10 +1,10 @@
 """
-Which columns, and how finely?
-==============================
+Selecting columns and kernel widths
+===================================
 
-A regression table has six columns. Two of them matter: the target follows the first in a quick
-wave and the second in a slow bend. Each column gets a Gaussian kernel of three widths, and
-:class:`~manykernels.MKSVR` at p = 1 finds which column is to be read at which scale.
+A regression data set has six columns, of which two matter: the target is a fast oscillation in the
+first and a smooth curve in the second. Each column has Gaussian kernels of three widths, and
+:class:`~manykernels.MKSVR` with p = 1 selects columns and widths.
 """
 
 # %%
@@ -24,7 +24,7 @@ rng = np.random.default_rng(0)
 
 
 def make(n):
-    """A table, its targets with noise and without."""
+    """Return a table, and its targets with and without noise."""
     X = rng.uniform(-2, 2, (n, len(COLUMNS)))
     truth = np.sin(6 * X[:, 0]) + 0.6 * X[:, 1] ** 2
     return X, truth + 0.15 * rng.standard_normal(n), truth
@@ -39,8 +39,8 @@ kernels = [
 ]
 
 # %%
-# Deviations of up to ε cost nothing. Samples inside the tube of that width are no support vectors:
-# the machine would be the same without them.
+# Deviations of up to ε are not penalised. Samples within this tube are not support vectors: the
+# model would be the same without them.
 
 print(f"{'':<8}{'above 1%':>14}{'support vectors':>17}{'test error':>12}{'certified gap':>15}")
 models = {}
@@ -53,18 +53,19 @@ for p in (1, 2, np.inf):
     )
 
 # %%
-# As every kernel sees one column, the fit is a sum of functions of one column each. They are drawn
-# with ε to each side, and every sample where its deviation from the whole fit puts it. The few per
-# cent that noise gets are all in narrow kernels, which follow the noise of the targets best.
+# Each kernel depends on one column, so the fit is a sum of functions of one column. They are drawn
+# with a band of ±ε. Each sample is drawn at the value of the function plus its deviation from the
+# whole fit. The few per cent of weight on noise columns are all in narrow kernels, which fit the
+# noise of the targets best.
 
 model = models[1]
 BLUE, ORANGE, INK = "#2a6f97", "#c55a11", "#1b1b1b"
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.6), width_ratios=[1, 1.5, 1.5], layout="constrained")
 percent = 100 * model.weights_.reshape(len(COLUMNS), len(WIDTHS))
 axes[0].imshow(percent, cmap="Blues", vmin=0, vmax=80, aspect="auto")
-for (row, column), part in np.ndenumerate(percent):
-    text = f"{part:.0f}" if part >= 0.5 else "·"
-    color = "white" if part > 55 else INK
+for (row, column), value in np.ndenumerate(percent):
+    text = f"{value:.0f}" if value >= 0.5 else "·"
+    color = "white" if value > 55 else INK
     axes[0].text(column, row, text, ha="center", va="center", color=color)
 axes[0].set_xticks(range(len(WIDTHS)), list(WIDTHS))
 axes[0].set_yticks(range(len(COLUMNS)), COLUMNS)
@@ -74,7 +75,7 @@ axes[0].set_title("Weights at p = 1, per cent", loc="left", weight="bold", fonts
 
 
 def part_of(j, values):
-    """What column j adds to the fit, the others at zero."""
+    """Return the contribution of column j to the fit, with the other columns at zero."""
     table = np.zeros((len(values), len(COLUMNS)))
     table[:, j] = values
     return model.predict(table) - model.predict(np.zeros((1, len(COLUMNS))))

@@ -1,15 +1,15 @@
 """
-A gate for every machine
-========================
+Localized estimators with a gate
+================================
 
-The gate of localized kernels does not care which machine it serves. Besides
+The gates of localized kernels can be combined with several machines. Besides
 :class:`~manykernels.LocalizedSVC` there are Fisher's discriminant, regression and the one-class
-machine, all with the same gates and the same questions to ask: what does each kernel do, and how
-much work does the gate save?
+machine, with the same gates and the same methods to inspect them: how is each kernel used, and how
+many kernel evaluations does the gate save?
 """
 
 # %%
-# A zigzag boundary, straight in each of three parts.
+# A zigzag class boundary with three straight parts.
 
 import numpy as np
 
@@ -29,7 +29,7 @@ rng = np.random.default_rng(0)
 
 
 def zigzag(n):
-    """Points in a square, the height of the zigzag below them and the side they are on."""
+    """Return points in a square, the height of the zigzag at each point, and the class."""
     X = rng.uniform(-1, 1, (n, 2))
     height = np.interp(X[:, 0], [-1, -0.4, 0.4, 1], [-0.8, 0.7, -0.7, 0.8])
     return X, height, X[:, 1] > height
@@ -39,7 +39,7 @@ X, height, y = zigzag(300)
 X_test, height_test, y_test = zigzag(2000)
 line = Polynomial(1, gamma=1.0)
 lines = [(f"line {j}", line) for j in (1, 2, 3)]
-# Gates of the paper: competing kernels, learnt until the objective stops changing.
+# Settings of the paper: softmax gates, learnt until the objective converges.
 options = {
     "gating": "softmax",
     "gating_features": slice(None),
@@ -53,8 +53,8 @@ options = {
 }
 
 # %%
-# Three lines with a gate against the same kernel without. The test scores are accuracies, R² for
-# the regression of the height on the first column.
+# Three linear kernels with a gate, compared with one linear kernel without a gate. The test scores
+# are accuracies, and R² for the regression of the height on the first column.
 
 fda = LocalizedFDA(lines, reg=0.1, **options).fit(X, y)
 svc = LocalizedSVC(lines, C=10.0, **options).fit(X, y)
@@ -70,33 +70,33 @@ for alone, gated, test in zip(plain, (fda, svc, svr), tests, strict=True):
     print(f"{type(gated).__name__:<24}{alone.score(*test):>10.3f}{gated.score(*test):>24.3f}")
 
 # %%
-# The one-class machine knows no labels: it is given points beside the zigzag and is to refuse
-# points from anywhere in the square. One Gaussian kernel, or two that share the square: here the
-# gate brings nothing, a Gaussian kernel is local by itself.
+# The one-class machine is fitted without labels to points near the zigzag and should reject other
+# points of the square. It has one Gaussian kernel, or two with a gate. The gate does not help
+# here, because a Gaussian kernel is already local.
 
-beside = np.column_stack([X[:, 0], height + 0.03 * rng.standard_normal(len(X))])
+near = np.column_stack([X[:, 0], height + 0.03 * rng.standard_normal(len(X))])
 fresh = np.column_stack([X_test[:, 0], height_test + 0.03 * rng.standard_normal(len(X_test))])
 bell = RBF(2.0)
-guards = [
-    MKOneClassSVM([bell], nu=0.05, normalize=None).fit(beside),
-    LocalizedOneClassSVM([("first", bell), ("second", bell)], nu=0.05, **options).fit(beside),
+detectors = [
+    MKOneClassSVM([bell], nu=0.05, normalize=None).fit(near),
+    LocalizedOneClassSVM([("first", bell), ("second", bell)], nu=0.05, **options).fit(near),
 ]
 print(f"\n{'accepted':<24}{'of fresh points':>16}{'of any points':>16}")
-for guard in guards:
-    rates = [np.mean(guard.predict(points) > 0) for points in (fresh, X_test)]
-    print(f"{type(guard).__name__:<24}{rates[0]:>16.1%}{rates[1]:>16.1%}")
+for detector in detectors:
+    rates = [np.mean(detector.predict(points) > 0) for points in (fresh, X_test)]
+    print(f"{type(detector).__name__:<24}{rates[0]:>16.1%}{rates[1]:>16.1%}")
 
 # %%
-# The certificate of a gate is one of a local minimum: the gradient there, and the duality gap of
-# the machine inside.
+# The certificate of a gated model refers to a local minimum. It contains the gradient at the
+# solution and the duality gap of the machine.
 
 proof = fda.certificate_
 print(f"\nLocalizedFDA, objective from each start: {np.round(fda.restart_objectives_, 6)}")
 print(f"gradient {proof.gradient_norm:.0e}, inner gap {proof.inner_gap:.0e} of the objective")
 
 # %%
-# What each kernel does: how much it counts on average, at how many samples it counts at all, at
-# how many it counts most, and how many support vectors it keeps.
+# For each kernel: the mean of its gate, the number of samples at which it is active, the number at
+# which its gate is the largest, and the number of support vectors.
 
 print("\nregion_summary() of LocalizedSVC")
 print(f"{'kernel':<10}{'mean gate':>10}{'active':>8}{'largest':>9}{'support':>9}")
@@ -107,7 +107,7 @@ for row in svc.region_summary():
     )
 
 # %%
-# A kernel need not be evaluated where its gate is shut.
+# A kernel need not be evaluated where its gate is zero.
 
 print("\nkernel values for a prediction on the test points")
 for model in (fda, svc):

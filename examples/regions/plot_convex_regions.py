@@ -2,16 +2,17 @@
 Kernel weights for every region, with a certificate
 ===================================================
 
-Which measurement tells something may depend on where one looks. A gate that is learnt along with
-the machine (:class:`~manykernels.LocalizedSVC`) can find that out, but its objective has many
+The informative features may differ between regions of the data. A gate that is learnt together
+with the machine (:class:`~manykernels.LocalizedSVC`) can detect this, but its objective has many
 local minima. :class:`~manykernels.ConvexLocalizedSVC` finds regions first, without labels. Then it
-learns kernel weights for each of them: a convex problem, whose solution is certified (Lei et al.
-2016). What it cannot do is move the regions to where labels would have them.
+learns kernel weights for each region, which is a convex problem with a certified solution (Lei et
+al. 2016). The regions are not adapted to the labels.
 """
 
 # %%
-# Samples of two places, such as two hospitals. In the first the label follows measurement a, in
-# the second measurement b; c is noise. Four other measurements tell the places apart.
+# The samples come from two places, such as two hospitals. In the first place the label depends on
+# measurement a, in the second on measurement b; c is noise. Four other measurements identify the
+# place.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,9 +42,9 @@ kernels = [
 ]
 
 # %%
-# One weight for each kernel has to serve both places. With regions the weights differ. Here they
-# are those of a mixture of two Gaussians, fitted to the measurements of the place. The certificate
-# says how far the weights are from the best ones for these regions.
+# Without regions, the weights are the same in both places. With regions they differ. Here the
+# regions are the components of a Gaussian mixture, fitted to the measurements of the place. The
+# certificate bounds the distance from the optimum for these regions.
 
 place = (slice(0, 4), GaussianMixture(2, random_state=0))
 plain = MKSVC(kernels, p=1.2).fit(X, y)
@@ -53,20 +54,21 @@ for row in model.region_weights():
     print(f"region {row['region']} ({row['size']:.0%})  {row['kernel']:6s} {row['weight']:.2f}")
 
 # %%
-# If nothing is known of regions, they are found by k-means on the mean of all kernels. These are
-# other regions, as the mean kernel does not know that the place is what matters. Here they are
-# nearly as good: a kernel times the shares in a region tells of two measurements at once.
+# If the regions are not known, they are found by k-means on the mean of all kernels. They differ
+# from the two places, because the mean kernel contains all measurements. Here they are nearly as
+# good: the product of a kernel with the memberships in a region depends on two measurements at
+# once.
 
 models = {"no regions": plain, "by place": model}
 for n_regions in (2, 4, 8, 16):
-    found = ConvexLocalizedSVC(kernels, p=1.2, regions=n_regions, sharpness=4).fit(X, y)
-    models[f"{n_regions} found"] = found
+    localized = ConvexLocalizedSVC(kernels, p=1.2, regions=n_regions, sharpness=4).fit(X, y)
+    models[f"{n_regions} found"] = localized
 scores = {name: model.score(X_test, y_test) for name, model in models.items()}
 for name, score in scores.items():
     print(f"{name:12s} test accuracy {score:.1%}")
 
 # %%
-# Left: weights by region. Right: accuracy on new samples.
+# Left: weights of each region. Right: accuracy on new samples.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 WeightsDisplay.from_estimator(model, ax=left, sort=False)

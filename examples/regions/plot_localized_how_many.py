@@ -1,15 +1,16 @@
 """
-How many kernels does a region need?
-====================================
+How many localized kernels are needed?
+======================================
 
-How many copies of a kernel are to be given to :class:`~manykernels.LocalizedSVC`? On the four
-Gaussians of figure 1 of Gönen and Alpaydın (2013), three straight lines can do it. Their figure 2
-says that more do no harm, except that they take more time. Here is that figure again.
+How many copies of a kernel should be passed to :class:`~manykernels.LocalizedSVC`? On the four
+Gaussians of figure 1 of Gönen and Alpaydın (2013), three linear kernels are enough. Their figure 2
+shows that more kernels do no harm, except that they take more time. This example reproduces that
+figure.
 """
 
 # %%
-# One to eight linear kernels on five draws of 200 points each, from one random start. Three
-# kernels also with the best of five starts.
+# One to eight linear kernels on five data sets of 200 points, from one random start. Three kernels
+# are also fitted with the best of five starts.
 
 import time
 
@@ -25,7 +26,7 @@ NUMBERS = np.arange(1, 9)
 REPEATS = 5
 
 
-# Competing kernels, learnt until the objective stops changing, as in the paper.
+# Settings of the paper: softmax gates, learnt until the objective converges.
 PAPER = {
     "gating": "softmax",
     "gating_features": slice(None),
@@ -36,8 +37,8 @@ PAPER = {
 }
 
 
-def play(number, n_init, repeat):
-    """Test accuracy and share of support vectors in per cent, and seconds of one fit."""
+def evaluate(number, n_init, repeat):
+    """Return test accuracy and share of support vectors, in per cent, and seconds of one fit."""
     rng = np.random.default_rng(repeat)
     (X, y), (X_test, y_test) = (make_gauss4(n, random_state=rng) for n in (200, 3000))
     lines = [(f"line {j}", Polynomial(1, gamma=1.0)) for j in range(number)]
@@ -48,9 +49,9 @@ def play(number, n_init, repeat):
     return 100 * model.score(X_test, y_test), 100 * len(model.support_) / len(X), seconds
 
 
-play(1, 1, 0)  # loads what is compiled, before the clock counts
-results = np.array([[play(n, 1, repeat) for repeat in range(REPEATS)] for n in NUMBERS])
-three = np.median([play(3, 5, repeat) for repeat in range(REPEATS)], axis=0)
+evaluate(1, 1, 0)  # loads compiled code before times are measured
+results = np.array([[evaluate(n, 1, repeat) for repeat in range(REPEATS)] for n in NUMBERS])
+three = np.median([evaluate(3, 5, repeat) for repeat in range(REPEATS)], axis=0)
 
 print(f"{'kernels':<18}{'test accuracy':>14}{'support vectors':>17}{'seconds':>9}   (medians)")
 medians = np.median(results, axis=1)
@@ -59,9 +60,9 @@ for label, (accuracy, support, seconds) in zip(labels, [*medians, three], strict
     print(f"{label:<18}{accuracy:>13.1f}%{support:>16.1f}%{seconds:>9.2f}")
 
 # %%
-# A dot is one draw, the line the median. One line is not enough, and neither are two. With three,
-# a random start may end in a poor local minimum; more starts find a better one (diamond), and so
-# do more kernels. From three kernels on the time hardly grows here.
+# Each dot is one data set, and the line is the median. One or two linear kernels are not enough.
+# With three, a random start may end in a poor local minimum; more starts find a better one
+# (diamond), and so do more kernels. From three kernels on, the time hardly increases here.
 
 TITLES = ["Test accuracy, %", "Support vectors, %", "Training time, seconds"]
 BLUE, ORANGE = "#2a6f97", "#c55a11"

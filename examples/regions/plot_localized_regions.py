@@ -2,16 +2,16 @@
 Simple kernels, each in its own region
 ======================================
 
-One weight per kernel is the same everywhere. :class:`~manykernels.LocalizedSVC` learns a gate
-beside the machine, which says where each kernel counts. Then a straight line may serve in one
-region and a curve of second degree in another, or three straight lines do what no single one can.
+Usually the weight of a kernel is the same everywhere. :class:`~manykernels.LocalizedSVC` learns a
+gate together with the machine, which is the weight of each kernel at each point. The boundary can
+then be linear in one region and quadratic in another, or consist of three linear parts.
 
-This is figure 1 of Gönen and Alpaydın (2013): four Gaussians, two for each class.
+This example reproduces figure 1 of Gönen and Alpaydın (2013): four Gaussians, two for each class.
 """
 
 # %%
-# 400 points to train on, 4000 to test. The class probabilities are known, and with them the best
-# boundary there is.
+# There are 400 training and 4000 test points. The class probabilities, and therefore the best
+# possible boundary, are known.
 
 from itertools import combinations
 
@@ -27,7 +27,7 @@ from manykernels.kernels import Polynomial
 
 
 def bayes(X):
-    """Difference of the densities of the classes, positive for class 1."""
+    """Return the difference of the class densities, positive for class 1."""
     squares = (X[:, None] - MEANS) ** 2 / VARIANCES
     densities = np.exp(-0.5 * squares.sum(axis=2)) / np.sqrt(VARIANCES.prod(axis=1))
     return densities[:, :2].sum(axis=1) - densities[:, 2:].sum(axis=1)
@@ -38,14 +38,15 @@ X, y = make_gauss4(400, random_state=rng)
 X_test, y_test = make_gauss4(4000, random_state=rng)
 
 # %%
-# A linear and a quadratic kernel, with one weight for each and with a gate; then three linear
-# ones. The objective of a gate has local minima: of three random starts the best is kept.
+# A linear and a quadratic kernel, with one weight each and with a gate; then three linear kernels
+# with a gate. The objective of a gated model has local minima: the best of three random starts is
+# kept.
 
 linear, quadratic = Polynomial(1, gamma=1.0), Polynomial(2, gamma=1.0)
 both = [("linear", linear), ("quadratic", quadratic)]
 three = [("first", linear), ("second", linear), ("third", linear)]
 start = {"n_init": 3, "random_state": 0}
-# Competing kernels, learnt until the objective stops changing, as in the paper.
+# Settings of the paper: softmax gates, learnt until the objective converges.
 start |= {"gating": "softmax", "gating_features": slice(None), "normalize": "spherical"}
 start |= {"penalty": 0.0, "early_stopping": False, "quasi_newton": False, "tol": 1e-2}
 models = {
@@ -55,9 +56,9 @@ models = {
 }
 
 # %%
-# The kernels are taken as they are, which makes lines of lines, and then also as in the paper,
-# where every point has length one. That bends the lines, and with them the machine without a
-# gate comes close to the others; it needs more support vectors.
+# The kernels are normalised as in the paper, so that each point has unit norm, and then used
+# without normalisation. Spherical normalisation bends the linear boundaries. With it, the machine
+# without a gate is nearly as accurate as the others, but needs more support vectors.
 
 SETTINGS = [("spherical", 10.0), (None, 1.0)]
 print(f"{'normalize':<12}{'':<36}{'test accuracy':>14}{'support vectors':>17}")
@@ -71,9 +72,9 @@ for normalize, C in SETTINGS:
 print(f"{'':<12}{'best possible':<36}{np.mean((bayes(X_test) > 0) == y_test):>14.1%}")
 
 # %%
-# The picture shows the kernels as they are. One weight for each makes one conic of both.
-# Where the gate takes one kernel on one side and another on the other, the change of kernels can
-# itself be the boundary: there the two curves run together.
+# The figure shows the models without normalisation. With one weight per kernel the boundary is one
+# conic section. Where the gate changes from one kernel to another, this change can itself be the
+# class boundary; there the two curves coincide.
 
 BLUE, ORANGE, INK, PINK = "#2a6f97", "#e08214", "#1b1b1b", "#c2408f"
 x1, x2 = np.meshgrid(np.linspace(-6.5, 6.5, 240), np.linspace(-8.5, 6, 240))
@@ -81,7 +82,7 @@ grid = np.column_stack([x1.ravel(), x2.ravel()])
 
 
 def draw_zero(ax, values, **style):
-    """The curve on which `values` change their sign."""
+    """Draw the curve on which `values` change their sign."""
     style = {name: [value] for name, value in style.items()}
     ax.contour(x1, x2, values.reshape(x1.shape), [0], **style)
 
@@ -94,7 +95,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     draw_zero(ax, bayes(grid), colors=INK, linestyles=":", linewidths=1.3)
     draw_zero(ax, model.decision_function(grid), colors=INK, linewidths=2.4)
     if isinstance(model, LocalizedSVC):
-        # Logarithms: far out the smaller gates are too small to be told apart.
+        # Compare logarithms: far from the data, the smaller gates are close to zero.
         gates = np.log(np.maximum(model.gate(grid), 1e-300))
         for i, j in combinations(range(gates.shape[1]), 2):
             first_two = np.isclose(gates[:, [i, j]].max(axis=1), gates.max(axis=1))

@@ -1,16 +1,16 @@
 """
-Three lines for one curve
-=========================
+Piecewise linear regression
+===========================
 
 :class:`~manykernels.LocalizedSVR` with three copies of the linear kernel fits three straight lines
-and learns where each of them holds. The curve is flat at first, falls, rises and levels out, like
-the head of a rider in a motorcycle crash: figure 7 of Gönen and Alpaydın (2013) shows the measured
-one, here is one made up of the same shape.
+and learns in which region each of them is used. The data are simulated and have the shape of the
+motorcycle data in figure 7 of Gönen and Alpaydın (2013): the head acceleration of a rider in a
+crash is constant at first, falls, rises and levels out.
 """
 
 # %%
-# The noise grows when the crash begins. ``Polynomial(1)`` is the linear kernel with a constant, so
-# that every line has a height of its own.
+# The noise increases when the crash begins. ``Polynomial(1)`` is the linear kernel plus a
+# constant, so each line has its own intercept.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,12 +28,12 @@ y = np.interp(times, knots, heights) + noise * rng.standard_normal(len(times))
 X = ((times - 30) / 15)[:, None]
 
 # %%
-# The objective has local minima, and not all of eight random starts end in the same. The best is
-# kept. ``gate_tol=0`` has the fit add up to the last digit: by default, gates below 1e-6 are taken
-# for zero.
+# The objective has local minima, and the eight random starts do not all end in the same one. The
+# best is kept. By default, gates below 1e-6 are set to zero; with ``gate_tol=0`` the fit is
+# exactly the sum of its parts.
 
 lines = [(f"line {j}", Polynomial(1, gamma=1.0)) for j in (1, 2, 3)]
-# Competing kernels, learnt until the objective stops changing, as in the paper.
+# Settings of the paper: softmax gates, learnt until the objective converges.
 paper = {"gating": "softmax", "gating_features": slice(None), "penalty": 0.0, "tol": 1e-2}
 paper |= {"early_stopping": False, "quasi_newton": False, "normalize": None}
 model = LocalizedSVR(
@@ -42,7 +42,7 @@ model = LocalizedSVR(
 print("objective from each start:", *(f"{value:.0f}" for value in model.restart_objectives_))
 
 # %%
-# The fit is the sum of the lines, each times its gate.
+# The fit is the sum of the lines, each multiplied by its gate.
 
 grid = np.linspace(2, 58, 400)
 G = ((grid - 30) / 15)[:, None]
@@ -54,9 +54,9 @@ assert np.allclose(fit, (gates * lines_at).sum(axis=1))
 order = np.argsort((gates * grid[:, None]).sum(axis=0) / gates.sum(axis=0))
 print(f"{'line':<6}{'largest gate from':>18}{'to':>8}{'samples':>9}")
 for number, j in enumerate(order, 1):
-    mine = grid[gates.argmax(axis=1) == j]
+    region = grid[gates.argmax(axis=1) == j]
     n_samples = model.region_summary()[j]["n_largest"]
-    print(f"{number:<6}{mine.min():>18.1f}{mine.max():>8.1f}{n_samples:>9d}")
+    print(f"{number:<6}{region.min():>18.1f}{region.max():>8.1f}{n_samples:>9d}")
 
 COLORS, STYLES = ["#2a6f97", "#e08214", "#c2408f"], ["-", "--", "-."]
 fig, (top, below) = plt.subplots(

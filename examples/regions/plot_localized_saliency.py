@@ -1,17 +1,17 @@
 """
-Where to look: gates as a saliency map
-======================================
+Gates as a saliency map
+=======================
 
-An image is cut into patches and each patch becomes a kernel. :class:`~manykernels.MKSVC` learns
-which patches matter, the same ones for all images. :class:`~manykernels.LocalizedSVC` looks at a
-coarse version of the image first and decides, image by image, which patches to compare at full
-resolution. Its gates are a saliency map: figure 5 of Gönen and Alpaydın (2013).
+Images are divided into patches, and there is one kernel per patch. :class:`~manykernels.MKSVC`
+learns one weight for each patch, the same for all images. :class:`~manykernels.LocalizedSVC` uses
+a coarse version of each image to select the patches that are compared at full resolution. Its
+gates are a saliency map, as in figure 5 of Gönen and Alpaydın (2013).
 """
 
 # %%
-# With the faces of the paper, if the folder named by ``MANYKERNELS_DATA`` has them: 400 portraits,
-# the four women of 40 persons against the men; the same persons are in the training and the test
-# images, as in the paper. Without them, handwritten digits: 3 against 8.
+# If the folder ``MANYKERNELS_DATA`` contains the faces of the paper, they are used: 400 portraits
+# of 40 persons, the four women against the men. The same persons occur in the training and the
+# test images, as in the paper. Otherwise the images are handwritten digits, 3 against 8.
 
 import os
 from pathlib import Path
@@ -33,28 +33,29 @@ if faces.is_file():
     coarse_size, names, cmap = 8, ("man", "woman"), "gray"
 else:
     digits = load_digits()
-    mine = np.isin(digits.target, (3, 8))
-    images, y = digits.images[mine] / 16.0, digits.target[mine] == 8
+    selected = np.isin(digits.target, (3, 8))
+    images, y = digits.images[selected] / 16.0, digits.target[selected] == 8
     coarse_size, names, cmap = 4, ("3", "8"), "gray_r"
 size = images.shape[1]
 
 
 def blocks(images, n):
-    """Images cut into n × n blocks: (images, n * n, pixels of a block)."""
+    """Divide images into n × n blocks; the shape is (images, n * n, pixels of a block)."""
     side = images.shape[1] // n
     cut = images.reshape(len(images), n, side, n, side).swapaxes(2, 3)
     return cut.reshape(len(images), n * n, side * side)
 
 
 def coarse(X):
-    """What the gate sees: means over blocks."""
+    """Return the gating features: means over blocks."""
     return blocks(X.reshape(-1, size, size), coarse_size).mean(axis=2)
 
 
 # %%
-# Sixteen linear kernels, one per patch. Sigmoid gates let several patches count at once, softmax
-# gates share a sum of one. Gates learnt to the end are sharp and make a clear picture; the few
-# steps that are the default leave them soft, and predict as well or better.
+# Sixteen linear kernels, one per patch. With sigmoid gates several patches can have a large
+# weight; softmax gates sum to one. Gates that are learnt until convergence are sharp and give a
+# clear figure. With the default early stopping they are smoother, and predictions are as good or
+# better.
 
 pixels = blocks(np.arange(size**2).reshape(1, size, size), 4)[0]
 patches = [(f"patch {j}", Linear().on(list(columns))) for j, columns in enumerate(pixels)]
@@ -73,8 +74,8 @@ gated = {
 }
 
 # %%
-# Sigmoid gates leave out a part of the patches, another one for each image. One patch at a time,
-# which is what softmax comes to, saves more and tells less.
+# Sigmoid gates leave out some of the patches, depending on the image. Softmax gates use fewer
+# patches per image, which saves more kernel evaluations but is less accurate.
 
 print(f"{'':<26}{'test accuracy':>14}{'patches in use':>16}{'kernel values saved':>21}")
 used = np.count_nonzero(one_weight.weights_)
@@ -87,8 +88,8 @@ for name, model in gated.items():
     print(f"{f'{name} gates':<26}{score:>14.1%}{used:>16.1f}{count.saved / count.total:>21.0%}")
 
 # %%
-# Six test images, three of each class. The weights without a gate are the same for all, gates
-# differ from image to image.
+# Six test images, three of each class. Weights without a gate are the same for all images; gates
+# depend on the image.
 
 shown = np.concatenate([np.flatnonzero(y_test == label)[:3] for label in (False, True)])
 Z = X_test[shown]

@@ -1,15 +1,15 @@
 """
-More samples than memory holds kernels of
-=========================================
+Kernel matrices that do not fit into memory
+===========================================
 
-Ten kernels of 20 000 samples are 30 GiB. With ``solver="coordinate"`` no kernel matrix is ever
-whole: columns are computed when a block of samples is visited, some are kept in a cache of
-bounded size, and the certificate is as true as any. (Here on fewer samples; at full size in
-``benchmarks/large.py``.)
+Ten kernels of 20 000 samples take 30 GiB. With ``solver="coordinate"`` kernel matrices are never
+stored completely: columns are computed when a block of samples is visited, and some are kept in a
+cache of bounded size. The certificate is as reliable as that of the other solvers. (This example
+uses fewer samples; ``benchmarks/large.py`` has the full size.)
 """
 
 # %%
-# The cache may hold a tenth of what the kernels would take.
+# The cache may hold a tenth of the kernel matrices.
 
 import numpy as np
 
@@ -34,7 +34,8 @@ for sweep, gap in enumerate(model.history_["rel_gap"], 1):
     print(f"{sweep:>5d}  {gap:.1e}")
 
 # %%
-# Where the kernels do fit, Newton steps find the same weights, within both gaps.
+# If the kernel matrices do fit into memory, Newton's method finds the same weights within the
+# tolerances.
 
 usual = MKFDA(kernels, reg=10.0).fit(X_train, y_train)
 print(f"\n{'kernel':<12}{'by columns':>12}{'newton':>10}")

@@ -1,16 +1,16 @@
 """
-More rows than kernel matrices can have
-=======================================
+Many rows with explicit features
+================================
 
-Kernel matrices end at some ten thousand samples. With ``approximation=Nystrom(n)`` every kernel is
-described by its values at n landmarks, samples that are drawn on the way, and a fit reads the rows
-twice, block by block, and keeps none of them. What is learnt, and the certificate, are those of
-:class:`MKFDA`; ``approximation_errors_`` says how far the features are from the kernels.
+Kernel matrices are feasible up to some ten thousand samples. With ``approximation=Nystrom(n)``
+each kernel is approximated by its values at n landmarks, which are drawn from the samples. A fit
+reads the rows twice, block by block, and does not store them. :class:`MKFDA` returns weights and a
+certificate as usual; ``approximation_errors_`` contains the errors of the approximated kernels.
 """
 
 # %%
-# Rows that nobody keeps: Dask draws them, chunk by chunk, whenever they are needed, as it would
-# read them from files. Two views tell the classes, by a wave and by a sign, and a third is noise.
+# The rows are not stored: Dask generates them chunk by chunk when they are needed, as it would
+# read them from files. Two views are informative about the classes, and a third is noise.
 
 import dask.array as da
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ kernels = {name: RBF(gamma=4.0).on(columns) for name, columns in VIEWS.items()}
 X_new, y_new = (np.asarray(part) for part in rows_of(3000, seed=1))
 
 # %%
-# The seed is part of the arrays, so that every pass draws the same rows.
+# The seed is part of the arrays, so each pass generates the same rows.
 
 model = MKFDA(kernels, p=1, approximation=Nystrom(200, random_state=0))
 model.fit(*rows_of(100_000))
@@ -44,8 +44,8 @@ for name, weight, error in zip(
     print(f"  {name:6s} weight {weight:.2f}, error of the approximation {error:.3f}")
 
 # %%
-# How many landmarks, how many rows? More landmarks bring features nearer to the kernels; more rows
-# tell more, up to what the kernels can say.
+# Accuracy for several numbers of landmarks and rows. More landmarks improve the approximation of
+# the kernels; more rows improve the model, up to the limit of the kernels.
 
 n_landmarks = [25, 50, 100, 200]
 n_rows = [5_000, 50_000]

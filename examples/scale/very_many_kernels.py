@@ -1,17 +1,17 @@
 """
-More kernels than memory holds
-==============================
+Thousands of kernels, computed on demand
+========================================
 
-Which columns belong together, and how wide should the Gaussian be that compares them? One answer
-is to offer all that can be thought of: kernels of thousands of sets of columns, each of several
-widths. At ``p=1`` few of them get a weight. The others are needed only to prove that they deserve
-none, one number each, so they are computed when needed and dropped again. (Here some thousands on
-150 samples; up to a hundred thousand on 208 samples in ``benchmarks/kernels_on_demand.py``.)
+To find out which columns interact, and at which kernel width, one can use kernels on thousands of
+subsets of columns, each with several widths. At ``p=1`` few of them get a weight. The others are
+needed only to compute their gains, which prove that their weight is zero. So they are computed
+when needed and not stored. (This example has some thousands of kernels on 150 samples;
+``benchmarks/kernels_on_demand.py`` has up to a hundred thousand on 208 samples.)
 """
 
 # %%
-# A family of kernels is a few arrays, whatever its size. The class depends on two pairs of columns
-# out of twelve.
+# :class:`RBFSubsets` describes many kernels by a few arrays. The class depends on two pairs of
+# columns out of twelve.
 
 import numpy as np
 
@@ -28,7 +28,8 @@ X_train, X_test, y_train, y_test = X[::2], X[1::2], y[::2], y[1::2]
 kernels = RBFSubsets(N_SUBSETS, widths=[0.5, 1, 2], sizes=(1, 3))
 
 # %%
-# Without ``on_demand`` the kernels are stored if they take less than half of the available memory.
+# By default, kernels are stored if they take less than half of the available memory;
+# ``on_demand=True`` never stores them.
 
 solver = Newton(on_demand=True)
 model = MKFDA(kernels, p=1, reg=10.0, tol=1e-3, solver=solver).fit(X_train, y_train)
@@ -41,7 +42,7 @@ for sweep, gap in enumerate(model.history_["rel_gap"], 1):
     print(f"{sweep:>5d}  {gap:.1e}")
 
 # %%
-# The sets of columns with most weight; the two pairs are columns 2 and 5, and 8 and 9.
+# The subsets of columns with the largest weights; the true pairs are columns 2 and 5, and 8 and 9.
 
 used = np.flatnonzero(model.weights_)
 print(f"\n{len(used)} kernels have a weight")

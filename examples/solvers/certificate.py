@@ -1,13 +1,13 @@
 """
-The certificate, redone by hand
-===============================
+Recomputing a certificate
+=========================
 
-Every fit comes with a proof: no other weights have an objective below ``certificate_.dual``.
-This example recomputes that proof from the weights alone.
+Every fit returns a certificate: no weights have an objective below ``certificate_.dual``. This
+example recomputes this bound from the weights.
 """
 
 # %%
-# A deliberately loose tolerance leaves a gap worth looking at.
+# A loose tolerance is used on purpose, to get a visible gap.
 
 import numpy as np
 
@@ -33,9 +33,9 @@ for n, objective, rel_gap in zip(
     print(f"{n:>14d}  {objective:>11.6f}  {rel_gap:>12.2e}")
 
 # %%
-# The weights act on centred and normalised kernels ``K_j``. With targets H, which are what
-# makes least squares Fisher's discriminant, and ``A = I + Σ_j β_j K_j / λ``, the objective and
-# its negative derivatives are
+# The weights refer to centred and normalised kernels ``K_j``. With the targets H, for which least
+# squares is equivalent to Fisher's discriminant, and ``A = I + Σ_j β_j K_j / λ``, the objective
+# and its negative derivatives are
 #
 # .. math:: F = \mathrm{tr}(H^\top A^{-1} H), \qquad
 #           g_j = \tfrac{1}{\lambda} \mathrm{tr}(U^\top K_j U), \quad U = A^{-1} H.
@@ -52,7 +52,7 @@ H = np.where(y[:, None] == np.arange(10), np.sqrt(m / counts), 0.0) - np.sqrt(co
 
 
 def objective_and_gap(weights):
-    """F at `weights`, and how far at most it is above the best."""
+    """Return F at `weights` and an upper bound on its distance from the minimum."""
     A = np.eye(m) + sum(w * K for w, K in zip(weights, kernels, strict=True)) / REG
     U = np.linalg.solve(A, H)
     gains = np.array([np.sum(U * (K @ U)) for K in kernels]) / REG
@@ -68,8 +68,8 @@ assert abs(objective - certificate.primal) <= 1e-8 * certificate.primal
 assert abs(gap - certificate.gap) <= 1e-8 * certificate.primal
 
 # %%
-# The bound holds anywhere, also far from the best weights. Here at equal weights, against
-# the objective of a tight fit:
+# The bound holds for all weights, also far from the optimum. Here it is computed for equal weights
+# and compared with the objective of a fit with a small tolerance:
 
 best = MKFDA(kernel, p=P, reg=REG, tol=1e-10).fit(X, y).certificate_.primal
 equal = np.full(len(kernels), len(kernels) ** (-1 / P))

@@ -1,14 +1,14 @@
 """
-One problem, many ways to its solution
-======================================
+Solvers for discriminants
+=========================
 
-All programs of Ye et al. (2008) and Yan et al. (2010, 2012) are here, each as a ``solver`` of
-:class:`MKFDA` and each usable without it, on a loss and a weight domain. They find the same
-weights; what differs is the number of factorisations of a matrix of all samples.
+The algorithms of Ye et al. (2008) and Yan et al. (2010, 2012) are available as ``solver`` of
+:class:`MKFDA`. They can also be used directly, with a loss and a domain of the weights. They find
+the same weights and differ in the number of factorisations of a matrix of all samples.
 """
 
 # %%
-# The loss is made once. Every solver takes it together with the set the weights live in.
+# The loss is created once. Each solver takes the loss and the domain of the weights.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +30,8 @@ H = np.where((y < 5)[:, None], 1.0 / np.sum(y < 5), -1.0 / np.sum(y >= 5))
 loss = SquareLoss(stack, H, reg=1.0)
 
 # %%
-# Cutting planes and closed-form updates close the gap slowly, the more so the closer p is to 1.
-# Newton steps and the preconditioned dual problem (for p > 1) need a handful of factorisations.
+# Cutting planes and closed-form updates converge slowly, especially if p is close to 1. Newton's
+# method and the preconditioned dual problem (for p > 1) need a few factorisations.
 
 SOLVERS = {"newton": Newton(), "analytic": Analytic(), "sip": SIP(), "dual": Dual()}
 COLORS = {"newton": "#1f4e79", "analytic": "#c55a11", "sip": "#7f7f7f", "dual": "#548235"}
@@ -58,7 +58,8 @@ axes[1].legend(frameon=False)
 plt.show()
 
 # %%
-# A solver that does not fit a problem refuses before any work and names those that do.
+# A solver that does not support a problem raises an error before any computation. The error names
+# the solvers that do.
 
 try:
     MKFDA(kernel, p=2, solver="sdp").fit(X, y)
@@ -66,7 +67,8 @@ except ValueError as error:
     print(f"\n{error}")
 
 # %%
-# Weights in a ball, or a price on their norm: with the right price both are one problem.
+# Instead of a bound on the norm of the weights, their norm can be penalised (Tikhonov form). With
+# the right penalty ``mu`` both problems have the same solution.
 
 domain = lp_domain(2.0)
 ball = Newton().solve(loss, domain)

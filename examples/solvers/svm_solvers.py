@@ -1,14 +1,14 @@
 """
-One support vector problem, all solvers
-=======================================
+Solvers for support vector machines
+===================================
 
-The programs of the papers on multiple kernel support vector machines are here as solvers of one
-problem. They arrive at the same objective; what differs is the number of machines that have to be
-trained on the way. A machine is one support vector machine on one weighted sum of all kernels.
+The algorithms of the papers on multiple kernel support vector machines are available as solvers of
+the same problem. They reach the same objective and differ in the number of support vector machines
+that have to be trained, each on one weighted sum of all kernels.
 """
 
 # %%
-# Small digits against large ones, nine views, 150 samples.
+# Digits 0 to 4 against 5 to 9, with nine views and 150 samples.
 
 import time
 
@@ -25,10 +25,10 @@ stack = kernels_for(X, RBF(gamma="median")).fit(X)(X)
 y = y[:150] < 5
 
 # %%
-# Some solvers work at one norm only, the others take both. The gap is computed in the same way for
-# all, and by none of them, so that it can be compared. Three do not train one machine after the
-# other: "interleaved" and "smo-mkl" move the weights while a machine is being trained, "qcqp"
-# hands everything to a conic solver. There the seconds tell more than the count.
+# Some solvers support one norm only, the others both. The gap is computed by the same code for all
+# solvers, so it can be compared. Three solvers do not train one machine after another:
+# "interleaved" and "smo-mkl" update the weights while a machine is trained, and "qcqp" uses a
+# conic solver. For these, compare the seconds instead of the number of solves.
 
 NAMES = ["newton", "sip", "analytic", "reduced-gradient", "interleaved", "smo-mkl", "qcqp"]
 ONLY = {"reduced-gradient": (1,), "smo-mkl": (2,), "qcqp": (1,)}
@@ -51,7 +51,8 @@ for p in (1, 2):
         )
 
 # %%
-# Every certificate is an interval that holds the best objective, so they all have to overlap.
+# Each certificate is an interval that contains the optimal objective, so all intervals must
+# overlap.
 
 for p, bounds in best.items():
     low, high = max(item[0] for item in bounds), min(item[1] for item in bounds)
@@ -61,7 +62,7 @@ for p, bounds in best.items():
     print(f"       no weight differs by more than {np.ptp(weights, axis=0).max():.4f}")
 
 # %%
-# A solver that cannot take a problem refuses before any work.
+# A solver that does not support a problem raises an error before any computation.
 
 try:
     MKSVC("precomputed", p=1, solver="smo-mkl").fit(stack, y)

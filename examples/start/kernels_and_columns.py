@@ -2,13 +2,13 @@
 Kernels of columns, sums and products
 =====================================
 
-A table rarely has one kind of column. Each kernel chooses its own with ``.on``, kernels add
-and multiply, and their parameters are tuned like any other.
+Tables often have columns of several types. ``.on`` selects the columns of a kernel, kernels can be
+added and multiplied, and their parameters can be tuned with ``GridSearchCV``.
 """
 
 # %%
-# A data frame of digits: how much ink lies in every row of the image, how long the edges are
-# in each direction (histograms, which can be compared by χ²), and low Fourier coefficients.
+# The data frame describes handwritten digits by the amount of ink in each row of the image, by the
+# edges in each direction (histograms, which are compared by χ²), and by low Fourier coefficients.
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# A product compares two things at once: rows are similar if their ink *and* their edges are.
-# A sum with fixed parts is one kernel, with one weight.
+# Under a product of kernels, rows are similar if both their ink *and* their edges are similar. A
+# sum with fixed coefficients is one kernel, with one weight.
 
 ink = RBF(gamma="median").on(names["ink"])
 edge = ChiSquare(gamma="median").on(names["edge"])
@@ -46,7 +46,7 @@ for name, weight in zip(model.kernel_names_, model.weights_, strict=True):
 print(f"held-out accuracy {model.score(X_test, y_test):.3f}\n")
 
 # %%
-# ``kernels__<name>__<parameter>`` reaches into the union.
+# ``kernels__<name>__<parameter>`` is a parameter of one of the kernels.
 
 search = GridSearchCV(
     MKFDA(union, reg=0.1),

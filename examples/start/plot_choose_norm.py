@@ -2,13 +2,13 @@
 Choosing the norm and the regularisation
 ========================================
 
-How sparse the weights should be is a property of the data: p = 1 is right when few kernels
-matter, p = ∞ when all do. :class:`MKFDACV` tries a whole grid of norms and regularisations, judged
-by five folds in which everything is learnt again, and solves each fold as one certified path.
+The best sparsity of the weights depends on the data: p = 1 is suitable if few kernels matter,
+p = ∞ if all do. :class:`MKFDACV` evaluates a grid of norms and regularisations by five-fold
+cross-validation. The weights are learnt again in each fold, along a certified path.
 """
 
 # %%
-# Six views of digits, with three views of noise beside them or none.
+# Six views of digits, with and without three additional views of noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,8 +35,8 @@ for noise in (0, 3):
     print(f"  largest relative gap {results['rel_gap'].max():.0e}")
 
 # %%
-# Every point of the grid is solved in every fold to a certified gap, so that differences are those
-# of the models and not of how well they were solved.
+# Each point of the grid is solved to a certified gap in each fold. So differences between scores
+# are due to the models and not to the accuracy of the solver.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained", sharey=True)
 for ax, (noise, model) in zip(axes, models.items(), strict=True):

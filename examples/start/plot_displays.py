@@ -1,18 +1,18 @@
 """
-Pictures of what was learnt
-===========================
+Displays of fitted models
+=========================
 
-:mod:`manykernels.display` draws what models have found, in the manner of scikit-learn's displays:
-``from_estimator`` and its kind take the data and draw them, ``plot(ax)`` draws them elsewhere,
-and ``ax_`` and ``figure_`` are there for changes. Colours are told apart by colour-blind readers,
-and a dark style of matplotlib stays dark.
+:mod:`manykernels.display` has display classes as in scikit-learn: ``from_estimator`` and the other
+class methods ``from_…`` draw the figure, ``plot(ax)`` draws it into other axes, and ``ax_`` and
+``figure_`` can be modified. The colours are suitable for colour-blind readers, and dark styles of
+matplotlib are respected.
 """
 
 # %%
 # Kernel weights
 # --------------
-# Four views of handwritten digits and one of noise, with the default kernels of each.
-# Kernels are grouped by view; those with a weight of zero are left out.
+# Four views of handwritten digits and one of noise, with default kernels. Kernels are grouped by
+# view; those with a weight of zero are not drawn.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,9 +44,9 @@ display = WeightsDisplay.from_estimator(model)
 print(f"{np.count_nonzero(model.weights_)} of {len(model.weights_)} kernels have a weight")
 
 # %%
-# How alike kernels are
+# Similarity of kernels
 # ---------------------
-# One kernel per view from here on. The last row is the alignment with the classes.
+# From here on there is one kernel per view. The last row is the alignment with the classes.
 
 kernels = kernels_for(views, RBF(gamma="median")).fit(views)
 stack = kernels(views)
@@ -55,24 +55,24 @@ display = AlignmentDisplay.from_stack(stack, y)
 # %%
 # Choosing p and λ
 # ----------------
-# Scores of five folds over the grid. The simplest point within one standard error of the best is
-# chosen: the smallest p, and there the largest λ.
+# Scores of the grid in five folds. The simplest point within one standard error of the best is
+# chosen: the smallest p, and for this p the largest λ.
 
 chosen = MKFDACV("precomputed", regs=np.logspace(-2, 2, 5), one_standard_error=True).fit(stack, y)
 display = ValidationDisplay.from_estimator(chosen)
 print(f"p = {chosen.p_:.3g} and λ = {chosen.reg_:g} were chosen")
 
 # %%
-# Weights along p, at this λ. Noise gets less the smaller p is.
+# Weights as a function of p, at the chosen λ. The smaller p, the smaller the weight of the noise.
 
 norms = sorted({1.0, 1.1, 1.25, 1.5, 2.0, 4.0, np.inf, chosen.p_})
 path = lp_path(stack, y, ps=norms, regs=[chosen.reg_])
 display = PathDisplay.from_path(path, p=chosen.p_)
 
 # %%
-# What each view is worth
-# -----------------------
-# Of half of the samples, to be quick.
+# Importance of views
+# -------------------
+# Computed from half of the samples, to save time.
 
 model = MKFDA("precomputed", p=chosen.p_, reg=chosen.reg_)
 half = stack[:100, :100]
@@ -80,9 +80,9 @@ importance = view_importance(model, half, y[:100], scoring="neg_log_loss", n_res
 display = ImportanceDisplay.from_importance(importance)
 
 # %%
-# How the gap closed
-# ------------------
-# Inner solves are factorisations here.
+# Convergence
+# -----------
+# The inner solves are factorisations here.
 
 solvers = {
     name: MKFDA("precomputed", p=1.5, solver=name, tol=1e-5).fit(stack, y)
@@ -91,9 +91,9 @@ solvers = {
 display = ConvergenceDisplay.from_estimators(solvers)
 
 # %%
-# Where kernels count
-# -------------------
-# A gate of two linear kernels, for classes that meet in a corner.
+# Gates
+# -----
+# The gates of two linear kernels, for a class boundary with a corner.
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (200, 2))
@@ -103,9 +103,9 @@ gated = LocalizedSVC(lines, C=10, normalize=None, random_state=0).fit(X, corner)
 display = GateDisplay.from_estimator(gated, X)
 
 # %%
-# Which samples have which views
-# ------------------------------
-# Tables of the same patients are matched by label; not all of them are in all tables.
+# Missing views
+# -------------
+# Tables of the same patients are matched by label; some patients are missing in some tables.
 
 patients = np.array([f"P{number}" for number in range(150)])
 tables = {

@@ -2,13 +2,13 @@
 From few kernels to the plain sum
 =================================
 
-The norm p bounds the weights, ``‖weights‖_p ≤ 1``, and so decides how they are spread: p = 1
-picks a few kernels, p = ∞ takes the plain sum of all. The values in between are those of Yan
-et al. (2012).
+The weights satisfy ``‖weights‖_p ≤ 1``, so the norm p controls their sparsity: p = 1 selects a few
+kernels, p = ∞ is the plain sum of all kernels. The values in between are those of Yan et al.
+(2012).
 """
 
 # %%
-# The kernels are evaluated once; every fit then takes them as they are.
+# The kernel matrices are computed once and passed to all fits.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +29,7 @@ train = union(X_train)
 test = union(X_test, X_train)
 
 # %%
-# Weights of different p have different sums; their shares can be compared.
+# The sum of the weights depends on p, so we compare the share of each weight in the sum.
 
 shares = []
 print(f"{'p':<10}{'above 0.01%':>13}{'share of noise':>16}{'accuracy':>10}")
@@ -42,9 +42,9 @@ for p in NORMS:
     shares.append(share)
 
 # %%
-# The larger p, the more goes to noise, up to its third of the plain sum. That accuracy does
-# not fall has a reason beside p: the sum of the weights grows from 1 to 9, so the same λ
-# regularises less. A fair comparison gives each p a λ of its own, as a grid search does.
+# The share of noise increases with p, up to a third for the plain sum. The accuracy does not
+# decrease, because the sum of the weights grows from 1 to 9, so the same λ regularises less. For a
+# fair comparison, tune λ for each p, for example by a grid search.
 
 percent = 100 * np.array(shares).T
 fig, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")

@@ -2,17 +2,17 @@
 Which views of a digit matter?
 ==============================
 
-The same handwritten digits are described in six ways, from the pixels themselves to a few
-Fourier coefficients, and three more views hold nothing but noise. Each view becomes a
-Gaussian kernel. :class:`~manykernels.MKFDA` learns one weight per kernel: which views does it
-take, and does it notice the noise?
+The same handwritten digits are described by six views, from the pixels to a few Fourier
+coefficients. Three more views are pure noise. There is one Gaussian kernel for each view, and
+:class:`~manykernels.MKFDA` learns one weight per kernel. Which views does it use, and does it
+detect the noise?
 """
 
 # %%
 # Nine views, one kernel each
 # ---------------------------
-# The views go in as they are: one kernel is used for each of them. Half of the images are held
-# out.
+# The views are passed without preprocessing, and the same kernel is used for each of them. Half of
+# the images are held out.
 
 import time
 from pathlib import Path
@@ -37,8 +37,8 @@ X_train, X_test, y_train, y_test = train_test_split(
 # %%
 # Weights at p = 1 and p = 2
 # --------------------------
-# p is the norm that bounds the weights: p = 1 leaves out what is not needed, p = 2 spreads
-# the weight. For comparison, each kernel is also used alone.
+# p is the norm that bounds the weights: with p = 1 the weights are sparse, with p = 2 all kernels
+# get a weight. For comparison, each kernel is also used alone.
 
 models, seconds = {}, {}
 for p in (1, 2):
@@ -64,20 +64,21 @@ for p, model in models.items():
     )
 
 # %%
-# At p = 1 the noise gets exactly nothing, and neither does ``columns``: what it tells, the
-# other views tell too. At p = 2 every kernel keeps a part, noise the least. The gap proves
-# that no other weights do better by more than that fraction of the objective.
+# At p = 1 the weights of the noise are exactly zero, and so is that of ``columns``, because the
+# other views contain the same information. At p = 2 all weights are positive, those of the noise
+# the smallest. The gap proves that no other weights lower the objective by more than this
+# fraction.
 #
-# A weight is no importance: whether a view can be left out, and how sure that is, is another
-# question (``plot_view_importance.py``).
+# A weight does not measure importance. ``plot_view_importance.py`` shows how to test whether a
+# view can be left out.
 #
-# λ has a say. At a thirtieth of the value used here, the noise gets some weight at p = 1 as
-# well: of the nine kernels those of noise have the flattest spectrum, which makes them the
-# nearest to the identity that λ adds. Where λ is too small, they take its place.
+# The weights depend on λ. At a thirtieth of the value used here, the noise gets some weight at
+# p = 1 as well: of the nine kernels, those of the noise have the flattest spectrum and are closest
+# to the identity that λ adds. If λ is too small, they replace it.
 
 # %%
-# The picture
-# -----------
+# Figure
+# ------
 
 is_noise = np.array([name.startswith("noise") for name in views])
 colors = np.where(is_noise, "#b8b8b8", "#0072b2")

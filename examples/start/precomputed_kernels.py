@@ -1,15 +1,14 @@
 """
-Kernels computed elsewhere
-==========================
+Precomputed kernels
+===================
 
-Similarities often come as matrices. A :class:`~manykernels.KernelStack` holds several of the
-same samples and is split by scikit-learn like any X: here in a search for p, λ and the
-normalisation.
+A :class:`~manykernels.KernelStack` holds several kernel matrices of the same samples. scikit-learn
+can split it like any other X, here in a grid search for p and λ.
 """
 
 # %%
-# Three matrices of very different scale. ``from_arrays`` refuses what is not a kernel:
-# values that are not finite, matrices that are not symmetric or not positive semi-definite.
+# Three matrices of very different scale. ``from_arrays`` raises an error if a matrix contains
+# values that are not finite, is not symmetric, or is not positive semi-definite.
 
 import numpy as np
 from sklearn.datasets import load_wine
@@ -30,8 +29,8 @@ print(stack)
 print("traces:", ", ".join(f"{np.trace(K):.3g}" for K in matrices.values()))
 
 # %%
-# A stack is indexed by rows and columns: training samples against themselves to fit, test
-# against training samples to predict.
+# A stack is indexed by rows and columns: training rows and columns to fit, test rows and training
+# columns to predict.
 
 train, test = train_test_split(np.arange(len(y)), stratify=y, random_state=0)
 search = GridSearchCV(
@@ -45,10 +44,10 @@ print(f"accuracy in cross-validation {search.best_score_:.3f}, ", end="")
 print(f"held out {search.score(stack[np.ix_(test, train)], y[test]):.3f}")
 
 # %%
-# Without normalisation a weight says little: "raw" makes up nearly all of the sum, whatever
-# its weight. The other choices make kernels comparable: unit variance in feature space, unit
-# length of every sample, or unit trace. The last is the first divided by the number of
-# samples, so with λ divided too the weights are the same.
+# Without normalisation the weights cannot be compared: "raw" dominates the sum for any weight. The
+# other options make the kernels comparable: unit variance in feature space, unit norm of each
+# sample, or unit trace. "trace" is "multiplicative" divided by the number of samples, so the
+# weights are the same if λ is divided as well.
 
 print(f"\n{'normalize':<16}{'reg':>8}" + "".join(f"{name:>10}" for name in stack.names))
 for normalize in (None, "multiplicative", "spherical", "trace"):

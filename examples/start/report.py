@@ -1,13 +1,14 @@
 """
-What a model has learnt, as one page
-====================================
+HTML report of a model
+======================
 
-Which views matter, how sure that is, and how good the model is: in one HTML file that needs
-neither a network nor scripts, so it can be sent, printed and kept beside the results.
+:func:`~manykernels.report.report` writes one HTML file with the importance of the views, its
+uncertainty, and the accuracy of the model. The file needs neither network access nor scripts, so
+it can be sent, printed and stored with the results.
 
-Three views tell about four classes, a fourth is a copy of the first, and two are noise.
-Predictions are judged by samples that the model has not seen; training samples would be judged by
-left-out answers, and never by a score on what was learnt.
+In this example three views are informative about four classes, a fourth is a copy of the first,
+and two are noise. The predictions are evaluated on new samples. For training samples the report
+would use left-out predictions, never the training score.
 """
 
 # %%
@@ -25,7 +26,7 @@ X_train, X_new, y_train, y_new = train_test_split(views, y, train_size=300, rand
 model = MKFDA(RBF(), p=1.2, reg=1).fit(X_train, y_train)
 
 # %%
-# How much each view is worth is measured on the training samples, predictions on new ones.
+# The importance of the views is computed from the training samples, the accuracy from new samples.
 importance = view_importance(model, X_train, y_train, n_resamples=20)
 page = report(model, X_new, y_new, importance=importance)
 for answer in page.data["answers"]:
@@ -33,7 +34,7 @@ for answer in page.data["answers"]:
     print(f"    {answer['detail']}")
 
 # %%
-# All that the page says is in ``page.data``, which JSON can hold.
+# ``page.data`` contains all results of the report and can be stored as JSON.
 Path("out").mkdir(exist_ok=True)
 page.save("out/report.html")
 parts = ", ".join(name for name, part in page.data.items() if isinstance(part, dict))

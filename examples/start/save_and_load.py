@@ -1,13 +1,13 @@
 """
-A model in a file that is safe to open
-======================================
+Saving and loading models safely
+================================
 
-A pickle runs whatever its author put into it. A file of :func:`manykernels.save` holds arrays and
-the names of classes, and :func:`manykernels.load` restores nothing but classes that it knows.
+Loading a pickle can execute arbitrary code. A file written by :func:`manykernels.save` contains
+arrays and class names, and :func:`manykernels.load` restores only known classes.
 """
 
 # %%
-# Fitted on six views of handwritten digits, with three kernels each.
+# The model is fitted to six views of handwritten digits, with three kernels each.
 
 import tempfile
 from pathlib import Path
@@ -34,7 +34,7 @@ print(
 )
 
 # %%
-# What comes back is the same model: answers, parameters, certificate.
+# The loaded model has the same predictions, parameters and certificate.
 
 twin = mk.load(path)
 same = np.array_equal(twin.decision_function(test), model.decision_function(test))
@@ -44,8 +44,8 @@ assert same
 assert twin.certificate_ == model.certificate_
 
 # %%
-# A function cannot be stored, since the file would have to name code to run. It is refused when
-# the model is saved, by the name of its kernel.
+# Functions cannot be stored, because the file would have to contain code. Saving such a model
+# raises an error that names the kernel.
 
 
 def overlap(X, Z):
@@ -60,7 +60,7 @@ except mk.ModelFileError as error:
     print(f"\nrefused: {error}")
 
 # %%
-# A damaged file is refused as well, whatever is wrong with it.
+# Loading a damaged file raises an error as well.
 
 damaged = bytearray(path.read_bytes())
 damaged[len(damaged) // 2] ^= 1
