@@ -13,7 +13,7 @@ a result and draw at once. Drawing needs matplotlib, ``pip install "manykernels[
 `gate`        :class:`GateDisplay`          where each kernel, or region, counts
 `validation`  :class:`ValidationDisplay`    scores over a grid, and the chosen point
 `validation`  :class:`ConvergenceDisplay`   how the gap closed
-`base`                                      axes, plain data, SVG; colours, tables, names and numbers
+`base`                                      axes, plain data, SVG; colours, tables, numbers
 ============  ============================  ===================================================
 """
 

@@ -1,6 +1,6 @@
 """The estimators, with the interface of scikit-learn.
 
-====================  ===============================================================================
+====================  =======================================================================
 `base`                `KernelEstimator`; decorators of classes and ``fit``; callbacks
 `inputs`              reading X, y and sample weights: tables, views, kernel matrices
 `kernel_data`         kernels of the training rows; learning kernel weights; predictors
@@ -16,7 +16,7 @@
 `localized`           `LocalizedSVC` and others, which learn a gate
 `regional`            kernels of regions
 `convex_localized`    `ConvexLocalizedSVC` and others, with weights for every region
-====================  ===============================================================================
+====================  =======================================================================
 """
 
 from .convex_localized import (
