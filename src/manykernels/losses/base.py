@@ -148,11 +148,12 @@ _MESSAGES = {
     "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
     "tol={0.tol:g}.",
     "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
-    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
-    "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
+    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: the distance of the weights from the optimum "
+    "is unknown. Raise reg (or lower C), centre and scale the data behind the kernels, or raise "
+    "tol.",
     "meaningless": "The objective {0.primal:.1e} is lost in rounding errors of up to "
-    "{0.rounding:.1e}: how far the weights are from optimal cannot be told. Raise reg (or lower "
-    "C), centre and scale the data behind the kernels, or use other kernels.",
+    "{0.rounding:.1e}: the distance of the weights from the optimum is unknown. Raise reg (or "
+    "lower C), centre and scale the data behind the kernels, or use other kernels.",
     "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
     "that far from optimal.",
 }

@@ -129,14 +129,14 @@ class OnDemandEvaluation:
 
     @property
     def gains(self) -> Array:
-        return self._swept[0]
+        return self._gains_and_errors[0]
 
     @property
     def gain_errors(self) -> Array:
-        return self._swept[1]
+        return self._gains_and_errors[1]
 
     @property
-    def _swept(self) -> tuple[Array, Array]:
+    def _gains_and_errors(self) -> tuple[Array, Array]:
         """Gains and their errors, computed by a sweep when first needed."""
         if self._swept is None:
             self._swept = self._loss.swept(self.inner.dual)
