@@ -19,7 +19,7 @@ from ..discriminant.problem import LinearRule
 from ..losses.base import Indices
 from ..utils.folds import effective_size
 from ..utils.numerics import ACCUMULATED, EPS
-from .gates import Array, Rng
+from .gates import Array, Gate, Rng
 from .objective import AnchoredObjective, GatedObjective, StationarityCertificate, Trained
 
 # Armijo's rule: a step is accepted if it attains this fraction of the decrease predicted by the
@@ -509,7 +509,7 @@ class Block:
 class Watch:
     """Observer of a descent without the samples of one fold."""
 
-    gate: Any
+    gate: Gate
     block: Block
     judge: Judge
     samples: Indices

@@ -17,7 +17,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
@@ -88,7 +88,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     def __init__(self, what: Any = None) -> None:
         self.what = what
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the features, their means and deviations on the training rows `X`.
 
         Parameters
@@ -173,8 +173,8 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
 
 
 _ALL_CONSTANT = (
-    "gating features are constant on the training rows, so that no gate can tell these rows "
-    "apart. Pass gating_features that vary (other columns, a transformer or a kernel), or learn "
+    "gating features are constant on the training rows, so that no gate can distinguish these "
+    "rows. Pass gating_features that vary (other columns, a transformer or a kernel), or learn "
     "one weight for each kernel, without a gate."
 )
 
@@ -186,7 +186,7 @@ class _PrincipalComponents:
     def __init__(self, n_components: int) -> None:
         self.n_components = n_components
 
-    def fit(self, X: Any, y: Any) -> None:
+    def fit(self, X: Any, y: object) -> None:
         from sklearn.decomposition import PCA  # slow to import
 
         table = _numbers(X)
@@ -211,7 +211,7 @@ class _KernelMap:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
-    def fit(self, X: Any, y: Any) -> None:
+    def fit(self, X: Any, y: object) -> None:
         self.kernel_ = clone(self.kernel).fit(X)
         self.rows_ = X
 

@@ -90,7 +90,7 @@ class Gate:
         if not 0.0 <= self.scale < math.inf:
             raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
 
-    def features(self, what: Any) -> Any:
+    def features(self, what: object) -> TransformerMixin:
         """Return the unfitted transformer of a table into the input of this gate.
 
         `what` is ``gating_features``. ``fit_transform`` returns the features of the training rows,
@@ -491,7 +491,7 @@ class PerCluster(GroupGate):
                 f"clusters, such as KMeans(3) or GaussianMixture(3); got {clusterer!r}."
             )
 
-    def features(self, what: Any) -> Any:
+    def features(self, what: object) -> TransformerMixin:
         """Indicators of clusters."""
         clusterer = Centres(self.n_clusters) if self.clusterer is None else self.clusterer
         return ClusterIndicators(what, clusterer)
@@ -540,7 +540,7 @@ class PerSample(GroupGate):
 
     name: ClassVar[str] = "instance"
 
-    def features(self, what: Any) -> Any:
+    def features(self, what: object) -> TransformerMixin:
         """Return indicators of the training samples."""
         return RowIndicators()
 
@@ -571,7 +571,7 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.what = what
         self.clusterer = clusterer
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the clusters of the training rows."""
         self._features = GatingFeatures(self.what).fit(X, y, sample_weight)
         clusterer = Centres() if self.clusterer is None else clone(self.clusterer)
@@ -609,14 +609,14 @@ class RowIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     reads_table: ClassVar[bool] = False
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the training rows."""
         self.n_rows_ = num_samples(X)
         if self.n_rows_ < 2:
             raise ValueError(f"A gate cannot be learnt from {self.n_rows_} sample(s).")
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
         """Return the identity matrix, the indicators of the training rows."""
         every = np.arange(self.fit(X).n_rows_)
         return _indicators(every, every, (len(every), len(every)))
@@ -644,7 +644,7 @@ class Centres(BaseEstimator):  # type: ignore[misc]
     def __init__(self, n_clusters: int = 5) -> None:
         self.n_clusters = n_clusters
 
-    def fit(self, x: Array, sample_weight: Any = None) -> Self:
+    def fit(self, x: Array, sample_weight: ArrayLike | None = None) -> Self:
         """Find the centres of standardised features."""
         from sklearn.cluster import k_means  # slow to import
 

@@ -30,6 +30,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ..kernels import KernelStack
 from ..kernels.on_demand import RegionalKernels
 from ..kernels.tables import naming, resolve_columns, select_columns
 from ..kernels.transforms import StackTransform
@@ -115,7 +116,7 @@ class KernelRegions(BaseEstimator):
         self.n_init = n_init
         self.random_state = random_state
 
-    def fit(self, stack: Any, sample_weight: Array | None = None) -> Self:
+    def fit(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
         """Learn regions from the kernels of training samples, a Gram stack."""
         self.fit_part(stack, sample_weight)
         if self.n_regions_ < self.n_regions:
@@ -126,7 +127,7 @@ class KernelRegions(BaseEstimator):
             )
         return self
 
-    def fit_part(self, stack: Any, sample_weight: Array | None = None) -> Self:
+    def fit_part(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
         """Learn regions from the training part of a fold, without a warning of fewer regions."""
         self._validate_params()
         weights = np.ones(len(stack)) if sample_weight is None else np.asarray(sample_weight)
@@ -156,7 +157,7 @@ class KernelRegions(BaseEstimator):
         new.sharpness = sharpness
         return new
 
-    def shares(self, stack: Any) -> Array:
+    def shares(self, stack: KernelStack) -> Array:
         """Return the shares of the rows of a block between new and all training samples.
 
         Returns
@@ -173,7 +174,7 @@ class KernelRegions(BaseEstimator):
                 shares = np.exp(-self.sharpness * (distances / self.scale_))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def _distances(self, stack: Any) -> Array:
+    def _distances(self, stack: KernelStack) -> Array:
         """Return squared distances from regions minus the smallest one, (rows, n_regions)."""
         mean = stack.combine(np.full(stack.n_kernels, 1.0 / stack.n_kernels))
         # Terms that are the same for all regions are left out: k(x, x), and the first column.
@@ -223,7 +224,9 @@ class _Clusters(NamedTuple):
         return np.asarray(table / table.sum(axis=0))
 
 
-def _cluster(kernel: Array, weights: Array, n_regions: int, rng: Any) -> _Clusters:
+def _cluster(
+    kernel: Array, weights: Array, n_regions: int, rng: np.random.RandomState
+) -> _Clusters:
     """Run kernel k-means from one random start; the largest region comes first."""
     labels, every = _seeded(kernel, weights, n_regions, rng), np.arange(len(kernel))
     rounding = _rounding(kernel)
@@ -254,7 +257,9 @@ def _distances(kernel: Array, weights: Array, labels: np.ndarray) -> Array:
     return np.asarray(np.maximum(np.diag(kernel)[:, None] - 2.0 * products + lengths, 0.0))
 
 
-def _seeded(kernel: Array, weights: Array, n_regions: int, rng: Any) -> np.ndarray:
+def _seeded(
+    kernel: Array, weights: Array, n_regions: int, rng: np.random.RandomState
+) -> np.ndarray:
     """Return labels by the nearest of random samples, drawn as by k-means++.
 
     Each is drawn with a probability proportional to its squared distance from the previous ones.
@@ -310,7 +315,7 @@ class ByRegion(StackTransform):
         self.training = training
 
     def fit_transform(
-        self, stack: Any, y: Any = None, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: object = None, sample_weight: np.ndarray | None = None
     ) -> Any:
         self.fit(stack, y, sample_weight)
         regional = self._regional(stack, self._col_factors)
@@ -319,7 +324,7 @@ class ByRegion(StackTransform):
         # The relative error of the root of a share is half that of the share.
         return regional.with_factor_errors(0.5 * self.regions_.share_errors(stack).T)
 
-    def _learn(self, stack: Any, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         shares = self.training
         self.regions_ = None
         if self.regions is not None:
@@ -338,7 +343,7 @@ class ByRegion(StackTransform):
         shares = stack.features if self.regions_ is None else self.regions_.shares(stack)
         return self._regional(stack, np.sqrt(shares).T)
 
-    def _regional(self, stack: Any, row_factors: Array) -> RegionalKernels:
+    def _regional(self, stack: KernelStack, row_factors: Array) -> RegionalKernels:
         base = stack if self._columns is None else stack[:, self._columns]
         regional = RegionalKernels(base, row_factors, self._col_factors)
         return regional.select(self._region_of * stack.n_kernels + self._source_of)

@@ -77,11 +77,15 @@ _LOST = (
 )
 
 
+#: Names of columns.
+Names = str | list[str] | None
+
+
 class DaskRows(RowBlocks):
     """Rows of a Dask array or data frame, or of a dict of them."""
 
     def __init__(
-        self, X: Any, y: Any, weight: Any, columns: tuple[Any, Any], reading: Reading
+        self, X: Any, y: Any, weight: Any, columns: tuple[Names, Names], reading: Reading
     ) -> None:
         super().__init__(reading)
         views = {name: _in_rows(table) for name, table in _named(X).items()}
@@ -326,8 +330,8 @@ class Job:
 
     reading: Reading
     template: Template | None = None
-    y: str | list[str] | None = None
-    weight: str | list[str] | None = None
+    y: Names = None
+    weight: Names = None
     accumulate: Any = None
     merge: Any = None
     function: Any = None
@@ -493,6 +497,10 @@ def _check_sums(array: np.ndarray) -> np.ndarray:
     return np.array(entries, dtype=float).reshape(array.shape)
 
 
+#: State of a pass over some rows, and their tally.
+State = tuple[Any, Tally]
+
+
 # -- tasks; the dashboard shows these function names -----------------------------------------
 
 
@@ -500,7 +508,9 @@ def count_rows(X: Any) -> int:
     return int(num_samples(next(iter(X.values())) if isinstance(X, dict) else X))
 
 
-def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: int) -> Any:
+def accumulate_rows(
+    job: Job, X: Any, y: Any, weight: Any, start: int, number: int
+) -> State | None:
     """Return the state and the tally of all blocks of a chunk; None if it is empty."""
     state, tally = None, None
     with one_blas_thread(), undivided():
@@ -510,7 +520,7 @@ def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: i
     return None if tally is None else (state, tally)
 
 
-def merge_states(job: Job, states: Sequence[Any]) -> Any:
+def merge_states(job: Job, states: Sequence[State | None]) -> State | None:
     merged = None
     with one_blas_thread(), undivided():
         for pair in states:
@@ -537,7 +547,7 @@ def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
 # -- graphs ----------------------------------------------------------------------------------
 
 
-def reduced(job: Job, chunks: Sequence[Chunk], lengths: Sequence[int]) -> Any:
+def reduced(job: Job, chunks: Sequence[Chunk], lengths: Sequence[int]) -> State | None:
     """Compute the state and the tally of all rows."""
     import dask
 
@@ -600,6 +610,7 @@ _READERS = {
     ".parquet": "read_parquet",
     ".pq": "read_parquet",
 }
+FilePath = str | bytes | os.PathLike[str]
 # Extensions of compressed files, which follow the others.
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
@@ -785,7 +796,7 @@ def _is_table(item: Any) -> bool:
     return len(getattr(item, "shape", ())) == 2 or are_views(item)
 
 
-def _ending(path: Any) -> str:
+def _ending(path: FilePath) -> str:
     name = os.fspath(path)
     name = (name.decode(errors="replace") if isinstance(name, bytes) else name).lower()
     for ending in _COMPRESSED:
@@ -793,7 +804,7 @@ def _ending(path: Any) -> str:
     return os.path.splitext(name)[1]
 
 
-def _reading_line(path: Any, paths: Any = None) -> str:
+def _reading_line(path: FilePath, paths: list[str | bytes] | None = None) -> str:
     """Return the line of code that reads a path, or several."""
     ending = _ending(path)
     argument = repr(os.fspath(path) if paths is None else paths)

@@ -98,12 +98,12 @@ def readable(X: Any) -> Any:
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
 
 
-def names_in(names: Any) -> list[str]:
+def names_in(names: str | list[str] | None) -> list[str]:
     """Return column names as a list, from a list, a single name or None."""
     return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
-def refuse_unknown_names(names: Any, columns: list[Any], name: str) -> None:
+def refuse_unknown_names(names: str | list[str] | None, columns: list[str], name: str) -> None:
     """Raise ValueError for names of missing columns, for y or sample weights."""
     for column in names_in(names):
         if column not in columns:
@@ -185,7 +185,7 @@ class Template:
 class ViewsTemplate(Template):
     """Views of the first rows, each with its template."""
 
-    def __init__(self, templates: dict[str, Any]) -> None:
+    def __init__(self, templates: dict[str, Template | ViewsTemplate]) -> None:
         self._templates = templates
 
     def like(self, table: Any) -> Any:

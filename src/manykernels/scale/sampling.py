@@ -19,6 +19,7 @@ from operator import add
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..kernels.tables import naming
 from ..kernels.views import row_keys
@@ -98,7 +99,9 @@ def units_of(blocks: RowBlocks) -> np.ndarray:
     return first[group] if kept is group else np.arange(len(group))
 
 
-def _with_hashes(parts: Any, block: Block) -> list[tuple[int, np.ndarray]]:
+def _with_hashes(
+    parts: list[tuple[int, np.ndarray]] | None, block: Block
+) -> list[tuple[int, np.ndarray]]:
     """Append the hashes of one block, and the number of its first row, to the state."""
     # Half of a key: among ten million rows, the probability of a collision is 3e-6.
     keys = row_keys(block.X)
@@ -502,7 +505,7 @@ class Plan:
         return cls(~tested, tested, part, seed)
 
     @classmethod
-    def given(cls, splits: Iterable[tuple[Any, Any]], n_rows: int) -> Self:
+    def given(cls, splits: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Self:
         """Return the plan of given training and test rows, as positions or masks."""
         masks = [[_mask(rows, n_rows) for rows in split] for split in splits]
         members = np.array([mask for pair in masks for mask in pair]).T
@@ -544,7 +547,7 @@ class Plan:
         return np.flatnonzero(self.training[split][self.parts(rows)])
 
 
-def _mask(rows: Any, n_rows: int) -> np.ndarray:
+def _mask(rows: ArrayLike, n_rows: int) -> np.ndarray:
     mask = np.zeros(n_rows, dtype=bool)
     mask[np.asarray(rows)] = True
     return mask
