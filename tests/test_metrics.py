@@ -245,7 +245,7 @@ def test_weights_must_be_non_negative_and_not_all_zero(metric):
         ([0, 1, 1], np.eye(3), {}, "pass labels"),
         ([0, 1, 2], [0.1, 0.2, 0.3], {}, "1 columns for 3 classes"),
         ([0, 1, 5], np.eye(3), {"labels": [0, 1, 2]}, r"not among the labels: \[5\]"),
-        ([[1, 0], [1, 1]], np.eye(2), {"labels": [0, 1]}, "not of an indicator"),
+        ([[1, 0], [1, 1]], np.eye(2), {"labels": [0, 1]}, "not an indicator matrix"),
         ([[1, 0], [1, 1]], [0.1, 0.2], {}, "needs the same shape"),
         ([0, 1], np.zeros((2, 2, 2)), {}, "one or two dimensions"),
         ([0, 1], [0.1, 0.2, 0.3], {}, "inconsistent numbers"),

@@ -1,11 +1,11 @@
 """Domains of kernel weights: convex sets B of non-negative weights.
 
 A domain provides its support function ``σ_B(g) = max_{b ∈ B} b·g``, which certificates need, the
-point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. No loss
-but a tilted one increases with a weight, so there is a minimiser on the outer boundary of B.
+point where that maximum is attained, and ``x ∈ B`` as constraints of a conic program. Except for
+tilted losses, no loss increases with a weight, so there is a minimiser on the outer boundary of B.
 
-Weights may be cut into blocks, each with a bound of its own (:class:`Product`): of a localized
-machine, the weights of each region. Other domains have one block.
+Weights may be divided into blocks with separate bounds (:class:`Product`), such as the weights of
+each region of a localized machine. Other domains have one block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
-# -- The interface of a domain of kernel weights --------------------------------------------------
+# -- Interface of a domain of kernel weights ------------------------------------------------------
 
 
 Array = NDArray[np.float64]
@@ -48,43 +48,43 @@ class Domain(ABC):
 
     @abstractmethod
     def support(self, gains: Array) -> float:
-        """``σ_B(gains)``, for gains that are not all negative."""
+        """Return ``σ_B(gains)``, for gains that are not all negative."""
 
     def supports(self, gains: Array) -> Array:
-        """The part of each block in ``σ_B(gains)``, (n_blocks,)."""
+        """Return the contribution of each block to ``σ_B(gains)``, (n_blocks,)."""
         return np.array([self.support(gains)])
 
     @abstractmethod
     def maximizer(self, gains: Array) -> Array:
-        """A point of B where ``b·gains`` is largest."""
+        """Return a point of B where ``b·gains`` is largest."""
 
     @abstractmethod
     def gauge(self, weights: Array) -> float:
-        """The c for which `weights` lie on the outer boundary of ``c·B``."""
+        """Return the c for which `weights` lie on the outer boundary of ``c·B``."""
 
     @abstractmethod
     def equilibrium(self, strength: Array, shift: Array, level: Array) -> Array:
-        """Weights t, one per kernel, where ``strength/(t + shift)² = level · price(t)``.
+        """Return weights t, one per kernel, where ``strength/(t + shift)² = level · price(t)``.
 
-        The left side is a model of the gain of a kernel, and price(t) is in proportion to the
+        The left side is a model of the gain of a kernel, and price(t) is proportional to the
         derivative of the function that bounds the domain. These are the optimality conditions of
         positive weights, with `level`, (n_blocks,), as the multipliers of the bounds.
         """
 
     @abstractmethod
     def balance(self, log_strength: Array) -> Array:
-        """Logarithms of the weights that minimise ``Σ_j exp(log_strength_j)/β_j`` over B.
+        """Return the logarithms of the weights that minimise ``Σ_j exp(log_strength_j)/β_j``.
 
-        With strengths ``β_j² g_j``, the squared norms of the parts of a model that belong to the
-        kernels, this is the analytic update of Kloft et al. (2011).
+        The minimum is over B. With strengths ``β_j² g_j``, the squared norms of the components of
+        a model in each kernel, this is the analytic update of Kloft et al. (2011).
         """
 
     @abstractmethod
     def conic_form(self, n_kernels: int) -> ConicForm:
-        """``x ∈ B`` as constraints of a conic program."""
+        """Return ``x ∈ B`` as constraints of a conic program."""
 
     def start(self, n_kernels: int) -> Array:
-        """The point of the outer boundary with equal weights, or equal shares of a budget."""
+        """Return the boundary point with equal weights, or equal shares of a budget."""
         return self.onto_boundary(np.ones(n_kernels))
 
     def onto_boundary(self, weights: Array) -> Array:
@@ -92,33 +92,33 @@ class Domain(ABC):
         return weights / self.gauge(weights)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        """`weights` of an approximate solution, with those that tend to zero set to zero."""
+        """Set the weights of an approximate solution that tend to zero to zero."""
         return weights
 
     def level_set(self, weights: Array) -> tuple[Array, Array, Array] | None:
-        """``c``, ``∇c`` and the diagonal of ``∇²c`` of a smooth boundary ``c = 1``, or None.
+        """Return ``c``, ``∇c`` and ``diag(∇²c)`` of a smooth boundary ``c = 1``, else None.
 
-        There is one c for every block, so c is (n_blocks,). It depends on no weights of other
-        blocks: ``∇c`` and ``∇²c`` have one entry per weight.
+        There is one c for every block, so c is (n_blocks,). It does not depend on the weights of
+        other blocks: ``∇c`` and ``∇²c`` have one entry per weight.
         """
         return None
 
     def block_sums(self, values: Array) -> Array:
-        """Sums over the weights of each block, (n_blocks,)."""
+        """Return the sums over the weights of each block, (n_blocks,)."""
         sums: Array = values.reshape(self.n_blocks, -1).sum(axis=1)
         return sums
 
     def block_of(self, n_kernels: int) -> NDArray[np.intp]:
-        """The number of the block that each weight is in."""
+        """Return the block number of each weight."""
         return np.repeat(np.arange(self.n_blocks), n_kernels // self.n_blocks)
 
     def restricted(self, kernels: NDArray[np.intp]) -> Domain:
-        """The domain of the weights of some of the kernels, those of the others being zero."""
+        """Return the domain of the weights of some kernels, the other weights being zero."""
         return self
 
     @property
     def start_is_optimal(self) -> bool:
-        """Whether `start` minimises every loss, so that there is nothing to search."""
+        """Whether `start` minimises every loss, so that no search is needed."""
         return False
 
 
@@ -126,12 +126,12 @@ class Domain(ABC):
 
 
 # Newton steps for `equilibrium` on a ball, and the range of log t, which keeps exp from overflow.
-# They converge quadratically, and t only predicts where a weight is heading: a few digits suffice.
+# They converge quadratically, and t only predicts the limit of a weight: a few digits suffice.
 # No weight of a ball is above one, and exp(-80) is negligible beside it.
 _EQUILIBRIUM_STEPS = 10
 _LOG_WEIGHTS = -80.0, 10.0
-# A weight of an approximate solution is taken for zero if it is below this share of its slack.
-# Where the two are of similar size, the solution does not yet tell which of them is zero.
+# A weight of an approximate solution counts as zero if it is below this fraction of its slack.
+# If both are of similar size, the solution does not yet determine which of them is zero.
 _CLEARLY_SMALLER = 1e-2
 
 
@@ -149,7 +149,7 @@ class LpBall(Domain):
 
     @property
     def q(self) -> float:
-        """The dual exponent, 1/p + 1/q = 1."""
+        """Dual exponent, 1/p + 1/q = 1."""
         return self.p / (self.p - 1.0)
 
     def support(self, gains: Array) -> float:
@@ -273,14 +273,14 @@ class Simplex(Domain):
         return ConicForm(matrix, bound, 1 + n_kernels, 1)
 
     def settle(self, weights: Array, gains: Array) -> Array:
-        # Complementary slackness: at the solution either the weight is zero or its slack, which is
-        # how far its gain per price is below the largest.
+        # Complementary slackness: at the solution the weight is zero, or its slack: the difference
+        # between the largest gain per price and its own.
         prices = self.prices(len(weights))
         slack = 1.0 - gains / prices / self.support(gains)
         return np.where(weights * prices < _CLEARLY_SMALLER * slack, 0.0, weights)
 
     def prices(self, n_kernels: int) -> Array:
-        """The coefficients in ``Σ_j prices_j β_j ≤ 1``."""
+        """Return the coefficients in ``Σ_j prices_j β_j ≤ 1``."""
         return np.ones(n_kernels)
 
 
@@ -288,12 +288,12 @@ class Simplex(Domain):
 class TraceSimplex(Simplex):
     """``Σ r_j β_j ≤ 1`` with r_j the trace of kernel j (Ye 2008).
 
-    A kernel of trace zero is zero and lowers no loss. Its price is the largest trace instead.
+    A kernel of trace zero is zero and lowers no loss. Its price is set to the largest trace.
     """
 
     traces: Array
 
-    # By identity: the comparison of Simplex would ignore the traces.
+    # Compared by identity: the comparison of Simplex would ignore the traces.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -302,7 +302,9 @@ class TraceSimplex(Simplex):
         if traces.ndim != 1 or not np.isfinite(traces).all() or traces.min(initial=0.0) < 0:
             raise ValueError("Kernel traces must be finite and non-negative, one per kernel.")
         if not traces.any():
-            raise ValueError("All kernels have trace zero: there is nothing to learn from.")
+            raise ValueError(
+                "All kernels have trace zero: pass at least one kernel that is not zero."
+            )
         object.__setattr__(self, "traces", np.where(traces > 0, traces, traces.max()))
 
     def restricted(self, kernels: NDArray[np.intp]) -> TraceSimplex:
@@ -310,12 +312,14 @@ class TraceSimplex(Simplex):
 
     def prices(self, n_kernels: int) -> Array:
         if n_kernels != len(self.traces):
-            raise ValueError(f"{len(self.traces)} traces were given for {n_kernels} kernels.")
+            raise ValueError(
+                f"Expected one trace for each of {n_kernels} kernels, got {len(self.traces)}."
+            )
         return self.traces
 
 
 def lp_domain(p: float) -> Domain:
-    """Weight domain ``‖β‖_p ≤ 1`` for any p in [1, ∞].
+    """Return the weight domain ``‖β‖_p ≤ 1`` for any p in [1, ∞].
 
     Examples
     --------
@@ -333,23 +337,23 @@ def lp_domain(p: float) -> Domain:
 
 
 def _norm(values: Array, exponent: float) -> float:
-    """``‖values‖`` of non-negative values; scaled, so that large exponents do not overflow."""
+    """Return ``‖values‖`` of non-negative values, scaled so that no power overflows."""
     largest = float(values.max(initial=0.0))
     if largest == 0.0:
         return 0.0
     return float(largest * np.sum((values / largest) ** exponent) ** (1.0 / exponent))
 
 
-# -- Weights in blocks, each of which is bounded independently of the others ----------------------
+# -- Blocks of weights with independent bounds ----------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Product(Domain):
-    """Blocks of weights, as many in each, every block in the domain `part`.
+    """Blocks of weights of equal length, each in the domain `part`.
 
     With kernels of several regions these are the weights of each region (Lei et al. 2016):
-    ``‖β_l‖_p ≤ 1`` for every region l. A block that has neither gains nor weights, as that of an
-    empty region, gets the weights that `part` starts from.
+    ``‖β_l‖_p ≤ 1`` for every region l. A block with neither gains nor weights, such as that of an
+    empty region, gets the start of `part`.
 
     Examples
     --------
@@ -364,12 +368,12 @@ class Product(Domain):
 
     def __post_init__(self) -> None:
         if self.n_blocks < 1 or self.part.n_blocks > 1:
-            raise ValueError("A product has at least one block, and its part has no blocks.")
+            raise ValueError("n_blocks must be at least 1, and `part` must have a single block.")
 
     def _blocks(self, values: Array) -> Array:
         if len(values) % self.n_blocks:
             raise ValueError(
-                f"{len(values)} weights are no {self.n_blocks} blocks of equal length."
+                f"{len(values)} weights cannot be divided into {self.n_blocks} equal blocks."
             )
         return values.reshape(self.n_blocks, -1)
 
@@ -378,24 +382,24 @@ class Product(Domain):
         return self.part.start_is_optimal
 
     def supports(self, gains: Array) -> Array:
-        # Zero weights are in the domain, so a block whose gains are all negative supports zero.
-        return np.array([max(self.part.support(own), 0.0) for own in self._blocks(gains)])
+        # Zero weights are in the domain, so the support of a block of negative gains is zero.
+        return np.array([max(self.part.support(block), 0.0) for block in self._blocks(gains)])
 
     def support(self, gains: Array) -> float:
         return float(self.supports(gains).sum())
 
     def maximizer(self, gains: Array) -> Array:
-        return np.concatenate([self.part.maximizer(own) for own in self._blocks(gains)])
+        return np.concatenate([self.part.maximizer(block) for block in self._blocks(gains)])
 
     def gauge(self, weights: Array) -> float:
-        return max(self.part.gauge(own) for own in self._blocks(weights))
+        return max(self.part.gauge(block) for block in self._blocks(weights))
 
     def onto_boundary(self, weights: Array) -> Array:
         part = self.part
         return np.concatenate(
             [
-                part.onto_boundary(own) if own.any() else part.start(len(own))
-                for own in self._blocks(weights)
+                part.onto_boundary(block) if block.any() else part.start(len(block))
+                for block in self._blocks(weights)
             ]
         )
 
@@ -404,29 +408,29 @@ class Product(Domain):
 
     def equilibrium(self, strength: Array, shift: Array, level: Array) -> Array:
         blocks = zip(self._blocks(strength), self._blocks(shift), level[:, None], strict=True)
-        return np.concatenate([self.part.equilibrium(*own) for own in blocks])
+        return np.concatenate([self.part.equilibrium(*block) for block in blocks])
 
     def balance(self, log_strength: Array) -> Array:
         part = self.part
         return np.concatenate(
             [
-                part.balance(own) if np.isfinite(own).any() else np.log(part.start(len(own)))
-                for own in self._blocks(log_strength)
+                part.balance(block) if np.isfinite(block).any() else np.log(part.start(len(block)))
+                for block in self._blocks(log_strength)
             ]
         )
 
     def settle(self, weights: Array, gains: Array) -> Array:
         return np.concatenate(
             [
-                self.part.settle(own, worth) if (worth > 0.0).any() else own
-                for own, worth in zip(self._blocks(weights), self._blocks(gains), strict=True)
+                self.part.settle(block, worth) if (worth > 0.0).any() else block
+                for block, worth in zip(self._blocks(weights), self._blocks(gains), strict=True)
             ]
         )
 
     def level_set(self, weights: Array) -> tuple[Array, Array, Array] | None:
-        found = [self.part.level_set(own) for own in self._blocks(weights)]
-        levels = [level for level in found if level is not None]
-        if len(levels) < len(found):
+        level_sets = [self.part.level_set(block) for block in self._blocks(weights)]
+        levels = [level for level in level_sets if level is not None]
+        if len(levels) < len(level_sets):
             return None
         values, gradients, curvatures = (
             np.concatenate(some) for some in zip(*levels, strict=True)
@@ -434,11 +438,11 @@ class Product(Domain):
         return values, gradients, curvatures
 
     def restricted(self, kernels: NDArray[np.intp]) -> Domain:
-        raise TypeError("Some of the kernels of several regions are no blocks of equal length.")
+        raise TypeError("A product domain cannot be restricted to some of its kernels.")
 
     def conic_form(self, n_kernels: int) -> ConicForm:
-        # The forms of the parts side by side, with x before t, and then in the order of rows that
-        # a conic form has: other inequalities, signs of x, cones.
+        # The forms of all blocks side by side, with x before t, and then in the order of rows of
+        # a conic form: other inequalities, signs of x, cones.
         n = n_kernels // self.n_blocks
         form = self.part.conic_form(n)
         height, width = form.matrix.shape
@@ -446,9 +450,13 @@ class Product(Domain):
         others = np.setdiff1d(np.arange(form.n_nonnegative), signs)
         cones = np.arange(form.n_nonnegative, height)
         blocks = np.arange(self.n_blocks)[:, None]
-        rows = np.concatenate([(blocks * height + own).ravel() for own in (others, signs, cones)])
+        rows = np.concatenate(
+            [(blocks * height + numbers).ravel() for numbers in (others, signs, cones)]
+        )
         extra = np.arange(n, width)
-        cols = np.concatenate([(blocks * width + own).ravel() for own in (np.arange(n), extra)])
+        cols = np.concatenate(
+            [(blocks * width + numbers).ravel() for numbers in (np.arange(n), extra)]
+        )
         matrix = sparse.kron(sparse.eye(self.n_blocks), form.matrix, format="csr")[rows][:, cols]
         return ConicForm(
             matrix.tocsc(),
@@ -460,5 +468,5 @@ class Product(Domain):
 
 
 def product_domain(part: Domain, n_blocks: int) -> Domain:
-    """The domain of `n_blocks` blocks of weights, each in `part`: for one block `part` itself."""
+    """Return the domain of `n_blocks` blocks of weights, each in `part`; `part` for one block."""
     return part if n_blocks == 1 else Product(part, n_blocks)

@@ -209,7 +209,7 @@ def plain_solves(monkeypatch):
 
 @every_descent
 def test_a_gate_that_is_saturated_everywhere(entry, plain_solves):
-    message = r"the gate was saturated everywhere in \d+ of the starts, which were made again"
+    message = r"the gate was saturated everywhere in \d+ of the starts, which were drawn again"
     with pytest.warns(ConvergenceWarning, match=message):
         model = fit(entry, gating=Sigmoid(1e6))
     gates = model.gate(X)

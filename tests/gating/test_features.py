@@ -349,10 +349,10 @@ def test_columns_that_do_not_exist():
 
 
 def test_a_transformer_that_loses_rows_or_changes_width():
-    with pytest.raises(ValueError, match="12 rows were turned into 6"):
+    with pytest.raises(ValueError, match="turned 12 rows into 6"):
         GatingFeatures(FunctionTransformer(lambda X: X[::2])).fit(VALUES)
     growing = GatingFeatures(FunctionTransformer(lambda X: X[:, : len(X) % 4 + 1])).fit(VALUES)
-    with pytest.raises(ValueError, match=r"X gives 2 gating features, but .* on 1"):
+    with pytest.raises(ValueError, match=r"X has 2 gating features, but .* on 1"):
         growing.transform(NEW)
 
 
@@ -388,7 +388,7 @@ def test_tables_that_are_none(X):
 
 def test_a_kernel_stack_is_no_table():
     stack = KernelUnion([("rbf", RBF())]).fit(VALUES)(VALUES)
-    with pytest.raises(TypeError, match="gating_features: a KernelStack holds no features"):
+    with pytest.raises(TypeError, match="gating_features: a KernelStack has no features"):
         GatingFeatures().fit(stack)
 
 

@@ -155,7 +155,7 @@ def test_a_region_that_is_new_has_no_weights():
     ("what", "message"),
     [
         (KMeans, r"KMeans is a class; pass an instance"),
-        (DBSCAN(), "says nothing of new samples"),
+        (DBSCAN(), "cannot be applied to new samples"),
         (SHARES, "cannot be used for new samples"),
     ],
 )

@@ -85,5 +85,5 @@ def test_a_mixture_of_dual_points_bounds_the_loss(case):
 
 @pytest.mark.parametrize("case", ["joint", "joint squared hinge"])
 def test_the_identity_cannot_be_left_out(case):
-    with pytest.raises(ValueError, match="must be selected"):
+    with pytest.raises(ValueError, match="must be the identity"):
         CASES[case]().restricted(np.array([1, 2]))

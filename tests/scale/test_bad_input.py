@@ -169,7 +169,7 @@ def test_lengths_that_differ_within_a_block():
 
 def test_chunks_that_differ_where_it_is_not_known():
     frame = dd.from_pandas(FRAME, npartitions=1)
-    with pytest.raises(ValueError, match=r"'y' has 2 chunks of rows, 'X' has 1.*frame\.join"):
+    with pytest.raises(ValueError, match=r"'y' has 2 chunks of rows, but 'X' has 1.*frame\.join"):
         read(frame, dd.from_pandas(FRAME, npartitions=2)["a"].clear_divisions())
     longer = dd.from_pandas(pd.Series(np.ones(3)), npartitions=1).to_dask_array()
     with pytest.raises(ValueError, match=r"The chunk that begins at row 0: .*2 rows, but y has 3"):
@@ -259,7 +259,7 @@ def test_no_rows_at_all(X):
 
 @pytest.mark.parametrize("X", [None, 3, object()])
 def test_what_has_no_rows(X):
-    with pytest.raises(TypeError, match=f"X is a {type(X).__name__}, which has no rows to read"):
+    with pytest.raises(TypeError, match=f"X is a {type(X).__name__}, which has no rows"):
         read(X)
 
 

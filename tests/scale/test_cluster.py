@@ -144,6 +144,6 @@ def test_a_cluster_that_goes():
     with started() as cluster, Client(cluster) as client:
         closing = threading.Timer(1.0, client.close)
         closing.start()
-        with pytest.raises(RuntimeError, match=r"The cluster of dask is gone.*call fit again"):
+        with pytest.raises(RuntimeError, match=r"The dask cluster is gone.*call fit again"):
             row_blocks(chunked()).reduce(slow_products, add)
         closing.join()

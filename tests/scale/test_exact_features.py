@@ -300,7 +300,7 @@ def test_kernels_of_distances_are_refused(kernel, X):
 )
 def test_kernels_without_known_features_are_refused(kernel, X):
     name = type(kernel).__name__
-    expected = rf"kernel 'k': {name} has no explicit features.*Nystrom\(\)"
+    expected = rf"kernel 'k': {name} has no known explicit features.*Nystrom\(\)"
     with pytest.raises(ValueError, match=expected):
         of(kernel, X)
 
@@ -311,7 +311,7 @@ def test_string_kernels_with_negative_terms_are_refused():
             return [(-1.0, term) for _, term in super()._terms()]
 
     assert issubclass(Odd, StringKernel)
-    with pytest.raises(ValueError, match="Odd has no explicit features"):
+    with pytest.raises(ValueError, match="Odd has no known explicit features"):
         of(Odd(k=2), STRINGS)
 
 

@@ -127,7 +127,9 @@ def test_default_number_of_landmarks():
 
 
 def test_more_landmarks_than_rows_are_refused():
-    with pytest.raises(ValueError, match=r"n_landmarks=81 is more than the rows.*there are 80"):
+    with pytest.raises(
+        ValueError, match=r"n_landmarks=81 is more than the number of rows.*there are 80"
+    ):
         Nystrom(81).features_of(UNION, X, 80, spherical=False)
     with pytest.raises(ValueError, match="80 were drawn"):
         Nystrom(81).features_of(UNION, X, 10**6, spherical=False)

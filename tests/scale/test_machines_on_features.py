@@ -378,7 +378,7 @@ def test_a_penalty_beyond_all_digits_is_refused():
 def test_moments_that_do_not_fit_into_memory_are_refused(monkeypatch):
     D = 4 * 20 + 4
     monkeypatch.setattr("manykernels.utils.numerics.available_memory", lambda: 6 * 8 * D**2)
-    with pytest.raises(MemoryError, match=r"4 kernels have \d+ features: use fewer"):
+    with pytest.raises(MemoryError, match=r"4 kernels have \d+ features\. Use fewer"):
         machine(Nystrom(n_landmarks=20)).fit(X3, Y3)
 
 

@@ -96,7 +96,7 @@ OTHERS = [f"other{number:02d}" for number in range(N)]
     ],
 )
 def test_rows_that_cannot_be_matched(X, y, name):
-    message = rf"The chunk that begins at row \d+: the index of {name} is not that of .*join"
+    message = rf"The chunk that begins at row \d+: the index of {name} differs from .*join"
     for read in (lambda: list(row_blocks(X, y)), lambda: row_blocks(X, y).reduce(add_rows, add)):
         with pytest.raises(ValueError, match=message):
             read()
@@ -157,11 +157,11 @@ def test_labels_are_matched_by_estimators_too():
     )
     assert model.score(lazy_views, within(Y)) == expected.score(views, Y)
     for X, y in ((lazy(FRAME), unsorted(Y)), ({"p": lazy(P), "q": unsorted(Q)}, Y)):
-        with pytest.raises(ValueError, match="is not that of"):
+        with pytest.raises(ValueError, match="differs from the index of"):
             fitted(X, y)
-    with pytest.raises(ValueError, match="is not that of"):
+    with pytest.raises(ValueError, match="differs from the index of"):
         expected.score(VIEWS, unsorted(Y))
-    with pytest.raises(ValueError, match="is not that of"):
+    with pytest.raises(ValueError, match="differs from the index of"):
         expected.predict({"p": lazy(P), "q": unsorted(Q)}).compute()
 
 

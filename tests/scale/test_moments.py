@@ -191,7 +191,7 @@ def test_later_rows_are_in_random_folds_unless_splits_were_given():
     plan = Plan.dealt(3, np.arange(30), np.zeros(30, dtype=int), seed=0)
     assert set(plan.parts(np.arange(30, 300))) == {0, 1, 2}
     given_plan = Plan.given([(np.arange(10), np.arange(10, 20))], 20)
-    with pytest.raises(ValueError, match="cv is a number of folds"):
+    with pytest.raises(ValueError, match="pass a number of folds as cv"):
         given_plan.parts(np.array([25]))
 
 

@@ -264,7 +264,9 @@ def test_more_features_than_asked_for_are_refused(kernel, X, number):
     ],
 )
 def test_kernels_without_known_features_are_refused(kernel, X):
-    with pytest.raises(ValueError, match=r"kernel 'k': \w+ has no explicit features.*Nystrom\(\)"):
+    with pytest.raises(
+        ValueError, match=r"kernel 'k': \w+ has no known explicit features.*Nystrom\(\)"
+    ):
         of(kernel, X)
 
 

@@ -220,7 +220,7 @@ def test_input_is_checked():
     K = np.eye(3)
     with pytest.raises(ValueError, match="shape"):
         solve_multiclass(K, [0, 1], 1.0, n_classes=2)
-    with pytest.raises(ValueError, match="Labels"):
+    with pytest.raises(ValueError, match="labels"):
         solve_multiclass(K, [0, 1, 2], 1.0, n_classes=2)
     with pytest.raises(ValueError, match="C must"):
         solve_multiclass(K, [0, 1, 1], -1.0, n_classes=2)

@@ -225,7 +225,7 @@ def test_an_unreachable_tolerance_ends_with_a_status(solver):
     loss = square_loss(random_gram_matrices(4, 20), 2, reg=1e-3)
     solution = solver.solve(loss, Simplex(), tol=1e-300)
     assert solution.certificate.rel_gap < 1e-11
-    assert "cannot go on after" in solution.status or solution.certificate.exhausted
+    assert "cannot continue after" in solution.status or solution.certificate.exhausted
     assert solution.n_iter <= 101
 
 

@@ -1,4 +1,4 @@
-"""Descent of J in the parameters of a gate: train the machine, change the gate, and again.
+"""Descent of J in the parameters of a gate, alternating with training the machine.
 
 A step goes along the negative gradient (Gönen & Alpaydın 2013, algorithm 1), or along a
 quasi-Newton direction (L-BFGS; Nocedal 1980). Its length follows Armijo's rule: the machine is
@@ -19,34 +19,34 @@ from ..discriminant.problem import LinearRule
 from ..losses.base import Indices
 from ..utils.folds import effective_size
 from ..utils.numerics import ACCUMULATED, EPS
-from .gates import Array, Rng
+from .gates import Array, Gate, Rng
 from .objective import AnchoredObjective, GatedObjective, StationarityCertificate, Trained
 
-# Armijo's rule: a step is accepted if it attains this part of the decrease that the slope of J
-# predicts. The usual value (Nocedal & Wright 2006, section 3.1).
+# Armijo's rule: a step is accepted if it attains this fraction of the decrease predicted by the
+# slope of J. The usual value (Nocedal & Wright 2006, section 3.1).
 _ARMIJO = 1e-4
 # A rejected step is shortened to the minimiser of a parabola, but to no less and no more than
-# these parts of its length (Dennis & Schnabel 1983, algorithm A6.3.1).
+# these fractions of its length (Dennis & Schnabel 1983, algorithm A6.3.1).
 _SHORTEST, _LONGEST = 0.1, 0.5
-# Most trials in one direction. The last is at most 2⁻²⁴ = 6e-8 of the first, where changes of J
-# are as small as its own error (`machines.INNER_TOL`).
+# Maximum number of trials in one direction. The last is at most 2⁻²⁴ = 6e-8 of the first, where
+# changes of J are as small as its own error (`objective.INNER_TOL`).
 _MAX_TRIALS = 25
-# Steps that L-BFGS remembers: the default of SciPy's L-BFGS-B.
+# Number of steps stored by L-BFGS: the default of SciPy's L-BFGS-B.
 _MEMORY = 10
 # A gradient step is first tried at twice the length of the last one, so that steps, which are at
 # least halved when they are rejected, can grow again.
 _GROWTH = 2.0
-# Steps in a row that must change J by at most tol: one alone may be small only because Armijo's
-# rule made it short.
+# Number of consecutive steps that must change J by at most tol: a single one may be small only
+# because Armijo's rule made it short.
 _FLAT_STEPS = 2
 
-#: Statuses of a descent that was ended from outside, after which no other one is begun either.
+#: Statuses of a descent that was ended from outside, after which no other descent is started.
 INTERRUPTED = "interrupted"
 STOPPED = "stopped by an observer"
 
 
 class Point(Protocol):
-    """An objective at parameters θ, and the machine trained there."""
+    """Objective at parameters θ, and the machine trained there."""
 
     @property
     def theta(self) -> Array: ...
@@ -71,7 +71,7 @@ class Point(Protocol):
 
 
 class Objective(Protocol):
-    """What is to be lowered: J itself, or J and a penalty."""
+    """Function to minimise: J, or J and a penalty."""
 
     @property
     def n_inner_solves(self) -> int: ...
@@ -81,7 +81,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class DescentOptions:
-    """When to stop, and along which directions to go.
+    """Stopping criterion and search directions.
 
     A descent stops when J has changed by at most `tol` of itself twice in a row, or after
     `max_iter` steps. With `quasi_newton`, directions are those of L-BFGS.
@@ -94,7 +94,7 @@ class DescentOptions:
 
 @dataclass(frozen=True)
 class DescentProgress:
-    """One point of a descent, for observers and the history; the start is iteration 0."""
+    """Point of a descent, for observers and the history; the start is iteration 0."""
 
     iteration: int
     n_inner_solves: int
@@ -112,10 +112,10 @@ Observer = Callable[[DescentProgress], bool | None]
 
 @dataclass
 class Descent:
-    """A descent from one start, now at `point`.
+    """Descent from one start, currently at `point`.
 
-    `history` has the start and every accepted step, along which J never rises. `status` says why
-    the descent ended before J stopped changing; it is empty if J did.
+    `history` has the start and every accepted step, along which J never rises. `status` is the
+    reason why the descent ended before J stopped changing; it is empty if J did.
     """
 
     point: Point
@@ -124,7 +124,7 @@ class Descent:
 
     @property
     def certificate(self) -> StationarityCertificate:
-        """What is known about `point`."""
+        """Certificate of `point`."""
         return self.history[-1].certificate
 
     @property
@@ -145,10 +145,10 @@ def descend(
     observer: Observer | None = None,
     watch: Callable[[Point], bool] | None = None,
 ) -> Descent:
-    """Lower J from the parameters `start`; `watch` is shown every point, and may end the descent.
+    """Minimise J from the parameters `start`; `watch` sees every point and may end the descent.
 
-    Ctrl-C ends the descent at the point that it has reached. During the first training, before
-    there is any, the KeyboardInterrupt is passed on.
+    Ctrl-C ends the descent at the current point. During the first training, before there is any
+    point, the KeyboardInterrupt is raised.
     """
     point = objective.evaluate(start)
     descent = Descent(point, [_progress(0, objective, point, np.inf, options.tol)])
@@ -167,7 +167,7 @@ def _take_steps(
     observer: Observer | None,
     watch: Callable[[Point], bool] | None,
 ) -> str:
-    """Step until J stops changing; returns the status."""
+    """Take steps until J stops changing, and return the status."""
     directions = _Directions(_MEMORY if options.quasi_newton else 0)
     n_flat = 0
     while True:
@@ -207,7 +207,7 @@ def _progress(
 
 
 def _armijo(objective: Objective, point: Point, directions: _Directions) -> Point | None:
-    """The next point by Armijo's rule, or None if no step in any direction satisfies it."""
+    """Return the next point by Armijo's rule; None if no step in any direction satisfies it."""
     for direction, step in directions.candidates(point.gradient):
         slope = float(point.gradient @ direction)
         for _ in range(_MAX_TRIALS):
@@ -225,9 +225,9 @@ def _armijo(objective: Objective, point: Point, directions: _Directions) -> Poin
 
 
 class _Directions:
-    """Directions to search from a point: that of L-BFGS, then the negative gradient.
+    """Search directions from a point: L-BFGS, then the negative gradient.
 
-    L-BFGS remembers the last `memory` steps; with 0 there is only the gradient.
+    L-BFGS stores the last `memory` steps; with 0 there is only the gradient.
     """
 
     def __init__(self, memory: int) -> None:
@@ -237,7 +237,7 @@ class _Directions:
         self._pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
 
     def learn(self, step: Array, change: Array) -> None:
-        """Remember a step and the change of the gradient over it."""
+        """Store a step and the change of the gradient over it."""
         # Only pairs of positive curvature, by more than rounding error, keep the inverse Hessian
         # of L-BFGS positive definite.
         size = float(np.linalg.norm(step) * np.linalg.norm(change))
@@ -245,7 +245,7 @@ class _Directions:
             self._pairs.append((step, change))
 
     def candidates(self, gradient: Array) -> list[tuple[Array, float]]:
-        """Directions in the order in which to try them, with first step lengths."""
+        """Return the directions in the order of trial, with first step lengths."""
         size = float(np.linalg.norm(gradient))
         if size == 0.0:
             return []
@@ -254,13 +254,13 @@ class _Directions:
         candidates = [(-gradient, first)]
         if self._pairs:
             direction = -self._inverse_hessian_times(gradient)
-            # It leads downwards, unless rounding errors are too large.
+            # A descent direction, unless rounding errors are too large.
             if float(gradient @ direction) < 0.0:
                 candidates.insert(0, (direction, 1.0))
         return candidates
 
     def _inverse_hessian_times(self, gradient: Array) -> Array:
-        """Two-loop recursion of L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""
+        """Apply the two-loop recursion of L-BFGS (Nocedal & Wright 2006, algorithm 7.4)."""
         vector = gradient.copy()
         coefficients = []
         for step, change in reversed(self._pairs):
@@ -275,19 +275,19 @@ class _Directions:
         return vector
 
 
-# -- Descents from several starts, near plain multiple kernel learning; the lowest is kept --------
+# -- Descents from several starts, of which the best is kept --------------------------------------
 
 
-# Most starts of one gate that are replaced because the gate is saturated there. Starts of the
-# default scale never are; if three of a larger scale are, another one would most likely be too.
+# Maximum number of starts that are replaced because the gate is saturated there. Starts of the
+# default scale never are; if three of a larger scale are, another would most likely be too.
 MAX_REDRAWN = 3
 
 
 @dataclass(frozen=True)
 class GatedProblem:
-    """J of a gate, the `anchor` towards which it is drawn, and how strongly, relative to J.
+    """J of a gate, with an `anchor` and a penalty on the distance from it, relative to J.
 
-    A gate without an anchor is drawn to where it starts. Others start near their anchor, or
+    The anchor of a gate without one is its start. Other gates start near their anchor, or with
     `exact` at it.
     """
 
@@ -304,7 +304,7 @@ class GatedProblem:
         return plain.gate.start(plain.features, len(plain.kernels), rng, self.anchor)
 
     def objective(self, start: Array) -> AnchoredObjective:
-        """What is lowered from there."""
+        """Return the objective to minimise from `start`."""
         anchor = start if self.anchor is None else self.anchor
         return AnchoredObjective.of(self.plain, anchor, self.penalty)
 
@@ -314,7 +314,7 @@ class Restarts:
     """The `best` of several descents, and `objectives`, J at the end of each.
 
     `n_redrawn` counts starts that were replaced because the gate was saturated there,
-    `n_inner_solves` the machines trained in all. `status` says why the descents were ended
+    `n_inner_solves` all machines trained. `status` is the reason why the descents were ended
     ("interrupted", "stopped by an observer"); it is empty if they were not.
     """
 
@@ -334,7 +334,7 @@ def restarted(
 ) -> Restarts:
     """Descend from `n_init` random starts, since J has many local minima, and keep the lowest.
 
-    When `observer` asks to stop, or Ctrl-C is pressed, no other start is made.
+    If `observer` returns True, or Ctrl-C is pressed, there is no further start.
     """
     best: Descent | None = None
     objectives: list[float] = []
@@ -344,7 +344,7 @@ def restarted(
         try:
             descent = descend(problem.objective(start), start, options, observer)
         except KeyboardInterrupt:
-            # During the first training of this start.
+            # Interrupted in the first training of this start.
             if best is None:
                 raise
             status = INTERRUPTED
@@ -362,7 +362,7 @@ def restarted(
 
 
 def _saturated_at_start(objective: GatedObjective, descent: Descent) -> bool:
-    """Whether the gate was saturated at its start, so that no gradient led away from it.
+    """Return True if the gate was saturated at its start, where the gradient vanishes.
 
     A gate that becomes saturated during a descent is a valid result: one kernel may be the best
     for all samples. So is the softmax of a single kernel, which is 1 everywhere.
@@ -371,24 +371,24 @@ def _saturated_at_start(objective: GatedObjective, descent: Descent) -> bool:
     return several and descent.n_iter == 0 and objective.gate.saturated(descent.point.outputs)
 
 
-# -- After how many steps to stop: gates that fit single samples are no better for others ---------
+# -- Early stopping by held-out samples -----------------------------------------------------------
 #
-# The descent is done without the samples of one fold, for each fold in turn, and every step is
+# For each fold in turn, the gate descends without the samples of the fold, and every step is
 # judged by these samples. Step 0 is plain multiple kernel learning. The number of steps is the
-# one with the least loss of all held-out samples, among those with no more error than step 0, if
-# that loss is less than at step 0 by two standard errors: a gate that does not clearly help
+# one with the smallest loss of all held-out samples, among those with no more error than step 0,
+# if that loss is less than at step 0 by two standard errors: a gate that does not clearly help
 # other samples is not learnt. The final descent, on all samples, takes as many steps.
 #
-# The loss of a classifier is the log loss of its calibrated probabilities. The hinge loss would
-# not do: as gates open, K_η grows and the hinge loss falls, with no more samples on the right
+# The loss of a classifier is the log loss of its calibrated probabilities. The hinge loss is not
+# suitable: as gates open, K_η grows and the hinge loss falls, with no more samples on the right
 # side.
 
 
-# Steps that a descent goes on without a lower loss of its held-out samples. Measured on 15 data
+# Steps that a descent continues without a lower loss of its held-out samples. Measured on 15 data
 # sets: the best step is among the first 15, and rarely follows five that are worse.
 _PATIENCE = 5
-#: Standard errors by which something must be better than plain weights. What is compared is the
-#: best of many steps or candidates, which may be above one standard error without any effect.
+#: Standard errors by which a candidate must be better than plain weights. The candidate is the
+#: best of many, which may be above one standard error without any effect.
 #: Measured on 11 data sets, ten splits each: where regions exist the gain is three to six of them,
 #: between one and two it was as often a loss for new samples as a gain.
 CLEAR = 2.0
@@ -396,7 +396,7 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class HeldOutLosses:
-    """Loss and error of every sample that was held out, its weight, and its group."""
+    """Loss, error, weight and group of every held-out sample."""
 
     losses: Array
     errors: Array
@@ -414,7 +414,7 @@ class HeldOutLosses:
         return float(np.average(self.errors, weights=self.counts))
 
     def clearly_better(self, other: HeldOutLosses) -> bool:
-        """Whether the loss is smaller by more than `CLEAR` standard errors of the difference."""
+        """Return True if the loss is smaller by `CLEAR` standard errors of the difference."""
         gain, error = paired_gain(self.losses, other.losses, self.counts, self.groups)
         return gain > CLEAR * error
 
@@ -423,17 +423,17 @@ class Judge(Protocol):
     """Loss and error of outputs at samples that the machine has not seen."""
 
     def __call__(self, outputs: Array, samples: Indices) -> HeldOutLosses:
-        """Of `samples`, whose outputs are given, one row each."""
+        """Return the loss and error of `samples` from their outputs, one row each."""
         ...
 
 
 @dataclass(frozen=True)
 class ClassJudge:
-    """Log loss of calibrated probabilities, and whether samples are in the wrong class.
+    """Log loss of calibrated probabilities, and error of classes.
 
-    `labels` are positions of classes, `frequencies` those of all classes, `counts` the weights of
-    the samples, and `groups` those that were left out together. `rule` makes class scores of
-    outputs that are not such scores.
+    `labels` are class indices, `frequencies` the frequencies of all classes, `counts` the weights
+    of the samples, and `groups` the samples that were left out together. `rule` turns outputs
+    into class scores if they are not.
     """
 
     labels: np.ndarray
@@ -451,18 +451,18 @@ class ClassJudge:
         groups: np.ndarray | None = None,
         rule: LinearRule | None = None,
     ) -> ClassJudge:
-        """With the frequencies of these labels."""
+        """Return the judge with the frequencies of these labels."""
         masses = np.bincount(labels, weights=counts, minlength=n_classes)
         return cls(labels, masses / masses.sum(), counts, groups, rule)
 
     def one_against_rest(self, label: int) -> ClassJudge:
-        """The judge of whether samples belong to one of the classes."""
+        """Return the judge of one class against the rest."""
         return ClassJudge.of((self.labels == label).astype(int), 2, self.counts, self.groups)
 
     def __call__(self, outputs: Array, samples: Indices) -> HeldOutLosses:
         scores = outputs if self.rule is None else self.rule.scores(outputs)
-        labels, counts = self.labels[samples], _part(self.counts, samples)
-        groups = _part(self.groups, samples)
+        labels, counts = self.labels[samples], _rows(self.counts, samples)
+        groups = _rows(self.groups, samples)
         n_samples = effective_size(len(labels), groups, counts)
         calibrated = calibrated_decisions(scores, self.frequencies, labels, counts, n_samples)
         wrong = calibrated.scores.argmax(axis=1) != labels
@@ -472,7 +472,7 @@ class ClassJudge:
 
 @dataclass(frozen=True)
 class ValueJudge:
-    """The square error, which is both loss and error."""
+    """Squared error as both loss and error."""
 
     targets: np.ndarray
     counts: np.ndarray | None = None
@@ -480,11 +480,11 @@ class ValueJudge:
 
     def __call__(self, outputs: Array, samples: Indices) -> HeldOutLosses:
         squares = (outputs[:, 0] - self.targets[samples]) ** 2
-        counts, groups = _part(self.counts, samples), _part(self.groups, samples)
+        counts, groups = _rows(self.counts, samples), _rows(self.groups, samples)
         return HeldOutLosses(squares, squares, counts, groups)
 
 
-def _part(vector: np.ndarray | None, samples: Indices) -> np.ndarray | None:
+def _rows(vector: np.ndarray | None, samples: Indices) -> np.ndarray | None:
     return None if vector is None else vector[samples]
 
 
@@ -496,7 +496,7 @@ class Block:
     features: Any
 
     def outputs(self, point: Point, gates: Array) -> Array:
-        """Outputs of the machine at `point`, (n, c), where the gate has the outputs `gates`."""
+        """Return the outputs of the machine at `point`, (n, c), given the gate outputs `gates`."""
         trained = point.trained
         coefficients = trained.scale * trained.dual
         outputs = np.tile(trained.biases, (len(gates), 1))
@@ -507,9 +507,9 @@ class Block:
 
 @dataclass
 class Watch:
-    """Looks at every point of a descent without the samples of one fold."""
+    """Observer of a descent without the samples of one fold."""
 
-    gate: Any
+    gate: Gate
     block: Block
     judge: Judge
     samples: Indices
@@ -517,7 +517,7 @@ class Watch:
     losses: list[float] = field(default_factory=list)
 
     def __call__(self, point: Point) -> bool:
-        """Whether the loss has not fallen for so long that the descent may end."""
+        """Return True if the loss has not fallen for so long that the descent may end."""
         gates = self.gate.outputs(point.theta, self.block.features)
         self.steps.append(self.block.outputs(point, gates))
         self.losses.append(self.judge(self.steps[-1], self.samples).loss)
@@ -526,19 +526,20 @@ class Watch:
 
 @dataclass(frozen=True)
 class HeldOutCurve:
-    """Held-out samples after 0, 1, 2 … steps, or for other candidates, the first being plain."""
+    """Held-out losses of candidates, such as 0, 1, 2 … steps; the first is plain."""
 
     judged: list[HeldOutLosses]
 
     @classmethod
     def of(cls, watches: Sequence[Watch], judge: Judge) -> HeldOutCurve:
-        """Of all folds together; a descent that has ended stays where it is."""
+        """Join all folds; a descent that has ended stays at its last step."""
         samples = np.concatenate([watch.samples for watch in watches])
         n_points = max(len(watch.steps) for watch in watches)
         return cls(
             [
                 judge(
-                    np.vstack([one.steps[min(k, len(one.steps) - 1)] for one in watches]), samples
+                    np.vstack([watch.steps[min(k, len(watch.steps) - 1)] for watch in watches]),
+                    samples,
                 )
                 for k in range(n_points)
             ]
@@ -547,16 +548,16 @@ class HeldOutCurve:
     @property
     def losses(self) -> Array:
         """Mean losses."""
-        return np.array([one.loss for one in self.judged])
+        return np.array([candidate.loss for candidate in self.judged])
 
     @property
     def best(self) -> int:
-        """The candidate with the least loss, among those with no more error than the first."""
-        errors = np.array([one.error for one in self.judged])
+        """Candidate with the smallest loss, among those with no more error than the first."""
+        errors = np.array([candidate.error for candidate in self.judged])
         return int(np.argmin(np.where(errors <= errors[0], self.losses, np.inf)))
 
     @property
     def clearly_best(self) -> int:
-        """The same if it is clearly better than the first, else 0."""
+        """`best` if it is clearly better than the first, else 0."""
         best = self.best
         return best if self.judged[best].clearly_better(self.judged[0]) else 0

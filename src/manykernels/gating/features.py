@@ -5,8 +5,8 @@ representation", or, for data that are not vectors, the empirical kernel map
 
     x^G = [k_G(x_1, x)  k_G(x_2, x)  …  k_G(x_m, x)]ᵀ        with x_1 … x_m the training rows.
 
-Whatever they are, they are standardised, so that one random start and one step size suit all
-columns. (StandardScaler of scikit-learn would overflow on columns larger than 1e154.)
+All features are standardised, so that one random start and one step size suit all columns.
+(StandardScaler of scikit-learn would overflow on columns larger than 1e154.)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
@@ -38,7 +38,7 @@ from ..utils.storable import storable
 
 Array = NDArray[np.float64]
 
-#: Features and parameters of gates are clipped to this size, so that no formula of a gate
+#: Bound to which features and parameters of gates are clipped, so that no formula of a gate
 #: overflows: ‖x − μ‖²/σ² is at most (2e100)² · e²⁰⁰ = 3e287 per feature.
 LARGEST = 1e100
 
@@ -50,14 +50,14 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     what : default=None
-        - None: all columns of `X`. If the gating features are a matrix of their own, it is passed
-          to ``fit`` and ``transform`` as this `X`.
+        - None: all columns of `X`. A separate matrix of gating features is passed to ``fit`` and
+          ``transform`` as this `X`.
         - str, list, slice, boolean mask or callable: these columns of `X`, given as in
           :meth:`manykernels.kernels.Kernel.on`. One position is given as a list, ``[2]``.
         - int d: the first d principal components of `X`.
         - a scikit-learn transformer: a clone of it is fitted on `X` and transforms `X`.
         - a :class:`~manykernels.kernels.Kernel`: the empirical kernel map, one feature for
-          each training row. These rows are kept, not copied.
+          each training row. These rows are kept without a copy.
         - a pair (columns, transformer) or (columns, kernel): the same, on these columns only.
 
     Attributes
@@ -65,14 +65,14 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
     mean_ : ndarray of shape (n_features_out,)
         Means of the features over the training rows.
     scale_ : ndarray of shape (n_features_out,)
-        Their standard deviations; 0 for a feature that is constant. ``transform`` sets that
-        feature to 0 but keeps its column, so that a gate has a weight for every feature.
+        Standard deviations; 0 for a constant feature. ``transform`` sets this feature to 0 but
+        keeps its column, so that a gate has a weight for every feature.
     n_features_out_ : int
         Number of gating features.
 
     Examples
     --------
-    A column that is constant becomes 0:
+    A constant column becomes 0:
 
     >>> import pandas as pd
     >>> from manykernels.gating.features import GatingFeatures
@@ -83,26 +83,26 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
            [ 1.,  0.]])
     """
 
-    #: Whether features are made of a table, and not of the numbers of rows alone.
+    #: Whether features depend on a table, and not on row numbers alone.
     reads_table: ClassVar[bool] = True
 
     def __init__(self, what: Any = None) -> None:
         self.what = what
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the features, their means and deviations on the training rows `X`.
 
         Parameters
         ----------
         X : {array-like, dataframe, sparse matrix} of shape (rows, columns)
         y : array-like, optional
-            Passed on to a transformer.
+            Passed to a transformer.
         sample_weight : array-like of shape (rows,), optional
             Weights of the rows in means and deviations.
         """
         with naming("gating_features"):
             if isinstance(X, KernelStack):
-                raise TypeError("a KernelStack holds no features; pass a matrix of them.")
+                raise TypeError("a KernelStack has no features; pass a matrix of gating features.")
             if num_samples(X) == 0:
                 raise ValueError("there are no training rows.")
             if num_samples(X) == 1:
@@ -116,7 +116,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Gating features of the rows of `X`.
+        """Return the gating features of the rows of `X`.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
             raw = self._raw(X)
             if raw.shape[1] != self.n_features_out_:
                 raise ValueError(
-                    f"X gives {raw.shape[1]} gating features, but the gate was fitted on "
+                    f"X has {raw.shape[1]} gating features, but the gate was fitted on "
                     f"{self.n_features_out_}."
                 )
         varies = self.scale_ > 0.0
@@ -139,7 +139,7 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         return np.where(varies, np.clip(standard, -LARGEST, LARGEST), 0.0)
 
     def _raw(self, X: Any) -> Array:
-        """Features before they are standardised."""
+        """Return the features before standardisation."""
         table = select_columns(X, self._columns)
         if self._map is None:
             raw = _numbers(table, lambda column: column_positions(X, self._columns)[column])
@@ -147,11 +147,13 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
             # Not fit_transform, even in fit: it may treat training rows differently from new ones.
             raw = _numbers(self._map.transform(table))
         if len(raw) != num_samples(X):
-            raise ValueError(f"{num_samples(X)} rows were turned into {len(raw)}.")
+            raise ValueError(
+                f"the transformer turned {num_samples(X)} rows into {len(raw)}, but must keep all."
+            )
         return raw
 
     def _learn_scale(self, raw: Array, sample_weight: Any) -> None:
-        # Columns are divided by their largest entry: squares of large numbers would overflow.
+        # Columns are divided by their largest entry, because squares of large numbers overflow.
         size = np.abs(raw).max(axis=0)
         size[size == 0.0] = 1.0
         relative = raw / size
@@ -161,8 +163,8 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
         varies = deviation > ACCUMULATED
         deviation *= size
         if self._map is not None:
-            # So is one that is a rounding error of the others, as a surplus principal component.
-            # (Columns of X itself have units of their own and cannot be compared like this.)
+            # So is a rounding error of the other columns, such as a surplus principal component.
+            # (Columns of X have different units and cannot be compared like this.)
             varies &= deviation > ACCUMULATED * deviation.max()
         if not varies.any():
             raise ValueError(_ALL_CONSTANT)
@@ -172,8 +174,8 @@ class GatingFeatures(TransformerMixin, BaseEstimator):
 
 
 _ALL_CONSTANT = (
-    "gating features are constant on the training rows, so that no gate can tell these rows "
-    "apart. Pass gating_features that vary (other columns, a transformer or a kernel), or learn "
+    "gating features are constant on the training rows, so that no gate can distinguish these "
+    "rows. Pass gating_features that vary (other columns, a transformer or a kernel), or learn "
     "one weight for each kernel, without a gate."
 )
 
@@ -185,7 +187,7 @@ class _PrincipalComponents:
     def __init__(self, n_components: int) -> None:
         self.n_components = n_components
 
-    def fit(self, X: Any, y: Any) -> None:
+    def fit(self, X: Any, y: object) -> None:
         from sklearn.decomposition import PCA  # slow to import
 
         table = _numbers(X)
@@ -194,8 +196,8 @@ class _PrincipalComponents:
         wanted, most = self.n_components, min(table.shape)
         if not 1 <= wanted <= most:
             raise ValueError(
-                f"an integer is a number of principal components, here between 1 and {most}, "
-                f"got {wanted}. To look at one column pass its position in a list: [{wanted}]."
+                f"the number of principal components must be between 1 and {most}, "
+                f"got {wanted}. To use one column, pass its position in a list: [{wanted}]."
             )
         self.pca_ = PCA(wanted, random_state=0).fit(table)
 
@@ -210,7 +212,7 @@ class _KernelMap:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
-    def fit(self, X: Any, y: Any) -> None:
+    def fit(self, X: Any, y: object) -> None:
         self.kernel_ = clone(self.kernel).fit(X)
         self.rows_ = X
 
@@ -219,7 +221,7 @@ class _KernelMap:
 
 
 def _columns_and_map(what: Any) -> tuple[Any, Any]:
-    """Columns that `what` chooses (None: all), and an unfitted transformer of them, if any."""
+    """Return the columns chosen by `what` (None: all), and an unfitted transformer or None."""
     if isinstance(what, tuple) and len(what) == 2:
         columns, inner = what
         if hasattr(inner, "transform") or isinstance(inner, Kernel | SklearnGPKernel):
@@ -243,9 +245,9 @@ def _columns_and_map(what: Any) -> tuple[Any, Any]:
 
 
 def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
-    """`table` as finite float64 numbers in two dimensions.
+    """Return `table` as a two-dimensional array of finite float64 numbers.
 
-    Columns without names are named in messages by their `position` in the table of the user.
+    Messages name columns without names by their `position` in the table of the user.
     """
     check_numbers(
         table, "X", "Choose other columns, as in gating_features=['a', 'b'], or encode it first."
@@ -267,14 +269,14 @@ def _numbers(table: Any, position: Callable[[int], int] = int) -> Array:
         place = position(column) if names is None else names[column]
         raise ValueError(
             f"there is a value that is not finite ({'NaN' if np.isnan(value) else value}) at row "
-            f"{row}, column {repr(place) if isinstance(place, str) else place}. Fill it, or pass "
-            "other gating_features."
+            f"{row}, column {repr(place) if isinstance(place, str) else place}. Fill it in, or "
+            "pass other gating_features."
         )
     return np.asarray(numbers)
 
 
 def _columns_of(X: Any) -> list[Any] | int | None:
-    """Names of the columns of `X`, or their number; None for data that are not a table."""
+    """Return the column names of `X`, or their number; None for data that are not a table."""
     if hasattr(X, "columns"):
         return list(X.columns)
     try:
@@ -294,14 +296,14 @@ def _check_same_columns(new: Any, fitted: Any) -> None:
         )
 
 
-# -- Principal components of the mean kernel: what a gate looks at by default ---------------------
+# -- Principal components of the mean kernel, the default input of a gate -------------------------
 #
-# All kernels count the same, whatever they compare: several tables, texts, matrices that are
-# given. A few components suffice for a gate, and with a few it cannot fit single samples.
+# All kernels count the same, whether they compare tables, texts or are precomputed. A few
+# components suffice for a gate, and with a few it cannot overfit single samples.
 
 
-# Most training samples from whose kernels the components are learnt; new samples are compared with
-# these. With more of them five components hardly change, and each costs a row of every kernel.
+# Maximum number of training samples from which the components are learnt; new samples are compared
+# with these. More samples hardly change five components, and each costs a row of every kernel.
 _MOST_LANDMARKS = 500
 
 
@@ -315,7 +317,7 @@ class KernelComponents:
     Parameters
     ----------
     n_components : int, default=5
-        How many; fewer where the kernels have fewer.
+        Number of components; fewer if the kernels have fewer.
 
     Examples
     --------
@@ -336,7 +338,7 @@ class KernelComponents:
             raise ValueError(f"n_components must be an integer of at least 1, got {number!r}.")
 
     def learn(self, stack: KernelStack, counts: np.ndarray | None) -> Components:
-        """Learn from the kernels of training samples; `counts` say how often each counts.
+        """Learn from the kernels of training samples; `counts` are their weights.
 
         With ``K = Σ_p K_p/P``, weights w of sum one and mean w·K = k̄, the axes are eigenvectors u
         of ``√W (K − 1k̄ᵀ − k̄1ᵀ + w·k̄) √W`` with eigenvalues λ. The component of a sample x is
@@ -358,21 +360,21 @@ class KernelComponents:
             roots[:, None] * centred * roots, subset_by_index=[last + 1 - n_wanted, last]
         )
         values, vectors = values[::-1], vectors[:, ::-1]
-        # Compared with the kernels before centring, whose rounding error the centred ones have.
+        # Relative to the kernels before centring, whose rounding error the centred ones have.
         kept = values > ACCUMULATED * float(weights @ np.abs(mean.diagonal()))
         if not kept.any():
-            # One component that is the same for all: kernels cannot tell the samples apart.
+            # One constant component: the kernels do not distinguish the samples.
             return Components(rows, np.zeros((len(rows), 1)), np.zeros(1))
         axes = roots[:, None] * vectors[:, kept] / np.sqrt(values[kept])
-        # Eigenvectors have arbitrary signs. By the sign of its skewness a component is the same on
-        # every computer, and if rows are repeated or in another order.
+        # Eigenvectors have arbitrary signs. The sign of the skewness makes a component the same on
+        # every computer, and for rows that are repeated or in another order.
         skewness = weights @ (centred @ axes) ** 3
         axes = axes * np.where(skewness < 0.0, -1.0, 1.0)
         return Components(rows, axes, centre @ axes)
 
     @staticmethod
     def weights(n_kernels: int) -> Array:
-        """Those of the kernels in their mean."""
+        """Return the weights of the kernels in their mean."""
         return np.full(n_kernels, 1.0 / n_kernels)
 
 

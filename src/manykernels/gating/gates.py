@@ -7,15 +7,15 @@ Gönen & Alpaydın (2013) combine P kernels with weights that depend on the samp
 A gate is the formula of η. It maps x, the m × D matrix of gating features, in two steps: to
 scores A (m × P), then to outputs η (m × P). The parameters are one row for each kernel,
 V (P × (D+1)); optimisers see them as the vector θ = V.ravel(). Numbers in brackets are equations
-of the paper. (Gates that are constant in groups of samples are in `indicators.py`.)
+of the paper. Gates that are constant in groups of samples follow below.
 
     gate         row of V        score a_ip              output η_ip            equation
     softmax      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       exp a_ip / Σ_h exp a_ih    (3)
     sigmoid      (v_p, v_p0)     ⟨v_p, x_i⟩ + v_p0       1 / (1 + exp −a_ip)        (4)
     Gaussian     (μ_p, log σ_p)  −‖x_i − μ_p‖² / σ_p²    exp a_ip / Σ_h exp a_ih    (5)
 
-The logarithm keeps σ positive whatever step is taken. Softmax and Gaussian gates let kernels
-compete: their outputs sum to one. The sigmoid gate lets several kernels count at the same sample.
+The logarithm keeps σ positive for all steps. Softmax and Gaussian gates let kernels compete: their
+outputs sum to one. The sigmoid gate lets several kernels count at the same sample.
 
 Let J be any function of η with gradient E = ∂J/∂η. The chain rule goes back the same two steps.
 From η to A, with R = ∂J/∂A:
@@ -55,27 +55,27 @@ from .features import LARGEST, GatingFeatures
 Array = NDArray[np.float64]
 Rng = np.random.Generator | np.random.RandomState
 
-# Logarithms of widths are clipped to this: e²⁰⁰ is the other factor in the bound of `LARGEST`.
+# Bound on the logarithms of widths: e²⁰⁰ is the other factor in the bound of `LARGEST`.
 _LARGEST_LOG_WIDTH = 100.0
 # η(1 − η), the derivative of an output by its score, below which a gate counts as saturated. The
 # decrease of J that a gradient step predicts is of second order in it: a rounding error.
 _SATURATED = EPS**0.5
-# Least output of a gate that starts at given kernel weights, and its least distance from one. The
-# square of it is a millionth of a kernel, and gates of this output are still far from saturated.
+# Smallest output of a gate that starts at given kernel weights, and smallest distance from one.
+# Its square is a millionth of a kernel, and gates of this output are still far from saturated.
 _LEAST_OUTPUT = 1e-3
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The formula of a gate: it holds no data and no parameters θ.
+    """Formula of a gate, without data and parameters θ.
 
     The two steps from features to outputs are those of the softmax gate. A new gate overrides one
-    or both of them together with its gradient, and is added to `GATES` (`names.py`).
+    or both of them together with its gradient, and is added to `GATES`.
 
     Parameters
     ----------
     scale : float, default=0.01
-        Parameters start uniformly distributed in ±scale, as in the authors' own programs: all
+        Parameters start uniformly distributed in ±scale, as in the authors' programs: all
         kernels then count about the same everywhere. With 0, copies of one kernel would stay
         equal.
     """
@@ -83,23 +83,23 @@ class Gate:
     scale: float = 0.01
 
     name: ClassVar[str]
-    #: What the first D columns of V and its last one hold.
+    #: Names of the first D columns of V and of its last one.
     parts: ClassVar[tuple[str, ...]] = ("weights", "bias")
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.scale < math.inf:
             raise ValueError(f"scale must be finite and not negative, got {self.scale!r}.")
 
-    def features(self, what: Any) -> Any:
-        """What makes the input of this gate from a table; `what` is ``gating_features``.
+    def features(self, what: object) -> TransformerMixin:
+        """Return the unfitted transformer of a table into the input of this gate.
 
-        An unfitted transformer: ``fit_transform`` gives the features of the training rows,
-        ``transform`` those of new ones.
+        `what` is ``gating_features``. ``fit_transform`` returns the features of the training rows,
+        ``transform`` those of new rows.
         """
         return GatingFeatures(what)
 
     def anchor(self, weights: Array, n_features: int) -> Array | None:
-        """θ of the constant gate that is plain multiple kernel learning, as near as it can come.
+        """Return θ of the constant gate that is nearest to plain multiple kernel learning.
 
         With ``η_p ∝ √β_p`` everywhere K_η is a multiple of ``Σ_p β_p K_p``; `weights` are β. None
         if the gate cannot be constant.
@@ -110,7 +110,7 @@ class Gate:
     def start(
         self, features: Array, n_kernels: int, rng: Rng, anchor: Array | None = None
     ) -> Array:
-        """Random θ to start from (step 1 of Algorithm 1), (n_kernels * (D + 1),), near `anchor`.
+        """Draw an initial θ (step 1 of Algorithm 1), (n_kernels * (D + 1),), near `anchor`.
 
         `features` are those of the training rows (m × D), standardised.
         """
@@ -125,7 +125,7 @@ class Gate:
         return start if anchor is None else anchor + start
 
     def outputs(self, theta: ArrayLike, features: Array) -> Array:
-        """η (m × P) of the rows of `features`; P follows from the length of `theta`."""
+        """Return η (m × P) of the rows of `features`; P follows from the length of `theta`."""
         features = _checked_features(features)
         V = self._clipped(self._matrix(theta, features.shape[1]))
         return self._link(self._scores(V, features))
@@ -133,41 +133,41 @@ class Gate:
     def pull_back(
         self, theta: ArrayLike, features: Array, outputs: Array, gradient: Array
     ) -> Array:
-        """∂J/∂θ from ``gradient`` = ∂J/∂η (m × P), at ``outputs = self.outputs(theta, features)``.
+        """Return ∂J/∂θ given ``gradient`` = ∂J/∂η (m × P) at the `outputs` of `theta`.
 
-        The vector-Jacobian product of the gate.
+        This is the vector-Jacobian product of the gate.
         """
         features = _checked_features(features)
-        given = self._matrix(theta, features.shape[1])
-        expected = (features.shape[0], len(given))
+        unclipped = self._matrix(theta, features.shape[1])
+        expected = (features.shape[0], len(unclipped))
         if outputs.shape != expected or gradient.shape != expected:
             raise ValueError(
                 f"outputs and gradient must have shape (rows, kernels) = {expected}, got "
                 f"{outputs.shape} and {gradient.shape}."
             )
-        V = self._clipped(given)
+        V = self._clipped(unclipped)
         V_gradient = self._scores_gradient(V, features, self._link_gradient(outputs, gradient))
         # Where a parameter was clipped, the outputs no longer depend on it.
-        return np.where(given == V, V_gradient, 0.0).ravel()
+        return np.where(unclipped == V, V_gradient, 0.0).ravel()
 
     def saturated(self, outputs: Array) -> bool:
-        """Whether all `outputs` are so near 0 or 1 that every gradient vanishes.
+        """Return True if all `outputs` are so near 0 or 1 that every gradient vanishes.
 
         Different samples may use different kernels even then.
         """
         return bool((outputs * (1.0 - outputs) <= _SATURATED).all())
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
-        """The parameters by name, one row for each kernel."""
+        """Return the parameters by name, one row for each kernel."""
         V = self._clipped(self._matrix(theta, n_features))
         return dict(zip(self.parts, (V[:, :-1], V[:, -1]), strict=True))
 
     def row_length(self, n_features: int) -> int:
-        """How many parameters each kernel has, the columns of V."""
+        """Return the number of parameters of each kernel, the columns of V."""
         return n_features + 1
 
     def _matrix(self, theta: ArrayLike, n_features: int) -> Array:
-        """θ as V, one row for each kernel."""
+        """Return θ as V, one row for each kernel."""
         theta = np.asarray(theta, dtype=np.float64)
         length = self.row_length(n_features)
         if theta.ndim != 1 or theta.size == 0 or theta.size % length:
@@ -179,19 +179,19 @@ class Gate:
             raise ValueError("Gate parameters must be finite, got NaN or infinity.")
         return theta.reshape(-1, length)
 
-    # -- what a gate may override: the two steps, their gradients, start and bounds ------------
+    # -- steps that a gate may override, their gradients, start and bounds ---------------------
 
     def _scores(self, V: Array, x: Array) -> Array:
-        """A (m × P), here linear in the features."""
-        # In this order BLAS takes two thirds of the time of x @ V.T: P is small.
+        """Return the scores A (m × P), here linear in the features."""
+        # BLAS takes two thirds of the time of x @ V.T in this order, because P is small.
         return np.asarray((V[:, :-1] @ x.T).T + V[:, -1])
 
     def _scores_gradient(self, V: Array, x: Array, R: Array) -> Array:
-        """∂J/∂V (P × (D+1)) from R = ∂J/∂A."""
+        """Return ∂J/∂V (P × (D+1)) from R = ∂J/∂A."""
         return np.column_stack([R.T @ x, R.sum(axis=0)])
 
     def _link(self, scores: Array) -> Array:
-        """η (m × P) of the scores A, here of competing kernels."""
+        """Return η (m × P) of the scores A, here of competing kernels."""
         return np.asarray(softmax(scores, axis=1))
 
     def _link_gradient(self, eta: Array, E: Array) -> Array:
@@ -199,12 +199,12 @@ class Gate:
         return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
     def _scores_of(self, roots: Array) -> Array:
-        """Scores a_p of the constant gate with outputs in proportion to `roots`."""
+        """Return the scores a_p of the constant gate with outputs proportional to `roots`."""
         # A kernel of weight zero gets a small output, so that there is a gradient.
         return np.asarray(np.log(np.maximum(roots / roots.sum(), _LEAST_OUTPUT)))
 
     def _constant(self, scores: Array, n_features: int) -> Array:
-        """V of the gate with these scores everywhere."""
+        """Return V of the gate with constant scores."""
         V = np.zeros((len(scores), self.row_length(n_features)))
         V[:, n_features:] = scores[:, None]
         return V
@@ -212,7 +212,7 @@ class Gate:
     def _start(self, x: Array, n_kernels: int, rng: Rng) -> Array:
         n_features = x.shape[1]
         V = self.scale * rng.uniform(-1.0, 1.0, (n_kernels, self.row_length(n_features)))
-        # Weights of a column of zeros have no effect and no gradient: they would stay random.
+        # Weights of a zero column have no effect and no gradient: they would stay random.
         V[:, :n_features] *= (x != 0.0).sum(axis=0) > 0
         return V
 
@@ -225,7 +225,7 @@ class Gate:
 class Softmax(Gate):
     """Competing kernels: hyperplanes divide the space into regions of mostly one kernel (3).
 
-    Its parameter is that of :class:`Gate`.
+    Takes the parameter of :class:`Gate`.
 
     Examples
     --------
@@ -248,9 +248,9 @@ class Softmax(Gate):
 @storable
 @dataclass(frozen=True)
 class Sigmoid(Gate):
-    """Cooperating kernels: each counts in a half-space of its own, with a gradual border (4).
+    """Cooperating kernels: each counts in a half-space, with a gradual border (4).
 
-    Its parameter is that of :class:`Gate`. Its outputs can be the roots of any kernel weights up
+    Takes the parameter of :class:`Gate`. Its outputs can be the roots of any kernel weights up
     to one: it starts at plain multiple kernel learning, with the same C.
 
     Examples
@@ -269,8 +269,8 @@ class Sigmoid(Gate):
     name: ClassVar[str] = "sigmoid"
 
     def _scores_of(self, roots: Array) -> Array:
-        # Outputs need not sum to one: they are the roots themselves. Where all kernels count
-        # fully, as a single one does, no gate can open further, and J falls as gates open.
+        # Outputs need not sum to one: they are the roots. Where all kernels count fully, as a
+        # single one does, no gate can open further, and J falls as gates open.
         if (roots >= 1.0 - EPS).all():
             return np.full(len(roots), LARGEST)
         return np.asarray(logit(np.clip(roots, _LEAST_OUTPUT, 1.0 - _LEAST_OUTPUT)))
@@ -285,17 +285,17 @@ class Sigmoid(Gate):
 @storable
 @dataclass(frozen=True)
 class Gaussian(Gate):
-    """Competing kernels: each counts around a centre of its own (5).
+    """Competing kernels: each counts around a centre (5).
 
-    The centres start at random samples far from each other, with one width for all. (The authors'
+    The centres start at random samples far from each other, with the same width. (The authors'
     programs start with width 1, where gradients vanish if there are many features.)
 
     Parameters
     ----------
     scale : float, default=0.01
-        Coordinates of the centres are moved by at most this, so that no two centres are equal.
+        Coordinates of the centres are moved by at most `scale`, so that no two centres are equal.
     width : float, default=1.0
-        Width at the start, in units of the root mean square distance of samples from centres.
+        Initial width, in units of the root mean square distance of samples from centres.
 
     Examples
     --------
@@ -322,10 +322,10 @@ class Gaussian(Gate):
             raise ValueError(f"width must be finite and positive, got {self.width!r}.")
 
     def anchor(self, weights: Array, n_features: int) -> None:
-        """None: this gate is constant only if all centres and widths are the same."""
+        """Return None: this gate is constant only if all centres and widths are equal."""
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
-        """``{"centres": (P × D), "widths": (P,)}``; σ itself, not its logarithm."""
+        """Return ``{"centres": (P × D), "widths": (P,)}``, with σ and not its logarithm."""
         centres, log_widths = super().coefficients(theta, n_features).values()
         return {"centres": centres, "widths": np.exp(log_widths)}
 
@@ -365,81 +365,80 @@ def _checked_features(features: Array) -> Array:
     return features
 
 
-# -- Gates that are constant in groups: one set of kernel weights for each cluster or sample ------
+# -- Gates that are constant in groups: kernel weights for each cluster or sample -----------------
 #
 # Yang et al. learn weights for clusters of the training samples (2009) or for every training
-# sample (2010), in the words of Gönen & Alpaydın (2013, section 4.5):
+# sample (2010), in the notation of Gönen & Alpaydın (2013, section 4.5):
 #
 #     k_η(x_i, x_j) = Σ_p η_p(c_i) k_p(x_i, x_j) η_p(c_j)        with c_i the cluster of x_i.
 #
 # Samples of different clusters are compared too, by the kernels that count in both. This is a
-# gate whose features are indicators: x_ic = 1 if sample i is of cluster c, else 0. The score of
-# kernel p in cluster c is a parameter of its own, V_pc, and there is no bias, which would be
-# redundant:
+# gate whose features are indicators: x_ic = 1 if sample i is in cluster c, else 0. The score of
+# kernel p in cluster c is the parameter V_pc, and there is no bias, which would be redundant:
 #
 #     A = x Vᵀ            ∂J/∂V = Rᵀ x            η = softmax of A.
 #
 # The outputs are those of competing kernels: not negative, with sum one in each cluster. The
-# authors alternate between a machine and a program in its kernel weights; here these follow the
-# gradient of J, as in all gates.
+# authors alternate between a machine and a program in its kernel weights; here the weights follow
+# the gradient of J, as in all gates.
 
 
-# Decimals to which features, whose deviation is one, are told apart: the squares of smaller
+# Decimals to which features of standard deviation one are distinguished: the squares of smaller
 # differences are lost in the rounding errors of squared distances.
 _DECIMALS = 8
-# k-means is started this often, and the best result kept. It costs little beside a descent.
+# Number of starts of k-means, of which the best is kept. They cost little beside a descent.
 _N_STARTS = 10
 
 
 @dataclass(frozen=True)
 class GroupGate(Gate):
-    """A gate on indicators of groups: V has a column for each group, and no bias."""
+    """Gate on indicators of groups: V has a column for each group, and no bias."""
 
     parts: ClassVar[tuple[str, ...]] = ("outputs",)
 
     def row_length(self, n_features: int) -> int:
-        """One parameter for each group."""
+        """Return the number of groups: one parameter for each."""
         return n_features
 
     def coefficients(self, theta: ArrayLike, n_features: int) -> dict[str, Array]:
-        """``{"outputs": (P × groups)}``: how much each kernel counts in each group."""
+        """Return ``{"outputs": (P × groups)}``, the outputs of each kernel in each group."""
         V = self._clipped(self._matrix(theta, n_features))
         return {"outputs": self._link(V.T).T}
 
     def _constant(self, scores: Array, n_features: int) -> Array:
         return np.tile(scores[:, None], n_features)
 
-    def _scores(self, V: Array, x: Any) -> Array:
+    def _scores(self, V: Array, x: sparse.csr_array) -> Array:
         return np.asarray(x @ V.T)
 
-    def _scores_gradient(self, V: Array, x: Any, R: Array) -> Array:
+    def _scores_gradient(self, V: Array, x: sparse.csr_array, R: Array) -> Array:
         return np.asarray(R.T @ x)
 
 
 @storable
 @dataclass(frozen=True)
 class PerCluster(GroupGate):
-    """Kernels count the same in all samples of a cluster (Yang et al. 2009).
+    """Kernel weights for each cluster of samples (Yang et al. 2009).
 
-    Clusters are those of the gating features of the training samples. A new sample belongs to the
-    cluster with the nearest centre, however far away.
+    The gating features of the training samples are clustered. A new sample belongs to the
+    cluster with the nearest centre, at any distance.
 
     Parameters
     ----------
     scale : float, default=0.01
         As in :class:`Gate`.
     n_clusters : int, default=5
-        Number of clusters by k-means, which is the same at every fit. There are fewer if fewer of
-        the training samples differ.
+        Number of clusters of k-means, which is deterministic. There are fewer clusters if there
+        are fewer distinct training samples.
     clusterer : object with ``fit`` and ``predict``, default=None
-        Clusters in the place of k-means, such as scikit-learn's ``GaussianMixture``, fitted as a
-        clone on standardised gating features. Kernels count the same in new samples of a cluster
-        without training samples.
+        Clusterer used instead of k-means, such as scikit-learn's ``GaussianMixture``. A clone is
+        fitted on standardised gating features. In new samples of a cluster without training
+        samples, all kernels count the same.
 
     Notes
     -----
-    Groups that are known are clusters, too: ``gating_features=(["site"], OneHotEncoder())``
-    with at least as many clusters as there are sites has one for each of them.
+    Known groups can be used as clusters: ``gating_features=(["site"], OneHotEncoder())``
+    with at least as many clusters as sites has one cluster for each site.
 
     References
     ----------
@@ -448,7 +447,7 @@ class PerCluster(GroupGate):
 
     Examples
     --------
-    Two straight lines, each of which is right on one side:
+    Two straight lines, each correct on one side:
 
     >>> import numpy as np
     >>> from manykernels import LocalizedSVC
@@ -488,11 +487,11 @@ class PerCluster(GroupGate):
         )
         if clusterer is not None and unfit:
             raise TypeError(
-                "A clusterer has the methods fit and predict, which says of new samples where "
-                f"they belong, such as KMeans(3) or GaussianMixture(3); got {clusterer!r}."
+                "clusterer must have the methods fit and predict, which assigns new samples to "
+                f"clusters, such as KMeans(3) or GaussianMixture(3); got {clusterer!r}."
             )
 
-    def features(self, what: Any) -> Any:
+    def features(self, what: object) -> TransformerMixin:
         """Indicators of clusters."""
         clusterer = Centres(self.n_clusters) if self.clusterer is None else self.clusterer
         return ClusterIndicators(what, clusterer)
@@ -501,13 +500,13 @@ class PerCluster(GroupGate):
 @storable
 @dataclass(frozen=True)
 class PerSample(GroupGate):
-    """Kernels count differently in every training sample, and the same in new ones.
+    """Kernel weights for every training sample, and equal weights for new samples.
 
-    Yang et al. (2010). Whatever was learnt of single samples does not tell how much kernels count
-    in others: in a new sample all P of them count 1/P, as in the paper. The training samples are
-    new ones, too, when they are passed to ``predict`` or ``gate``; what was learnt of them is in
+    The method of Yang et al. (2010). The weights of single samples do not generalise to others: in
+    a new sample all P kernels count 1/P, as in the paper. The training samples are treated as new
+    ones when they are passed to ``predict`` or ``gate``; their learnt outputs are in
     ``gating_coef_["outputs"]``, one column for each training sample (of positive weight).
-    ``gating_features`` are not looked at.
+    ``gating_features`` are ignored.
 
     Parameters
     ----------
@@ -518,7 +517,7 @@ class PerSample(GroupGate):
     -----
     There are as many gates as samples, so that the objective can fall far without any gain for
     new samples; :class:`PerCluster` learns from several samples at a time. A sample of weight two
-    has one gate, unlike two samples that are equal.
+    has one gate, unlike two equal samples.
 
     References
     ----------
@@ -541,8 +540,8 @@ class PerSample(GroupGate):
 
     name: ClassVar[str] = "instance"
 
-    def features(self, what: Any) -> Any:
-        """Indicators of the training samples themselves."""
+    def features(self, what: object) -> TransformerMixin:
+        """Return indicators of the training samples."""
         return RowIndicators()
 
 
@@ -551,19 +550,19 @@ class PerSample(GroupGate):
 
 @storable
 class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """To which cluster a row belongs: a sparse row with a single 1.
+    """Indicators of clusters: each row becomes a sparse row with a single 1.
 
     Parameters
     ----------
     what : default=None
-        What is clustered, as in :class:`GatingFeatures`.
+        Features to cluster, as in :class:`GatingFeatures`.
     clusterer : object with ``fit`` and ``predict``, default=None
-        By default :class:`Centres`.
+        Clusterer, by default :class:`Centres`.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_clusters,)
-        Labels of the clusters that have training rows. Rows of other clusters are zero.
+        Labels of the clusters with training rows. Rows of other clusters are zero.
     """
 
     reads_table: ClassVar[bool] = True
@@ -572,7 +571,7 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.what = what
         self.clusterer = clusterer
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the clusters of the training rows."""
         self._features = GatingFeatures(self.what).fit(X, y, sample_weight)
         clusterer = Centres() if self.clusterer is None else clone(self.clusterer)
@@ -583,7 +582,7 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Any:
-        """Indicators (rows × clusters) of the rows of `X`."""
+        """Return the indicators (rows × clusters) of the rows of `X`."""
         check_is_fitted(self, "labels_")
         labels = self._labels(X)
         rows, columns = np.nonzero(labels[:, None] == self.labels_)
@@ -591,16 +590,16 @@ class ClusterIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _labels(self, X: Any) -> np.ndarray:
         features = self._features.transform(X)
-        # Scikit-learn's clusterers refuse a table without rows.
+        # Scikit-learn's clusterers raise an error for a table without rows.
         return np.asarray(self._clusterer.predict(features)) if len(features) else np.empty(0)
 
 
 @storable
 class RowIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Which training row a row is: a 1 for each of them, and zeros for new rows.
+    """Indicators of training rows: a 1 for each training row, and zeros for new rows.
 
-    Rows are told by their position alone: ``fit_transform`` sees the training rows, ``transform``
-    new ones, whatever they hold.
+    Rows are identified by their position alone: ``fit_transform`` takes the training rows,
+    ``transform`` new rows, whatever their values.
 
     Attributes
     ----------
@@ -610,20 +609,20 @@ class RowIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     reads_table: ClassVar[bool] = False
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the training rows."""
         self.n_rows_ = num_samples(X)
         if self.n_rows_ < 2:
             raise ValueError(f"A gate cannot be learnt from {self.n_rows_} sample(s).")
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Indicators of the training rows, each its own."""
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Return the identity matrix, the indicators of the training rows."""
         every = np.arange(self.fit(X).n_rows_)
         return _indicators(every, every, (len(every), len(every)))
 
     def transform(self, X: Any) -> Any:
-        """Zeros (rows × training rows)."""
+        """Return zeros (rows × training rows)."""
         check_is_fitted(self, "n_rows_")
         none = np.empty(0, dtype=np.intp)
         return _indicators(none, none, (num_samples(X), self.n_rows_))
@@ -631,43 +630,43 @@ class RowIndicators(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 @storable
 class Centres(BaseEstimator):  # type: ignore[misc]
-    """Clusters by k-means: a row belongs to the nearest of the centres.
+    """K-means clusters: a row belongs to the nearest centre.
 
-    Unlike that of scikit-learn's ``KMeans``, the answer for a row never depends on the rows next
-    to it, nor on how far away it is.
+    Unlike in scikit-learn's ``KMeans``, the prediction for a row never depends on the other rows,
+    nor on how far away it is.
 
     Attributes
     ----------
     centres_ : ndarray of shape (n_centres, n_features)
-        At most `n_clusters`: no more than there are rows that differ.
+        At most `n_clusters` centres, and no more than there are distinct rows.
     """
 
     def __init__(self, n_clusters: int = 5) -> None:
         self.n_clusters = n_clusters
 
-    def fit(self, x: Array, sample_weight: Any = None) -> Self:
+    def fit(self, x: Array, sample_weight: ArrayLike | None = None) -> Self:
         """Find the centres of standardised features."""
         from sklearn.cluster import k_means  # slow to import
 
-        # Rows that are equal are one row with their weight together: the order of rows does not
-        # matter, nor whether a row is repeated or has a weight of two.
+        # Equal rows are one row with the sum of their weights: the result does not depend on the
+        # order of rows, nor on whether a row is repeated or has a weight of two.
         distinct, which = np.unique(x.round(_DECIMALS), axis=0, return_inverse=True)
         weights = np.bincount(which.ravel(), weights=sample_weight).astype(np.float64)
         if len(distinct) <= self.n_clusters:
             self.centres_ = distinct
         else:
             options = {"n_init": _N_STARTS, "random_state": 0}
-            # scikit-learn limits BLAS to one thread here, and would put back the limit of
-            # another fit that happens to run at the same time.
+            # scikit-learn limits BLAS to one thread here, and would restore the limit of another
+            # fit that runs at the same time.
             with one_blas_thread():
-                found = k_means(distinct, self.n_clusters, sample_weight=weights, **options)
-            self.centres_ = found[0]
+                result = k_means(distinct, self.n_clusters, sample_weight=weights, **options)
+            self.centres_ = result[0]
         return self
 
     def predict(self, x: Array) -> np.ndarray:
-        """Positions of the nearest centres."""
+        """Return the indices of the nearest centres."""
         # ½‖x − c‖² without ½‖x‖², in which the rest would be lost for rows very far away. Sums
-        # of einsum, unlike those of a matrix product, do not depend on the number of rows.
+        # of einsum, unlike matrix products, do not depend on the number of rows.
         products = np.einsum("ij,kj->ik", x, self.centres_)
         distances = 0.5 * (self.centres_**2).sum(axis=1) - products
         return np.asarray(distances.argmin(axis=1))
@@ -686,7 +685,7 @@ GATES: dict[str, type[Gate]] = {
 
 
 def as_gate(gate: str | Gate) -> Gate:
-    """The gate of this name with default parameters; a :class:`Gate` is returned as it is.
+    """Return the gate of this name with default parameters; a :class:`Gate` is returned as is.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How an estimator learns its gates: all machines, all starts, fitted attributes and warnings."""
+"""Learning of gates by an estimator: all machines and starts, fitted attributes and warnings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .objective import GatedObjective, Machine, StationarityCertificate
 
 @dataclass(frozen=True)
 class GatedPath:
-    """The gates of a `problem`, whose own penalty is not used."""
+    """Gates of a `problem` along decreasing penalties; its own penalty is not used."""
 
     problem: GatedProblem
     options: DescentOptions
@@ -52,7 +52,7 @@ class GatedPath:
     def along(
         self, penalties: Iterable[float], observer: Observer | None = None
     ) -> Iterator[Descent]:
-        """A gate for each of the penalties, which decrease, until the observer asks to stop."""
+        """Yield a gate for each of the decreasing penalties, until the observer stops them."""
         start: Array | None = None
         for penalty in penalties:
             if np.isinf(penalty):
@@ -60,7 +60,7 @@ class GatedPath:
                 theta = exact.start(self.rng)
                 none = replace(self.options, max_iter=0)
                 descent = descend(exact.objective(theta), theta, none, observer)
-                # It was chosen by held-out samples, and J is not to be lowered.
+                # The number of steps is chosen by held-out samples; J is not to be minimised.
                 descent.amend(held_out=True)
             else:
                 problem = replace(self.problem, penalty=penalty)
@@ -72,9 +72,9 @@ class GatedPath:
                 return
 
 
-# Relative gap of the plain weights: a digit or two more than they need, for one more machine.
+# Relative gap of the plain weights: a digit or two more than needed, at the cost of one machine.
 _TOL = 1e-6
-# Random numbers of the starts without held-out samples; those of the final starts are the user's.
+# Seed of the starts without held-out samples; the final starts use the generator of the user.
 _SEED = 0
 #: Norm of the weights of plain multiple kernel learning, the default of its estimators.
 PLAIN_NORM = 2.0
@@ -95,7 +95,7 @@ class GatedSamples:
 
 @dataclass(frozen=True)
 class Fold:
-    """Samples that are held out; `parts` makes the kernels and features of both parts."""
+    """Held-out samples; `parts` returns the kernels and features of both parts."""
 
     train: Indices
     test: Indices
@@ -104,10 +104,10 @@ class Fold:
 
 @dataclass(frozen=True)
 class GateLearning:
-    """How an estimator of this name learns gates: from `n_init` random starts drawn by `rng`.
+    """Settings for learning gates from `n_init` random starts drawn by `rng`.
 
-    Gates are drawn to plain weights by a `penalty` relative to J, see :mod:`.anchored`. `n_folds`
-    say how many steps to take, see :mod:`.judging`; with 0 a descent ends where J does.
+    A `penalty` relative to J draws gates to plain weights, see :class:`.AnchoredObjective`. With
+    `n_folds` > 0 held-out samples choose the number of steps; with 0 a descent ends where J does.
     """
 
     estimator: str
@@ -120,7 +120,7 @@ class GateLearning:
 
     @classmethod
     def of(cls, estimator: Any) -> GateLearning:
-        """From the parameters of an estimator with a gate and its brakes."""
+        """Return the settings of an estimator with a gate, a penalty and early stopping."""
         return replace(
             cls.of_path(estimator),
             n_init=estimator.n_init,
@@ -130,7 +130,7 @@ class GateLearning:
 
     @classmethod
     def of_path(cls, estimator: Any) -> GateLearning:
-        """From the parameters of an estimator that chooses among penalties, a single start."""
+        """Return the settings of an estimator that chooses among penalties, with one start."""
         return cls(
             type(estimator).__name__,
             as_gate(estimator.gating),
@@ -140,7 +140,7 @@ class GateLearning:
         )
 
     def max_progress(self, n_machines: int) -> int:
-        """How often at most :meth:`learn` calls its observer."""
+        """Return the maximum number of observer calls of :meth:`learn`."""
         n_descents = self.n_init + self.n_folds
         return n_machines * (n_descents * (self.options.max_iter + 1) + MAX_REDRAWN)
 
@@ -152,18 +152,17 @@ class GateLearning:
         folds: Sequence[Fold] = (),
         observer: Observer | None = None,
     ) -> LearntGates:
-        """Learn a gate for every machine, one after the other; each has a judge, or none has one.
+        """Learn a gate for every machine, one after the other; all have a judge, or none.
 
-        The observer is called at every point of every descent. If it returns a true value, or
-        Ctrl-C is pressed, all of them end: each gate that has not been learnt yet stays at plain
-        weights.
+        The observer is called at every point of every descent. If it returns True, or Ctrl-C is
+        pressed, all descents end: gates that have not been learnt yet stay at plain weights.
         """
-        found: list[LearntGate] = []
+        gates: list[LearntGate] = []
         for k, machine in enumerate(machines):
             judge = judges[k] if judges else None
-            status = found[-1].status if found else ""
-            found.append(self._learn_one(samples, machine, judge, folds, observer, status))
-        return LearntGates(self, found)
+            status = gates[-1].status if gates else ""
+            gates.append(self._learn_one(samples, machine, judge, folds, observer, status))
+        return LearntGates(self, gates)
 
     def _learn_one(
         self,
@@ -174,14 +173,14 @@ class GateLearning:
         observer: Observer | None,
         status: str,
     ) -> LearntGate:
-        """The gate of one machine; a `status` says that no more descents are to be begun."""
+        """Learn the gate of one machine; with a `status` no more descents are started."""
         problem, weights, n_solves = self.problem(samples, machine)
         n_init, options, curve = self.n_init, self.options, None
         judged = judge is not None and self.n_folds > 0
         if judge is not None and judged and len(weights) > 1 and not status:
             curve, status, n_more = self._judged(folds, machine, judge, observer)
             n_solves += n_more
-        # Without two samples to hold out, nothing says that a gate is better than plain weights.
+        # Without two samples to hold out, no gate can be shown to be better than plain weights.
         n_steps = 0 if status or (judged and curve is None) else options.max_iter
         n_steps = n_steps if curve is None else min(n_steps, curve.clearly_best)
         if n_steps == 0:
@@ -196,7 +195,7 @@ class GateLearning:
     def problem(
         self, samples: GatedSamples, machine: Machine, p: float = PLAIN_NORM
     ) -> tuple[GatedProblem, Array, int]:
-        """The gate to learn, plain weights of norm p, and how many machines these have taken."""
+        """Return the problem of a gate, plain weights of norm p, and the machines trained."""
         solution = Newton().solve(machine.loss(samples.stack), lp_domain(p), tol=_TOL)
         anchor = self.gate.anchor(solution.weights, samples.features.shape[1])
         plain = GatedObjective(samples.matrices, self.gate, samples.features, machine)
@@ -206,7 +205,7 @@ class GateLearning:
     def _judged(
         self, folds: Sequence[Fold], machine: Machine, judge: Judge, observer: Observer | None
     ) -> tuple[HeldOutCurve | None, str, int]:
-        """How steps do on held-out samples, why the descents were ended, and machines trained."""
+        """Return the held-out curve, the reason why descents were ended, and machines trained."""
         watches, n_solves = [], 0
         rng = np.random.default_rng(_SEED)
         try:
@@ -228,10 +227,10 @@ class GateLearning:
 
 @dataclass(frozen=True)
 class LearntGate:
-    """The gate of one machine, from the best of its starts.
+    """Gate of one machine, from the best of its starts.
 
-    `weights` are those of plain multiple kernel learning, `curve` the loss of held-out samples if
-    any were. `n_other_solves` counts machines trained for these two. `status` says why descents
+    `weights` are those of plain multiple kernel learning, `curve` the held-out losses, if any.
+    `n_other_solves` counts machines trained for these two. `status` is the reason why descents
     were ended from outside.
     """
 
@@ -251,7 +250,7 @@ class LearntGate:
 class LearntGates:
     """Gates of independent machines, one entry of `gates` for each machine.
 
-    `on_path` says that they are the end of a path, whose starts and steps were not judged.
+    `on_path` marks gates at the end of a path, whose starts and steps were not judged.
     """
 
     learning: GateLearning
@@ -260,13 +259,13 @@ class LearntGates:
 
     @property
     def restarts(self) -> list[Restarts]:
-        """The descents of each gate."""
+        """Descents of each gate."""
         return [gate.restarts for gate in self.gates]
 
     @property
     def points(self) -> list[Point]:
-        """The best point of each gate: its parameters and outputs, and the machine there."""
-        return [found.best.point for found in self.restarts]
+        """Best point of each gate: its parameters and outputs, and the machine there."""
+        return [restarts.best.point for restarts in self.restarts]
 
     @property
     def dual(self) -> Array:
@@ -280,18 +279,22 @@ class LearntGates:
 
     @property
     def certificate(self) -> StationarityCertificate:
-        """The certificate of all gates together."""
-        return StationarityCertificate.joined([found.best.certificate for found in self.restarts])
+        """Certificate of all gates together."""
+        return StationarityCertificate.joined(
+            [restarts.best.certificate for restarts in self.restarts]
+        )
 
     @property
     def history(self) -> dict[str, list[Any]]:
-        """The points of the best descent of each gate, one gate after the other.
+        """Points of the best descent of each gate, one gate after the other.
 
-        ``n_inner_solves`` counts all machines trained until then, of other gates and starts too.
+        ``n_inner_solves`` counts all machines trained so far, including other gates and starts.
         """
         of_earlier_gates = np.cumsum([0, *(gate.n_inner_solves for gate in self.gates)])
         before = of_earlier_gates[:-1] + [gate.n_other_solves for gate in self.gates]
-        steps = [(k, step) for k, found in enumerate(self.restarts) for step in found.best.history]
+        steps = [
+            (k, step) for k, restarts in enumerate(self.restarts) for step in restarts.best.history
+        ]
         history: dict[str, list[Any]] = {
             "objective": [step.certificate.objective for _, step in steps],
             "gradient_norm": [step.certificate.gradient_norm for _, step in steps],
@@ -306,7 +309,7 @@ class LearntGates:
         """Fitted attributes of an estimator."""
         certificate = self.certificate
         coefficients = [point.coefficients for point in self.points]
-        objectives = [found.objectives for found in self.restarts]
+        objectives = [restarts.objectives for restarts in self.restarts]
         several = len(self.gates) > 1
         weights = [gate.weights for gate in self.gates]
         losses = [None if gate.curve is None else gate.curve.losses for gate in self.gates]
@@ -318,7 +321,7 @@ class LearntGates:
             "certificate_": certificate,
             "history_": self.history,
             # Scikit-learn asks for at least 1.
-            "n_iter_": max(found.best.n_iter for found in self.restarts) or 1,
+            "n_iter_": max(restarts.best.n_iter for restarts in self.restarts) or 1,
             "n_inner_solves_": sum(gate.n_inner_solves for gate in self.gates),
             "objective_": certificate.objective,
             "finished_": not self._ended(INTERRUPTED),
@@ -328,12 +331,12 @@ class LearntGates:
         }
 
     def warn(self) -> None:
-        """Warn of gates that are saturated, unfinished or have not converged."""
+        """Warn of saturated gates, interrupted descents and missing convergence."""
         name, certificate = self.learning.estimator, self.certificate
-        if n_redrawn := sum(found.n_redrawn for found in self.restarts):
+        if n_redrawn := sum(restarts.n_redrawn for restarts in self.restarts):
             warn_caller(
                 f"{name}: the gate was saturated everywhere in {n_redrawn} of the starts, which "
-                "were made again. Lower the scale of the gate, or use another one.",
+                "were drawn again. Lower the scale of the gate, or use another gate.",
                 ConvergenceWarning,
             )
         if self._ended(INTERRUPTED):
@@ -344,8 +347,8 @@ class LearntGates:
             if self._ended(STOPPED):
                 cause, way_out = STOPPED, "A callback asked for it."
             else:
-                # Each status once; those of gates that have converged are empty.
-                causes = dict.fromkeys(found.best.status for found in self.restarts)
+                # Each status once; the status of a converged gate is empty.
+                causes = dict.fromkeys(restarts.best.status for restarts in self.restarts)
                 cause, way_out = "; ".join(filter(None, causes)), "Raise max_iter or tol."
             message = (
                 f"{name} stopped while the objective still changed by {certificate.change:.1e} > "

@@ -6,16 +6,16 @@ With outputs η (m × P) of the gate and dual variables V (m × c) of the machin
     E_ip = ∂J/∂η_ip = −Σ_k V_ik [K_p (v_k∘η_p)]_i
 
 (Gönen & Alpaydın 2013, sections 2.2 to 2.4. The paper has E inside double sums, which for a
-softmax gate take P² products of a kernel with a vector. Here it takes P, and the gate turns E
-into ∂J/∂θ.) V is optimal, so its own change with θ does not count (Danskin's theorem). J is not
+softmax gate take P² products of a kernel with a vector; here it takes P, and the gate turns E
+into ∂J/∂θ.) V is optimal, so its dependence on θ drops out (Danskin's theorem). J is not
 convex in θ.
 
-Only samples with a dual variable other than zero, the support vectors, have an E other than zero.
+Only support vectors, samples with a nonzero dual variable, have a nonzero E.
 With ``W = VVᵀ`` between them, computed once for all kernels,
 
     E_ip = −Σ_j W_ij [K_p]_ij η_jp
 
-takes one pass over their entries of K_p, however many outputs there are.
+takes one pass over their entries of K_p, for any number of outputs.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ from ..utils.storable import storable
 from .gates import Array, Gate
 
 # -------------------------------------------------------------------------------------------------
-# Kernel machines as a gate sees them: their optimal value J as a function of the kernel matrix
-# K.
+# Kernel machines: their optimal value J as a function of the kernel matrix K.
 #
 # Every machine here maximises a dual ``linear(V) − ½ Σ_k v_kᵀ K v_k`` over signed dual variables
 # V (m × c), one column per output. The derivative of its optimal value J in K_ij is
-# ``−½ Σ_k V_ik V_jk``, which is all that the gradient in a gate needs (Gönen & Alpaydın 2013,
+# ``−½ Σ_k V_ik V_jk``, which determines the gradient of a gate (Gönen & Alpaydın 2013,
 # section 2.3).
 #
 #     machine                            V
@@ -55,13 +54,13 @@ from .gates import Array, Gate
 #     multiclass SVM as one machine      d of :mod:`manykernels.smo.multiclass`
 #     Fisher discriminant                √(2/λ) U of :mod:`manykernels.losses.square`
 #
-# The last is the square loss, ``J = max_U tr(2HᵀU − UᵀU − UᵀKU/λ)``. It is computed with centred
-# kernels. Since ``1·U = 0``, ``UᵀKU`` is the same without centring, and the derivative above holds
-# for the kernels as they are.
+# The last is the square loss, ``J = max_U tr(2HᵀU − UᵀU − UᵀKU/λ)``, with centred kernels. Since
+# ``1·U = 0``, ``UᵀKU`` is the same without centring, and the derivative above holds for the
+# kernels as they are.
 
 
-#: Relative duality gap to which machines are trained. Armijo's rule compares values of J, so that
-#: their errors have to be well below the changes at which a descent stops (1e-2 by default).
+#: Relative duality gap of trained machines. Armijo's rule compares values of J, so that their
+#: errors have to be well below the changes at which a descent stops (1e-2 by default).
 INNER_TOL = 1e-7
 
 
@@ -69,7 +68,7 @@ INNER_TOL = 1e-7
 class Trained:
     """A machine trained on one kernel matrix.
 
-    `value` is an upper bound on J, which is at most `gap`, the duality gap, lower. `dual` are the
+    `value` is an upper bound on J, which is lower by at most the duality `gap`. `dual` are the
     signed dual variables V (m × c). Outputs are ``K(x, ·) @ (scale · V) + biases``.
     """
 
@@ -88,17 +87,17 @@ class Machine(Protocol):
         ...
 
     def of(self, samples: Indices) -> Machine:
-        """The same machine of some of the samples, not yet trained."""
+        """Return the untrained machine of some of the samples."""
         ...
 
     def loss(self, stack: KernelStack) -> Loss:
-        """The machine on weighted sums of kernels, as a loss of the weights."""
+        """Return the machine on weighted sums of kernels, as a loss of the weights."""
         ...
 
 
 @dataclass
 class BoxMachine:
-    """Support vector machines on the same kernel, one problem per output; J is the sum of theirs.
+    """Support vector machines on the same kernel, one per output; J is the sum of their values.
 
     `tol` is a relative duality gap.
     """
@@ -111,12 +110,12 @@ class BoxMachine:
         return BoxMachine([_of_samples(problem, samples) for problem in self.problems], self.tol)
 
     def loss(self, stack: KernelStack) -> Loss:
-        # Of machines without a bias the total is not zero, and centring would change them.
+        # Without a bias the dual variables do not sum to zero, and centring would change them.
         has_bias = not any(problem.total for problem in self.problems)
         return BoxLoss(Center().fit_transform(stack) if has_bias else stack, self.problems)
 
     def train(self, K: Array | Rows) -> Trained:
-        K = Rows.of(K)  # the rows that one problem has needed are there for the others
+        K = Rows.of(K)  # rows are computed once for all problems
         solutions = []
         for k, problem in enumerate(self.problems):
             ascent = Ascent(K, problem, self._starts.get(k))
@@ -149,7 +148,7 @@ class MulticlassMachine:
         return MulticlassMachine(labels, penalties, self.n_classes, self.tol)
 
     def loss(self, stack: KernelStack) -> Loss:
-        """The loss of machines of one class against the rest."""
+        """Return the loss of one-against-rest machines."""
         signs = np.where(self.labels == np.arange(self.n_classes)[:, None], 1.0, -1.0)
         problems = [hinge_problem(row, self.penalties) for row in signs]
         return BoxLoss(Center().fit_transform(stack), problems)
@@ -169,9 +168,9 @@ class MulticlassMachine:
 
 @dataclass
 class SquareMachine:
-    """Fisher's discriminant: square loss of targets H (m × c) of (weighted) mean zero, λ = `reg`.
+    """Fisher discriminant: square loss of targets H (m × c) of (weighted) mean zero, λ = `reg`.
 
-    It is solved in closed form, without a duality gap. Its outputs estimate the targets.
+    Solved in closed form, without a duality gap. Its outputs estimate the targets.
     """
 
     targets: Array
@@ -195,8 +194,8 @@ class SquareMachine:
         evaluation = loss.evaluate(np.ones(1))
         dual = np.sqrt(2.0 / self.reg) * evaluation.residuals
         scale = 1.0 / np.sqrt(2.0 * self.reg)
-        # Centring the kernel changes the output of every new sample by the same amount, as the
-        # coefficients sum to zero.
+        # Centring the kernel shifts the outputs of all new samples equally, as the coefficients
+        # sum to zero.
         counts = np.ones(len(K)) if self.sample_weight is None else self.sample_weight
         means = matmul(K, counts) / counts.sum()
         return Trained(evaluation.value, 0.0, dual, -scale * (means @ dual), scale)
@@ -207,9 +206,9 @@ def _of_samples(problem: BoxProblem, samples: Indices) -> BoxProblem:
     return replace(problem, **{name: getattr(problem, name)[samples] for name in arrays})
 
 
-# Support vectors are picked out of the kernels if they are at most this share of all samples:
-# reading single entries takes 2.4 times as long as reading rows from end to end (measured with
-# 666 samples), and their number goes squared into the time.
+# Support vectors are picked out of the kernels if they are at most this fraction of all samples:
+# reading single entries takes 2.4 times as long as reading whole rows (measured with 666 samples),
+# and the time is quadratic in their number.
 _WORTH_PICKING = 0.6
 
 
@@ -233,8 +232,8 @@ class GatedObjective:
         self._combined = np.empty(self.kernels.shape[1:])
 
     def gated(self, outputs: Array) -> Rows:
-        """K_η, row by row as it is needed, in memory that the next call overwrites."""
-        # Numba takes a second to import, and most users of the package have no gates.
+        """Return K_η, computed row by row on demand, in memory that the next call overwrites."""
+        # Numba takes a second to import, and most users have no gates.
         from ..utils.compiled import fill_rows
 
         gates = np.ascontiguousarray(outputs.T)
@@ -245,7 +244,7 @@ class GatedObjective:
         return Rows(self._combined, fill, (gates * gates * self._diagonals).sum(axis=0))
 
     def combined(self, outputs: Array) -> Array:
-        """K_η, in memory that the next call overwrites."""
+        """Return K_η, in memory that the next call overwrites."""
         return self.gated(outputs).whole()
 
     def evaluate(self, theta: Array) -> GatedPoint:
@@ -263,16 +262,16 @@ class GatedObjective:
         return gradient
 
     def output_slopes(self, outputs: Array, dual: Array) -> tuple[Indices, Array]:
-        """Samples whose rows of E may differ from zero, and these rows."""
+        """Return the samples whose rows of E may be nonzero, and these rows."""
         from ..utils.compiled import weighted_sums
 
         rows = np.flatnonzero(dual.any(axis=1))
         if len(rows) > _WORTH_PICKING * len(dual):
             rows = np.arange(len(dual))
-        own = np.ascontiguousarray(dual[rows])
+        support = np.ascontiguousarray(dual[rows])
         slopes = np.empty((len(rows), outputs.shape[1]))
         gates = np.ascontiguousarray(outputs.T)
-        weighted_sums(self.kernels, gates, matmul(own, own.T, scale=-1.0), rows, slopes)
+        weighted_sums(self.kernels, gates, matmul(support, support.T, scale=-1.0), rows, slopes)
         return rows, slopes
 
 
@@ -306,12 +305,12 @@ class GatedPoint:
         """∂J/∂θ."""
         objective = self._objective
         rows, slopes = objective.output_slopes(self.outputs, self.trained.dual)
-        # Samples without a slope add nothing.
+        # Samples without a slope contribute nothing.
         features, outputs = objective.features[rows], self.outputs[rows]
         return objective.gate.pull_back(self.theta, features, outputs, slopes)
 
 
-# -- J with a ridge that draws the gate towards plain multiple kernel learning --------------------
+# -- J with a ridge penalty towards plain multiple kernel learning --------------------------------
 #
 #     J(θ) + ½ κ ‖θ − θ₀‖² ,      κ = penalty · |J(θ₀)|
 #
@@ -330,7 +329,7 @@ class AnchoredObjective:
 
     @classmethod
     def of(cls, plain: GatedObjective, anchor: Array, penalty: float) -> AnchoredObjective:
-        """With a penalty relative to J at the anchor, where the machine is trained."""
+        """Return the objective with a penalty relative to J at the anchor."""
         strength = penalty * abs(plain.evaluate(anchor).value) if penalty else 0.0
         return cls(plain, anchor, strength)
 
@@ -347,7 +346,7 @@ class AnchoredObjective:
 
 @dataclass
 class AnchoredPoint:
-    """A point of the gate, ``step = θ − θ₀`` away from the anchor."""
+    """Point of the gate at the distance ``step = θ − θ₀`` from the anchor."""
 
     plain: GatedPoint
     strength: float = field(repr=False)
@@ -365,7 +364,7 @@ class AnchoredPoint:
 
     @property
     def theta(self) -> Array:
-        """The parameters of the gate."""
+        """Parameters of the gate."""
         return self.plain.theta
 
     @property
@@ -389,13 +388,13 @@ class AnchoredPoint:
         return self.plain.kernel
 
 
-# -- What a descent proves about the gate that it has found ---------------------------------------
+# -- Certificate of a learnt gate -----------------------------------------------------------------
 
 
 @storable
 @dataclass(frozen=True)
 class StationarityCertificate:
-    """How close a gate is to a stationary point of the objective J.
+    """Distance of a gate from a stationary point of the objective J.
 
     Attributes
     ----------
@@ -409,11 +408,11 @@ class StationarityCertificate:
         Relative decrease of J in the last step, the largest of several gates; infinite before
         the first step, 0 where no step lowers J any more.
     tol : float
-        The relative change at which a descent stops.
+        Relative change at which a descent stops.
     interrupted : bool
         Whether Ctrl-C ended the descent.
     held_out : bool
-        Whether the loss of held-out samples said when to stop.
+        Whether the descent was stopped early by the loss of held-out samples.
 
     Examples
     --------
@@ -433,35 +432,39 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
 
     @classmethod
     def joined(cls, parts: Sequence[StationarityCertificate]) -> StationarityCertificate:
-        """For the sum of the objectives of independent gates."""
-        objective = sum(part.objective for part in parts)
+        """Return the certificate of the sum of the objectives of independent gates."""
+        objective = sum(certificate.objective for certificate in parts)
         size = abs(objective) or 1.0
-        # What is relative to the objective of one gate, times its share, is relative to the sum.
-        shares = [((abs(part.objective) or 1.0) / size, part) for part in parts]
+        # Values relative to the objective of one gate, times its share, are relative to the sum.
+        shares = [
+            ((abs(certificate.objective) or 1.0) / size, certificate) for certificate in parts
+        ]
         return cls(
             objective=objective,
-            gradient_norm=hypot(*(share * part.gradient_norm for share, part in shares)),
-            inner_gap=sum(share * part.inner_gap for share, part in shares),
-            change=max(part.change for part in parts),
-            tol=max(part.tol for part in parts),
-            interrupted=any(part.interrupted for part in parts),
-            held_out=all(part.converged for part in parts)
-            and any(part.held_out for part in parts),
+            gradient_norm=hypot(
+                *(share * certificate.gradient_norm for share, certificate in shares)
+            ),
+            inner_gap=sum(share * certificate.inner_gap for share, certificate in shares),
+            change=max(certificate.change for certificate in parts),
+            tol=max(certificate.tol for certificate in parts),
+            interrupted=any(certificate.interrupted for certificate in parts),
+            held_out=all(certificate.converged for certificate in parts)
+            and any(certificate.held_out for certificate in parts),
         )
 
     @property
     def rel_gap(self) -> float:
-        """The duality gap of the machine, `inner_gap`, as other certificates call it."""
+        """Duality gap of the machine, `inner_gap`, under the name of other certificates."""
         return self.inner_gap
 
     @property
     def claim(self) -> str:
-        """What a small gradient proves."""
+        """Statement proved by a small gradient."""
         if self.status == "held out":
             return (
-                "Other gates have a lower `objective`, and are no better for samples that were "
-                "held out: the descent was ended for these. The machine of this gate is within "
-                "`inner_gap` of its optimum."
+                "Other gates have a lower `objective`, but are no better for held-out samples: "
+                "the descent was stopped early. The machine of this gate is within `inner_gap` "
+                "of its optimum."
             )
         return (
             "The gate is near a stationary point, as a rule a local minimum, of the `objective`: "
@@ -472,7 +475,7 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
 
     @property
     def converged(self) -> bool:
-        """Whether J had stopped changing, or held-out samples said when to stop."""
+        """Whether J had stopped changing, or held-out samples stopped the descent."""
         return self._flat or (self.held_out and not self.interrupted)
 
     @property
@@ -490,14 +493,14 @@ gradient norm is 3.0e-03 of the objective, the duality gap of the machine 8.0e-0
 
     @property
     def message(self) -> str:
-        """The status in a sentence, with its numbers."""
+        """Status in a sentence, with its numbers."""
         step = "No step was taken"
         if not isinf(self.change):
             bound = f"{'within' if self._flat else 'more than'} tol={self.tol:g}"
             step = f"The last step lowered the objective by {self.change:.1e} of itself, {bound}"
         remarks = {
             "stopped": " Raise max_iter or tol.",
-            "held out": " The loss of held-out samples said to stop here.",
+            "held out": " The loss of held-out samples stopped the descent here.",
         }
         return (
             f"{step}; the gradient norm is {self.gradient_norm:.1e} of the objective, the duality "

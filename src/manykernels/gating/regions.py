@@ -1,14 +1,13 @@
-"""Regions that are learnt once, without labels, and the shares that samples have in them.
+"""Regions learnt without labels, and the shares of samples in them.
 
 Shares ``s_l(x) ≥ 0`` sum to one at every sample. From a kernel k_j each region l gets a kernel
 
     K_lj(x, x') = √s_l(x) √s_l(x') k_j(x, x')
 
 so that weights can be learnt for every region, still a convex problem (Lei et al. 2016). The
-paper has the shares themselves in the place of their roots. With roots ``Σ_l K_lj(x, x)`` is
-``k_j(x, x)``: a sample is as long between regions as inside of one, and if all samples have equal
-shares the problem is that of plain weights. Where every sample belongs to one region only, both
-are the same.
+paper uses the shares instead of their roots. With roots ``Σ_l K_lj(x, x)`` is ``k_j(x, x)``: the
+norm of a sample is the same between regions as inside of one, and with equal shares everywhere the
+problem is that of plain weights. If every sample belongs to one region only, both agree.
 
 **Regions of kernels** (:class:`KernelRegions`). Kernel k-means on the mean k of the kernels; the
 squared distance of x from the mean of the samples in region l is
@@ -16,8 +15,8 @@ squared distance of x from the mean of the samples in region l is
     d_l²(x) = k(x, x) − 2 mean_i k(x, x_i) + mean_ii' k(x_i, x_i')        over samples i, i' in l
 
 and shares are ``s_l ∝ exp(−sharpness · d_l²/scale)``. The scale is the mean over training samples
-of how much further the second nearest region is than the nearest, in d². So a typical sample has
-``exp(sharpness)`` times the share in its region that it has in the next.
+of the margin in d² between the second nearest region and the nearest. So the share of a typical
+sample in its region is ``exp(sharpness)`` times its share in the next.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from ..kernels import KernelStack
 from ..kernels.on_demand import RegionalKernels
 from ..kernels.tables import naming, resolve_columns, select_columns
 from ..kernels.transforms import StackTransform
@@ -39,10 +39,10 @@ from ..utils.sklearn import Interval, num_samples, warn_caller
 from ..utils.storable import storable
 from .gates import Array
 
-# Limit on steps of k-means, which ends where no sample changes its region; it rarely takes more
-# than twenty.
+# Maximum number of steps of k-means, which ends where no sample changes its region; it rarely
+# takes more than twenty.
 _MOST_STEPS = 300
-# A later start has to be better by this part, so that rounding does not decide between two that
+# Relative improvement required of a later start, so that rounding does not decide between two that
 # found the same regions.
 _BETTER = 1e-9
 
@@ -51,34 +51,35 @@ _BETTER = 1e-9
 class KernelRegions(BaseEstimator):
     """Regions by kernel k-means on the mean of several kernels.
 
-    Neither the order of samples nor that of kernels matters, and a sample of weight two is two
-    samples. Regions are in the order of their sizes, the largest first.
+    The result does not depend on the order of samples and kernels, and a sample of weight two is
+    two samples. Regions are sorted by size, the largest first.
 
     Parameters
     ----------
     n_regions : int, default=3
-        If there are fewer different samples, there are fewer regions, with a warning.
+        Number of regions. If there are fewer distinct samples, there are fewer regions, with a
+        warning.
     sharpness : float in [0, inf], default=0.5
-        Logarithm of how many times larger the share of a typical sample is in its own region than
-        in the next: 0 gives equal shares everywhere, inf one region to every sample.
+        Logarithm of the ratio of the shares of a typical sample in its region and in the next: 0
+        gives equal shares everywhere, inf assigns every sample to one region.
     n_init : int, default=10
-        Starts of k-means, drawn as by k-means++; the one with the smallest distances is kept.
+        Number of k-means++ starts; the one with the smallest inertia is kept.
     random_state : int, RandomState or None, default=0
 
     Attributes
     ----------
     n_regions_ : int
     labels_ : ndarray of shape (n_samples,)
-        The nearest region of each training sample.
+        Nearest region of each training sample.
     inertia_ : float
         Sum of squared distances of training samples from their regions.
     scale_ : float
-        The scale of distances, see above.
+        Scale of distances, see above.
 
     Notes
     -----
-    Of a sample that is similar to no training sample, as far away with Gaussian kernels, only
-    ``mean_ii' k(x_i, x_i')`` tells regions apart: it has the largest share in the widest region.
+    For a sample that is similar to no training sample, such as one far away with Gaussian kernels,
+    regions differ only by ``mean_ii' k(x_i, x_i')``: its largest share is in the widest region.
 
     Examples
     --------
@@ -108,26 +109,26 @@ class KernelRegions(BaseEstimator):
         *,
         sharpness: Any = 0.5,
         n_init: int = 10,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_regions = n_regions
         self.sharpness = sharpness
         self.n_init = n_init
         self.random_state = random_state
 
-    def fit(self, stack: Any, sample_weight: Array | None = None) -> Self:
+    def fit(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
         """Learn regions from the kernels of training samples, a Gram stack."""
         self.fit_part(stack, sample_weight)
         if self.n_regions_ < self.n_regions:
             warn_caller(
                 f"There are {self.n_regions_} regions, not {self.n_regions}: by the mean of the "
-                "kernels no more training samples differ from each other.",
+                "kernels there are no more distinct training samples.",
                 UserWarning,
             )
         return self
 
-    def fit_part(self, stack: Any, sample_weight: Array | None = None) -> Self:
-        """The same for the training part of a fold, of which fewer regions are no surprise."""
+    def fit_part(self, stack: KernelStack, sample_weight: Array | None = None) -> Self:
+        """Learn regions from the training part of a fold, without a warning of fewer regions."""
         self._validate_params()
         weights = np.ones(len(stack)) if sample_weight is None else np.asarray(sample_weight)
         mean = stack.combine(np.full(stack.n_kernels, 1.0 / stack.n_kernels))
@@ -139,9 +140,9 @@ class KernelRegions(BaseEstimator):
                 best = other
         self.n_regions_ = best.n_regions
         self.inertia_ = best.inertia
-        # Coefficients of the means of the regions, (n_samples, n_regions), and their lengths, less
-        # that of the first sample. A large constant that the kernel may have cancels entry by
-        # entry, before sums make rounding errors of it.
+        # Coefficients of the means of the regions, (n_samples, n_regions), and their norms,
+        # relative to the first sample. A large constant in the kernel cancels entry by entry,
+        # before sums turn it into rounding errors.
         self._means = best.means(weights)
         products = (mean - mean[:, :1]) @ self._means
         self._lengths = np.sum(self._means * (products - products[0]), axis=0) + 2 * products[0]
@@ -151,13 +152,13 @@ class KernelRegions(BaseEstimator):
         return self
 
     def with_sharpness(self, sharpness: float) -> Self:
-        """The same regions, fitted, with other shares."""
+        """Return a fitted copy with the same regions and other shares."""
         new = copy(self)
         new.sharpness = sharpness
         return new
 
-    def shares(self, stack: Any) -> Array:
-        """Shares of the rows of a block between new samples and all training samples.
+    def shares(self, stack: KernelStack) -> Array:
+        """Return the shares of the rows of a block between new and all training samples.
 
         Returns
         -------
@@ -168,25 +169,25 @@ class KernelRegions(BaseEstimator):
         if np.isinf(self.sharpness):
             shares = (distances == 0.0).astype(np.float64)
         else:
-            # Of samples far outside the exponent may overflow; their share is then zero.
+            # For samples far outside the exponent may overflow; their share is then zero.
             with np.errstate(over="ignore"):
                 shares = np.exp(-self.sharpness * (distances / self.scale_))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def _distances(self, stack: Any) -> Array:
-        """Squared distances from the regions, less that from the nearest, (rows, n_regions)."""
+    def _distances(self, stack: KernelStack) -> Array:
+        """Return squared distances from regions minus the smallest one, (rows, n_regions)."""
         mean = stack.combine(np.full(stack.n_kernels, 1.0 / stack.n_kernels))
-        # What is the same for all regions is left out: k(x, x), and the first column.
+        # Terms that are the same for all regions are left out: k(x, x), and the first column.
         distances: Array = self._lengths - 2.0 * ((mean - mean[:, :1]) @ self._means)
         distances -= distances.min(axis=1, keepdims=True)
         return distances
 
     def share_errors(self, stack: Any) -> Array:
-        """Relative rounding errors of the shares of the rows of a Gram stack, at most one.
+        """Return bounds on the relative rounding errors of the shares of a Gram stack.
 
-        Entries of a kernel are computed again for predictions. Rounding errors of the entries
-        are errors of distances, and these are divided by what tells regions apart:
-        ``δs_l/s_l = (sharpness/scale) (Σ_k s_k δd_k² − δd_l²)``.
+        Entries of a kernel are computed again for predictions. Their rounding errors become
+        errors of distances, which are relative to the differences between regions:
+        ``δs_l/s_l = (sharpness/scale) (Σ_k s_k δd_k² − δd_l²)``. Bounds are at most one.
 
         Returns
         -------
@@ -202,7 +203,7 @@ class KernelRegions(BaseEstimator):
 
 
 def _mean_margin(distances: Array, weights: Array) -> float:
-    """Mean of how much further the second nearest region is than the nearest; positive."""
+    """Return the mean margin between the second nearest region and the nearest; positive."""
     if distances.shape[1] == 1:
         return 1.0
     nearest, second = np.partition(distances, 1, axis=1)[:, :2].T
@@ -218,53 +219,57 @@ class _Clusters(NamedTuple):
     inertia: float
 
     def means(self, weights: Array) -> Array:
-        """Coefficients of the mean of each region, (n_samples, n_regions)."""
+        """Return the coefficients of the mean of each region, (n_samples, n_regions)."""
         table = weights[:, None] * (self.labels[:, None] == np.arange(self.n_regions))
         return np.asarray(table / table.sum(axis=0))
 
 
-def _cluster(kernel: Array, weights: Array, n_regions: int, rng: Any) -> _Clusters:
-    """Kernel k-means from one random start; the largest region comes first."""
+def _cluster(
+    kernel: Array, weights: Array, n_regions: int, rng: np.random.RandomState
+) -> _Clusters:
+    """Run kernel k-means from one random start; the largest region comes first."""
     labels, every = _seeded(kernel, weights, n_regions, rng), np.arange(len(kernel))
     rounding = _rounding(kernel)
     for _ in range(_MOST_STEPS):
         distances = _distances(kernel, weights, labels)
-        own = distances[every, labels]
-        # A sample as near to its own region as to another one stays, and no region is emptied.
-        moving = distances.min(axis=1) < own - rounding
+        nearest = distances[every, labels]
+        # A sample equally near to its own region and another one stays, and no region is emptied.
+        moving = distances.min(axis=1) < nearest - rounding
         changed = np.where(moving, distances.argmin(axis=1), labels)
         if len(np.unique(changed)) < distances.shape[1] or not moving.any():
             break
         labels = changed
     sizes = np.bincount(labels, weights)
     order = np.argsort(-sizes, kind="stable")
-    return _Clusters(np.argsort(order)[labels], len(sizes), float(weights @ own))
+    return _Clusters(np.argsort(order)[labels], len(sizes), float(weights @ nearest))
 
 
 def _rounding(kernel: Array) -> float:
-    """Size of rounding errors of squared distances; no entry is above the largest length."""
+    """Return the size of rounding errors of squared distances; the diagonal bounds all entries."""
     return ACCUMULATED * float(np.abs(np.diag(kernel)).max(initial=0.0))
 
 
 def _distances(kernel: Array, weights: Array, labels: np.ndarray) -> Array:
-    """Squared distances of all samples from the means of all regions."""
+    """Return squared distances of all samples from the means of all regions."""
     means = _Clusters(labels, int(labels.max()) + 1, np.inf).means(weights)
     products = kernel @ means
     lengths = np.sum(means * products, axis=0)
     return np.asarray(np.maximum(np.diag(kernel)[:, None] - 2.0 * products + lengths, 0.0))
 
 
-def _seeded(kernel: Array, weights: Array, n_regions: int, rng: Any) -> np.ndarray:
-    """Labels by the nearest of random samples, drawn as by k-means++.
+def _seeded(
+    kernel: Array, weights: Array, n_regions: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Return labels by the nearest of random samples, drawn as by k-means++.
 
-    Each is drawn with a probability in proportion to its squared distance from those before. The
-    draw is a quantile in the order of distances, so that the order of rows does not matter.
+    Each is drawn with a probability proportional to its squared distance from the previous ones.
+    The draw is a quantile in the order of distances, so that the order of rows does not matter.
     """
     diagonal = np.diag(kernel)
     share = weights / weights.sum()
     with_mean = kernel @ share
     distances = np.maximum(diagonal - 2.0 * with_mean + share @ with_mean, 0.0)
-    # The first is drawn by weight alone.
+    # The first sample is drawn by weight alone.
     mass, least = weights, _rounding(kernel)
     labels, nearest = np.zeros(len(kernel), dtype=np.intp), np.full(len(kernel), np.inf)
     for region in range(n_regions):
@@ -273,34 +278,34 @@ def _seeded(kernel: Array, weights: Array, n_regions: int, rng: Any) -> np.ndarr
         order = np.argsort(distances, kind="stable")
         reached = np.cumsum(mass[order])
         drawn = order[np.searchsorted(reached, rng.uniform() * reached[-1], side="right")]
-        own = np.maximum(diagonal - 2.0 * kernel[drawn] + diagonal[drawn], 0.0)
-        own[drawn] = 0.0
-        labels = np.where(own < nearest, region, labels)
-        nearest = np.minimum(nearest, own)
+        new = np.maximum(diagonal - 2.0 * kernel[drawn] + diagonal[drawn], 0.0)
+        new[drawn] = 0.0
+        labels = np.where(new < nearest, region, labels)
+        nearest = np.minimum(nearest, new)
         distances = np.where(nearest > least, nearest, 0.0)
         mass = weights * distances
     return labels
 
 
-# -- From kernels to kernels of regions, as a step of the preparation of kernels ------------------
+# -- Kernels of regions, as a step of the preparation of kernels ----------------------------------
 
 
 @storable
 class ByRegion(StackTransform):
-    """Every kernel once for each region; see :mod:`manykernels.gating.regions`.
+    """Repeat every kernel for each region; see :mod:`manykernels.gating.regions`.
 
     Parameters
     ----------
     regions : KernelRegions or None
-        Learnt from the kernels themselves; new samples are compared with all training samples.
-        With None, shares are given: those of `training` samples, and those of new ones as the
-        features of the rows of a block.
+        Learnt from the kernels; new samples are compared with all training samples. If None,
+        shares are given: those of `training` samples, and those of new samples as the features of
+        the rows of a block.
     training : ndarray of shape (n_samples, n_regions), optional
 
     Attributes
     ----------
     regions_ : KernelRegions or None
-        Fitted.
+        Fitted regions.
     sizes_ : ndarray of shape (n_regions,)
         Mean share of training samples in each region.
     """
@@ -310,16 +315,16 @@ class ByRegion(StackTransform):
         self.training = training
 
     def fit_transform(
-        self, stack: Any, y: Any = None, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: object = None, sample_weight: np.ndarray | None = None
     ) -> Any:
         self.fit(stack, y, sample_weight)
         regional = self._regional(stack, self._col_factors)
         if self.regions_ is None:
             return regional
-        # An error of a share is half as large, relatively, in its root.
+        # The relative error of the root of a share is half that of the share.
         return regional.with_factor_errors(0.5 * self.regions_.share_errors(stack).T)
 
-    def _learn(self, stack: Any, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         shares = self.training
         self.regions_ = None
         if self.regions is not None:
@@ -329,7 +334,7 @@ class ByRegion(StackTransform):
         self.sizes_ = np.average(shares, axis=0, weights=weights)
         self._col_factors = np.sqrt(shares).T
         self._columns: np.ndarray | None = None
-        # Of every kernel that is returned: its region, and the kernel that it is made of.
+        # Region and original kernel of every returned kernel.
         self._n_inputs = stack.n_kernels
         self._region_of = np.repeat(np.arange(shares.shape[1]), stack.n_kernels)
         self._source_of = np.tile(np.arange(stack.n_kernels), shares.shape[1])
@@ -338,7 +343,7 @@ class ByRegion(StackTransform):
         shares = stack.features if self.regions_ is None else self.regions_.shares(stack)
         return self._regional(stack, np.sqrt(shares).T)
 
-    def _regional(self, stack: Any, row_factors: Array) -> RegionalKernels:
+    def _regional(self, stack: KernelStack, row_factors: Array) -> RegionalKernels:
         base = stack if self._columns is None else stack[:, self._columns]
         regional = RegionalKernels(base, row_factors, self._col_factors)
         return regional.select(self._region_of * stack.n_kernels + self._source_of)
@@ -350,7 +355,7 @@ class ByRegion(StackTransform):
         return self.regions_ is not None
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
-        # Distances from regions are those of the mean of all kernels.
+        # Distances from regions depend on the mean of all kernels.
         if self.needs_all_columns:
             return np.arange(self._n_inputs)
         return np.unique(self.origins(kernels))
@@ -376,27 +381,27 @@ class ByRegion(StackTransform):
         return new
 
 
-# -- Shares of samples in regions that a user has: columns, a clustering, a function of X ---------
+# -- Shares in regions given by the user: columns, a clustering, a function of X ------------------
 
 
-# How far a row of shares may be from one: rounding of single precision adds up over regions.
+# Tolerance on the sum of a row of shares: single-precision rounding adds up over regions.
 _SUMS_TO_ONE = 1e-5
 
 
 @storable
 class GivenRegions(BaseEstimator):
-    """Shares by what a user knows of the samples.
+    """Shares of samples in regions defined by the user.
 
     Parameters
     ----------
     what
-        - an estimator of scikit-learn: a clone of it is fitted on the training rows. If it has
-          ``predict_proba`` (GaussianMixture), these are the shares. If not, every row belongs to
-          the region that ``predict`` names (KMeans), or ``transform`` gives the shares
-          (OneHotEncoder). One that needs targets gets them.
+        - a scikit-learn estimator: a clone is fitted on the training rows, with targets if it
+          needs them. The shares are its ``predict_proba`` (GaussianMixture) if it has one. If
+          not, every row belongs to the region returned by ``predict`` (KMeans), or ``transform``
+          returns the shares (OneHotEncoder).
         - str, list, slice or boolean mask: the columns of X that hold the shares.
         - a pair (columns, estimator): the estimator, on these columns only.
-        - a function: called with X, it returns the shares of its rows.
+        - a function of X that returns the shares of its rows.
 
         Shares are non-negative and sum to one in every row.
 
@@ -434,20 +439,20 @@ class GivenRegions(BaseEstimator):
             empty = np.flatnonzero(~shares.any(axis=0))
             if len(empty):
                 raise ValueError(
-                    f"region {empty[0]} has no training sample: its weights could be anything. "
-                    "Leave its column out."
+                    f"region {empty[0]} has no training sample, so that its weights are "
+                    "undetermined. Leave its column out."
                 )
         self.n_regions_ = shares.shape[1]
         return self
 
     def shares(self, X: Any) -> Array:
-        """Shares of the rows of X, ``(n_rows, n_regions_)``."""
+        """Return the shares of the rows of X, ``(n_rows, n_regions_)``."""
         check_is_fitted(self, "n_regions_")
         with naming("regions"):
             shares = self._checked(X)
             if shares.shape[1] != self.n_regions_:
                 raise ValueError(
-                    f"X gives shares in {shares.shape[1]} regions, but there were "
+                    f"X has shares in {shares.shape[1]} regions, but there were "
                     f"{self.n_regions_} in training."
                 )
         return shares
@@ -458,13 +463,13 @@ class GivenRegions(BaseEstimator):
             shares = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=float)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                "shares are numbers, but these columns hold something else. Categories become "
-                "shares by (columns, OneHotEncoder())."
+                "shares are numbers, but these columns have other values. Turn categories "
+                "into shares by (columns, OneHotEncoder())."
             ) from error
         n_rows = num_samples(X)
         if shares.ndim != 2 or len(shares) != n_rows or not shares.shape[1]:
             raise ValueError(
-                f"shares are a table with one row for each of {n_rows} samples and one column "
+                f"shares must be a table with one row for each of {n_rows} samples and one column "
                 f"per region, got an array of shape {shares.shape}."
             )
         for problem, bad in (
@@ -481,7 +486,7 @@ class GivenRegions(BaseEstimator):
         if len(wrong):
             raise ValueError(
                 f"the shares of row {wrong[0]} sum to {totals[wrong[0]]:.6g}, not to one. Divide "
-                "every row by its sum, or add a region for what is left."
+                "every row by its sum, or add a region for the remainder."
             )
         return np.asarray(shares / totals[:, None])
 
@@ -508,15 +513,15 @@ class GivenRegions(BaseEstimator):
 
 
 def _columns_and_model(what: Any) -> tuple[Any, Any]:
-    """Columns that `what` chooses (None: all), and an unfitted estimator or function of them."""
+    """Return the columns chosen by `what` (None: all), and an unfitted estimator or function."""
     if isinstance(what, tuple) and len(what) == 2 and _is_model(what[1]):
         return what[0], _columns_and_model(what[1])[1]
     if isinstance(what, type):
         raise TypeError(f"{what.__name__} is a class; pass an instance, {what.__name__}(...).")
     if hasattr(what, "fit"):
-        if not any(hasattr(what, one) for one in ("predict_proba", "predict", "transform")):
+        if not any(hasattr(what, method) for method in ("predict_proba", "predict", "transform")):
             raise TypeError(
-                f"{what!r} says nothing of new samples: it has no predict_proba, predict or "
+                f"{what!r} cannot be applied to new samples: it has no predict_proba, predict or "
                 "transform. Pass a number of regions, or another estimator."
             )
         return None, clone(what)

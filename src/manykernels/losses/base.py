@@ -1,4 +1,4 @@
-"""The interface of a loss: a convex function F of the kernel weights, with derivatives on demand.
+"""Interface of a loss: a convex function F of the kernel weights, with derivatives on demand.
 
 ``F(β) = max_α D(α, β)`` with D linear in β, so F is convex. Its *gains* ``g_j = −∂F/∂β_j`` are
 non-negative because kernels are positive semi-definite.
@@ -18,12 +18,12 @@ from ..smo.program import BoxProblem
 from ..utils.numerics import ACCUMULATED
 from ..utils.storable import storable
 
-# -- What a fit proves about its result: the interface of certificates, and the duality gap -------
+# -- Certificates: their interface, and the duality gap -------------------------------------------
 
 
 @runtime_checkable
 class Guarantee(Protocol):
-    """The interface of every certificate, enough to report its outcome or to warn.
+    """Interface of all certificates.
 
     A convex problem has a :class:`Certificate`, which bounds the distance to the global optimum;
     a problem that is not convex has a certificate of a local optimum.
@@ -31,11 +31,11 @@ class Guarantee(Protocol):
 
     @property
     def claim(self) -> str:
-        """What a certificate of this kind proves, in one sentence that names its attributes."""
+        """Statement proved by a certificate of this kind, naming its attributes."""
 
     @property
     def tol(self) -> float:
-        """The tolerance that was asked for."""
+        """Requested tolerance."""
 
     @property
     def converged(self) -> bool:
@@ -43,11 +43,11 @@ class Guarantee(Protocol):
 
     @property
     def status(self) -> str:
-        """The outcome in one or a few words."""
+        """Outcome in one or a few words."""
 
     @property
     def message(self) -> str:
-        """The outcome in a sentence with numbers, and what to do if it is not good enough."""
+        """Outcome in a sentence with numbers, and advice if it is not good enough."""
 
     def __str__(self) -> str:
         """`status` and `message`."""
@@ -56,26 +56,26 @@ class Guarantee(Protocol):
 @storable
 @dataclass(frozen=True)
 class Certificate:
-    """Proof of how far weights are from the best ones: ``primal − optimum ≤ gap``.
+    """Bound on the distance of weights from the optimum: ``primal − optimum ≤ gap``.
 
     Attributes
     ----------
     primal : float
-        F at the weights found: the objective of the model found.
+        F at the weights of the model.
     dual : float
-        A lower bound on F over the whole weight domain.
+        Lower bound on F over the whole weight domain.
     gap : float
         ``primal − dual``, negative only by rounding error.
     tol : float
-        The relative gap asked for.
+        Requested relative gap.
     rounding : float
         Estimated rounding error of `gap`.
     dual_point : ndarray of shape (n_samples, n_outputs) or None
-        Dual variables α that prove `dual`: ``D(α, b) ≥ dual`` for all weights b. They are those
-        of the model or, where F is not differentiable, a convex combination of several.
+        Dual variables α that prove `dual`: ``D(α, b) ≥ dual`` for all weights b. They belong to
+        the model or, where F is not differentiable, are a convex combination of several.
     note : str
-        What else is to be known of the weights, such as a learnt λ at its least value; it is part
-        of the message.
+        Further remark on the weights, such as a learnt λ at its least value; it is part of the
+        message.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What a duality gap proves."""
+        """Statement proved by a duality gap."""
         return (
             "The objective `primal` is at most `gap` above the global optimum: no kernel weights "
             "of the domain have an objective below `dual`."
@@ -122,7 +122,7 @@ class Certificate:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a solver can stop: the gap is within `tol`, or no larger than its rounding."""
+        """Whether a solver can stop: the gap is within `tol`, or within its rounding error."""
         return self.gap <= max(self.tol * abs(self.primal), self.rounding) or self.converged
 
     @property
@@ -148,11 +148,12 @@ _MESSAGES = {
     "certified": "The objective is at most {0.rel_gap:.1e} of itself above the optimum, within "
     "tol={0.tol:g}.",
     "limited by rounding": "The relative gap {0.rel_gap:.1e} has a rounding error of up to "
-    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: how far the weights are from optimal cannot "
-    "be told. Raise reg (or lower C), centre and scale the data behind the kernels, or raise tol.",
+    "{0.rel_rounding:.1e}, more than tol={0.tol:g}: the distance of the weights from the optimum "
+    "is unknown. Raise reg (or lower C), centre and scale the data behind the kernels, or raise "
+    "tol.",
     "meaningless": "The objective {0.primal:.1e} is lost in rounding errors of up to "
-    "{0.rounding:.1e}: how far the weights are from optimal cannot be told. Raise reg (or lower "
-    "C), centre and scale the data behind the kernels, or use other kernels.",
+    "{0.rounding:.1e}: the distance of the weights from the optimum is unknown. Raise reg (or "
+    "lower C), centre and scale the data behind the kernels, or use other kernels.",
     "stopped": "The relative gap is {0.rel_gap:.1e}, above tol={0.tol:g}: the weights are at most "
     "that far from optimal.",
 }
@@ -163,36 +164,36 @@ Indices = NDArray[np.intp]
 
 
 class KernelOperator(Protocol):
-    """What a loss needs of its kernels; :class:`manykernels.KernelStack` provides it."""
+    """Operations of a loss on its kernels; :class:`manykernels.KernelStack` provides them."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, columns and kernels."""
+        """Numbers of rows, columns and kernels."""
 
     def combine(self, weights: Any, out: Array | None = None) -> Array:
         """``Σ_j weights[j] K_j``."""
 
     def apply(self, columns: Array, out: Array | None = None) -> Array:
-        """``K_j @ columns`` of every kernel, (n_kernels, m, n_columns)."""
+        """Return ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns)."""
 
     def combine_all(self, weights: Array, outs: list[Array]) -> None:
-        """Several weighted sums in one pass, row r of `weights` into ``outs[r]``."""
+        """Compute several weighted sums in one pass, row r of `weights` into ``outs[r]``."""
 
     def kernel(self, which: int) -> Array:
         """One kernel matrix."""
 
     def form_errors(self, left: Array, right: Array) -> Array:
-        """Estimated rounding errors of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
+        """Return estimated rounding errors of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
 
     def __getitem__(self, key: Any) -> Self:
-        """The kernels of some rows and columns."""
+        """Return the kernels of some rows and columns."""
 
     def select(self, kernels: Any) -> Self:
         """Some of the kernels."""
 
 
 class KernelsOnDemand(KernelOperator, Protocol):
-    """Very many kernels, computed when they are needed; ``select`` has them in memory."""
+    """Very many kernels, computed on demand; ``select`` returns kernels in memory."""
 
     def visit(self, work: Callable[[KernelOperator, Indices], None]) -> None:
         """Call ``work(kernels, positions)`` for blocks of all kernels, in several threads."""
@@ -202,18 +203,18 @@ class ColumnKernels(KernelOperator, Protocol):
     """Kernels of training samples that can be computed a few columns at a time."""
 
     def apply_columns(self, indices: Indices, coefficients: Array) -> Array:
-        """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, m, n_columns)."""
+        """Return ``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, m, n_columns)."""
 
     def combine_block(self, weights: Array, indices: Indices) -> Array:
-        """``Σ_j weights[j] K_j[indices, indices]``."""
+        """Return ``Σ_j weights[j] K_j[indices, indices]``."""
 
 
 class Evaluation(Protocol):
-    """A loss at one point of weight space."""
+    """Loss at one point of weight space."""
 
     @property
     def weights(self) -> Array:
-        """β; where the regularisation is learnt, its weight comes first."""
+        """β; a learnt regularisation comes first."""
 
     @property
     def value(self) -> float:
@@ -225,7 +226,7 @@ class Evaluation(Protocol):
 
     @property
     def slack(self) -> float:
-        """How far `value` may lie above F(β): the gap of the inner problem."""
+        """Bound on ``value − F(β)``: the gap of the inner problem."""
 
     @property
     def rounding(self) -> float:
@@ -237,28 +238,28 @@ class Evaluation(Protocol):
 
     @property
     def hyperbolic(self) -> bool:
-        """Whether the gain of a kernel falls like ``1/x²`` as its own weight x grows."""
+        """Whether the gain of a kernel falls like ``1/x²`` as its weight x grows."""
 
     @property
     def dual(self) -> Array:
-        """The inner solution α* that attains F, (n_samples, n_outputs)."""
+        """Inner solution α* that attains F, (n_samples, n_outputs)."""
 
     @property
     def coefficients(self) -> Array:
         """Coefficients of the training samples in the model, (n_samples, n_outputs)."""
 
     def reassessed(self) -> Evaluation:
-        """The same model, with value and gains computed from the kernels instead of by updates."""
+        """Return the same model, with value and gains computed from the kernels, not updated."""
 
     @property
     def released(self) -> bool:
-        """Whether derivatives need another inner solve, see :mod:`.workspace`."""
+        """Whether derivatives need another inner solve, see :mod:`.on_demand`."""
 
     def hessian(self) -> Array:
-        """``∇²F(β)``; takes another inner solve if the evaluation is `released`."""
+        """Return ``∇²F(β)``; takes another inner solve if the evaluation is `released`."""
 
     def model_hessian(self, gap: float) -> Array:
-        """Hessian of the quadratic model that a second-order step minimises; PSD.
+        """Return the Hessian of the quadratic model that a second-order step minimises; PSD.
 
         It is ``∇²F``, or the Hessian of an increasing function of F that is closer to quadratic,
         scaled to have the gradient of F; or, where F is not smooth, the Hessian of F smoothed over
@@ -268,7 +269,7 @@ class Evaluation(Protocol):
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """What is known of a loss before anything is computed.
+    """Properties of a loss that are known before any computation.
 
     Solvers use it to refuse losses that they cannot minimise.
 
@@ -280,7 +281,7 @@ class ProblemSpec:
     learns_reg : bool
         Whether the regularisation is one of the weights.
     on_demand : bool
-        Whether kernels are computed when they are needed, see :class:`KernelsOnDemand`.
+        Whether kernels are computed on demand, see :class:`KernelsOnDemand`.
     """
 
     kind: type
@@ -296,14 +297,14 @@ class DualPoint:
     """D of dual variables α, and of their multiples, as a function of the weights.
 
     ``D(tα, β) = t·linear − t²(quadratic + β·gains) ≤ F(β)``, so any α proves a lower bound on F
-    over a whole domain.
+    over a domain.
 
     Attributes
     ----------
     linear, quadratic : float
     gains : ndarray of shape (n_kernels,)
     longest : float or None
-        Largest t for which tα is feasible; None if t = 1 is the only one.
+        Largest t for which tα is feasible; None if only t = 1 is.
     """
 
     linear: float
@@ -312,7 +313,7 @@ class DualPoint:
     longest: float | None = None
 
     def lower_bound(self, support: Callable[[Array], float]) -> float:
-        """``max_t min_{b ∈ B} D(tα, b)``, where `support` is σ_B."""
+        """Return ``max_t min_{b ∈ B} D(tα, b)``, where `support` is σ_B."""
         quadratic = self.quadratic + support(self.gains)
         scale = 1.0
         if self.longest is not None and quadratic > 0.0:
@@ -321,9 +322,9 @@ class DualPoint:
 
 
 class Loss(ABC):
-    """A convex function of kernel weights, with all that solvers and estimators need of it."""
+    """Convex function of kernel weights, as used by solvers and estimators."""
 
-    #: Whether the first weight is the regularisation, followed by those of the kernels.
+    #: Whether the first weight is the regularisation, followed by the kernel weights.
     learns_reg: ClassVar[bool] = False
 
     @property
@@ -333,7 +334,7 @@ class Loss(ABC):
 
     @property
     def n_kernels(self) -> int:
-        """Number of weights, that of the regularisation included."""
+        """Number of weights, including the regularisation if it is learnt."""
         return self.spec.n_kernels
 
     @abstractmethod
@@ -342,60 +343,61 @@ class Loss(ABC):
 
     @abstractmethod
     def dual_point(self, dual: Array) -> DualPoint:
-        """D at any dual variables, laid out as :attr:`Evaluation.dual`; one pass over the kernels.
+        """Return D at any dual variables, laid out as :attr:`Evaluation.dual`.
 
-        Variables that are not feasible are replaced by feasible ones close to them.
+        Takes one pass over the kernels. Infeasible variables are replaced by feasible ones close
+        to them.
         """
 
     def gains_at(self, dual: Array) -> Array:
-        """``g(α)`` of every kernel at any dual variables; one pass over the kernels."""
+        """Return ``g(α)`` of every kernel at any dual variables; one pass over the kernels."""
         return self.dual_point(dual).gains
 
     def prefetch_gains(self, dual: Array) -> None:  # noqa: B027
-        """Say that gains at `dual` may be wanted soon: some losses find them on the way."""
+        """Announce that gains at `dual` may be needed soon, so that one sweep computes several."""
 
     def within(self, gauge: Callable[[Array], float]) -> Loss:
-        """The loss with weights of a domain, whose gauge is at most one there.
+        """Return the loss with weights of a domain, whose gauge is at most one there.
 
-        A loss that has to raise a weight then scales all of them, so that they stay in the domain.
+        If the loss has to raise a weight, it scales all of them to stay in the domain.
         """
         return self
 
     def in_sweeps(self) -> Loss:
-        """The loss itself or, if its kernels are on demand, one that sweeps over them."""
+        """Return the loss or, if its kernels are on demand, one that sweeps over them."""
         return self
 
     def lower_bound(self, dual: Array, support: Callable[[Array], float]) -> float:
-        """The lower bound that dual variables prove for F over a domain B; `support` is σ_B."""
+        """Return the lower bound on F over B proved by dual variables; `support` is σ_B."""
         return self.dual_point(dual).lower_bound(support)
 
     @abstractmethod
     def restricted(self, kernels: Indices) -> Loss:
-        """The same loss of some of the kernels, as if the others had weight zero."""
+        """Return the loss of some of the kernels, the others having weight zero."""
 
     @abstractmethod
     def kernel(self, which: int) -> Array:
-        """The matrix that a weight multiplies."""
+        """Return the matrix that a weight multiplies."""
 
     def kernel_weights(self, weights: Array) -> Array:
-        """The entries of the kernels in `weights`, or in any array with an entry per weight."""
+        """Return the entries of the kernels in `weights`, or in any array of that length."""
         return weights[1:] if self.learns_reg else weights
 
     def note(self, evaluation: Any) -> str:
-        """What users should know of the weights of an evaluation; usually nothing."""
+        """Return a remark for users on the weights of an evaluation; usually empty."""
         return ""
 
     def regularization(self, weights: Array) -> float | None:
-        """λ, given or learnt, or a learnt 1/C; None where C is given (it may vary by sample)."""
+        """Return λ, given or learnt, or a learnt 1/C; None if C is given."""
         return None
 
     def coarse(self) -> Loss | None:
-        """A much cheaper loss with a nearby minimiser, or None if it would not save time."""
+        """Return a much cheaper loss with a nearby minimiser; None if it would not save time."""
         return None
 
 
 def nearly_definite(hessian: Array) -> Array:
-    """`hessian` with its rounding error added to the diagonal, in place.
+    """Add the rounding error of `hessian` to its diagonal, in place.
 
     Solvers of quadratic programs refuse the slightly negative eigenvalues that rounding leaves.
     """
@@ -403,7 +405,7 @@ def nearly_definite(hessian: Array) -> Array:
     return hessian
 
 
-# -- The dual program of a loss, for methods that solve for dual variables and weights at once ----
+# -- Dual program of a loss, for methods that solve for dual variables and weights at once --------
 #
 # Every loss of this package whose inner problem is a quadratic program is, with one column v_k per
 # output,
@@ -422,7 +424,7 @@ def nearly_definite(hessian: Array) -> Array:
 
 @dataclass(frozen=True)
 class DualProgram:
-    """All of the program but the M_j: c, r, l and u, (m, n_outputs), and e and s, (n_outputs,).
+    """Program without the M_j: c, r, l and u, (m, n_outputs), and e and s, (n_outputs,).
 
     `totals` s is None if the sums are free.
     """
@@ -436,7 +438,7 @@ class DualProgram:
 
     @classmethod
     def of(cls, problems: list[BoxProblem]) -> Self:
-        """The program of machines that share their kernel weights."""
+        """Return the program of machines that share their kernel weights."""
         columns = {
             name: np.column_stack([getattr(problem, name) for problem in problems])
             for name in ("linear", "ridge", "lower", "upper")
@@ -447,13 +449,13 @@ class DualProgram:
 
     @classmethod
     def free(cls, linear: Array, ridge: float) -> Self:
-        """A program without bounds and totals."""
+        """Return a program without bounds and totals."""
         infinite = np.full_like(linear, np.inf)
         widths = np.zeros(linear.shape[1])
         return cls(linear, np.full_like(linear, ridge), -infinite, infinite, widths, None)
 
     def feasible(self, v: Array) -> Array:
-        """A feasible point close to v."""
+        """Return a feasible point close to v."""
         if self.totals is None:
             return np.clip(v, self.lower, self.upper)
         bounds = zip(self.linear.T, self.lower.T, self.upper.T, self.ridge.T, strict=True)
@@ -464,7 +466,7 @@ class DualProgram:
         return np.column_stack(columns)
 
     def point(self, v: Array, products: Array) -> DualPoint:
-        """D of a feasible v with ``products = M_j v``, (n_kernels, m, n_outputs)."""
+        """Return D of a feasible v with ``products = M_j v``, (n_kernels, m, n_outputs)."""
         scalable = self.totals is None or not self.totals.any()
         return DualPoint(
             linear=float(np.sum(self.linear * v) - np.sum(self.widths * np.abs(v))),
@@ -474,18 +476,18 @@ class DualProgram:
         )
 
     def lower_bound(self, v: Array, products: Array, support: Callable[[Array], float]) -> float:
-        """The lower bound on F that the best multiple of a feasible v proves; `support` is σ_B."""
+        """Return the lower bound on F proved by the best multiple of v; `support` is σ_B."""
         return self.point(v, products).lower_bound(support)
 
     def _longest(self, v: Array) -> float:
-        """The largest t for which ``t v`` is within the bounds."""
+        """Return the largest t for which ``t v`` is within the bounds."""
         with np.errstate(divide="ignore", invalid="ignore"):
             factors = np.where(v > 0.0, self.upper / v, self.lower / v)
         return float(np.min(factors, where=v != 0.0, initial=np.inf))
 
 
 class HasDualProgram(Loss):
-    """A loss whose inner problem is a quadratic program."""
+    """Loss whose inner problem is a quadratic program."""
 
     @abstractmethod
     def dual_program(self) -> DualProgram:
@@ -493,22 +495,22 @@ class HasDualProgram(Loss):
 
     @abstractmethod
     def products(self, v: Array, /) -> Array:
-        """``M_j v`` of every kernel, (n_kernels, m, n_outputs)."""
+        """Return ``M_j v`` of every kernel, (n_kernels, m, n_outputs)."""
 
     @abstractmethod
     def dual_of(self, v: Array) -> Array:
-        """Dual variables, laid out as :attr:`Evaluation.dual`, of a v of the program."""
+        """Return the dual variables of a v, laid out as :attr:`Evaluation.dual`."""
 
     @abstractmethod
     def variables_of(self, dual: Array) -> Array:
-        """The v of dual variables, the inverse of :meth:`dual_of`."""
+        """Return the v of dual variables, the inverse of :meth:`dual_of`."""
 
     @abstractmethod
     def form_errors(self, v: Array, /) -> Array:
-        """Estimated rounding errors of ``Σ_k v_kᵀM_jv_k``, (n_kernels,)."""
+        """Return estimated rounding errors of ``Σ_k v_kᵀM_jv_k``, (n_kernels,)."""
 
     def gain_errors_at(self, dual: Array) -> Array:
-        """Estimated rounding errors of the gains at any dual variables."""
+        """Return estimated rounding errors of the gains at any dual variables."""
         return 0.5 * self.form_errors(self.variables_of(dual))
 
     def dual_point(self, dual: Array) -> DualPoint:
@@ -518,6 +520,6 @@ class HasDualProgram(Loss):
 
 
 def gains_of(v: Array, products: Array) -> Array:
-    """``½ Σ_k v_kᵀM_jv_k`` of every kernel, from ``products = M_j v``."""
+    """Return ``½ Σ_k v_kᵀM_jv_k`` of every kernel, from ``products = M_j v``."""
     gains: Array = 0.5 * np.einsum("jmk,mk->j", products, v)
     return gains

@@ -1,7 +1,7 @@
-"""The sum of losses of the same kernel weights, ``F(β) = Σ_k F_k(β)``.
+"""Sum of losses of the same kernel weights, ``F(β) = Σ_k F_k(β)``.
 
-Everything about it is a sum: values, gains, Hessians, and the D that dual variables of all parts
-prove. Machines that share kernel weights but not their rows are such parts.
+Values, gains, Hessians and the D of dual variables are sums over the parts. Machines that share
+kernel weights but not their rows are such parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SummedLoss(Loss):
     Parameters
     ----------
     parts : sequence of Loss
-        Of the same kernels and of one output each; none of them learns its regularisation.
+        Losses of the same kernels with one output each; none of them learns its regularisation.
     """
 
     def __init__(self, parts: Sequence[Loss]) -> None:
@@ -42,7 +42,7 @@ class SummedLoss(Loss):
     def dual_point(self, dual: Array) -> DualPoint:
         columns = np.split(dual, dual.shape[1], axis=1)
         pairs = zip(self.parts, columns, strict=True)
-        points = [part.dual_point(own) for part, own in pairs]
+        points = [part.dual_point(block) for part, block in pairs]
         longest = [point.longest for point in points]
         return DualPoint(
             linear=sum(point.linear for point in points),
@@ -55,7 +55,7 @@ class SummedLoss(Loss):
         return SummedLoss([part.restricted(kernels) for part in self.parts])
 
     def kernel(self, which: int) -> Array:
-        """The matrices of all parts, one after the other on the diagonal."""
+        """Return the block-diagonal matrix of the matrices of all parts."""
         matrix: Array = linalg.block_diag(*[part.kernel(which) for part in self.parts])
         return matrix
 
@@ -68,7 +68,7 @@ class SummedEvaluation:
     parts: list[Any] = field(repr=False)
 
     def _sum(self, name: str) -> Array:
-        """The sum of something that every part has."""
+        """Sum an attribute over all parts."""
         total: Array = np.sum([getattr(part, name) for part in self.parts], axis=0)
         return total
 
@@ -112,7 +112,7 @@ class SummedEvaluation:
         return any(part.released for part in self.parts)
 
     def release(self) -> None:
-        """Give the workspaces of all parts up."""
+        """Release the workspaces of all parts."""
         for part in self.parts:
             part.release()
 
@@ -121,11 +121,11 @@ class SummedEvaluation:
         return hessian
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²F``: what makes one output closer to quadratic does not make a sum so."""
+        """Return ``∇²F``: transformations for one output do not apply to a sum."""
         return self.hessian()
 
 
-# -- A loss scaled and tilted, ``s·F(β) − t·β``, so that it has given gains at one point ----------
+# -- A loss scaled and tilted, ``s·F(β) − t·β``, to have given gains at one point -----------------
 #
 # This makes a cheap loss a model of an expensive one: with ``t = g − s·g_cheap`` both have the
 # gradient −g at that point. Unlike a quadratic model, it also has the curvature of the cheap loss
@@ -134,7 +134,7 @@ class SummedEvaluation:
 
 @dataclass(frozen=True)
 class SurrogateLoss(Loss):
-    """``scale · F(β) − tilt·β`` for another loss F, with a regularisation that is not learnt.
+    """``scale · F(β) − tilt·β`` for another loss F with a fixed regularisation.
 
     Its gains may be negative.
     """
@@ -151,7 +151,7 @@ class SurrogateLoss(Loss):
         return self.loss.spec
 
     def dual_point(self, dual: Array) -> DualPoint:
-        # tilt·β does not scale with the dual variables, so only t = 1 keeps D of this form.
+        # tilt·β does not scale with the dual variables, so only t = 1 keeps this form of D.
         point, scale = self.loss.dual_point(dual), self.scale
         gains = scale * point.gains + self.tilt
         return DualPoint(scale * point.linear, scale * point.quadratic, gains)
@@ -199,5 +199,5 @@ class SurrogateEvaluation:
         return self.scale * self.plain.hessian()
 
     def model_hessian(self, gap: float) -> Array:
-        """The Hessian: a tilted loss has no known transformation that is closer to quadratic."""
+        """Return the Hessian: no transformation of a tilted loss is closer to quadratic."""
         return self.hessian()

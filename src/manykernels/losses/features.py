@@ -1,4 +1,4 @@
-"""Square loss on explicit features: everything about the samples is in two sums over them.
+"""Square loss on explicit features, which depends on the samples only through sums over them.
 
 If ``K_j = Z_jZ_jᵀ`` with explicit features ``Z = [Z_1 … Z_n]`` (m × D, centred, with sample
 weights applied), the square loss of :mod:`.square` depends on the m samples only through
@@ -13,16 +13,16 @@ weights applied), the square loss of :mod:`.square` depends on the m samples onl
     g_j    = ‖E_j‖²/λ
     ∇²F_ij = (2/λ²) tr(E_iᵀ [G − GS(λI + SGS)⁻¹SG]_ij E_j)
 
-by ``A⁻¹ = I − ZS(λI + SGS)⁻¹SZᵀ``. One factorisation of a D × D matrix costs the same however many
-samples there are.
+by ``A⁻¹ = I − ZS(λI + SGS)⁻¹SZᵀ``. The cost of factorising a D × D matrix does not depend on the
+number of samples.
 
 Any V proves a bound, not only the exact one: with ``U = H − ZV`` and the residual
 ``H − AU = ZQ``, ``Q = V − BE/λ``,
 
     D(U, β) = tr(T − RᵀV) + tr(EᵀQ) ≤ F(β) ≤ D + tr(QᵀGQ)
 
-which is what :mod:`.square` says of every U, in these letters. So V tells the dual variables, and
-the certificate of this problem needs no sample either.
+as in :mod:`.square` for every U. So V determines the dual variables, and the certificate needs no
+sample either.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from .left_out import LeavesOut
 from .on_demand import Lease, Workspace, WorkspaceEvaluation
 from .square import LARGE_DIAGONAL, NotPositiveDefiniteError, reciprocal_curvature
 
-# Share of features of kernels with a weight below which the others are left out of the matrix that
-# is factorised: cutting it out costs a pass over it, a factorisation some twenty.
+# Fraction of features with positive kernel weight below which the others are left out of the
+# matrix to factorise: cutting it out costs a pass over it, a factorisation some twenty.
 _FEW_USED = 0.9
 
 
@@ -52,10 +52,9 @@ _FEW_USED = 0.9
 class FeatureSums:
     """G, R and T of centred features and targets, summed over `n_samples` samples.
 
-    `kernel_of` (D,) is the number of the kernel that each feature belongs to; features of a kernel
-    stand together, and kernels are numbered from 0 to ``n_kernels − 1``. `errors` (D,) are those
-    of the features themselves, by which they differ if they are computed again: root mean squares
-    over the samples, times the root of their weight.
+    `kernel_of` (D,) is the kernel number of each feature; features of a kernel are contiguous, and
+    kernels are numbered from 0 to ``n_kernels − 1``. `errors` (D,) are the differences of features
+    that are computed again: root mean squares over the samples, times the root of their weight.
     """
 
     gram: Array
@@ -67,25 +66,25 @@ class FeatureSums:
     errors: Array | None = None
 
     def blocks(self) -> list[slice]:
-        """The features of every kernel, which may have none."""
+        """Return the slices of the features of every kernel, which may be empty."""
         ends = np.searchsorted(self.kernel_of, np.arange(self.n_kernels + 1))
         return [slice(ends[j], ends[j + 1]) for j in range(self.n_kernels)]
 
     def by_kernel(self, rows: Array) -> Array:
-        """Sums over the features of each kernel, (n_kernels, …), of numbers for every feature."""
+        """Sum values of every feature over the features of each kernel, (n_kernels, …)."""
         sums: Array = np.array([rows[block].sum(axis=0) for block in self.blocks()])
         return sums
 
     def places(self, kernels: Indices) -> list[Indices]:
-        """Numbers of the features of some of the kernels."""
+        """Return the numbers of the features of some of the kernels."""
         blocks, every = self.blocks(), np.arange(len(self.kernel_of))
         return [every[blocks[j]] for j in kernels]
 
     def select(self, kernels: Indices) -> FeatureSums:
-        """The sums of some of the kernels."""
+        """Return the sums of some of the kernels."""
         places = self.places(kernels)
         features = np.concatenate(places)
-        kernel_of = np.repeat(np.arange(len(kernels)), [len(one) for one in places])
+        kernel_of = np.repeat(np.arange(len(kernels)), [len(block) for block in places])
         gram = np.ascontiguousarray(self.gram[np.ix_(features, features)])
         cross = self.cross[features]
         return replace(
@@ -118,15 +117,15 @@ class FeatureLoss(Loss):
         self.reg = reg
         spectrum, basis = np.linalg.eigh(sums.total)
         kept = spectrum > ACCUMULATED * spectrum[-1]
-        kept[-1] = True  # LAPACK takes no empty matrices, even if all targets are zero
+        kept[-1] = True  # LAPACK needs a column, even if all targets are zero
         self.rotation = basis[:, kept]
         self.cross = np.asfortranarray(sums.cross @ self.rotation)
         self.totals = np.maximum(spectrum[kept], 0.0)
         self.total = float(self.totals.sum())
         self.workspace = Workspace(len(sums.gram))
         self.active: Any = slice(None)
-        # Where the features of a restricted loss are among those of the whole, and how many these
-        # are: dual variables are laid out alike for both.
+        # Positions of the features of a restricted loss among all features, and their number: dual
+        # variables are laid out alike for both.
         self._places = np.arange(len(sums.gram))
         self._n_whole = len(sums.gram)
 
@@ -137,15 +136,15 @@ class FeatureLoss(Loss):
 
     @cached_property
     def roots(self) -> Array:
-        """Lengths of the features, ``√G_aa``."""
+        """Norms of the features, ``√G_aa``."""
         return np.sqrt(np.maximum(np.diagonal(self.sums.gram), 0.0))
 
     def spread(self, weights: Array) -> Array:
-        """A number for each kernel as a column with one for each feature, (D, 1)."""
+        """Repeat a number per kernel for each of its features, as a column (D, 1)."""
         return weights[self.sums.kernel_of][:, None]
 
     def evaluate(self, weights: Array) -> FeatureEvaluation:
-        """Factorise ``λI + SGS`` at `weights`; derivatives follow on demand."""
+        """Factorise ``λI + SGS`` at `weights`; derivatives are computed later."""
         weights = np.asarray(weights, dtype=np.float64)
         lease = self._factorize(weights)
         half = np.sqrt(self.spread(weights))
@@ -158,16 +157,15 @@ class FeatureLoss(Loss):
     def evaluate_together(
         losses: list[FeatureLoss], weights: list[Array]
     ) -> list[FeatureEvaluation]:
-        """Losses at several λ, each at its own weights."""
-        return [loss.evaluate(own) for loss, own in zip(losses, weights, strict=True)]
+        """Evaluate losses at several λ, each at its own weights."""
+        return [loss.evaluate(point) for loss, point in zip(losses, weights, strict=True)]
 
     def _factorize(self, weights: Array) -> Lease:
         """Put the Cholesky factor of ``λI + SGS`` into the workspace.
 
-        Features of kernels without weight are left out where they are many: `active` are the
-        others.
+        If they are many, features of kernels without weight are left out: `active` are the others.
         """
-        self.workspace.lend()  # ends the lease of the evaluation before
+        self.workspace.lend()  # ends the lease of the previous evaluation
         half = np.sqrt(self.spread(weights))
         used, gram = np.flatnonzero(half[:, 0] > 0.0), self.sums.gram
         if 0 < len(used) < _FEW_USED * len(gram):
@@ -183,12 +181,12 @@ class FeatureLoss(Loss):
         if not self.workspace.cholesky():
             raise NotPositiveDefiniteError(
                 f"reg={self.reg:g} is lost in the rounding errors of {self.sums.n_samples} "
-                "samples, so that the features have no regression: raise reg."
+                "samples, so that the regression cannot be solved: raise reg."
             )
         return lease
 
     def dual_point(self, dual: Array) -> DualPoint:
-        """D of U = H − ZV for any V, laid out as :attr:`FeatureEvaluation.dual`."""
+        """Return D of U = H − ZV for any V, laid out as :attr:`FeatureEvaluation.dual`."""
         solution = np.asfortranarray(dual[self._places] @ self.rotation)
         left = self.cross - matmul(self.sums.gram, solution)
         explained = float(np.vdot(self.cross, solution))
@@ -201,20 +199,20 @@ class FeatureLoss(Loss):
         )
 
     def gains(self, left: Array) -> Array:
-        """``‖E_j‖²/λ`` of every kernel."""
+        """Return ``‖E_j‖²/λ`` of every kernel."""
         return self.sums.by_kernel(np.einsum("ak,ak->a", left, left)) / self.reg
 
     def restricted(self, kernels: Indices) -> Self:
-        part = copy(self)
-        part.sums = self.sums.select(kernels)
-        part._places = self._places[np.concatenate(self.sums.places(kernels))]
-        part.cross = np.asfortranarray(part.sums.cross @ self.rotation)
-        part.workspace = Workspace(len(part.sums.gram))
-        vars(part).pop("roots", None)
-        return part
+        loss = copy(self)
+        loss.sums = self.sums.select(kernels)
+        loss._places = self._places[np.concatenate(self.sums.places(kernels))]
+        loss.cross = np.asfortranarray(loss.sums.cross @ self.rotation)
+        loss.workspace = Workspace(len(loss.sums.gram))
+        vars(loss).pop("roots", None)
+        return loss
 
     def kernel(self, which: int) -> Array:
-        """``G_jj/λ``, which has the eigenvalues of the matrix that a weight multiplies."""
+        """Return ``G_jj/λ``, which has the eigenvalues of the matrix that a weight multiplies."""
         block = self.sums.blocks()[which]
         return self.sums.gram[block, block] / self.reg
 
@@ -245,7 +243,7 @@ class FeatureEvaluation(WorkspaceEvaluation):
 
     @cached_property
     def _error(self) -> Array:
-        """Q = V − BE/λ, zero but for rounding errors."""
+        """Q = V − BE/λ, which is zero up to rounding errors."""
         error: Array = self.solution - self.loss.spread(self.weights) * self.left / self.loss.reg
         return error
 
@@ -261,9 +259,9 @@ class FeatureEvaluation(WorkspaceEvaluation):
 
     @property
     def rounding(self) -> float:
-        """Errors of T, of the inner products of R with V, and of what the gains contribute."""
-        own = self.loss.total + float(np.abs(self.loss.cross * self.solution).sum())
-        return float(EPS * own + self.weights @ self.gain_errors)
+        """Rounding errors of T, of the inner products of R with V, and of the gains."""
+        size = self.loss.total + float(np.abs(self.loss.cross * self.solution).sum())
+        return float(EPS * size + self.weights @ self.gain_errors)
 
     @cached_property
     def lengths(self) -> Array:
@@ -274,11 +272,11 @@ class FeatureEvaluation(WorkspaceEvaluation):
         return np.sqrt(squares)
 
     def feature_rounding(self, support: Callable[[Array], float]) -> float:
-        """What errors of the features change in F, and in lower bounds over a domain.
+        """Return the change of F, and of lower bounds over a domain, by errors of the features.
 
         ``‖H − ZV‖²`` changes by ``2 tr(Uᵀ δZ V)`` and more, and the gains by ``δE = δZᵀU``. Errors
         of different samples are independent, those of the features of a sample are not. `support`
-        is that of the domain.
+        is the support function of the domain.
         """
         sums, errors = self.loss.sums, self.loss.sums.errors
         if errors is None:
@@ -287,12 +285,12 @@ class FeatureEvaluation(WorkspaceEvaluation):
         first = 2.0 * self.lengths * moved / np.sqrt(sums.n_samples)
         mean_square = float(np.sum(self.lengths**2)) / sums.n_samples
         gain_errors = self._gain_errors_of(mean_square * sums.by_kernel(errors**2))
-        own = float(np.sum(first + moved**2) + self.weights @ gain_errors)
-        return own + support(gain_errors)
+        change = float(np.sum(first + moved**2) + self.weights @ gain_errors)
+        return change + support(gain_errors)
 
     @cached_property
     def gain_errors(self) -> Array:
-        """Of ``‖E_j‖²/λ``, by the errors of the sums ``R − GV``.
+        """Rounding errors of ``‖E_j‖²/λ``, from the errors of the sums ``R − GV``.
 
         ``|G_ab| ≤ √G_aa √G_bb``, so entry a of GV is a sum of terms of at most the size
         ``√G_aa Σ_b √G_bb|V_b|`` in total, of which a rounding error is a part.
@@ -303,22 +301,22 @@ class FeatureEvaluation(WorkspaceEvaluation):
         return self._gain_errors_of(blocks)
 
     def _gain_errors_of(self, squares: Array) -> Array:
-        """Of ``‖E_j‖²/λ``, by the squared lengths of errors of E_j."""
+        """Return errors of ``‖E_j‖²/λ`` from the squared norms of errors of E_j."""
         lengths = np.sqrt(self.loss.sums.by_kernel(np.sum(self.left**2, axis=1)))
         errors: Array = (2.0 * lengths * np.sqrt(squares) + squares) / self.loss.reg
         return errors
 
     @property
     def coefficients(self) -> Array:
-        """V: the outputs are the features times these, (D, c)."""
+        """V: the outputs are the features times V, (D, c)."""
         coefficients: Array = self.solution @ self.loss.rotation.T
         return coefficients
 
     @property
     def dual(self) -> Array:
-        """V, which tells the dual variables ``α = 2(H − ZV)``, (D, c).
+        """V, which determines the dual variables ``α = 2(H − ZV)``, (D, c).
 
-        Features that a restricted loss does not have are among the D, with coefficients of zero.
+        Features that a restricted loss does not have are included, with coefficients of zero.
         """
         coefficients, loss = self.coefficients, self.loss
         dual = np.zeros((loss._n_whole, coefficients.shape[1]))
@@ -333,7 +331,7 @@ class FeatureEvaluation(WorkspaceEvaluation):
         return self.loss._factorize(self.weights)
 
     def hessian(self) -> Array:
-        """``∇²F``, by one triangular solve."""
+        """Return ``∇²F``, by one triangular solve."""
         self.restore()
         loss, gram, left = self.loss, self.loss.sums.gram, self.left
         blocks, width = loss.sums.blocks(), left.shape[1]
@@ -341,7 +339,7 @@ class FeatureEvaluation(WorkspaceEvaluation):
         images = np.empty((len(gram), len(blocks) * width), order="F")
         direct = np.empty((len(blocks), len(blocks)))
         for j, block in enumerate(blocks):
-            # Columns of a symmetric matrix are rows, which BLAS takes without a copy.
+            # Columns of a symmetric matrix are rows, which BLAS reads without a copy.
             image = blas.dgemm(1.0, gram[block].T, left[block])
             images[:, j * width : (j + 1) * width] = image
             direct[:, j] = loss.sums.by_kernel(np.einsum("ak,ak->a", left, image))
@@ -353,14 +351,14 @@ class FeatureEvaluation(WorkspaceEvaluation):
         return hessian
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²F``, for one output changed as that of :class:`.SquareEvaluation`."""
+        """Return ``∇²F``; for one output changed as in :class:`.SquareEvaluation`."""
         hessian = self.hessian()
         if self.solution.shape[1] > 1:
             return hessian
         return reciprocal_curvature(hessian, self.value, self.gains)
 
     def influence_roots(self, rows: Array) -> Array:
-        """N with ``A⁻¹ = I − NᵀN`` among samples, whose influence on each other NᵀN is, (a, n).
+        """Return N with ``A⁻¹ = I − NᵀN`` among samples, (a, n).
 
         `rows` (n, D) are their features times √w. ``A⁻¹ = I − ZS(λI + SGS)⁻¹SZᵀ``.
         """
@@ -371,10 +369,10 @@ class FeatureEvaluation(WorkspaceEvaluation):
 
 
 # -------------------------------------------------------------------------------------------------
-# Leaving samples out of a square loss on features, where the features of some of them are known.
+# Leaving samples out of a square loss on features, where the features of some samples are known.
 #
-# The sums G and R of :mod:`.features` hold all m samples; S are some of them, with features Z_S
-# and targets H_S, and what the other samples add is
+# The sums G and R include all m samples; S are some of them, with features Z_S and targets H_S,
+# and the contribution of the other samples is
 #
 #     G_o = G − Z_SᵀZ_S,   R_o = R − Z_SᵀH_S
 #
@@ -385,16 +383,16 @@ class FeatureEvaluation(WorkspaceEvaluation):
 #     U_S      = Ã⁻¹(H_S − Z_S C R_o)
 #     (A⁻¹Z)_S = Ã⁻¹ Z_S (I − C G_o)
 #
-# which is all that the formulas of :mod:`.left_out` take. Ã is never nearer to singular than the
-# identity, so nothing is lost where the features almost interpolate the samples. If S has all
+# which is all that the formulas of :mod:`.left_out` need. Ã is never nearer to singular than the
+# identity, so no digits are lost where the features almost interpolate the samples. If S has all
 # samples, G_o = 0, ``C = B/λ`` and Ã = A.
 #
-# Small groups of samples that are left out with the kernel weights held need few entries of A⁻¹,
-# which the factor of ``λI + SGS`` gives without a matrix of the samples (:class:`SingleRows`).
+# Small groups of samples left out with fixed kernel weights need few entries of A⁻¹, which the
+# factor of ``λI + SGS`` gives without a matrix of the samples (:class:`SingleRows`).
 
 
 class SingleRows(LeavesOut):
-    """Samples of a square loss on features, left out by groups with the kernel weights held.
+    """Samples of a square loss on features, left out by groups with fixed kernel weights.
 
     Parameters
     ----------
@@ -405,7 +403,7 @@ class SingleRows(LeavesOut):
         Rows of H.
     sample_weight : ndarray of shape (n_rows,)
     total_weight : float
-        Of all samples of the loss.
+        Sum of the weights of all samples of the loss.
     """
 
     def __init__(
@@ -459,14 +457,14 @@ class SingleRows(LeavesOut):
         return blocks
 
     def inverse(self) -> Array:
-        raise NotImplementedError("The inverse among all rows is that of PartialLeftOut.")
+        raise NotImplementedError("SingleRows has no inverse among all rows: use PartialLeftOut.")
 
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
-        raise NotImplementedError("The kernel weights are held; those of PartialLeftOut respond.")
+        raise NotImplementedError("The kernel weights are fixed here: use PartialLeftOut.")
 
 
 class PartialLeftOut(SingleRows):
-    """Samples of a square loss on features that can be left out in folds; weights may respond."""
+    """Samples of a square loss on features, left out in folds; kernel weights may respond."""
 
     def __init__(
         self,
@@ -478,7 +476,7 @@ class PartialLeftOut(SingleRows):
     ) -> None:
         super().__init__(evaluation, features, targets, sample_weight, total_weight)
         loss, roots = evaluation.loss, np.sqrt(sample_weight)[:, None]
-        # Of sums over all samples nothing may be left but rounding errors, which λ would magnify.
+        # A remainder of sums over all samples may be rounding errors, which λ would magnify.
         self._complete = len(features) == loss.sums.n_samples
         self._gram_of_others = np.zeros_like(loss.sums.gram)
         cross_of_others = np.zeros_like(loss.cross)
@@ -502,13 +500,13 @@ class PartialLeftOut(SingleRows):
         self._solution = self._workspace.solve(np.asfortranarray(self._rotated - expected))
 
     def _whitened(self, columns: Array) -> Array:
-        """``R⁻ᵀS @ columns`` with ``RᵀR = λI + SG_oS``."""
+        """Return ``R⁻ᵀS @ columns`` with ``RᵀR = λI + SG_oS``."""
         return self._prior.half_solve(np.asfortranarray(self._half * columns))
 
     def _factorize(self, total_weight: float, roots: Array) -> float:
-        """Put the factor of Ã into the workspace; the eigenvalue of A at the constant vector.
+        """Put the factor of Ã into the workspace; return the eigenvalue at the constant vector.
 
-        It is lifted where it can be, and for the reason, that :class:`.SquareLoss` has.
+        It is raised if possible, for the same reason as in :class:`.SquareLoss`.
         """
         np.matmul(self._images.T, self._images, out=self._workspace.matrix)
         size = float(self._workspace.diagonal.mean())

@@ -5,7 +5,7 @@ In the notation of :mod:`manykernels.losses.square` with ``α = 2U``, F(β) is t
     D(U, β) = 2 tr(HᵀU) − tr(UᵀA U),   A = I + K_β/λ
 
 over U (Yan 2012 (24) after its substitutions). The maximum over a block S of samples, the others
-held, is reached by the step
+fixed, is reached by the step
 
     Δ = A_SS⁻¹ R_S,   R = H − A U
 
@@ -16,7 +16,7 @@ after each sweep over all blocks D is maximised over the span of the changes of 
 at the cost of inner products (with fixed weights, this makes the sweeps a method of conjugate
 directions).
 
-Whatever U is, the discriminant with coefficients U/λ has the primal value
+For any U, the discriminant with coefficients U/λ has the primal value
 
     P(U, β) = ‖H − K_βU/λ‖² + tr(UᵀK_βU)/λ ≥ F(β) ≥ D(U, β),   P − D = ‖R‖²
 
@@ -42,12 +42,12 @@ from .square import NotPositiveDefiniteError, SquareEvaluation, SquareLoss
 # small linear systems cost little. Two sweeps instead of one save a fifth where many are needed.
 _MOST_SWEEPS_KEPT = 8
 _MOST_DIRECTIONS = 64
-# Strips of a block, and fewest samples of one: narrow panels are slow to compute. Sweeps of 8
+# Strips of a block, and minimum samples of one: narrow panels are slow to compute. Sweeps of 8
 # problems at p = 2: 48, 44, 42, 42 with 4, 8, 16, 32 strips of blocks of 160 samples; blocks
 # of 40: 93 and 80 with 2 and the 5 allowed, 76 and 77 with 10 and 16.
 _STRIPS_PER_BLOCK = 16
 _LEAST_STRIP = 8
-# Up to this many rows a factorisation for the leave-one-out outputs is a matter of seconds.
+# Up to this many rows a factorisation for the leave-one-out outputs takes seconds.
 _EXACT_ROWS = 3000
 # Random vectors for the trace of A⁻¹, whose relative standard error is √(2/(probes · tr A⁻¹)) at
 # most: 2 % where the trace is a third of 3000 rows. Sweeps need not be more exact than that: they
@@ -60,8 +60,8 @@ _TRACE_SWEEPS = 8
 class BlockAscent:
     """`solution` U with ``A(β) U ≈ H`` and its `products`, improved block by block.
 
-    `targets` are H with sample weights applied, `roots` (m, 1) the square roots of these. A block
-    has at most `block_size` samples, and blocks are drawn anew for each sweep.
+    `targets` are H with sample weights applied, `roots` (m, 1) the square roots of the weights. A
+    block has at most `block_size` samples, and blocks are drawn anew for each sweep.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class BlockAscent:
 
     @classmethod
     def of(cls, loss: SquareLoss, block_size: int, seed: int = 0) -> BlockAscent:
-        """The ascent for the targets of a loss."""
+        """Return the ascent for the targets of a loss."""
         kernels: ColumnKernels = loss.kernels  # type: ignore[assignment]
         return cls(kernels, loss.rotated_targets, loss.reg, loss.roots, block_size, seed)
 
     def order(self) -> list[list[Indices]]:
-        """Blocks for a new sweep, each as a list of strips."""
+        """Return the blocks of a new sweep, each as a list of strips."""
         self._origin = self.solution.copy(), self.products.copy()
         shuffled = [self._strips[k] for k in self._rng.permutation(len(self._strips))]
         longest = max(map(len, shuffled))
@@ -125,25 +125,25 @@ class BlockAscent:
             )
         self.solution[block] += step
         ends = np.cumsum([len(strip) for strip in strips])[:-1]
-        for strip, part in zip(strips, np.split(step, ends), strict=True):
+        for strip, change_of_strip in zip(strips, np.split(step, ends), strict=True):
             if self.roots is None:
-                self.products += self.kernels.apply_columns(strip, part)
+                self.products += self.kernels.apply_columns(strip, change_of_strip)
             else:
-                change = self.kernels.apply_columns(strip, self.roots[strip] * part)
+                change = self.kernels.apply_columns(strip, self.roots[strip] * change_of_strip)
                 self.products += self.roots * change
 
     def combine_sweeps(self, weights: Array) -> None:
-        """End a sweep: maximise D over the span of its change and those of the sweeps before."""
+        """End a sweep: maximise D over the span of its change and those of previous sweeps."""
         solution, products = self._origin
         change = self.solution - solution, self.products - products
         self._directions = [*self._directions, change][-self._n_kept :]
         span, mapped = self._span(weights)
         best = _solved(span.T @ (span + mapped), span.T @ self.residual(weights))
-        for part, (direction, moved) in zip(
+        for coefficients, (direction, moved) in zip(
             np.split(best, len(self._directions)), self._directions, strict=True
         ):
-            self.solution = self.solution + direction @ part
-            self.products = self.products + moved @ part
+            self.solution = self.solution + direction @ coefficients
+            self.products = self.products + moved @ coefficients
         self._directions[-1] = self.solution - solution, self.products - products
 
     def sweep(self, weights: Array) -> None:
@@ -153,14 +153,14 @@ class BlockAscent:
         self.combine_sweeps(weights)
 
     def fit(self, weights: Array) -> tuple[Array, Array]:
-        """U and ``K_βU/λ`` that minimise P over the span of the last sweeps."""
+        """Return U and ``K_βU/λ`` that minimise P over the span of the last sweeps."""
         span, mapped = self._span(weights)
         combined = self._combined(weights, self.products)
         best = _solved(mapped.T @ (span + mapped), mapped.T @ self.residual(weights))
         return self.solution + span @ best, combined + mapped @ best
 
     def _span(self, weights: Array) -> tuple[Array, Array]:
-        """Changes of U in the last sweeps, and ``K_β/λ`` times these."""
+        """Return the changes of U in the last sweeps, and ``K_β/λ`` times these."""
         span = np.hstack([direction for direction, _ in self._directions])
         mapped = np.hstack([self._combined(weights, moved) for _, moved in self._directions])
         return span, mapped
@@ -189,7 +189,7 @@ class InexactEvaluation(SquareEvaluation):
     """P, gains and slack of the square loss at a point that is solved approximately.
 
     `value` is P at the U that minimises it; the gains and the D of ``slack = P − D`` belong to
-    `swept`, the U of the sweeps. `block_size` is for more solves of the same kind.
+    `swept`, the U of the sweeps. `block_size` is used for further solves of the same kind.
     """
 
     block_size: int
@@ -197,7 +197,7 @@ class InexactEvaluation(SquareEvaluation):
 
     @classmethod
     def of(cls, loss: SquareLoss, ascent: BlockAscent, weights: Array) -> InexactEvaluation:
-        """Evaluation at `weights` of the solution that `ascent` has reached."""
+        """Return the evaluation at `weights` of the current solution of `ascent`."""
         solution, combined = ascent.fit(weights)
         value = _primal(loss, solution, combined)
         slack = value - ascent.dual_value(weights)
@@ -211,11 +211,11 @@ class InexactEvaluation(SquareEvaluation):
 
     @property
     def gain_errors(self) -> Array:
-        """The larger of the errors at the two U, that of the gains and that of P."""
+        """The larger of the errors at the two U, of the gains and of P."""
         return np.maximum(super().gain_errors, self._loss.form_errors(self.swept))
 
     def reassessed(self) -> Self:
-        """The same U, with products from one more pass over the kernels."""
+        """Return the evaluation of the same U, with products from one more pass over kernels."""
         loss, targets = self._loss, self._loss.rotated_targets
         width = targets.shape[1]
         products = loss.products(np.hstack([self._solution, self.swept]))
@@ -253,7 +253,7 @@ class InexactEvaluation(SquareEvaluation):
         ]
 
     def inverse_diagonal(self) -> Array:
-        """``diag(A⁻¹)``, exact for few rows; for many, every entry is the mean of the diagonal.
+        """Return ``diag(A⁻¹)``, exact for few rows; for many, its mean in every entry.
 
         The mean turns leave-one-out into generalised cross-validation (Golub, Heath and Wahba
         1979). It is estimated from random signs z, ``E zᵀA⁻¹z = tr A⁻¹``, by D with targets z,
@@ -277,12 +277,12 @@ class InexactEvaluation(SquareEvaluation):
 
 
 def _primal(loss: SquareLoss, solution: Array, combined: Array) -> float:
-    """P of a solution U, with ``combined = K_βU/λ``."""
+    """Return P of a solution U, with ``combined = K_βU/λ``."""
     misfit = loss.rotated_targets - combined
     return float(np.vdot(misfit, misfit) + np.vdot(solution, combined))
 
 
 def _solved(matrix: Array, right: Array) -> Array:
-    """Least-squares solution, since the system is nearly singular once sweeps hardly change U."""
+    """Return the least-squares solution: late sweeps make the system nearly singular."""
     solution: Array = linalg.lstsq(matrix, right)[0]
     return solution

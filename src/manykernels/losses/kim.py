@@ -1,4 +1,4 @@
-"""Fisher's ratio itself as a loss: the criterion of Kim, Magnani and Boyd (2006), two classes.
+"""Fisher's ratio as a loss: the criterion of Kim, Magnani and Boyd (2006), two classes.
 
 With G = Σ_i θ_i G_i, class sizes m_±, a = 1/m_+ on the positive and −1/m_− on the negative
 samples and J, which centres each class and divides by √m_±, they maximise the concave
@@ -21,15 +21,15 @@ Then a = Ts, J = TP, and
     g_i    = −∂E/∂θ_i = zᵀK_iz/λ
     ∇²E_ij = (2/λ)(PK_iz)ᵀN⁻¹(PK_jz)
 
-since ∂v/∂θ_j = N⁻¹PK_jz. All are computed from one Cholesky factorisation of N. Whatever the
-kernels, N has the eigenvalue λ at s_±; adding a multiple of ``s_+s_+ᵀ + s_−s_−ᵀ`` raises it and
-changes nothing else.
+since ∂v/∂θ_j = N⁻¹PK_jz. All are computed from one Cholesky factorisation of N. For all kernels,
+N has the eigenvalue λ at s_±; adding a multiple of ``s_+s_+ᵀ + s_−s_−ᵀ`` raises it without any
+other effect.
 
-The entries of u sum to zero, so centring the kernels, or adding constants to them, changes
-nothing. And ``E = 2 − 2/L`` with ``L = min_γ (h − γt)ᵀ(I + K/λ)⁻¹(h − γt)``, h = s/√2 and
+The entries of u sum to zero, so centring the kernels, or adding constants to them, has no effect.
+And ``E = 2 − 2/L`` with ``L = min_γ (h − γt)ᵀ(I + K/λ)⁻¹(h − γt)``, h = s/√2 and
 t = (s_+ + s_−)/√2: L is the square loss with both classes of the same total weight, and −1/L the
-function of it that its ``model_hessian`` takes to be nearly quadratic. So ∇²E is a good model as
-it is, and the best weights are those of the square loss on balanced classes with λm/2 for λ.
+function of it that its ``model_hessian`` takes to be nearly quadratic. So ∇²E is a good model,
+and the best weights are those of the square loss on balanced classes with λm/2 for λ.
 
 Any v gives a bound: ``−E(θ) ≤ (1/λ)zᵀKz + ‖v‖²``, too large by ``rᵀN⁻¹r/λ ≤ ‖r‖²/λ²`` with the
 residual ``r = λv − PKz``. This makes the rounding error of the factorisation, which matters at the
@@ -67,9 +67,9 @@ class KimLoss(WorkspaceLoss):
     Attributes
     ----------
     shares : ndarray of shape (m,)
-        ``w_i/W_±``, the part of each sample in its class.
+        ``w_i/W_±``, the share of each sample in its class.
     roots : ndarray of shape (m,)
-        Their square roots, the diagonal of T.
+        Square roots of the shares, the diagonal of T.
     signs : ndarray of shape (m,)
         ±1 by class.
     """
@@ -100,7 +100,7 @@ class KimLoss(WorkspaceLoss):
         return self.reg
 
     def evaluate(self, weights: Array) -> KimEvaluation:
-        """Factorise N at `weights` and return E and the gains; derivatives follow on demand."""
+        """Factorise N at `weights` and return E and the gains; derivatives are computed later."""
         lease = self.workspace.lend()
         images, raised = self._factorize(weights)
         v = self._centred(self.workspace.solve(self._centred(images[:, 1] - images[:, 0])))
@@ -115,14 +115,14 @@ class KimLoss(WorkspaceLoss):
         return KimEvaluation(weights, value, gains, slack, midpoint, self, v, raised, lease)
 
     def refill(self, weights: Array, z: Array) -> Lease:
-        """Compute factor and products again at a point whose z is known."""
+        """Recompute factor and products at a point with known z."""
         lease = self.workspace.lend()
         self._factorize(weights)
         self.workspace.multiply(self.kernels, z[:, None], self.roots[:, None])
         return lease
 
     def dual_point(self, dual: Array) -> DualPoint:
-        """D of ``u = a − Jv``, which is ``−‖Pv‖² − θ·g``; no other multiple of u is feasible."""
+        """Return D of ``u = a − Jv``, ``−‖Pv‖² − θ·g``; no other multiple of u is feasible."""
         s = self.signs * self.roots
         v = self._centred(s - dual[:, 0] / self.roots)
         u = (self.roots * (s - v))[:, None]
@@ -130,7 +130,7 @@ class KimLoss(WorkspaceLoss):
         return DualPoint(linear=0.0, quadratic=float(np.sum(v**2)), gains=gains)
 
     def _centred(self, columns: Array) -> Array:
-        """P @ columns: the mean of each class subtracted."""
+        """Return P @ columns: the mean of each class subtracted."""
         return columns - self._spread(matmul(self._classes.T, columns))
 
     def _spread(self, means: Array) -> Array:
@@ -155,9 +155,9 @@ class KimLoss(WorkspaceLoss):
         self.workspace.diagonal[:] += self.reg
         if not self.workspace.cholesky():
             raise NotPositiveDefiniteError(
-                f"reg={self.reg:g} is lost in the rounding of kernels whose combined trace, each "
-                f"class divided by its size, is {raised * len(matrix):.3g}: the matrix to "
-                "factorise is not positive definite. Raise reg, or scale or normalise the "
+                f"reg={self.reg:g} is lost in the rounding errors of the kernels, whose combined "
+                f"trace, each class divided by its size, is {raised * len(matrix):.3g}: the "
+                "matrix to factorise is not positive definite. Raise reg, scale or normalise the "
                 "kernels, or compute them in higher precision."
             )
         return images, raised
@@ -176,8 +176,8 @@ class KimLoss(WorkspaceLoss):
 class KimEvaluation(WorkspaceEvaluation):
     """E at one point; see the module for the formulas.
 
-    `slack` is the part of `value` that is due to rounding in the inner problem; `midpoint` is
-    halfway between the class means of the outputs ``G @ coefficients``.
+    `slack` is the part of `value` due to rounding in the inner problem; `midpoint` is halfway
+    between the class means of the outputs ``G @ coefficients``.
     """
 
     weights: Array
@@ -194,7 +194,7 @@ class KimEvaluation(WorkspaceEvaluation):
 
     @property
     def rounding(self) -> float:
-        """Errors of ``zᵀKz/λ``, and of sums that are no larger than the value."""
+        """Rounding errors of ``zᵀKz/λ``, and of sums that are no larger than the value."""
         return float(EPS * abs(self.value) + self.weights @ self.gain_errors)
 
     @property
@@ -224,34 +224,34 @@ class KimEvaluation(WorkspaceEvaluation):
         return self._loss.refill(self.weights, self._z)
 
     def hessian(self) -> Array:
-        """``∇²E``, by one triangular solve."""
+        """Return ``∇²E``, by one triangular solve."""
         self.restore()
         loss = self._loss
         half = loss.workspace.half_solve(loss._centred(loss.workspace.flat_products.T))
         return matmul(half.T, half, scale=2.0 / loss.reg)
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²E``: E is close to quadratic, see the module."""
+        """Return ``∇²E``: E is close to quadratic, see the module."""
         return self.hessian()
 
     def inverse_diagonal(self) -> Array:
-        """Diagonal of ``PN⁻¹P``; overwrites the factor."""
+        """Return the diagonal of ``PN⁻¹P``; overwrites the factor."""
         self.restore()
         self.release()
         loss = self._loss
         linalg.lapack.dpotri(loss.workspace.matrix.T, lower=0, overwrite_c=1)
         inverse = loss.workspace.diagonal
-        # Positive in exact arithmetic; rounding must not make it change sign.
+        # Positive in exact arithmetic; rounding must not change the sign.
         centred: Array = np.maximum(
             inverse - loss.shares / (loss.reg + self._raised), ACCUMULATED * inverse
         )
         return centred
 
     def leave_one_out(self, groups: np.ndarray | None = None) -> Array:
-        """Output of each sample by the discriminant of all others, (m, 1).
+        """Return the output of each sample by the discriminant of all others, (m, 1).
 
         Measured from the midpoint between the two class means of those outputs; kernel weights and
-        the parts w_j/W_± of the other samples are held. In feature space, with
+        the shares w_j/W_± of the other samples are fixed. In feature space, with
         ``M = S_+ + S_− + λI``, d = μ_+ − μ_−, the discriminant ``ω = M⁻¹d`` and
         ``c = φ(x_i) − μ_±``, leaving out the part δ of its class takes the mean to
         ``μ_± − ηc``, η = δ/(1 − δ), and S_± to ``S_± − ηccᵀ``. Both are changes of rank one, so
@@ -264,8 +264,8 @@ class KimEvaluation(WorkspaceEvaluation):
             δ = share/k ,   e = v_i/√share ,   κ = (1 − share − λρ_i)/share
             q = u_i/(k − 1 + λρ_i)
 
-        Rows of one of the `groups`, which are equal, are left out together if they are of one
-        class; by default each row by itself.
+        Equal rows of one of the `groups` are left out together if they are of one class; by
+        default each row alone.
 
         (The covariance of the class is still divided by W_±, not by W_± − δ, which would not be a
         change of rank one.) A sample alone in its class keeps its training output.
@@ -277,16 +277,16 @@ class KimEvaluation(WorkspaceEvaluation):
             keys = np.column_stack([groups, sign.ravel() > 0])
             same = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
             delta = np.asarray(np.bincount(same, share)[same])
-        part = share / delta
+        k = share / delta
         lambda_rho = loss.reg * self.inverse_diagonal()
         delta = np.where(delta >= 1.0 - ACCUMULATED, 0.0, delta)
         eta = delta / (1.0 - delta)
         e = self._v / loss.roots
         reached = 1.0 - share - lambda_rho
-        # A difference of numbers up to one. Below 16 EPS it is rounding error, as for kernels
-        # that are zero, and must not be divided by a small share.
+        # A difference of numbers up to one. Below 16 EPS it is rounding error, as for zero
+        # kernels, and must not be divided by a small share.
         kappa = np.where(reached > 16 * EPS, reached / share, 0.0)
-        q = np.where(delta > 0.0, self.dual[:, 0] / (part - 1.0 + lambda_rho), 0.0)
+        q = np.where(delta > 0.0, self.dual[:, 0] / (k - 1.0 + lambda_rho), 0.0)
         outputs: Array = (1.0 + 0.5 * eta) * (e - kappa * q)
         outputs += 0.5 * sign * (self.ratio - e * q)
         return outputs[:, None]

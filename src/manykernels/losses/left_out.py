@@ -1,9 +1,9 @@
-"""Outputs of left-out samples for the square loss, in closed form, with the response of weights.
+"""Outputs of left-out samples for the square loss in closed form, with the response of weights.
 
 For the square loss, the model learnt without a set S of samples is also the model learnt from all
 samples with the targets in S replaced by its own predictions there: the terms of S are then zero,
-which is their minimum. So we need how the solution U = A⁻¹H, whose rows are the residuals H − f,
-changes with the targets. To first order
+which is their minimum. This requires the change of the solution U = A⁻¹H, whose rows are the
+residuals H − f, with the targets. To first order
 
     dU = Q dH − M Mᵀ dH ,   Q = A⁻¹ − 11ᵀ/(ma)                                          (1)
 
@@ -21,8 +21,8 @@ For one sample and M = 0 this is the leave-one-out formula of ridge regression, 
 sample too. Without M the weights were learnt from its label: with 200 kernels of pure noise at
 p = 1, they seem to predict 96 % of the left-out labels.
 
-With sample weights, the rows of H, U and M are multiplied by √w (:mod:`.square`). A sample is left
-out whole, whatever its weight, and samples of one group are left out together: S is the group.
+With sample weights, the rows of H, U and M are multiplied by √w (:mod:`.square`). A sample of any
+weight is left out entirely, and samples of one group are left out together: S is the group.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ import numpy as np
 from ..utils.numerics import ACCUMULATED, ROUNDING
 from .base import Array, Indices
 
-# Least eigenvalue of ``I − MMᵀ/κ``: the response of the weights multiplies residuals by a thousand
-# at most. Where that matrix is nearly singular, the first-order formula is not valid.
+# Smallest eigenvalue of ``I − MMᵀ/κ``: the response of the weights multiplies residuals by a
+# thousand at most. Where that matrix is nearly singular, the first-order formula is not valid.
 _LEAST_EIGENVALUE = 1e-3
 
 
 @dataclass(frozen=True)
 class FoldOutputs:
-    """Outputs of the rows `fold`, left out together, by the model of the rows `others`.
+    """Outputs of the rows `fold`, left out together, from the model of the rows `others`.
 
     In `outputs_of_others` each of the others is also left out in turn, from the model without the
     fold: a decision rule learnt from these outputs has not seen the fold either.
@@ -54,28 +54,28 @@ class FoldOutputs:
     outputs_of_others: Array
 
     def turned(self, rotation: Array) -> FoldOutputs:
-        """The same with columns ``outputs @ rotation``."""
+        """Return the outputs with columns ``outputs @ rotation``."""
         outputs, of_others = self.outputs @ rotation, self.outputs_of_others @ rotation
         return replace(self, outputs=outputs, outputs_of_others=of_others)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Outputs at samples that the model has not seen.
+    """Outputs at left-out samples.
 
-    `singly` (m, k) has the output of every sample by the model without it and its group.
+    `singly` (m, k) has the output of every sample from the model without it and its group.
     """
 
     singly: Array
     folds: list[FoldOutputs]
 
     def turned(self, rotation: Array) -> LeftOut:
-        """The same with columns ``outputs @ rotation``."""
-        return LeftOut(self.singly @ rotation, [part.turned(rotation) for part in self.folds])
+        """Return the outputs with columns ``outputs @ rotation``."""
+        return LeftOut(self.singly @ rotation, [fold.turned(rotation) for fold in self.folds])
 
     @classmethod
     def cross_fitted(cls, singly: Array, folds: list[Indices]) -> LeftOut:
-        """Outputs of samples left out singly, also used for the folds.
+        """Return the outputs of samples left out singly, also used for the folds.
 
         An approximation where leaving out whole folds is too expensive: the outputs of the others
         are not independent of the fold, because their models have seen it.
@@ -91,11 +91,11 @@ class LeftOut:
 def residuals_left_out(
     blocks: Array, solution: Array, response: Array | None, least: float
 ) -> Array:
-    """``(Q_SS − M_S M_Sᵀ)⁻¹ U_S`` of several sets S of equal size s: (2) for each, (g, s, k).
+    """Return ``(Q_SS − M_S M_Sᵀ)⁻¹ U_S`` of several sets S of equal size s: (2), (g, s, k).
 
     `blocks` are Q_SS, (g, s, s), `solution` U_S, (g, s, k), and `response` M_S, (g, s, k, n);
-    without it the weights are held. Eigenvalues of blocks below `least`, their rounding error, are
-    raised to it.
+    without it the weights are fixed. Eigenvalues of blocks below `least`, their rounding error,
+    are raised to it.
     """
     root = _inverse_roots(blocks, least)
     half = root.mT @ solution
@@ -109,9 +109,9 @@ def remove(
 ) -> tuple[Array, Indices, Array, Array]:
     """Leave the samples S = `removed` out together.
 
-    `inverse` is Q, `solution` and `response` are U and M. Returns the residuals R_S; the rows that
-    stay; and for the model without S, weights held, its U at these rows and N, with which its Q is
-    ``Q − NᵀN``.
+    `inverse` is Q, `solution` and `response` are U and M. Returns the residuals R_S; the remaining
+    rows; and for the model without S, weights fixed, its U at these rows and N, with which its Q
+    is ``Q − NᵀN``.
     """
     rows = np.delete(np.arange(len(solution)), removed)
     least = ACCUMULATED * float(np.diagonal(inverse).max())
@@ -126,7 +126,7 @@ def remove(
 
 
 def _inverse_roots(blocks: Array, least: float) -> Array:
-    """Square roots R of ``Q_SS⁻¹ = RRᵀ``.
+    """Return square roots R of ``Q_SS⁻¹ = RRᵀ``.
 
     Q_SS is positive definite in exact arithmetic; eigenvalues below the rounding error of the
     factorisation are raised to it.
@@ -139,18 +139,18 @@ def _inverse_roots(blocks: Array, least: float) -> Array:
 
 
 def _responding(half: Array, moves: Array) -> Array:
-    """``(I − NNᵀ)⁻¹ half`` with N = `moves`, (g, s, k, n): the response of the kernel weights."""
+    """Return ``(I − NNᵀ)⁻¹ half`` with N = `moves`, (g, s, k, n): the response of the weights."""
     flat, moves = half.reshape(len(half), -1), moves.reshape(len(half), -1, moves.shape[-1])
     if moves.shape[1] <= moves.shape[2]:
         return _amplified(moves @ moves.mT, flat).reshape(half.shape)
-    # The same by way of n × n matrices: (I − NNᵀ)⁻¹ = I + N(I − NᵀN)⁻¹Nᵀ.
+    # Computed with n × n matrices: (I − NNᵀ)⁻¹ = I + N(I − NᵀN)⁻¹Nᵀ.
     inner = _amplified(moves.mT @ moves, np.einsum("gan,ga->gn", moves, flat))
     amplified: Array = flat + np.einsum("gan,gn->ga", moves, inner)
     return amplified.reshape(half.shape)
 
 
 def _amplified(shares: Array, vectors: Array) -> Array:
-    """``(I − shares)⁻¹ vectors`` by row, for symmetric matrices with eigenvalues in [0, 1)."""
+    """Return ``(I − shares)⁻¹ vectors`` for symmetric matrices with eigenvalues in [0, 1)."""
     values, basis = np.linalg.eigh(shares)
     left = np.maximum(1.0 - values, _LEAST_EIGENVALUE)
     amplified: Array = np.einsum(
@@ -160,10 +160,10 @@ def _amplified(shares: Array, vectors: Array) -> Array:
 
 
 class LeavesOut(ABC):
-    """A fitted square loss from which some of its samples, the known rows, can be left out.
+    """Fitted square loss from which some of its samples, the known rows, can be left out.
 
-    Known may be all samples or some of them: the formulas need Q and U among the rows that are
-    left out, and of the other samples only what is in these and in the means.
+    The known rows may be all samples or some of them: the formulas need Q and U among the rows
+    left out, and the other samples only through these and the means.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class LeavesOut(ABC):
     @property
     @abstractmethod
     def _rotation(self) -> Array:
-        """From columns of H to those of U, (c, k)."""
+        """Matrix from the columns of H to those of U, (c, k)."""
 
     @property
     @abstractmethod
@@ -200,20 +200,20 @@ class LeavesOut(ABC):
 
     @abstractmethod
     def inverse_diagonal(self) -> Array:
-        """``diag(A⁻¹)`` of the known rows; may overwrite the factor."""
+        """Return ``diag(A⁻¹)`` of the known rows; may overwrite the factor."""
 
     @abstractmethod
     def inverse(self) -> Array:
-        """``A⁻¹`` among the known rows; may overwrite the factor."""
+        """Return ``A⁻¹`` among the known rows; may overwrite the factor."""
 
     @property
     def factorized(self) -> bool:
-        """Whether A can be factorised: False where it would be too large."""
+        """Whether A can be factorised: False if it is too large."""
         return True
 
     @abstractmethod
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
-        """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
+        """Return the slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F``."""
 
     def leave_one_out(
         self,
@@ -222,21 +222,20 @@ class LeavesOut(ABC):
         from_mean: bool = False,
         response: Array | None = None,
     ) -> Array:
-        """Outputs ``f(x_i)`` of the discriminant trained without sample i and its group, (m, c).
+        """Return outputs ``f(x_i)`` of the model trained without sample i and its group, (m, c).
 
         Overwrites the factor.
 
         Parameters
         ----------
         groups : ndarray of int, (m,), optional
-            Numbers of the groups of samples that are left out together; by default each sample
-            by itself.
+            Groups of samples that are left out together; by default each sample alone.
         from_mean : bool, default=False
-            Subtract the mean target of the samples left in, which lies further from the target of
-            the sample left out than the mean of all. Where there is little to learn, outputs would
-            show that mean alone, and rank the samples of each class on the wrong side.
+            Subtract the mean target of the remaining samples, which is further from the target of
+            the left-out sample than the mean of all. If there is little to learn, outputs would
+            reflect that mean alone, and rank the samples of each class on the wrong side.
         response : ndarray of shape (m, k, n), optional
-            Response of the kernel weights, M of :mod:`.left_out`; without it they are held.
+            Response of the kernel weights, M of :mod:`.left_out`; by default they are fixed.
         """
         sets = sets_of_groups(groups, len(self._solution))
         if len(sets) == 1 and sets[0].shape[1] == 1:
@@ -248,10 +247,10 @@ class LeavesOut(ABC):
     def leave_out(
         self, folds: list[Indices], groups: Indices | None, response: Array | None
     ) -> LeftOut:
-        """Outputs of samples left out singly and fold by fold, less the mean target left in.
+        """Return outputs of samples left out singly and by folds, minus the remaining mean target.
 
-        Overwrites the factor. `folds` are disjoint sets of rows, which hold whole groups; `groups`
-        and `response` are as for :meth:`leave_one_out`.
+        Overwrites the factor. `folds` are disjoint sets of rows, which contain whole groups;
+        `groups` and `response` are as for :meth:`leave_one_out`.
         """
         if not folds:
             singly = self.leave_one_out(groups, from_mean=True, response=response)
@@ -272,8 +271,8 @@ class LeavesOut(ABC):
             sets_left = [rows[(places[rows] >= 0).all(axis=1)] for rows in sets]
             blocks_left = []
             for rows in sets_left:
-                own = across[:, places[rows]]
-                taken = np.einsum("agi,agj->gij", own, own)
+                roots = across[:, places[rows]]
+                taken = np.einsum("agi,agj->gij", roots, roots)
                 blocks_left.append(inverse[rows[:, :, None], rows[:, None, :]] - taken)
             solution_left = np.zeros_like(self._solution)
             solution_left[others] = solution
@@ -284,7 +283,7 @@ class LeavesOut(ABC):
         return LeftOut(singly, parts)
 
     def leave_folds_out(self, folds: list[Indices], response: Array | None) -> list[Array]:
-        """Outputs of every fold by the model of the other samples; overwrites the factor.
+        """Return the outputs of every fold from the other samples; overwrites the factor.
 
         `folds` and `response` are as for :meth:`leave_out`.
         """
@@ -296,7 +295,7 @@ class LeavesOut(ABC):
         ]
 
     def _blocks(self, sets: list[Indices]) -> list[Array]:
-        """Q among the members of every set, (g, s, s); overwrites the factor."""
+        """Return Q among the members of every set, (g, s, s); overwrites the factor."""
         inverse = self.inverse()
         self._take_away_intercept(inverse)
         return [inverse[rows[:, :, None], rows[:, None, :]] for rows in sets]
@@ -311,10 +310,10 @@ class LeavesOut(ABC):
         removed: Indices | None = None,
         least: float | None = None,
     ) -> Array:
-        """Outputs of all sets of rows, each left out in turn, (m, c).
+        """Return outputs of all sets of rows, each left out in turn, (m, c).
 
         The model is that of all samples but those `removed`, `solution` its U, and `blocks` its
-        Q among the members of every set. The outputs of rows of no set are zero.
+        Q among the members of every set. Outputs of rows in no set are zero.
         """
         least = ACCUMULATED / self.constant if least is None else least
         outputs = np.zeros((len(self._solution), self._rotation.shape[0]))
@@ -332,28 +331,28 @@ class LeavesOut(ABC):
         return outputs
 
     def _kappa(self, inverse_diagonal: Array) -> Array:
-        """``κ_i = A⁻¹_ii − 1/(ma)``, positive in spite of rounding."""
+        """Return ``κ_i = A⁻¹_ii − 1/(ma)``, made positive in spite of rounding."""
         return np.maximum(inverse_diagonal - self._intercept_share(), ACCUMULATED / self.constant)
 
     def _intercept_share(self) -> Array:
-        """Diagonal of ``11ᵀ/(ma)``: the part of A⁻¹ that the intercept takes away."""
+        """Return the diagonal of ``11ᵀ/(ma)``, the term of the intercept in Q."""
         share: Array = self._sample_weight / (self._total_weight * self.constant)
         return share
 
     def _take_away_intercept(self, inverse: Array) -> None:
-        """Q of :mod:`.left_out` from A⁻¹, in its place."""
+        """Turn A⁻¹ into Q of :mod:`.left_out`, in place."""
         intercept = np.sqrt(self._intercept_share())
         inverse -= intercept[:, None] * intercept
 
     def _outputs_left_out(self, residuals: Array, rows: Indices) -> Array:
-        """Outputs in the columns of H, from residuals of rotated columns times √w."""
+        """Return outputs in the columns of H, from residuals of rotated columns times √w."""
         roots = np.sqrt(self._sample_weight[rows])[:, None]
         return self._targets[rows] - (residuals @ self._rotation.T) / roots
 
     def _from_mean(self, outputs: Array, means: Array) -> Array:
-        """Outputs less the mean target of the samples left in; zero if that is rounding error.
+        """Return outputs minus the mean target of the remaining samples; rounding errors are zero.
 
-        Rounding errors depend on the targets: a rule learnt from them would tell the classes of
+        Rounding errors depend on the targets: a rule learnt from them would reveal the classes of
         samples whose kernels are constant.
         """
         values = outputs - means
@@ -361,9 +360,9 @@ class LeavesOut(ABC):
         return np.where(np.abs(values) > ROUNDING * size, values, 0.0)
 
     def _mean_without_each(self, sets: Indices, removed: Indices | None) -> Array:
-        """Mean target of all samples that are left in without each of some sets, (g, c).
+        """Return the mean target of the samples without each of some sets, (g, c).
 
-        Samples that are not among the known rows are left in.
+        Samples that are not among the known rows remain.
         """
         gone = np.empty(0, dtype=np.intp) if removed is None else removed
         total, mass = self._left_without(gone)
@@ -373,12 +372,12 @@ class LeavesOut(ABC):
         return means
 
     def _mean_without_all(self, rows: Indices) -> Array:
-        """Mean target of all samples but `rows`."""
+        """Return the mean target of all samples except `rows`."""
         total, mass = self._left_without(rows)
         return total / mass
 
     def _left_without(self, rows: Indices) -> tuple[Array, float]:
-        """Weighted sum of the targets of all samples but `rows`, and their total weight.
+        """Return the weighted target sum of all samples except `rows`, and their total weight.
 
         The sum over all samples is zero.
         """
@@ -388,7 +387,7 @@ class LeavesOut(ABC):
 
 
 def sets_of_groups(groups: Indices | None, n_rows: int) -> list[Indices]:
-    """Rows of the groups, those of equal size in one array, (g, s)."""
+    """Return the rows of the groups, groups of equal size in one array, (g, s)."""
     if groups is None:
         return [np.arange(n_rows)[:, None]]
     number = np.unique(groups, return_inverse=True)[1]

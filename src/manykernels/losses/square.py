@@ -45,9 +45,9 @@ from .base import (
 from .left_out import LeavesOut
 from .on_demand import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 
-# -- The square loss at one point: value, derivatives, and outputs of samples left out ------------
+# -- The square loss at one point: value, derivatives, and outputs of left-out samples ------------
 #
-# :mod:`.square` has the formulas, :mod:`.left_out` those of samples left out.
+# See the module docstring for the formulas, and :mod:`.left_out` for left-out samples.
 
 
 @dataclass
@@ -67,12 +67,12 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
 
     @property
     def rounding(self) -> float:
-        """Errors of the inner products of U with H and with ``K_βU/λ``.
+        """Rounding errors of the inner products of U with H and with ``K_βU/λ``.
 
-        The latter count twice, as errors of predictions do in squares.
+        The latter count twice, like errors of predictions in squares.
         """
-        own = EPS * np.abs(self._loss.rotated_targets * self._solution).sum()
-        return float(own + 2.0 * (self.weights @ self.gain_errors))
+        error = EPS * np.abs(self._loss.rotated_targets * self._solution).sum()
+        return float(error + 2.0 * (self.weights @ self.gain_errors))
 
     @property
     def gain_errors(self) -> Array:
@@ -80,17 +80,17 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
 
     @property
     def residuals(self) -> Array:
-        """U in the columns of the targets, sample weights applied: the coefficients times λ."""
+        """U in the columns of the targets, with sample weights: the coefficients times λ."""
         return self._loss._weighted(self._solution @ self._loss.rotation.T)
 
     @property
     def reach(self) -> Array:
-        """By how much the objective changes with the outputs of samples, (m, c)."""
+        """Derivative of the objective in the outputs of the samples, (m, c)."""
         return 2.0 * np.abs(self.residuals)
 
     @property
     def rotated_residuals(self) -> Array:
-        """U in the columns of the rotated targets, sample weights applied, (m, rank H)."""
+        """U in the columns of the rotated targets, with sample weights, (m, rank H)."""
         return self._solution
 
     @property
@@ -113,8 +113,8 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
 
     @property
     def _sample_weight(self) -> Array:
-        given = self._loss.sample_weight
-        return np.ones(len(self._solution)) if given is None else given
+        weights = self._loss.sample_weight
+        return np.ones(len(self._solution)) if weights is None else weights
 
     @property
     def _total_weight(self) -> float:
@@ -124,7 +124,7 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
         return self._loss.refill(self.weights, self._solution)
 
     def hessian(self) -> Array:
-        """``∇²F``, by one triangular solve."""
+        """Return ``∇²F``, by one triangular solve."""
         self.restore()
         workspace = self._loss.workspace
         columns = workspace.flat_products.reshape(-1, len(self._solution)).T
@@ -132,7 +132,7 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
         return matmul(flat, flat.T, scale=2.0 / self._loss.reg**2)
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²F``, for one output changed to the curvature of a quadratic model of 1/F."""
+        """Return ``∇²F``; for one output, the curvature of a quadratic model of 1/F."""
         hessian = self.hessian()
         if self._solution.shape[1] > 1:
             return hessian
@@ -149,19 +149,19 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
         return self._loss.workspace.half_solve(columns, transposed=False)
 
     def inverse_diagonal(self) -> Array:
-        """``diag(A⁻¹)``; overwrites the factor."""
+        """Return ``diag(A⁻¹)``; overwrites the factor."""
         self.restore()
         self.release()
         return self._loss.workspace.inverse_diagonal()
 
     def inverse(self) -> Array:
-        """``A⁻¹``, overwriting the factor: valid until the loss is evaluated again."""
+        """Return ``A⁻¹``, overwriting the factor; valid until the loss is evaluated again."""
         self.restore()
         self.release()
         return self._loss.workspace.inverse()
 
     def sensitivity(self, kernels: Indices) -> tuple[Array, Array]:
-        """Slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F`` of these kernels."""
+        """Return the slopes ``B_j = A⁻¹K_jU/λ`` of the outputs (m, k, n), and ``∇²F``."""
         self.restore()
         reg = self._loss.reg
         products = self._loss.workspace.flat_products[kernels]
@@ -173,7 +173,7 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
 
 
 def reciprocal_curvature(hessian: Array, value: float, gains: Array) -> Array:
-    """The Hessian of F for one output, changed in place to that of a quadratic model of 1/F.
+    """Change the Hessian of F for one output in place to that of a quadratic model of 1/F.
 
     For one output ``1/F(β) = min {uᵀA(β)u : hᵀu = 1}`` is a minimum of functions linear in
     β: concave, and linear where a single direction of the kernels matters, while F itself is
@@ -184,20 +184,21 @@ def reciprocal_curvature(hessian: Array, value: float, gains: Array) -> Array:
     return nearly_definite(hessian)
 
 
-# Below this many rows a coarse problem may cost more than the factorisations that it saves: at
-# 300, 450 and 600 rows it changes the time of a fit by 28, 19 and −11 % with 3 classes and 10
+# Number of rows below which a coarse problem may cost more than the factorisations that it saves:
+# at 300, 450 and 600 rows it changes the time of a fit by 28, 19 and −11 % with 3 classes and 10
 # kernels, by −13, −9 and −17 % with 20 classes and 40 kernels (measured).
 _COARSE_MIN_ROWS = 600
 # The coarse problem has at most every fourth row, so that its factorisations are 64 times cheaper.
 _COARSE_STEP = 4
-# Mean diagonal t of K_β/λ from which on A is lifted at the constant vector. Entries of A⁻¹ are of
-# the size 1/t, but for that vector, where it is 1, and rounding errors of the inverse are EPS m t.
-# Below, they are a share EPS m t² of the entries, 1e-7 at m = 1000; at t = 1e7 none is left.
+# Mean diagonal t of K_β/λ from which on the eigenvalue of A at the constant vector is raised.
+# Entries of A⁻¹ are of the size 1/t, except for that vector, where it is 1, and rounding errors of
+# the inverse are EPS m t. Below this t, they are a fraction EPS m t² of the entries, 1e-7 at
+# m = 1000; at t = 1e7 no digit is left.
 LARGE_DIAGONAL = 1e3
 
 
 class NotPositiveDefiniteError(ValueError):
-    """A matrix that should be positive definite has no Cholesky factor."""
+    """Raised if a matrix that should be positive definite has no Cholesky factor."""
 
 
 class SquareLoss(HasDualProgram, WorkspaceLoss):
@@ -225,7 +226,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         √w.
     """
 
-    #: Coefficient of I in A that no weight can change.
+    #: Coefficient of I in A that does not depend on the weights.
     fixed_ridge = 1.0
 
     def __init__(
@@ -243,7 +244,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         scaled = self._weighted(targets)
         spectrum, basis = np.linalg.eigh(scaled.T @ scaled)
         kept = spectrum > ACCUMULATED * spectrum[-1]
-        kept[-1] = True  # LAPACK takes no empty matrices, even if all targets are zero
+        kept[-1] = True  # LAPACK needs a column, even if all targets are zero
         self.rotation = basis[:, kept]
         self.rotated_targets = np.asfortranarray(scaled @ self.rotation)
         self.workspace = Workspace(len(targets))
@@ -261,23 +262,23 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return columns if self.roots is None else columns * self.roots
 
     def kernel(self, which: int) -> Array:
-        """One kernel matrix as a term of A: sample weights applied, divided by λ."""
+        """Return one kernel matrix as a term of A: with sample weights, divided by λ."""
         matrix = self.kernels.kernel(which) / self.reg
         return matrix if self.roots is None else matrix * self.roots * self.roots.T
 
     def products(self, columns: Array) -> Array:
-        """Every :meth:`kernel` times `columns`, (n_kernels, m, n_columns)."""
+        """Return every :meth:`kernel` times `columns`, (n_kernels, m, n_columns)."""
         if self.roots is None:
             return self.kernels.apply(columns) / self.reg
         return self.kernels.apply(columns * self.roots) * (self.roots / self.reg)
 
     def form_errors(self, solution: Array) -> Array:
-        """Estimated rounding errors of ``tr(UᵀK_jU)/λ``."""
+        """Return estimated rounding errors of ``tr(UᵀK_jU)/λ``."""
         columns = self._weighted(solution)
         return self.kernels.form_errors(columns, columns) / self.reg
 
     def evaluate(self, weights: Array) -> SquareEvaluation:
-        """Factorise A at `weights` and return F and the gains; derivatives follow on demand."""
+        """Factorise A at `weights` and return F and the gains; derivatives are computed later."""
         lease = self.workspace.lend()
         weights, constant = self._factorize(weights)
         solution = self.workspace.solve(self.rotated_targets)
@@ -285,7 +286,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return self._evaluation(weights, solution, constant, lease)
 
     def refill(self, weights: Array, solution: Array) -> Lease:
-        """Compute factor and products again at a point whose solution U is known."""
+        """Recompute factor and products at a point with the known solution U."""
         lease = self.workspace.lend()
         self._factorize(weights)
         self.workspace.multiply(self.kernels, solution, self.roots)
@@ -294,7 +295,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
     def _evaluation(
         self, weights: Array, solution: Array, constant: float, lease: Lease
     ) -> SquareEvaluation:
-        """The evaluation at weights whose factor and products are in place."""
+        """Return the evaluation at weights whose factor and products are in place."""
         products = self.workspace.flat_products
         gains = matmul(products, solution.T.reshape(-1), scale=1.0 / self.reg)
         combined = matmul(products.T, weights, scale=1.0 / self.reg)
@@ -305,14 +306,14 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return SquareEvaluation(weights, value, gains, self, solution, slack, constant, lease)
 
     def _slack(self, residual: Array, weights: Array) -> float:
-        """``tr(EᵀA⁻¹E)`` or more, the factor of A being in place."""
+        """Return an upper bound on ``tr(EᵀA⁻¹E)``, the factor of A being in place."""
         return float(np.vdot(residual, residual)) / self.ridge(weights)
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
         """Put the Cholesky factor of A into the workspace.
 
         Returns the weights of A, which a subclass may have changed, and the eigenvalue of A at
-        the constant vector, which centred kernels map to zero; it may have been lifted.
+        the constant vector, which centred kernels map to zero; it may have been raised.
         """
         self.kernels.combine(weights / self.reg, out=self.workspace.matrix)
         return weights, self._factorize_combined()
@@ -327,8 +328,8 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
     def _lift_constants(self, size: float) -> None:
         """Add `size` to the eigenvalue at the vector 1 (√w) of the matrix in the workspace.
 
-        It changes nothing that is computed of targets and centred kernels, which are orthogonal
-        to that vector.
+        Results for targets and centred kernels do not change, as they are orthogonal to that
+        vector.
         """
         ones = np.ones((len(self.targets), 1)) if self.roots is None else self.roots
         ones = ones / np.linalg.norm(ones)
@@ -337,7 +338,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
     def _factorize_combined(self) -> float:
         """Replace ``K_β/λ`` in the workspace by the Cholesky factor of A.
 
-        Returns the eigenvalue of A at the constant vector, which is lifted if λ is small.
+        Returns the eigenvalue of A at the constant vector, which is raised if λ is small.
         """
         self._weight_samples()
         size = float(self.workspace.diagonal.mean())
@@ -354,11 +355,11 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return 1.0 + lift
 
     def dual_program(self) -> DualProgram:
-        """F as a maximum over ``v = √2 U``, columns as in `rotated_targets`."""
+        """Return F as a maximum over ``v = √2 U``, with the columns of `rotated_targets`."""
         return DualProgram.free(np.sqrt(2.0) * self.rotated_targets, self.fixed_ridge)
 
     def dual_of(self, v: Array) -> Array:
-        """α of ``v = √2 U``, in the columns of the targets."""
+        """Return α of ``v = √2 U``, in the columns of the targets."""
         return self._weighted(np.sqrt(2.0) * (v @ self.rotation.T))
 
     def variables_of(self, dual: Array) -> Array:
@@ -367,28 +368,28 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         return v
 
     def ridge(self, weights: Array) -> float:
-        """r, the coefficient of I in A."""
+        """Return r, the coefficient of I in A."""
         return self.fixed_ridge
 
     def regularization(self, weights: Array) -> float:
         return self.reg
 
     def on_rows(self, rows: Indices, reg: float) -> SquareLoss:
-        """The loss of some of the samples, whose targets are centred again."""
+        """Return the loss of some of the samples, with targets centred again."""
         weights = None if self.sample_weight is None else self.sample_weight[rows]
         targets = self.targets[rows]
         targets = targets - np.average(targets, axis=0, weights=weights)
         return SquareLoss(self.kernels[np.ix_(rows, rows)], targets, reg, weights)
 
     def coarse(self) -> SquareLoss | None:
-        """The same loss on every fourth row or fewer, spread evenly over the targets.
+        """Return the loss on every fourth row or fewer, spread evenly over the targets.
 
-        At most the share ``1/√n`` of the rows, so the copy of n kernels is no larger than one
-        kernel. Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
+        The rows are at most the fraction ``1/√n``, so that the copy of n kernels is no larger than
+        one kernel. Eigenvalues of K grow like the number of rows, hence λ shrinks with it.
         """
         n_rows, n_outputs = self.rotated_targets.shape
-        # The best λ of fewer rows is another, and with one output the model of 1/F is good from
-        # the start (see SquareEvaluation.model_hessian).
+        # The best λ of fewer rows differs, and with one output the model of 1/F is good from the
+        # start (see SquareEvaluation.model_hessian).
         if self.learns_reg or n_outputs == 1 or n_rows < _COARSE_MIN_ROWS:
             return None
         step = max(_COARSE_STEP, int(np.ceil(np.sqrt(self.n_kernels))))
@@ -416,15 +417,14 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         evaluations = []
         for r, loss in enumerate(losses):
             # Each output is contiguous in memory, as LAPACK needs it.
-            part = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
-            loss.workspace.products = loss._weighted(part)
+            own_products = np.ascontiguousarray(products.mT[:, r * width : (r + 1) * width]).mT
+            loss.workspace.products = loss._weighted(own_products)
             evaluations.append(loss._evaluation(weights[r], solutions[r], constants[r], leases[r]))
         return evaluations
 
 
 # -------------------------------------------------------------------------------------------------
-# The identity as the first kernel, whose weight is the regularisation: λ in ``λI + Σ_j θ_j
-# K_j``.
+# The identity as the first kernel, whose weight is the regularisation λ in ``λI + Σ_j θ_j K_j``.
 #
 # So λ is learnt like any other weight (Ye 2008, section 4; SM2_C of Lanckriet et al. 2004).
 
@@ -433,7 +433,7 @@ Gauge = Callable[[Array], float]
 
 
 def of_some(gauge: Gauge | None, kernels: Indices, n_kernels: int) -> Gauge | None:
-    """The gauge of the weights of some kernels, those of the others being zero."""
+    """Return the gauge of the weights of some kernels, the other weights being zero."""
     if gauge is None:
         return None
     whole = gauge
@@ -450,7 +450,7 @@ def of_some(gauge: Gauge | None, kernels: Indices, n_kernels: int) -> Gauge | No
 class Raised:
     """Weights whose first, the regularisation, is at least some value.
 
-    All were divided by `factor` where they would be outside of their domain otherwise.
+    All were divided by `factor` if they would be outside of their domain otherwise.
     """
 
     weights: Array
@@ -459,7 +459,7 @@ class Raised:
 
     @classmethod
     def to(cls, least: float, weights: Array, gauge: Gauge | None) -> Raised:
-        """`weights` with a first one of `least` or more, in a domain that has this gauge."""
+        """Raise the first of `weights` to `least`, in a domain with this gauge."""
         if weights[0] >= least:
             return cls(weights)
         raised = weights.copy()
@@ -505,34 +505,34 @@ class WithIdentity:
         return products.mT
 
     def form_errors(self, left: Array, right: Array) -> Array:
-        own = EPS * np.sum(self.diagonal[:, None] * np.abs(left * right))
-        return np.concatenate([[own], self.kernels.form_errors(left, right)])
+        error = EPS * np.sum(self.diagonal[:, None] * np.abs(left * right))
+        return np.concatenate([[error], self.kernels.form_errors(left, right)])
 
     def kernel(self, which: int) -> Array:
         return np.diag(self.diagonal) if which == 0 else self.kernels.kernel(which - 1)
 
     @property
     def on_demand(self) -> bool:
-        """Whether the other kernels are computed when they are needed."""
+        """Whether the other kernels are computed on demand."""
         return bool(getattr(self.kernels, "on_demand", False))
 
     def visit(self, work: Callable[[KernelOperator, Indices], None]) -> None:
         """Visit blocks of kernels on demand, the identity with each of them."""
 
         def visit_with_identity(kernels: KernelOperator, positions: Indices) -> None:
-            part = copy(self)
-            part.kernels = kernels
-            work(part, np.concatenate([[0], 1 + positions]))
+            stack = copy(self)
+            stack.kernels = kernels
+            work(stack, np.concatenate([[0], 1 + positions]))
 
         on_demand: Any = self.kernels
         on_demand.visit(visit_with_identity)
 
     def select(self, kernels: Any) -> Self:
         if kernels[0] != 0:
-            raise ValueError("The identity must be selected, as the first kernel.")
-        part = copy(self)
-        part.kernels = self.kernels.select(kernels[1:] - 1)
-        return part
+            raise ValueError("The first selected kernel must be the identity, number 0.")
+        selected = copy(self)
+        selected.kernels = self.kernels.select(kernels[1:] - 1)
+        return selected
 
     def __getitem__(self, key: Any) -> Self:
         raise TypeError("Kernels with the identity cannot be restricted to some of the samples.")
@@ -545,16 +545,16 @@ class WithIdentity:
 #     A = λI + Σ_j θ_j K_j,   U = A⁻¹H,   F(λ, θ) = tr(HᵀU)
 #     g_0 = tr(UᵀU),   g_j = tr(Uᵀ K_j U),   ∇²F_ij = 2 tr((K_i U)ᵀ A⁻¹ (K_j U))
 #
-# ((40) and (41) there for two classes; (45) for more). This is the square loss with A = K_β in the
-# place of I + K_β/λ. Kernels and targets are centred, so A maps the vector 1 to λ1 and becomes
-# singular where the learnt λ tends to zero. A multiple of ``11ᵀ``, added to A, prevents that and
-# changes nothing else.
+# ((40) and (41) there for two classes; (45) for more). This is the square loss with A = K_β
+# instead of I + K_β/λ. Kernels and targets are centred, so A maps the vector 1 to λ1 and becomes
+# singular where the learnt λ tends to zero. A multiple of ``11ᵀ``, added to A, prevents that
+# without any other effect.
 
 
-# Smallest eigenvalue of A, as a share of its mean diagonal. With equal samples or kernels of low
-# rank A is singular at λ = 0, and rounding errors in its null space, about m EPS of the diagonal,
-# would look like a gain of the identity. This is about a hundred times that error at m = 500.
-# Where kernels have no smaller eigenvalues by themselves, λ may be anything, and zero.
+# Smallest eigenvalue of A, as a fraction of its mean diagonal. With equal samples or kernels of
+# low rank A is singular at λ = 0, and rounding errors in its null space, about m EPS of the
+# diagonal, would look like a gain of the identity. This is about a hundred times that error at m =
+# 500. If the kernels have no smaller eigenvalues, any λ is possible, including zero.
 _LEAST_SHARE = 1e-11
 _AT_THE_LEAST = (
     "The learnt λ is {:.1e}, the least that rounding errors allow: without it the kernels are "
@@ -563,7 +563,7 @@ _AT_THE_LEAST = (
 
 
 class JointSquareLoss(SquareLoss):
-    """F(λ, θ): the first weight is ``λ/unit``, the others are those of the kernels.
+    """F(λ, θ): the first weight is ``λ/unit``, the others are the kernel weights.
 
     Parameters
     ----------
@@ -589,23 +589,23 @@ class JointSquareLoss(SquareLoss):
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, targets, 1.0, sample_weight)
         self._gauge: Gauge | None = None
-        # Whether λ had to be raised at the last point.
+        # True if λ had to be raised at the last point.
         self._at_least = False
 
     def within(self, gauge: Gauge) -> Self:
-        part = copy(self)
-        part._gauge = gauge
-        return part
+        loss = copy(self)
+        loss._gauge = gauge
+        return loss
 
     def restricted(self, kernels: Indices) -> Self:
-        part = super().restricted(kernels)
-        part._gauge = of_some(self._gauge, kernels, self.n_kernels)
-        return part
+        loss = super().restricted(kernels)
+        loss._gauge = of_some(self._gauge, kernels, self.n_kernels)
+        return loss
 
     def _evaluation(self, weights: Array, *arguments: Any) -> SquareEvaluation:
-        found = super()._evaluation(weights, *arguments)
-        found.at_least = self._at_least
-        return found
+        evaluation = super()._evaluation(weights, *arguments)
+        evaluation.at_least = self._at_least
+        return evaluation
 
     def note(self, evaluation: Any) -> str:
         least = self.ridge(evaluation.weights)
@@ -616,9 +616,9 @@ class JointSquareLoss(SquareLoss):
         return float(np.vdot(half, half))
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
-        """As for a fixed λ, which is raised if A is singular, tenfold until it can be factorised.
+        """Factorise as for a fixed λ, which is raised tenfold while A is singular.
 
-        A λ that is lost in rounding errors is zero.
+        A λ that is lost in rounding errors becomes zero.
         """
         size = self._combine(weights)
         self._at_least = self.ridge(weights) < _LEAST_SHARE * size
@@ -642,13 +642,13 @@ class JointSquareLoss(SquareLoss):
             least *= 10.0
 
     def _combine(self, weights: Array) -> float:
-        """Put A into the workspace; returns its mean diagonal."""
+        """Put A into the workspace and return its mean diagonal."""
         self.kernels.combine(weights, out=self.workspace.matrix)
         self._weight_samples()
         size = float(self.workspace.diagonal.mean())
         if not size > 0.0:
             raise ValueError(
-                "All kernels are zero, so that no regularisation can be learnt with them."
+                "All kernels are zero, so that reg cannot be learnt: pass a number for reg."
             )
         return size
 

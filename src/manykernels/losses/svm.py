@@ -45,12 +45,12 @@ from .base import (
 from .on_demand import Lease, Workspace, WorkspaceEvaluation, WorkspaceLoss
 from .square import Gauge, Raised, WithIdentity, of_some
 
-#: Relative gap to which machines are solved, a hundredth of the solvers' default tolerance because
-#: this gap is part of the certified one.
+#: Relative gap of the inner machines, a hundredth of the solvers' default tolerance because this
+#: gap is part of the certified one.
 INNER_TOL = 1e-8
-# Barrier parameter μ of the smoothed Hessian as a share of the gap of F. Measured on 72 fits (two
-# losses, C from 0.1 to 100, p from 1 to 2): 5.6 inner solves in the mean and 11 at most, against
-# 5.9 and 18 at a tenth of it, 6.0 and 19 at ten times.
+# Barrier parameter μ of the smoothed Hessian as a fraction of the gap of F. Measured on 72 fits
+# (two losses, C from 0.1 to 100, p from 1 to 2): 5.6 inner solves in the mean and 11 at most,
+# against 5.9 and 18 at a tenth of it, 6.0 and 19 at ten times.
 _BARRIER = 0.03
 
 
@@ -63,7 +63,7 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
     problems : list of BoxProblem
         One per output.
     inner_tol : float
-        Relative gap to which they are solved.
+        Relative gap of their solutions.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         self.problems = problems
         self.inner_tol = inner_tol
         self.workspace = Workspace(kernels.shape[0])
-        # The last solution of each program, from which the next one starts; restricted copies
-        # share this list, so each is warm-started at the last solution of any.
+        # Last solution of each program, from which the next one starts. Restricted copies share
+        # this list, so each is warm-started at the last solution of any.
         self._starts: list[Array | None] = [None] * len(problems)
 
     def continue_from(self, other: BoxLoss) -> None:
@@ -91,11 +91,11 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         )
 
     def programs(self, weights: Array) -> list[BoxProblem]:
-        """The programs of all outputs at these weights."""
+        """Return the programs of all outputs at these weights."""
         return self.problems
 
     def _combine(self, weights: Array) -> Array:
-        """Put K_β into the workspace; returns β, which a subclass may have changed."""
+        """Put K_β into the workspace and return β, which a subclass may have changed."""
         self.kernels.combine(weights, out=self.workspace.matrix)
         return weights
 
@@ -121,13 +121,13 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
         return BoxEvaluation(weights, gains, solutions, self, products, ascents, lease)
 
     def refill(self, weights: Array) -> Lease:
-        """Compute K_β at a point again."""
+        """Recompute K_β at a point."""
         lease = self.workspace.lend()
         self._combine(weights)
         return lease
 
     def products(self, dual: Array) -> Array:
-        """``K_j v`` of every weight and output, (n_weights, m, n_outputs)."""
+        """Return ``K_j v`` of every weight and output, (n_weights, m, n_outputs)."""
         return self.kernels.apply(dual)
 
     def form_errors(self, v: Array) -> Array:
@@ -145,7 +145,7 @@ class BoxLoss(HasDualProgram, WorkspaceLoss):
 
 @dataclass
 class BoxPoint:
-    """Machines at one point of weight space, and the bounds that they prove; see the module."""
+    """Machines at one point of weight space, and the bounds they prove; see the module."""
 
     weights: Array
     gains: Array
@@ -159,17 +159,17 @@ class BoxPoint:
 
     @property
     def rounding(self) -> float:
-        """Errors of the losses of samples, which are differences of c, f and b, and of f itself.
+        """Rounding errors of the losses, which are differences of c, f and b, and of f.
 
         At a kink of the loss an error of f matters on one side only, so half of it counts.
         """
-        own = float(sum(solution.rounding for solution in self.solutions))
+        error = float(sum(solution.rounding for solution in self.solutions))
         errors = self._loss.kernels.form_errors(0.5 * self.reach, self.dual)
-        return own + float(self.weights @ errors)
+        return error + float(self.weights @ errors)
 
     @property
     def reach(self) -> Array:
-        """By how much the objective changes, at most, with outputs of samples, (m, n_outputs)."""
+        """Bound on the derivative of the objective in the outputs of samples, (m, n_outputs)."""
         return np.column_stack([solution.reach for solution in self.solutions])
 
     @property
@@ -178,7 +178,7 @@ class BoxPoint:
 
     @property
     def hyperbolic(self) -> bool:
-        """Whether c is not zero; otherwise v is the same for every multiple of K_β."""
+        """Whether c is nonzero; otherwise v is the same for every multiple of K_β."""
         return any(problem.linear.any() for problem in self._loss.problems)
 
     @property
@@ -214,12 +214,12 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
         return self._loss.refill(self.weights)
 
     def hessian(self) -> Array:
-        """``∇²F`` on the free variables, as if the others stayed at their bounds."""
+        """Return ``∇²F`` on the free variables, as if the others stayed at their bounds."""
         self.restore()
         return self._curvature([ascent.face() for ascent in self._ascents])
 
     def model_hessian(self, gap: float) -> Array:
-        """``∇²F`` smoothed over the range in which F may still fall by `gap`.
+        """Return ``∇²F`` smoothed over the range in which F may still fall by `gap`.
 
         A barrier ``μ log`` on the bounds makes F smooth. A variable with multiplier λ_i at its
         bound then has the stiffness ``λ_i²/μ`` instead of an infinite one: variables with small
@@ -234,7 +234,7 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
         return nearly_definite(self._curvature(faces))
 
     def _curvature(self, faces: list[tuple[Indices, Face | None]]) -> Array:
-        """``∇²F`` on the given faces of the boxes."""
+        """Return ``∇²F`` on the given faces of the boxes."""
         hessian = np.zeros((len(self.weights), len(self.weights)))
         for k, (free, face) in enumerate(faces):
             if face is not None:
@@ -243,19 +243,19 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
         return 0.5 * (hessian + hessian.T)
 
 
-# -- Support vector machines solved a few variables at a time, while the kernel weights change ----
+# -- Support vector machines solved a few variables at a time, while kernel weights change --------
 #
 # In the notation of :mod:`manykernels.losses.svm`: the products ``K_j v_k``, kept for every kernel
 # and output, give the slopes ``c − K_βv − r∘v`` and the gains at any weights, so the weights may
 # change from one step to the next. A visit chooses a working set W of the variables of one output
-# and takes steps on the program of :mod:`manykernels.smo.box` in them, the others held:
+# and takes steps on the program of :mod:`manykernels.smo.box` in them, the others fixed:
 #
 #     max_x  (c − K_βv)_W·x + x·(K_β)_WW v_W − e Σ|x_i| − ½ xᵀ(K_β + diag r)_WW x, Σ x_i = Σ_W v_i
 #
 # (Joachims 1999). Then it updates the products by the columns of the variables that have moved,
 # so no matrix is larger than |W|×|W|. W holds the variables that violate the optimality
 # conditions most, as many with the largest up as with the smallest down. Up to half of W are
-# variables that were free in the last working set of that output: holding these would undo its
+# variables that were free in the last working set of that output: fixing these would undo its
 # work. If W is all variables, a visit takes few pair steps, so that the weights are updated
 # often; if not, the columns of the variables that move cost more than the steps, and a visit
 # takes many.
@@ -271,11 +271,12 @@ class BoxEvaluation(BoxPoint, WorkspaceEvaluation):
 # Largest number of variables in a strip: enough for fast matrix products, and few enough that
 # hardly any columns are computed for variables that do not move.
 _STRIP = 64
-# Limit on pair steps of a visit, per variable of a working set that is not all variables. Measured
-# at m = 700 with sets of 100: 35 rounds of visits on average with 1, 22 with 5, 20 with 20.
+# Maximum number of pair steps of a visit, per variable of a working set of some variables.
+# Measured at m = 700 with sets of 100: 35 rounds of visits on average with 1, 22 with 5, 20 with
+# 20.
 _STEPS_OF_A_SET = 20
-# A visit ends when the violation has fallen to this share of what it was. More precision would be
-# lost when the weights and the variables outside W move. In the same problems: 28 rounds at 0.3,
+# A visit ends when the violation has fallen to this fraction. More precision would be lost when
+# the weights and the variables outside W move. In the same problems: 28 rounds at 0.3,
 # 20 at this value, 18 at a tenth of it, which takes as long.
 _SHARE_OF_VIOLATION = 1e-2
 
@@ -303,11 +304,11 @@ class BoxAscent:
             self._move(k, np.arange(m), problem.feasible(np.zeros(m)))
 
     def point(self, weights: Array) -> InexactBoxPoint:
-        """The bounds that v proves at some weights."""
+        """Return the bounds proved by v at some weights."""
         return InexactBoxPoint.of(self._loss, weights, self.dual, self.products, self.n_steps)
 
     def visit_all(self, weights: Array) -> bool:
-        """One visit to every output at these weights; False if no variable moves."""
+        """Visit every output once at these weights; return False if no variable moves."""
         if self._size == len(self.dual):
             self._whole = self._kernels.combine(weights, out=self._whole)
         moved = [self._visit(k, weights) for k in range(self.dual.shape[1])]
@@ -324,9 +325,11 @@ class BoxAscent:
         matrix = self._whole
         if matrix is None:
             matrix = self._kernels.combine_block(weights, rows)
-        own = v[rows]
+        start = v[rows]
         ascent = Ascent(
-            matrix, problem.restricted(rows, v, problem.linear[rows] - f[rows] + matrix @ own), own
+            matrix,
+            problem.restricted(rows, v, problem.linear[rows] - f[rows] + matrix @ start),
+            start,
         )
         goal = _SHARE_OF_VIOLATION * violation
         ascent.run(goal, len(rows) if len(rows) == len(v) else _STEPS_OF_A_SET * len(rows))
@@ -345,14 +348,14 @@ class BoxAscent:
         up, down = up.copy(), down.copy()
         up[kept], down[kept] = -np.inf, np.inf
         half = (self._size - len(kept)) // 2
-        # At the optimum no up is above any down; these violate that most.
+        # At the optimum no up is above any down; these variables violate that most.
         rising = np.argpartition(-up, half)[:half]
         down[rising] = np.inf
         falling = np.argpartition(down, half)[:half]
         return np.sort(np.concatenate([kept, rising, falling]))
 
     def _move(self, k: int, rows: Indices, v: Array) -> bool:
-        """Set variables of output k and update the products; False if nothing has changed."""
+        """Set variables of output k and update the products; return False without a change."""
         step = np.zeros(len(self.dual))
         step[rows] = v - self.dual[rows, k]
         self.dual[rows, k] = v
@@ -371,7 +374,7 @@ class BoxAscent:
 
 @dataclass
 class InexactBoxPoint(BoxPoint):
-    """The bounds that machines prove at some weights, not solved to a tolerance."""
+    """Bounds proved by machines at some weights, not solved to a tolerance."""
 
     #: No matrix of all samples exists, so derivatives need an inner solve.
     released = True
@@ -380,7 +383,7 @@ class InexactBoxPoint(BoxPoint):
     def of(
         cls, loss: BoxLoss, weights: Array, dual: Array, products: Array, n_steps: int = 0
     ) -> InexactBoxPoint:
-        """P, D and gains of `dual` (m, n_outputs) from its products (n_kernels, m, n_outputs)."""
+        """Return P, D and gains of `dual` from its products (n_kernels, m, n_outputs)."""
         combined = np.tensordot(weights, products, 1)
         solutions = [
             problem.solution(dual[:, k].copy(), np.ascontiguousarray(combined[:, k]), n_steps)
@@ -389,18 +392,18 @@ class InexactBoxPoint(BoxPoint):
         return cls(weights, gains_of(dual, products), solutions, loss)
 
     def reassessed(self) -> InexactBoxPoint:
-        """The same v, with products from one more pass over the kernels."""
+        """Return the point of the same v, with products from one more pass over the kernels."""
         n_steps = self.solutions[0].n_steps
         programs = zip(self._loss.programs(self.weights), self.dual.T, strict=True)
         dual = np.column_stack([problem.balanced(v) for problem, v in programs])
         return self.of(self._loss, self.weights, dual, self._loss.products(dual), n_steps)
 
     def hessian(self) -> Array:
-        """``∇²F`` of the machines, which are solved to the tolerance of the loss for it."""
+        """Return ``∇²F`` of the machines, which are first solved to the tolerance of the loss."""
         return self._loss.evaluate(self.weights).hessian()
 
     def model_hessian(self, gap: float) -> Array:
-        """As :meth:`.BoxEvaluation.model_hessian`, at the same cost as :meth:`hessian`."""
+        """Return :meth:`.BoxEvaluation.model_hessian`, at the same cost as :meth:`hessian`."""
         return self._loss.evaluate(self.weights).model_hessian(gap)
 
 
@@ -414,13 +417,13 @@ class InexactBoxPoint(BoxPoint):
 #     one-class        Σ_i w_i max(0, ρ − f(x_i)) − ν ρ Σ_i w_i v = α,  0 ≤ α ≤ w,  Σα = ν Σw
 #
 # each plus ``½‖f‖²``. On the trace simplex the first two are SM1 and SM2 of Lanckriet et al.
-# (2004). The squared hinge has ``K_β + I/C`` in the place of K_β: 1/C is the weight of an identity
+# (2004). The squared hinge has ``K_β + I/C`` instead of K_β: 1/C is the weight of an identity
 # kernel, and learning it with the others is their SM2_C.
 
 
-# Least 1/C that is learnt, as a share of the mean diagonal of the combined kernel. At 1/C = 0 the
-# inner program has no solution if equal samples are in different classes. The dual variables of
-# such samples are of order C; this value leaves seven digits to their differences.
+# Smallest 1/C that is learnt, as a fraction of the mean diagonal of the combined kernel. At 1/C =
+# 0 the inner program has no solution if equal samples are in different classes. The dual variables
+# of such samples are of order C; this value leaves seven digits to their differences.
 _LEAST_SHARE = 1e-9
 _AT_THE_LEAST = (
     "The learnt C is {:.1e}, the most that rounding errors allow: the best C is there or above. "
@@ -429,14 +432,14 @@ _AT_THE_LEAST = (
 
 
 def hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
-    """The program of the hinge loss."""
+    """Return the program of the hinge loss."""
     ends = penalties * signs
     zeros = np.zeros(len(signs))
     return BoxProblem(signs, np.minimum(0.0, ends), np.maximum(0.0, ends), zeros)
 
 
 def squared_hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
-    """The program of the squared hinge loss."""
+    """Return the program of the squared hinge loss."""
     ridge = 1.0 / np.broadcast_to(np.asarray(penalties, dtype=np.float64), signs.shape)
     return replace(hinge_problem(signs, np.inf), ridge=ridge)
 
@@ -444,20 +447,20 @@ def squared_hinge_problem(signs: Array, penalties: float | Array) -> BoxProblem:
 def epsilon_insensitive_problem(
     targets: Array, penalties: float | Array, epsilon: float
 ) -> BoxProblem:
-    """The program of the ε-insensitive loss."""
+    """Return the program of the ε-insensitive loss."""
     ends = np.broadcast_to(np.asarray(penalties, dtype=np.float64), targets.shape)
     return BoxProblem(targets, -ends, +ends, np.zeros(len(targets)), width=epsilon)
 
 
 def one_class_problem(sample_weight: Array, nu: float) -> BoxProblem:
-    """The program of the one-class machine."""
+    """Return the program of the one-class machine."""
     zeros = np.zeros(len(sample_weight))
     total = nu * float(sample_weight.sum())
     return BoxProblem(zeros, zeros, sample_weight, zeros, total=total)
 
 
 class _TwoClassLoss(BoxLoss):
-    """Machines of two classes; one output for each division of the samples into two."""
+    """Two-class machines; one output for each division of the samples into two."""
 
     def __init__(
         self, kernels: KernelOperator, signs: Array, C: float | Array, inner_tol: float = INNER_TOL
@@ -468,7 +471,7 @@ class _TwoClassLoss(BoxLoss):
     @staticmethod
     @abstractmethod
     def _problem(signs: Array, penalties: float | Array) -> BoxProblem:
-        """The program of one output."""
+        """Return the program of one output."""
 
 
 class HingeLoss(_TwoClassLoss):
@@ -482,7 +485,7 @@ class HingeLoss(_TwoClassLoss):
     C : float or ndarray of shape (m,)
         Penalties.
     inner_tol : float
-        Relative gap to which machines are solved.
+        Relative gap of the machines.
     """
 
     _problem = staticmethod(hinge_problem)
@@ -521,23 +524,23 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         extended = WithIdentity(kernels, unit, sample_weight)
         super().__init__(extended, signs, 1.0 / extended.diagonal, inner_tol)
         self._gauge: Gauge | None = None
-        # Whether 1/C had to be raised at the last point.
+        # True if 1/C had to be raised at the last point.
         self._at_least = False
 
     def within(self, gauge: Gauge) -> Self:
-        part = copy(self)
-        part._gauge = gauge
-        return part
+        loss = copy(self)
+        loss._gauge = gauge
+        return loss
 
     def restricted(self, kernels: Indices) -> Self:
-        part = super().restricted(kernels)
-        part._gauge = of_some(self._gauge, kernels, self.n_kernels)
-        return part
+        loss = super().restricted(kernels)
+        loss._gauge = of_some(self._gauge, kernels, self.n_kernels)
+        return loss
 
     def evaluate(self, weights: Array) -> BoxEvaluation:
-        found = super().evaluate(weights)
-        found.at_least = self._at_least
-        return found
+        evaluation = super().evaluate(weights)
+        evaluation.at_least = self._at_least
+        return evaluation
 
     def note(self, evaluation: Any) -> str:
         at_least = evaluation.at_least
@@ -555,11 +558,13 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         return [replace(problem, ridge=ridge) for problem in self.problems]
 
     def _combine(self, weights: Array) -> Array:
-        """K_β without the identity, which is the ridge of the programs; raises 1/C if needed."""
+        """Compute K_β without the identity, which is the ridge; raise 1/C if needed."""
         self.kernels.kernels.combine(weights[1:], out=self.workspace.matrix)
         size = float(self.workspace.diagonal.mean()) / float(self.kernels.diagonal.mean())
         if not max(weights[0], size) > 0.0:
-            raise ValueError("All kernels are zero, so that no C can be learnt with them.")
+            raise ValueError(
+                "All kernels are zero, so that C cannot be learnt: pass a number for C."
+            )
         raised = Raised.to(_LEAST_SHARE * size, weights, self._gauge)
         self.workspace.matrix /= raised.factor
         self._at_least = raised.is_higher
@@ -602,7 +607,7 @@ class OneClassLoss(BoxLoss):
     ----------
     kernels : KernelOperator
     nu : float
-        Largest share of the samples, by weight, that may be outliers.
+        Upper bound on the fraction of the samples, by weight, that are outliers.
     sample_weight : ndarray of shape (m,), optional
     inner_tol : float
     """

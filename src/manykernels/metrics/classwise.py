@@ -15,11 +15,11 @@ from ..utils.sklearn import check_sample_weight, check_y
 
 
 def mean_class_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """Mean over classes of the share of their samples that are classified correctly.
+    """Return the mean over classes of the fraction of correctly classified samples.
 
     The measure of the Caltech101 experiments (Yan 2012, section 3.4). The same number as
     :func:`sklearn.metrics.balanced_accuracy_score`, without its warnings about classes that
-    only occur among the predictions: these have no accuracy and do not count.
+    only occur among the predictions: these have no accuracy and are ignored.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ def mean_class_accuracy(y_true: Any, y_pred: Any, *, sample_weight: Any = None) 
 
 
 def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> float:
-    """Mean over classes of the Matthews correlation of each class against the rest.
+    """Return the mean over classes of the Matthews correlation of each class against the rest.
 
     The measure of the protein data sets (Zien and Ong 2007; Kloft 2011; Yan 2012, section 3.6),
     which print ``100 · (1 − mean_class_mcc)``. The mean is over the classes of `y_true`, so that
     it has as many terms for every method. For two classes both terms are
-    :func:`sklearn.metrics.matthews_corrcoef`; for more that function is another measure.
+    :func:`sklearn.metrics.matthews_corrcoef`; for more classes that function differs.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
     -------
     mcc : float
         Between −1 and 1; 1 if all predictions of at least two classes are right. A correlation
-        with a constant counts as 0, as in scikit-learn: that of a class which is never
-        predicted, or of a class that is the only one.
+        with a constant counts as 0, as in scikit-learn: for a class that is never predicted, or
+        for a single class.
 
     References
     ----------
@@ -91,7 +91,7 @@ def mean_class_mcc(y_true: Any, y_pred: Any, *, sample_weight: Any = None) -> fl
 def mean_average_precision(
     y_true: Any, y_score: Any, *, labels: Any = None, sample_weight: Any = None
 ) -> float:
-    """Mean over classes of the average precision of their scores.
+    """Return the mean over classes of the average precision of their scores.
 
     The measure of the Pascal VOC experiments (Yan 2012, sections 3.2 and 3.3): the samples are
     ranked by the score of a class, and the precision is averaged over the ranks of
@@ -101,21 +101,20 @@ def mean_average_precision(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Classes, or an indicator of the classes of each sample, which may be several.
+        Classes, or an indicator matrix of the (possibly several) classes of each sample.
     y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
         Scores or probabilities, one column per class. For two classes, the average precision of
-        the second is returned: scores of that class suffice, and of two columns the second is
-        used.
+        the second is returned: its scores suffice, and of two columns the second is used.
     labels : array-like of shape (n_classes,), optional
-        The classes that the columns belong to, by default those of `y_true`, sorted. Needed where
-        not all of them occur there; not for indicators.
+        Classes of the columns, by default the sorted classes of `y_true`. Needed if not all of
+        them occur there; not for indicators.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
     -------
     precision : float
         Between 0 and 1; 1 if the samples of each class rank before all others. Classes without
-        samples have no precision and do not count.
+        samples are ignored.
 
     Examples
     --------
@@ -128,10 +127,10 @@ def mean_average_precision(
     scores = _checked_scores(y_score)
     members, scores = _members_and_scores(y_true, scores, labels)
     weights = check_sample_weight(sample_weight, scores, ensure_non_negative=True)
-    members, scores, weights = (part[weights > 0] for part in (members, scores, weights))
+    members, scores, weights = (array[weights > 0] for array in (members, scores, weights))
     occurring = members.any(axis=0)
     if not occurring.any():
-        raise ValueError("No sample belongs to a class that has scores: there is no precision.")
+        raise ValueError("No sample belongs to a class with scores: the precision is undefined.")
     members, scores = members[:, occurring], scores[:, occurring]
     return float(average_precision_score(members, scores, sample_weight=weights))
 
@@ -139,13 +138,15 @@ def mean_average_precision(
 def _members_and_scores(
     y_true: Any, scores: np.ndarray, labels: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which sample belongs to which class, and its scores, (n_samples, n_classes) each."""
+    """Return class indicators and scores of the samples, (n_samples, n_classes) each."""
     check_consistent_length(y_true, scores)
     if not sparse.issparse(y_true) and np.ndim(y_true) == 1:
         y_true = check_y(y_true)
     if type_of_target(y_true, input_name="y_true") == "multilabel-indicator":
         if labels is not None:
-            raise ValueError("labels are the classes of a vector y_true, not of an indicator.")
+            raise ValueError(
+                "labels are allowed only if y_true is a vector, not an indicator matrix."
+            )
         members = check_array(y_true, accept_sparse=True) != 0
         members = members.toarray() if sparse.issparse(members) else members
         if members.shape != scores.shape:
@@ -158,14 +159,14 @@ def _members_and_scores(
     classes = np.unique(y_true) if labels is None else column_or_1d(labels)
     if len(classes) == 1:
         raise ValueError(
-            f"All samples are of one class, {classes.tolist()[0]!r}: pass labels to tell which "
-            "class the scores belong to."
+            f"All samples are of one class, {classes.tolist()[0]!r}: pass labels to name the "
+            "class of the scores."
         )
     if unknown := sorted(set(y_true.tolist()) - set(classes.tolist()), key=str):
         raise ValueError(f"y_true has classes that are not among the labels: {unknown}.")
     n_columns = scores.shape[1]
     if len(classes) == 2 and n_columns <= 2:
-        # Scores of the second class alone: those of the first are the same, negated.
+        # Scores of the second class alone: the scores of the first are their negatives.
         return (y_true == classes[1])[:, None], scores[:, -1:]
     if n_columns != len(classes):
         raise ValueError(
@@ -181,14 +182,14 @@ def _members_and_scores(
 def mean_average_precision_scorer(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None
 ) -> float:
-    """:func:`mean_average_precision` of a fitted classifier, for ``scoring=``.
+    """Return :func:`mean_average_precision` of a fitted classifier, for ``scoring=``.
 
     Takes the classes from the classifier, so that not all of them need occur in y.
 
     Parameters
     ----------
     estimator : fitted classifier
-        With ``decision_function`` or else ``predict_proba``.
+        Classifier with ``decision_function`` or ``predict_proba``.
     X, y : test samples and their classes, or an indicator of them
     sample_weight : array-like of shape (n_samples,), optional
 
@@ -212,7 +213,7 @@ def _scores(estimator: Any, X: Any) -> Any:
         return estimator.decision_function(X)
     probabilities = estimator.predict_proba(X)
     if isinstance(probabilities, list):  # one array for each of several outputs
-        return np.column_stack([part[:, -1] for part in probabilities])
+        return np.column_stack([output[:, -1] for output in probabilities])
     return probabilities
 
 
@@ -230,21 +231,21 @@ SCORERS: dict[str, Callable[..., float]] = {
 def _checked_labels(
     y_true: Any, y_pred: Any, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels and weights of the samples whose weight is not zero."""
+    """Return labels and weights of the samples with positive weight."""
     check_consistent_length(y_true, y_pred, sample_weight)
     y_true, y_pred = check_y(y_true), check_y(y_pred)
     for name, labels in (("y_true", y_true), ("y_pred", y_pred)):
         kind = type_of_target(labels, input_name=name)
         if kind not in ("binary", "multiclass"):
             raise ValueError(f"{name} must be one class per sample, got {kind} values.")
-    unique_labels(y_true, y_pred)  # refuses numbers beside strings, which are never equal
+    unique_labels(y_true, y_pred)  # raises if numbers and strings are mixed
     weights = check_sample_weight(sample_weight, y_true, ensure_non_negative=True)
     counting = weights > 0
     return y_true[counting], y_pred[counting], weights[counting]
 
 
 def _checked_scores(y_score: Any) -> np.ndarray:
-    """Finite scores, (n_samples, n_columns)."""
+    """Return finite scores, (n_samples, n_columns)."""
     scores = np.asarray(y_score, dtype=np.float64)
     if scores.ndim not in (1, 2):
         raise ValueError(f"y_score must have one or two dimensions, got shape {scores.shape}.")
@@ -252,26 +253,26 @@ def _checked_scores(y_score: Any) -> np.ndarray:
     if not np.isfinite(scores).all():
         sample, column = np.argwhere(~np.isfinite(scores))[0]
         raise ValueError(
-            f"y_score is {scores[sample, column]} at sample {sample}, column {column}: there is "
-            "no ranking by scores that are not finite."
+            f"y_score is {scores[sample, column]} at sample {sample}, column {column}: scores "
+            "must be finite."
         )
     return scores
 
 
-# -- How many kernels a model uses: of kernel weights, over their last axis -----------------------
+# -- Number of kernels used by a model, from weights over their last axis -------------------------
 
 
-# A kernel counts as in use if it has more than this share of the weights. Smaller shares are below
-# what a relative gap of 1e-6 determines.
+# A kernel counts as used if it has more than this share of the weights. Smaller shares are not
+# determined by a relative gap of 1e-6.
 _IN_USE = 1e-4
 
 
 def effective_number(weights: Any) -> Any:
-    """Effective number of kernels, ``(Σ w)² / Σ w²``, over the last axis.
+    """Return the effective number of kernels, ``(Σ w)² / Σ w²``, over the last axis.
 
-    n kernels of equal weight count as n, and one that has all the weight as 1. Small weights
-    hardly change it; the other usual measure, the exponential of the entropy of the shares, also
-    counts the small weights that every p > 1 gives to every kernel.
+    It is n for n kernels of equal weight, and 1 for a single kernel. Small weights hardly change
+    it; the other usual measure, the exponential of the entropy of the shares, also counts the
+    small weights that every p > 1 gives to every kernel.
 
     Parameters
     ----------
@@ -286,13 +287,13 @@ def effective_number(weights: Any) -> Any:
     """
     weights = np.asarray(weights, dtype=np.float64)
     if not weights.size or weights.min() < 0 or (weights.max(axis=-1) <= 0).any():
-        raise ValueError("Weights must be non-negative, and not all zero.")
+        raise ValueError("weights must be non-negative, and not all zero.")
     weights = weights / weights.max(axis=-1, keepdims=True)
     return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
 
 
 def in_use(weights: np.ndarray) -> np.ndarray:
-    """Which kernels have more than a negligible share of the weights, over the last axis."""
+    """Return the mask of kernels with more than a negligible share, over the last axis."""
     total = weights.sum(axis=-1, keepdims=True)
     used: np.ndarray = weights > _IN_USE * total
     return used

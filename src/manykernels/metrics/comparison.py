@@ -1,4 +1,4 @@
-"""Do two methods differ? The combined 5×2 cv F test, the corrected resampled t test, Holm."""
+"""Tests of two methods: combined 5×2 cv F test, corrected resampled t test, Holm's correction."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import is_classifier
 from sklearn.model_selection import cross_val_score
@@ -14,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..utils.folds import stratified_folds
 
-# As in the name of the test; its degrees of freedom, 10 and 5, follow from these.
+# Numbers of the test's name; its degrees of freedom, 10 and 5, follow from these.
 _REPLICATIONS = 5
 _FOLDS = 2
 
@@ -46,8 +47,8 @@ class CombinedFTest:
     differences: np.ndarray
 
 
-def combined_f_test(differences: Any) -> CombinedFTest:
-    """The combined 5×2 cv F test of Alpaydın (1999), from given differences.
+def combined_f_test(differences: ArrayLike) -> CombinedFTest:
+    """Compute the combined 5×2 cv F test of Alpaydın (1999) from given differences.
 
     With p_ij the difference of two methods on fold j of replication i, and
     ``s_i² = (p_i1 − p̄_i)² + (p_i2 − p̄_i)² = (p_i1 − p_i2)²/2``,
@@ -59,7 +60,7 @@ def combined_f_test(differences: Any) -> CombinedFTest:
     Parameters
     ----------
     differences : array-like of shape (5, 2)
-        Differences of scores, or of errors: the test does not depend on the sign.
+        Differences of scores or of errors: the test does not depend on the sign.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def combined_f_test(differences: Any) -> CombinedFTest:
     table = np.asarray(differences, dtype=np.float64)
     if table.shape != (_REPLICATIONS, _FOLDS):
         raise ValueError(
-            f"Differences must have shape (5, 2), one row per replication; got {table.shape}."
+            f"differences must have shape (5, 2), one row per replication; got {table.shape}."
         )
     if not np.isfinite(table).all():
         replication, fold = np.argwhere(~np.isfinite(table))[0]
@@ -121,7 +122,7 @@ def five_by_two_cv_f_test(
         Such as a :class:`~manykernels.KernelStack` for ``MKFDA("precomputed")``.
     y : array-like of shape (n_samples,)
     scoring : str, callable or None, default=None
-        The score to compare, as in scikit-learn; None for the ``score`` of each estimator.
+        Score to compare, as in scikit-learn; None for the ``score`` of each estimator.
     random_state : int, RandomState or None, default=None
         Seed of the splits.
 
@@ -158,7 +159,7 @@ def five_by_two_cv_f_test(
 def five_by_two_folds(
     y: Any, *, classes: bool, random_state: Any, groups: np.ndarray | None = None
 ) -> list[Split]:
-    """Training and test rows of five replications of two-fold cross-validation, in this order."""
+    """Return training and test rows of five replications of two-fold cross-validation."""
     return repeated_folds(
         _FOLDS, _REPLICATIONS, y, classes=classes, random_state=random_state, groups=groups
     )
@@ -173,7 +174,7 @@ def repeated_folds(
     random_state: Any,
     groups: np.ndarray | None = None,
 ) -> list[Split]:
-    """Training and test rows of repeated folds, stratified if `y` are classes, one per row.
+    """Return training and test rows of repeated folds, stratified if `y` are classes.
 
     Rows of one group are in the same fold.
     """
@@ -181,7 +182,7 @@ def repeated_folds(
     if classes and type_of_target(y) in ("binary", "multiclass"):
         labels = np.unique(y, return_inverse=True)[1]
     if n_folds < 2:
-        raise ValueError(f"n_splits={n_folds}: at least 2 folds are needed.")
+        raise ValueError(f"n_splits must be at least 2, got {n_folds}.")
     rng = check_random_state(random_state)
     splits = []
     for _ in range(n_repeats):
@@ -189,8 +190,8 @@ def repeated_folds(
         folds = stratified_folds(labels, every if groups is None else groups, n_folds, seed=seed)
         if len(folds) < n_folds:
             raise ValueError(
-                f"The samples cannot be divided into {n_folds} folds: there are too few that are "
-                "not repeats of each other, or too few of a class. Use fewer folds."
+                f"The samples cannot be divided into {n_folds} folds: there are too few distinct "
+                "samples, or too few of a class. Use fewer folds."
             )
         splits += [(np.delete(every, fold), fold) for fold in folds]
     return splits
@@ -225,29 +226,29 @@ class CorrectedTTest:
     differences: np.ndarray
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Low and high end of the interval of the mean difference."""
+        """Return the low and high end of the confidence interval of the mean difference."""
         quantile = stats.t.isf((1.0 - confidence) / 2.0, len(self.differences) - 1)
         mean, half = float(self.differences.mean()), float(quantile * self.error)
         return mean - half, mean + half
 
 
-def corrected_t_test(differences: Any, test_per_train: float) -> CorrectedTTest:
-    """The corrected resampled t test of Nadeau and Bengio (2003), from given differences.
+def corrected_t_test(differences: ArrayLike, test_per_train: float) -> CorrectedTTest:
+    """Compute the corrected resampled t test of Nadeau and Bengio (2003) from differences.
 
     Scores of different splits are not independent: their training sets overlap. With J
     differences of mean d̄ and variance s², the variance of d̄ is estimated by
 
         (1/J + n_test/n_train) s²
 
-    in place of s²/J, and d̄ over its root is compared with Student's distribution of J − 1
+    instead of s²/J, and d̄ over its root is compared with Student's distribution of J − 1
     degrees of freedom.
 
     Parameters
     ----------
     differences : array-like of shape (n_splits,)
-        Differences of scores, or of errors, at least two.
+        At least two differences of scores or of errors.
     test_per_train : float
-        Number of test samples of a split over that of its training samples: 0.25 for five folds.
+        Ratio of the numbers of test and training samples of a split: 0.25 for five folds.
 
     Returns
     -------
@@ -269,7 +270,7 @@ def corrected_t_test(differences: Any, test_per_train: float) -> CorrectedTTest:
     table = np.asarray(differences, dtype=np.float64)
     if table.ndim != 1 or len(table) < 2:
         raise ValueError(
-            "Differences must be a list of at least two numbers, one per split; got shape "
+            "differences must be a list of at least two numbers, one per split; got shape "
             f"{table.shape}."
         )
     if not np.isfinite(table).all():
@@ -291,17 +292,18 @@ def corrected_t_test(differences: Any, test_per_train: float) -> CorrectedTTest:
     return CorrectedTTest(statistic, pvalue, error, table)
 
 
-def holm(pvalues: Any) -> np.ndarray:
-    """p-values of several tests after the step-down correction of Holm (1979).
+def holm(pvalues: ArrayLike) -> np.ndarray:
+    """Correct the p-values of several tests by the step-down method of Holm (1979).
 
-    If those below α are called significant, the chance that any true hypothesis is rejected is at
-    most α, however the tests depend on each other. With m tests and ``p_(1) ≤ … ≤ p_(m)``, the
-    corrected i-th is the largest of ``min(1, (m − k + 1) p_(k))``, k ≤ i.
+    If corrected p-values below α are called significant, the probability that any true hypothesis
+    is rejected is at most α for any dependence between the tests. With m tests and
+    ``p_(1) ≤ … ≤ p_(m)``, the corrected i-th is the largest of ``min(1, (m − k + 1) p_(k))``,
+    k ≤ i.
 
     Parameters
     ----------
     pvalues : array-like
-        Of the tests of one family. NaN, where there was no test, stays NaN and does not count.
+        p-values of the tests of one family. NaN, for a missing test, stays NaN and is ignored.
 
     Returns
     -------
@@ -318,15 +320,15 @@ def holm(pvalues: Any) -> np.ndarray:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    given = np.asarray(pvalues, dtype=np.float64)
-    known = ~np.isnan(given)
-    found = given[known]
-    if ((found < 0.0) | (found > 1.0)).any():
-        raise ValueError(f"p-values are between 0 and 1, got {found.tolist()}.")
-    order = np.argsort(found, kind="stable")
-    stepped = np.minimum(1.0, found[order] * np.arange(len(found), 0, -1))
-    corrected = np.full(given.shape, np.nan)
-    in_order = np.empty_like(found)
-    in_order[order] = np.maximum.accumulate(stepped) if len(found) else stepped
+    values = np.asarray(pvalues, dtype=np.float64)
+    known = ~np.isnan(values)
+    tested = values[known]
+    if ((tested < 0.0) | (tested > 1.0)).any():
+        raise ValueError(f"pvalues must be between 0 and 1, got {tested.tolist()}.")
+    order = np.argsort(tested, kind="stable")
+    stepped = np.minimum(1.0, tested[order] * np.arange(len(tested), 0, -1))
+    corrected = np.full(values.shape, np.nan)
+    in_order = np.empty_like(tested)
+    in_order[order] = np.maximum.accumulate(stepped) if len(tested) else stepped
     corrected[known] = in_order
     return corrected

@@ -1,11 +1,11 @@
-"""Leave-one-out of the square loss in closed form, for every λ from one decomposition.
+"""Leave-one-out of the square loss in closed form, for every λ from one eigendecomposition.
 
 Ridge regression with an intercept on the centred kernel ``K = VΔVᵀ`` has the hat matrix
 
     S = K(K + λI)⁻¹ + 11ᵀ/m = V Δ(Δ + λI)⁻¹ Vᵀ + 11ᵀ/m
 
 and the output at sample i of the fit to all others is ``h_i − (h_i − f_i)/(1 − S_ii)``, for all
-columns of the targets H and outputs F = SH at once. The kernel weights are held: they are not
+columns of the targets H and outputs F = SH at once. The kernel weights are fixed: they are not
 learnt again without the sample.
 """
 
@@ -30,24 +30,24 @@ from ..utils.numerics import ACCUMULATED
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Outputs of every sample by the discriminant of the others, for each λ.
+    """Outputs of every sample from the discriminant of the others, for each λ.
 
     Attributes
     ----------
     regs : ndarray of shape (n_regs,)
     classes : ndarray of shape (n_classes,)
     labels : ndarray of shape (n_samples,)
-        Positions in `classes`.
+        Class indices of the samples, positions in `classes`.
     targets : ndarray of shape (n_samples, n_columns)
-        H of the regression.
+        Targets H of the regression.
     outputs : ndarray of shape (n_regs, n_samples, n_columns)
-        The left-out outputs.
+        Left-out outputs.
     sample_weight : ndarray of shape (n_samples,)
 
     Notes
     -----
-    Decisions are those of the indicator rule of :class:`~manykernels.MKFDA`, which learns nothing
-    from the outputs: the discriminant rule, learnt from left-out outputs and scored on the same
+    Decisions follow the indicator rule of :class:`~manykernels.MKFDA`, which learns nothing from
+    the outputs: the discriminant rule, learnt from left-out outputs and scored on the same
     outputs, would have seen every label. Two numbers turn the scores into probabilities.
     """
 
@@ -65,30 +65,30 @@ class LeaveOneOut:
         rule = indicator_rule(frequencies, np.eye(self.targets.shape[1]))
         offsets = rule_offsets(rule.name, frequencies)
         # Without a sample the mean target of the others moves away from its target, which would
-        # give away its class: outputs are measured from that mean.
+        # reveal its class: outputs are measured from that mean.
         unit = self.sample_weight / (masses.sum() - self.sample_weight)
         judged = []
         for outputs in self.outputs:
             scores = rule.scores(outputs + unit[:, None] * self.targets)
-            found = CalibratedScores(scores, offsets, self.labels, self.sample_weight)
-            judged.append(KnownProbabilities(self.classes, found.log_probabilities))
+            calibrated = CalibratedScores(scores, offsets, self.labels, self.sample_weight)
+            judged.append(KnownProbabilities(self.classes, calibrated.log_probabilities))
         return judged
 
     @property
     def decisions(self) -> np.ndarray:
-        """Log-odds (n_regs, n_samples) for two classes, else log-probabilities (…, n_classes)."""
+        """Return log-odds (n_regs, n_samples) for two classes, else log-probabilities."""
         return np.array([judged.decision_function(None) for judged in self._judged])
 
     @property
     def accuracy(self) -> np.ndarray:
-        """Weighted share of samples that the others put into the right class, per λ."""
+        """Return the weighted accuracy of the left-out predictions, per λ."""
         truth = self.classes[self.labels]
         hits = [judged.predict(None) == truth for judged in self._judged]
         return np.average(hits, axis=1, weights=self.sample_weight)
 
     @property
     def brier(self) -> np.ndarray:
-        """Weighted Brier score of the probabilities, per λ; small is good."""
+        """Return the weighted Brier score of the probabilities, per λ; lower is better."""
         truth = self.classes[self.labels]
         options = {"labels": self.classes, "sample_weight": self.sample_weight}
         return np.array(
@@ -100,7 +100,7 @@ class LeaveOneOut:
 
     @property
     def average_precision(self) -> np.ndarray:
-        """Average precision, its mean over classes if there are more than two, per λ."""
+        """Return the average precision, its mean over more than two classes, per λ."""
         members = self.labels[:, None] == np.arange(len(self.classes))
         if len(self.classes) == 2:
             members = members[:, 1]
@@ -113,7 +113,7 @@ class LeaveOneOut:
 
     @property
     def mse(self) -> np.ndarray:
-        """Weighted mean squared error of the outputs against the targets, per λ."""
+        """Return the weighted mean squared error of the outputs against the targets, per λ."""
         errors = np.mean((self.outputs - self.targets) ** 2, axis=2)
         return np.average(errors, axis=1, weights=self.sample_weight)
 
@@ -127,11 +127,11 @@ def leave_one_out(
     sample_weight: Any = None,
     normalize: str | None = "multiplicative",
 ) -> LeaveOneOut:
-    """Leave-one-out outputs of the discriminant on a weighted sum of kernels, for many λ.
+    """Compute leave-one-out outputs of the discriminant on a weighted sum of kernels, for many λ.
 
-    The weights are given and held, so this compares regularisations at one set of weights. Scores
+    The weights are given and fixed, so this compares regularisations at one set of weights. Scores
     are too good if the weights were learnt from the same labels: with 200 kernels of pure noise
-    and p = 1 the accuracy seems to be 96 %. To judge learnt weights, use
+    and p = 1 the accuracy seems to be 96 %. To assess learnt weights, use
     :class:`~manykernels.MKFDACV`, which learns them again.
 
     Parameters
@@ -139,11 +139,11 @@ def leave_one_out(
     stack : KernelStack
         Gram matrices of all samples.
     y : array-like of shape (n_samples,)
-        Their class labels.
+        Class labels of the samples.
     regs : array-like of float
-        λ, any number of them: all come from one eigendecomposition.
+        Values of λ, all computed from one eigendecomposition.
     weights : array-like of shape (n_kernels,), optional
-        Kernel weights, of the normalised kernels; by default 1.
+        Weights of the normalised kernels; by default 1.
     sample_weight : array-like of shape (n_samples,), optional
         Positive weights of the squared errors.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
@@ -175,7 +175,7 @@ def leave_one_out(
 def left_out_outputs(
     kernel: np.ndarray, targets: np.ndarray, regs: np.ndarray, sample_weight: np.ndarray
 ) -> np.ndarray:
-    """Left-out outputs for every λ, (n_regs, m, c), of ``√w_i K_ij √w_j`` for weights w."""
+    """Return left-out outputs for every λ, (n_regs, m, c), of ``√w_i K_ij √w_j``."""
     roots = np.sqrt(sample_weight)[:, None]
     values, vectors = linalg.eigh(kernel * roots * roots.T)
     values = np.maximum(values, 0.0)
@@ -185,6 +185,6 @@ def left_out_outputs(
         kept = reg / (values + reg)
         residuals = vectors @ (kept[:, None] * components) / roots
         distance = (vectors**2) @ kept - sample_weight / sample_weight.sum()
-        # Positive in exact arithmetic; rounding errors must not change its sign.
+        # Positive in exact arithmetic; rounding errors must not change the sign.
         result[:] = targets - residuals / np.maximum(distance, ACCUMULATED)[:, None]
     return outputs

@@ -1,4 +1,4 @@
-"""lp_path: kernel weights for every norm and regularisation of a grid."""
+"""Kernel weights for every norm and regularisation of a grid: :func:`lp_path`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..utils.sklearn import warn_caller
 
 @dataclass(frozen=True)
 class LpPath:
-    """Certified solutions of a grid.
+    """Certified solutions on a grid of norms and regularisations.
 
     Attributes
     ----------
@@ -27,8 +27,8 @@ class LpPath:
     weights : ndarray of shape (n_ps, n_regs, n_kernels)
     objectives : ndarray of shape (n_ps, n_regs)
     rel_gaps : ndarray of shape (n_ps, n_regs)
-        Relative duality gaps: how far each objective is at most from its minimum. Infinite where
-        the matrix cannot be factorised; weights and objective are NaN there.
+        Relative duality gaps, bounds on the distance of each objective from its minimum. Infinite
+        where the matrix cannot be factorised; weights and objective are NaN there.
     n_inner_solves : ndarray of shape (n_ps, n_regs)
     """
 
@@ -51,7 +51,7 @@ def lp_path(
     normalize: str | None = "multiplicative",
     tol: float = 1e-5,
 ) -> LpPath:
-    """Kernel weights of :class:`~manykernels.MKFDA` for every p and λ.
+    """Compute the kernel weights of :class:`~manykernels.MKFDA` for every p and λ.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def lp_path(
     y : array-like of shape (n_samples,)
         Class labels.
     ps : array-like, optional
-        Norms, at least 1; by default the twelve of Yan et al. (2012).
+        Norms, at least 1; by default the twelve norms of Yan et al. (2012).
     regs : array-like, optional
-        λ; by default eight from 1e-4 to 1e3.
+        Values of λ; by default eight from 1e-4 to 1e3.
     sample_weight : array-like of shape (n_samples,), optional
         Positive weights.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
@@ -91,7 +91,7 @@ def lp_path(
 def path_of(
     samples: LabelledKernels, ps: np.ndarray, regs: np.ndarray, normalize: str | None, tol: float
 ) -> LpPath:
-    """The path of labelled kernels over a grid of norms and regularisations."""
+    """Return the path of labelled kernels over a grid of norms and regularisations."""
     problem = samples.prepared(preparation(normalize))
     shape = (len(ps), len(regs))
     path = LpPath(
@@ -115,7 +115,7 @@ def path_of(
     if failures:
         warn_caller(
             f"{len(failures)} of {path.rel_gaps.size} points of the path could not be solved "
-            f"(the first: {failures[0]})",
+            f"(first error: {failures[0]})",
             ConvergenceWarning,
         )
     if short := int(np.count_nonzero(np.isfinite(path.rel_gaps) & (path.rel_gaps > tol))):

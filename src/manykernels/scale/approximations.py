@@ -1,8 +1,8 @@
-"""Choosing landmarks: the rows that :class:`~manykernels.scale.Nystrom` compares others with.
+"""Approximations of kernels: landmarks, :class:`Nystrom`, random and exact features.
 
-A selector chooses from a sample of the rows, of some thousand at most. Those that look at the
-data do so in the feature space of the mean of all kernels, each divided by its variance, so that
-they take any kernel.
+Landmarks are the rows that :class:`Nystrom` compares all others with. A selector chooses them from
+a sample of some thousand rows at most. Selectors that depend on the data work in the feature space
+of the mean of all kernels, each divided by its variance, and so take any kernel.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from ..kernels.transforms import Multiplicative
 from ..utils.numerics import EPS
 from ..utils.sklearn import Interval, num_samples, safe_indexing
 from ..utils.storable import storable
-from . import features as word_maps  # noqa: F401  (which registers maps of its own)
 from .features import (
     MOST_FEATURES,
     Approximation,
@@ -58,9 +57,9 @@ from .features import (
     through,
 )
 
-#: Landmarks, and their numbers among the rows that they were chosen from.
+#: Landmarks, and their row numbers in the sample they were chosen from.
 Chosen = tuple[Any, np.ndarray]
-# Rows that are looked at: kernel matrices of as many have to be computed.
+# Maximum number of rows whose kernel matrices are computed to choose landmarks.
 _MOST_ROWS = 2000
 
 
@@ -71,9 +70,9 @@ class LandmarkSelector(BaseEstimator, ABC):
 
     @abstractmethod
     def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
-        """A table of `n_landmarks` rows of `sample`, chosen for fitted kernels, and their numbers.
+        """Return a table of `n_landmarks` rows of `sample`, and their row numbers.
 
-        There are no numbers of landmarks that come from elsewhere.
+        The row numbers are empty if the landmarks are not rows of `sample`.
         """
 
 
@@ -88,9 +87,10 @@ class Uniform(LandmarkSelector):
 
 @storable
 class KMeansPlusPlus(LandmarkSelector):
-    """Rows far from each other: each is drawn by its squared distance from those drawn before.
+    """Rows far from each other, drawn by squared distance from the rows drawn before.
 
-    The start of k-means by Arthur and Vassilvitskii (2007), in the feature space of the kernels.
+    The k-means++ initialisation of Arthur and Vassilvitskii (2007), in the feature space of the
+    kernels.
     """
 
     def choose(self, union: KernelUnion, sample: Any, n_landmarks: int, seed: int) -> Chosen:
@@ -104,7 +104,7 @@ class KMeansPlusPlus(LandmarkSelector):
             nearest[chosen] = 0.0
             if nearest.sum() > 0.0:
                 new = int(rng.choice(len(kernel), p=nearest / nearest.sum()))
-            else:  # all others equal one that was chosen
+            else:  # all other rows equal a chosen one
                 new = int(np.delete(np.arange(len(kernel)), chosen)[0])
             chosen.append(new)
             nearest = np.minimum(nearest, lengths - 2.0 * kernel[new] + lengths[new])
@@ -115,7 +115,7 @@ class KMeansPlusPlus(LandmarkSelector):
 class LeverageScores(LandmarkSelector):
     """Rows drawn by their ridge leverage scores, the diagonal of ``K(K + λI)⁻¹``.
 
-    Rows that others tell little of have high scores (Alaoui and Mahoney 2015).
+    Rows that others predict badly have high scores (Alaoui and Mahoney 2015).
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class LeverageScores(LandmarkSelector):
         rows, kernel = _mean_kernel(union, sample, max(n_landmarks, _MOST_ROWS), rng)
         ridge = kernel + self.reg * np.eye(len(kernel))
         scores = 1.0 - self.reg * np.diagonal(linalg.inv(ridge))
-        # A part for all rows, so that there are enough with a score above zero.
+        # A small constant, so that enough rows have a score above zero.
         scores = np.maximum(scores, 0.0) + 1e-3 / len(scores)
         chosen = rng.choice(len(rows), n_landmarks, replace=False, p=scores / scores.sum())
         return _rows_of(sample, rows[chosen])
@@ -144,12 +144,12 @@ class LeverageScores(LandmarkSelector):
 
 @storable
 class Fixed(LandmarkSelector):
-    """Landmarks that are given.
+    """Landmarks given by the user.
 
     Parameters
     ----------
     landmarks : table, dict of tables or Views
-        With the columns of X.
+        Landmarks, with the columns of X.
     """
 
     def __init__(self, landmarks: Any) -> None:
@@ -167,13 +167,13 @@ def _rows_of(sample: Any, numbers: np.ndarray) -> Chosen:
 def _mean_kernel(
     union: KernelUnion, sample: Any, most: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of some rows of a sample, and the mean of their kernels of variance one."""
+    """Return the numbers of some rows, and the mean of their kernels of variance one."""
     rows = np.sort(rng.permutation(int(num_samples(sample)))[:most])
     stack = Multiplicative().fit_transform(union(safe_indexing(sample, rows)))
     return rows, stack.combine(np.full(stack.n_kernels, 1.0 / stack.n_kernels))
 
 
-# -- Nystrom: features of a kernel by its similarities with a few rows, the landmarks -------------
+# -- Nystrom: features of a kernel from its values at a few rows, the landmarks -------------------
 #
 # With landmarks L and ``k(L, L) = QΛQᵀ``, the features
 #
@@ -181,12 +181,12 @@ def _mean_kernel(
 #
 # are those of the projection of x, in the feature space of the kernel, on the span of the
 # landmarks: ``z(x)·z(y) = k(x, L) k(L, L)⁺ k(L, y)`` (Williams and Seeger 2001). With all
-# training rows as landmarks nothing is lost. All kernels have the same landmarks, so that
-# kernels which are functions of the same distances share them.
+# training rows as landmarks the approximation is exact. All kernels have the same landmarks, so
+# that kernels of the same distances compute these once.
 
 
-# Landmarks of each kernel unless given. With many kernels, whose features would be more than
-# MOST_FEATURES in all, there are fewer, but not fewer than the last number.
+# Default number of landmarks of each kernel. It is lower for many kernels, whose features would
+# exceed MOST_FEATURES in total, but not below the second number.
 DEFAULT_LANDMARKS = 200
 _FEWEST_LANDMARKS = 50
 
@@ -194,7 +194,7 @@ _FEWEST_LANDMARKS = 50
 @storable
 @dataclass(frozen=True)
 class NystromMap(FeatureMap):
-    """Features by landmarks; `projections` are ``QΛ^{−½}`` of every kernel, (n_landmarks, d_j)."""
+    """Nyström features; `projections` are ``QΛ^{−½}`` of every kernel, (n_landmarks, d_j)."""
 
     landmarks: Any
     projections: list[np.ndarray]
@@ -202,7 +202,7 @@ class NystromMap(FeatureMap):
 
     @cached_property
     def _shared(self) -> SharedTable:
-        """The landmarks, with what blocks of rows need of them."""
+        """Landmarks, with intermediate results that all blocks of rows share."""
         return SharedTable(self.landmarks)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -225,26 +225,26 @@ class NystromMap(FeatureMap):
         similarities = np.empty((len(self.projections), n_rows, len(self.projections[0])))
         with explaining_lacking_rows(self.union, X):
             evaluate_into(similarities, self.union.kernels_, X, self._shared)
-        for block, own, projection in zip(
+        for block, values, projection in zip(
             self.blocks, similarities, self.projections, strict=True
         ):
-            np.matmul(projection.T, own.T, out=out[block])
+            np.matmul(projection.T, values.T, out=out[block])
 
 
 @storable
 class Nystrom(Approximation):
-    """Kernels approximated by their similarities with landmarks, a few of the rows.
+    """Approximate kernels by their values at landmarks, a few of the rows.
 
-    Takes any kernel, also of strings, categories and several views.
+    Takes any kernel, including kernels of strings, categories and several views.
 
     Parameters
     ----------
     n_landmarks : int, optional
-        Rows that others are compared with, and the most features of each kernel. By default 200;
-        fewer for more than 20 kernels, whose features would be more than 4000, down to 50; and
-        no more than there are rows.
+        Number of rows that others are compared with, and the maximum number of features of each
+        kernel. By default 200; fewer for more than 20 kernels, whose features would be more than
+        4000, down to 50; and no more than there are rows.
     selector : LandmarkSelector, optional
-        How landmarks are chosen; by default :class:`~manykernels.scale.Uniform`, at random.
+        Method that chooses the landmarks, by default :class:`~manykernels.scale.Uniform`.
     block_size, random_state : see :class:`~manykernels.scale.Approximation`
 
     Examples
@@ -290,56 +290,57 @@ class Nystrom(Approximation):
         return NystromMap(union, spherical, landmarks, projections, rows)
 
     def _number(self, n_kernels: int, n_sampled: int, n_rows: int | None) -> int:
-        """How many landmarks there are."""
-        given = self.n_landmarks
-        if given is None:
+        """Return the number of landmarks."""
+        n_landmarks = self.n_landmarks
+        if n_landmarks is None:
             default = min(DEFAULT_LANDMARKS, max(MOST_FEATURES // n_kernels, _FEWEST_LANDMARKS))
             return min(default, n_sampled)
-        if given > n_sampled:
+        if n_landmarks > n_sampled:
             known = f"there are {n_sampled}" if n_rows == n_sampled else f"{n_sampled} were drawn"
             raise ValueError(
-                f"n_landmarks={given} is more than the rows to choose from, of which {known}: "
-                "lower it, or pass n_landmarks=None, which takes 200 or as many as there are."
+                f"n_landmarks={n_landmarks} is more than the number of rows to choose from: "
+                f"{known}. Lower it, or pass n_landmarks=None, which takes 200 landmarks or all "
+                "rows."
             )
-        return int(given)
+        return int(n_landmarks)
 
 
 def _projection(gram: np.ndarray) -> np.ndarray:
-    """``QΛ^{−½}`` of the eigenvalues above their rounding error."""
+    """Return ``QΛ^{−½}`` for the eigenvalues above their rounding error."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > len(gram) * EPS * max(values[-1], 0.0)
     return vectors[:, kept] / np.sqrt(values[kept])
 
 
-# -- RandomFeatures: Fourier features, with frequencies drawn at random ---------------------------
+# -- RandomFeatures: Fourier features with random frequencies -------------------------------------
 #
 # A kernel of the difference of rows with ``k(x, x) = 1`` is the mean of cosines over a
-# distribution of frequencies ω, its Fourier transform (Bochner's theorem), so that with P of
-# them drawn from it
+# distribution of frequencies ω, its Fourier transform (Bochner's theorem). With P frequencies
+# drawn from it,
 #
 #     k(x, y) = E cos ωᵀ(x − y) ≈ z(x)·z(y) ,   z(x) = (cos ωᵀx, sin ωᵀx)_ω / √P
 #
-# (Rahimi and Recht 2007). ``z(x)·z(x) = 1`` whatever is drawn, since cos² + sin² = 1. Frequencies
+# (Rahimi and Recht 2007). ``z(x)·z(x) = 1`` for all draws, since cos² + sin² = 1. The frequencies
 # of the kernels, and of their products, are
 #
 #     exp(−γ‖x − y‖²)     normal with variance 2γ, in orthogonal directions (Yu et al. 2016)
 #     exp(−γ‖x − y‖₁)     Cauchy with scale γ, independent for every column
 #     exp(−γ χ²(x, y))    as for the Gaussian, of the additive χ² map of the rows (Vedaldi and
 #                         Zisserman 2012), whose squared distance is χ²
-#     k₁ k₂               the frequencies of both: phases ωᵀx of the parts are added
+#     k₁ k₂               the frequencies of both: the phases ωᵀx of the factors are added
 #
-# Orthogonal directions leave every frequency its distribution, and so the mean. On 150 normal rows
-# of 2 to 100 columns, with 200 pairs and γ one over the median squared distance, they lower the
-# error of the centred kernel by 24 to 36 percent; of one column there is but one direction.
+# Orthogonal directions keep the distribution of each frequency, and so the mean. On 150 normal
+# rows of 2 to 100 columns, with 200 pairs and γ one over the median squared distance, they lower
+# the error of the centred kernel by 24 to 36 percent; one column has only one direction.
 
 
-# Features of each kernel unless given. With many kernels, whose features would add up to more than
-# MOST_FEATURES, there are fewer, but not fewer than the last number.
+# Default number of features of each kernel. It is lower for many kernels, whose features would
+# exceed MOST_FEATURES in total, but not below the second number.
 DEFAULT_FEATURES = 400
 _FEWEST_FEATURES = 100
-# The additive χ² map takes eleven columns for one: with these the error of the exponential kernel,
-# centred, was half a percent or less on three kinds of histograms, with the three columns that
-# are scikit-learn's default nine to fourteen percent.
+# The additive χ² map makes eleven columns of one: with these the error of the centred exponential
+# kernel was half a percent or less on three kinds of histograms; with the three columns that are
+# scikit-learn's default it was nine to fourteen percent.
 _CHI_SQUARE_STEPS = 6
 _CHI_SQUARE_INTERVAL = 0.4
 
@@ -349,7 +350,7 @@ Draw = Callable[[int, int, np.random.Generator], np.ndarray]
 @storable
 @dataclass(frozen=True)
 class Phases:
-    """``ωᵀ(x − origin)`` of rows x: a shift changes no difference, but saves digits far from zero.
+    """Phases ``ωᵀ(x − origin)`` of rows x; the shift saves digits for rows far from zero.
 
     `frequencies` are of shape (n_columns, n_pairs).
     """
@@ -369,7 +370,7 @@ class Phases:
 @storable
 @dataclass(frozen=True)
 class FourierMap(KernelMap):
-    """Cosines and sines of phases; those of several `parts`, factors of the kernel, are added."""
+    """Cosines and sines of phases; the phases of `parts`, factors of the kernel, are added."""
 
     parts: list[Phases]
 
@@ -382,18 +383,18 @@ class FourierMap(KernelMap):
         for part in self.parts[1:]:
             phases += part(X)
         n_rows, n_pairs = phases.shape
-        found = np.empty((n_rows, 2 * n_pairs))
-        np.cos(phases, out=found[:, :n_pairs])
-        np.sin(phases, out=found[:, n_pairs:])
-        found /= np.sqrt(n_pairs)
-        return found
+        features = np.empty((n_rows, 2 * n_pairs))
+        np.cos(phases, out=features[:, :n_pairs])
+        np.sin(phases, out=features[:, n_pairs:])
+        features /= np.sqrt(n_pairs)
+        return features
 
     def merged(self, other: KernelMap) -> KernelMap | None:
         return FourierMap(self.parts + other.parts) if isinstance(other, FourierMap) else None
 
 
 def _fourier(kernel: Kernel, request: Request, draw: Draw, scale: float) -> KernelMap:
-    """The map of a kernel of differences between rows, with frequencies ``scale · draw(...)``."""
+    """Return the map of a kernel of differences, with frequencies ``scale · draw(...)``."""
     if request.n_pairs is None or request.rng is None:
         refuse(
             kernel,
@@ -407,12 +408,12 @@ def _fourier(kernel: Kernel, request: Request, draw: Draw, scale: float) -> Kern
 
 
 def _normal(n_columns: int, n_pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Standard normal columns, orthogonal to each other in groups of `n_columns`."""
+    """Draw standard normal columns, orthogonal to each other in groups of `n_columns`."""
     groups = []
     for start in range(0, n_pairs, n_columns):
         number = min(n_columns, n_pairs - start)
         directions, triangle = np.linalg.qr(rng.standard_normal((n_columns, number)))
-        # All directions are as probable only if the diagonal of the triangle is positive.
+        # Directions are uniform only if the diagonal of the triangle is positive.
         directions *= np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)
         groups.append(directions * np.sqrt(rng.chisquare(n_columns, number)))
     return np.hstack(groups)
@@ -441,7 +442,7 @@ def _of_chi_square(kernel: ChiSquare, request: Request) -> KernelMap:
 
 @storable
 class AdditiveChiSquare:
-    """ψ(x) with ``ψ(x)·ψ(y) ≈ Σ_j 2 x_j y_j / (x_j + y_j)``, so ``‖ψ(x) − ψ(y)‖² ≈ χ²(x, y)``."""
+    """Map ψ with ``ψ(x)·ψ(y) ≈ Σ_j 2 x_j y_j / (x_j + y_j)``; ``‖ψ(x) − ψ(y)‖² ≈ χ²(x, y)``."""
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         sampler = AdditiveChi2Sampler(
@@ -452,25 +453,25 @@ class AdditiveChiSquare:
 
 @storable
 class RandomFeatures(Approximation):
-    """Kernels of differences approximated by cosines and sines with random frequencies.
+    """Approximate kernels of differences by cosines and sines with random frequencies.
 
     Takes :class:`~manykernels.kernels.RBF`, :class:`~manykernels.kernels.Laplacian`,
-    :class:`~manykernels.kernels.ChiSquare` and products of these, and whatever
-    :class:`~manykernels.scale.ExactFeatures` takes, exactly, if no more features than these are
-    enough; sums and multiples of them, and the same of views and after transformers. The
-    features have the kernel as their mean, and an error that falls with the square root of their
-    number. Only those of ChiSquare are biased, by about half a percent: they are those of a
-    Gaussian of an approximate map.
+    :class:`~manykernels.kernels.ChiSquare` and their products, and, exactly, the kernels of
+    :class:`~manykernels.scale.ExactFeatures` that need at most `n_features` features; also sums
+    and multiples of these kernels, and kernels of views and after transformers. The inner product
+    of the features has the kernel as its mean, and an error that falls with the square root of
+    their number. Only ChiSquare has a bias, of about half a percent, because its additive map is
+    approximate.
 
-    Frequencies do not depend on data: where the kernel matrix has few large eigenvalues,
+    The frequencies do not depend on the data: where the kernel matrix has few large eigenvalues,
     :class:`~manykernels.Nystrom` has the smaller error with as many features.
 
     Parameters
     ----------
     n_features : int, optional
-        The most features of each kernel, and of each term of a sum; random ones come in pairs, so
-        of an odd number one is not used. By default 400; fewer for more than 10 kernels, whose
-        features would be more than 4000, down to 100.
+        Maximum number of features of each kernel, and of each term of a sum. Random features come
+        in pairs, so an odd number leaves one unused. By default 400; fewer for more than 10
+        kernels, whose features would be more than 4000, down to 100.
     block_size, random_state : see :class:`~manykernels.scale.Approximation`
 
     References
@@ -515,25 +516,25 @@ class RandomFeatures(Approximation):
     def features_of(
         self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
     ) -> MapsOfKernels:
-        """The features of fitted kernels; see :class:`~manykernels.scale.Approximation`."""
+        """Return the features of fitted kernels; see :class:`~manykernels.scale.Approximation`."""
         self._validate_params()
         most = self._number(len(union.names_))
 
         def request(table: SharedTable, number: int) -> Request:
-            # A stream of its own for every kernel, which does not depend on the others.
+            # An independent random stream for every kernel.
             rng = np.random.default_rng([self.random_state, number])
             return Request(table, most, "n_features", most // 2, rng)
 
         return MapsOfKernels.of(union, sample, request, spherical=spherical)
 
     def _number(self, n_kernels: int) -> int:
-        """The most features of each kernel."""
+        """Return the maximum number of features of each kernel."""
         if self.n_features is not None:
             return int(self.n_features)
         return min(DEFAULT_FEATURES, max(MOST_FEATURES // n_kernels, _FEWEST_FEATURES))
 
 
-# -- ExactFeatures: kernels that are inner products of a finite number of features, as these ------
+# -- ExactFeatures: kernels that are inner products of finitely many features ---------------------
 #
 #     ⟨x, y⟩                        the columns
 #     ⟨x, y⟩ / (‖x‖ ‖y‖)            the columns of rows of length one
@@ -541,18 +542,18 @@ class RandomFeatures(Approximation):
 #                                   u = (√γ x, √c), by the multinomial theorem
 #     (1/d) Σ_j [x_j = y_j]         [x_j = a] / √d for all categories a of all columns j
 #
-# Those of strings are in ``word_maps.py``.
+# Maps of string kernels are in ``features.py``.
 
 
 def dense(rows: Any) -> np.ndarray:
-    """Rows of numbers as an array."""
+    """Return rows of numbers as a dense array."""
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
 @storable
 @dataclass(frozen=True)
 class ColumnsMap(RowMap):
-    """The columns themselves."""
+    """The columns as features."""
 
     n_columns: int
 
@@ -580,7 +581,7 @@ def _of_cosine(kernel: Cosine, request: Request) -> KernelMap:
 
 @storable
 class UnitRows:
-    """Rows divided by their lengths; rows of zeros stay."""
+    """Rows divided by their norms; rows of zeros stay zero."""
 
     def __call__(self, rows: Any) -> Any:
         return normalize(rows)
@@ -589,9 +590,9 @@ class UnitRows:
 @storable
 @dataclass(frozen=True)
 class MonomialsMap(RowMap):
-    """Monomials of degree p of ``u = (factor · x, constant)``, without a constant that is zero.
+    """Monomials of degree p of ``u = (factor · x, constant)``, of x alone if the constant is 0.
 
-    `variables`, (p, D), are the numbers of those that are multiplied, `weights`, (D,), what with.
+    `variables`, (p, D), are the indices of the factors, and `weights`, (D,), the coefficients.
     """
 
     factor: float
@@ -607,10 +608,10 @@ class MonomialsMap(RowMap):
         u = self.factor * dense(rows)
         if self.constant > 0.0:
             u = np.column_stack([u, np.full(len(u), self.constant)])
-        found = self.weights * u[:, self.variables[0]]
+        features = self.weights * u[:, self.variables[0]]
         for variables in self.variables[1:]:
-            found *= u[:, variables]
-        return found
+            features *= u[:, variables]
+        return features
 
 
 @map_of.register
@@ -620,7 +621,9 @@ def _of_polynomial(kernel: Polynomial, request: Request) -> KernelMap:
     p, n_variables = int(kernel.degree), kernel.n_features_in_ + (kernel.coef0 > 0)
     request.require(comb(n_variables + p - 1, p), kernel)
     chosen = list(combinations_with_replacement(range(n_variables), p))
-    weights = [factorial(p) / prod(map(factorial, Counter(one).values())) for one in chosen]
+    weights = [
+        factorial(p) / prod(map(factorial, Counter(monomial).values())) for monomial in chosen
+    ]
     return MonomialsMap(
         request.steps,
         float(np.sqrt(kernel._factor())),
@@ -633,7 +636,7 @@ def _of_polynomial(kernel: Polynomial, request: Request) -> KernelMap:
 @storable
 @dataclass(frozen=True)
 class CategoriesMap(RowMap):
-    """Indicators of categories; `numbers` has those of each column, counted through all."""
+    """Indicators of categories; `numbers` maps the categories of each column to features."""
 
     numbers: list[dict[Any, int]]
 
@@ -642,12 +645,12 @@ class CategoriesMap(RowMap):
         return sum(map(len, self.numbers))
 
     def _features(self, rows: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(rows), self.n_features))
+        features = np.zeros((len(rows), self.n_features))
         for column, numbers in zip(rows.T, self.numbers, strict=True):
             places = np.array([numbers.get(category, -1) for category in column])
             known = np.flatnonzero(places >= 0)
-            found[known, places[known]] = 1.0 / np.sqrt(len(self.numbers))
-        return found
+            features[known, places[known]] = 1.0 / np.sqrt(len(self.numbers))
+        return features
 
 
 @map_of.register
@@ -656,32 +659,33 @@ def _of_categories(kernel: Categorical, request: Request) -> KernelMap:
     numbers: list[dict[Any, int]] = []
     for column in request.sample.T:
         start = sum(map(len, numbers))
-        # A dict keeps the order of first occurrence, a set would not.
-        numbers.append({one: start + j for j, one in enumerate(dict.fromkeys(column))})
-    found = CategoriesMap(request.steps, numbers)
-    request.require(found.n_features, kernel)
-    return found
+        # A dict keeps the order of first occurrence; a set would not.
+        numbers.append({category: start + j for j, category in enumerate(dict.fromkeys(column))})
+    features = CategoriesMap(request.steps, numbers)
+    request.require(features.n_features, kernel)
+    return features
 
 
 @storable
 class ExactFeatures(Approximation):
-    """Kernels that are inner products of a finite number of features, by these: nothing is lost.
+    """Replace kernels by a finite number of features whose inner products are exact.
 
     Takes :class:`~manykernels.kernels.Linear`, :class:`~manykernels.kernels.Cosine`,
     :class:`~manykernels.kernels.Polynomial`, :class:`~manykernels.kernels.Categorical`,
     :class:`~manykernels.kernels.Constant` and kernels of strings over an alphabet that is small
     enough; their sums and products, multiples, and the same of views and after transformers.
-    Others, such as the Gaussian, have no finite number of features.
+    Other kernels, such as the Gaussian, have no finite number of features.
 
-    A category, or a letter of strings without a given alphabet, that is not in the sample of rows
-    that the features are made from has no feature. It still equals no other, but the similarity
-    of its rows with one another, and of each with itself, lacks its part.
+    A category that does not occur in the sample of rows that the features are built from has no
+    feature; nor has a letter of strings without a given alphabet. It still equals no other, but
+    the similarity of its rows with one another, and of each with itself, lacks its part.
 
     Parameters
     ----------
     max_features : int, default=4000
-        The most features of each kernel, and of each term of a sum. A polynomial kernel of degree
-        p has ``binomial(d + p, p)`` of d columns, words of k letters are ``n_letters ** k``.
+        Maximum number of features of each kernel, and of each term of a sum. A polynomial kernel
+        of degree p has ``binomial(d + p, p)`` features of d columns, words of k letters have
+        ``n_letters ** k``.
     block_size, random_state : see :class:`~manykernels.scale.Approximation`
 
     Examples
@@ -718,7 +722,7 @@ class ExactFeatures(Approximation):
     def features_of(
         self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
     ) -> MapsOfKernels:
-        """The features of fitted kernels; see :class:`~manykernels.scale.Approximation`."""
+        """Return the features of fitted kernels; see :class:`~manykernels.scale.Approximation`."""
         self._validate_params()
         return MapsOfKernels.of(union, sample, self._request, spherical=spherical)
 

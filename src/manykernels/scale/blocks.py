@@ -1,4 +1,4 @@
-"""From a table, several of them, or collections of Dask to blocks of rows: :func:`row_blocks`."""
+"""Read tables, several tables or Dask collections as blocks of rows: :func:`row_blocks`."""
 
 from __future__ import annotations
 
@@ -43,44 +43,49 @@ from .rows import (
 )
 from .sampling import sample_keys
 
-# -- Rows of arrays and data frames of dask: chunks are read and added up where they are ----------
+# -- Rows of Dask arrays and data frames ---------------------------------------------------------
 #
-# A pass is a graph: one task per chunk, which adds up the blocks of this chunk, and a tree of
-# merges. It runs on the current `distributed.Client` if there is one, else in threads. Rows never
-# come to the caller. What a lost worker had done is done again by another one.
+# A pass is a task graph: one task per chunk, which accumulates the blocks of this chunk, and a
+# tree of merges. It runs on the current `distributed.Client` if there is one, otherwise in
+# threads. Rows stay on the workers; the tasks of a lost worker run again on another one.
 #
-# Chunks of several tables, of y and of weights are put side by side, each with the rows of the
-# first. Where both are of pandas their indices are compared, see :func:`_in_order`.
+# Chunks of several tables, of y and of weights are aligned with the chunks of the first table.
+# The indices of pandas chunks are compared, see :func:`_in_order`.
 #
-# Every pass computes the rows anew. Sums over all rows (:class:`Tally`) tell whether they are the
-# same as in the first pass; if not, there is an error.
+# Every pass computes the rows anew. Sums over all rows (:class:`Tally`) detect rows that differ
+# from the first pass, which is an error.
 
 
-# States that one task merges: the tree has few levels, and no worker holds many states at once.
+# States merged by one task: the tree has few levels, and no worker holds many states at once.
 _FAN_IN = 8
-# Sums of two passes that differ by more than this part of their terms are not of the same rows.
-# Rounding errors of rows that are computed in another order, in single precision, are below.
+# Relative tolerance on the sums of two passes. Rounding errors of rows that are computed in
+# another order, in single precision, are below it.
 _SAME = 1e-7
-# Seed of the numbers that rows are multiplied with in a tally.
+# Seed of the random numbers that multiply the rows in a tally.
 _TALLY_SEED = 0
-# What error messages say of rows that cannot be matched.
+# End of the error messages about rows that cannot be matched.
 _WAYS_TO_MATCH = (
-    'Take both from one frame, as in frame = frame.join(y) and y = frame["y"]; or, if rows are in '
-    "the same order, pass what has no index, such as y.to_numpy() or y.to_dask_array()."
+    'Take both from one frame, as in frame = frame.join(y) and y = frame["y"]; or, if the rows '
+    "are in the same order, pass values without an index, such as y.to_numpy() or "
+    "y.to_dask_array()."
 )
 
 _LOST = (
-    "The sums of the pass that was running are lost; the data are not, and nothing was fitted. "
-    "Start a cluster and a Client, make the dask collections again if they were persisted on the "
-    "old one, and call fit again."
+    "The sums of the running pass are lost; the data are not, and nothing was fitted. "
+    "Start a cluster and a Client, recreate the dask collections if they were persisted on the "
+    "old cluster, and call fit again."
 )
 
 
+#: Names of columns.
+Names = str | list[str] | None
+
+
 class DaskRows(RowBlocks):
-    """Rows of an array or data frame of dask, or of a dict of them."""
+    """Rows of a Dask array or data frame, or of a dict of them."""
 
     def __init__(
-        self, X: Any, y: Any, weight: Any, columns: tuple[Any, Any], reading: Reading
+        self, X: Any, y: Any, weight: Any, columns: tuple[Names, Names], reading: Reading
     ) -> None:
         super().__init__(reading)
         views = {name: _in_rows(table) for name, table in _named(X).items()}
@@ -98,39 +103,39 @@ class DaskRows(RowBlocks):
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:
         _require_dask()
-        every = list(X.columns) if is_frame(X) else []
+        names = list(X.columns) if is_frame(X) else []
         columns: list[Any] = []
-        for name, given in (("y", y), ("sample_weight", sample_weight)):
-            # A list of texts is one of labels, unless all of them are names.
-            several = isinstance(given, list) and bool(given) and set(given) <= set(every)
-            named = isinstance(given, str) or (name == "y" and several)
-            columns.append(given if named else None)
-            if named and not every:
+        for name, values in (("y", y), ("sample_weight", sample_weight)):
+            # A list of strings holds labels, unless all of them are column names.
+            several = isinstance(values, list) and bool(values) and set(values) <= set(names)
+            named = isinstance(values, str) or (name == "y" and several)
+            columns.append(values if named else None)
+            if named and not names:
                 raise ValueError(
-                    f"{name}={given!r} names a column, but X is no data frame. Pass the values of "
-                    f"{name}."
+                    f"{name}={values!r} names a column, but X is not a data frame. Pass the "
+                    f"values of {name}."
                 )
-            refuse_unknown_names(columns[-1], every, name)
+            refuse_unknown_names(columns[-1], names, name)
         if y is None and reading.needs_y:
             refuse_no_targets()
         y, sample_weight = (
-            given if column is None else None
-            for column, given in zip(columns, (y, sample_weight), strict=True)
+            values if column is None else None
+            for column, values in zip(columns, (y, sample_weight), strict=True)
         )
         return cls(X, y, sample_weight, (columns[0], columns[1]), reading)
 
     def _known_columns(self) -> Template | None:
-        """Those of a data frame without targets and weights; an array has them by construction."""
+        """Return the columns of a data frame except targets and weights; None for an array."""
         (X,) = self._views.values()
         if not is_frame(X):
             return None
-        taken = [name for given in self._columns for name in names_in(given)]
+        taken = [name for column in self._columns for name in names_in(column)]
         return Template.of(X._meta.drop(columns=taken))
 
     # -- chunks ----------------------------------------------------------------------------
 
     def lengths(self) -> list[int]:
-        """Rows of every chunk; counted if they are not known."""
+        """Return the number of rows of every chunk, counting them if they are unknown."""
         if self._lengths is None:
             import dask
 
@@ -145,17 +150,17 @@ class DaskRows(RowBlocks):
         views = {name: self._parts(table, f"view {name!r}") for name, table in self._views.items()}
         columns: list[Any] = [dict(zip(views, parts, strict=True)) for parts in _zip(views)]
         if self._single:
-            columns = [next(iter(one.values())) for one in columns]
-        every: dict[str, list[Any]] = {"X": columns}
-        for name, given in (("y", self._y), ("sample_weight", self._weight)):
+            columns = [next(iter(chunk.values())) for chunk in columns]
+        tables: dict[str, list[Any]] = {"X": columns}
+        for name, values in (("y", self._y), ("sample_weight", self._weight)):
             missing = [None] * len(columns)
-            every[name] = missing if given is None else self._parts(given, name)
-        return [Chunk(*one) for one in _zip(every)]
+            tables[name] = missing if values is None else self._parts(values, name)
+        return [Chunk(*chunk) for chunk in _zip(tables)]
 
     def _parts(self, table: Any, name: str) -> list[Any]:
-        """The chunks of one of the tables, with the rows that chunks of the first one have."""
+        """Return the chunks of a table, aligned with the chunks of the first table."""
         if not is_dask(table):
-            # In memory: targets, weights, or a small view.
+            # In memory: targets, weights or a small view.
             lengths = self.lengths()
             check_length(int(num_samples(table)), sum(lengths), name)
             stops = list(running_sums(lengths))
@@ -205,7 +210,7 @@ class DaskRows(RowBlocks):
                 refuse_no_rows()
             meta = np.asarray(function(first.X))
             if meta.dtype.kind in "US":
-                # Texts of other rows may be longer.
+                # Strings of other rows may be longer.
                 meta = meta.astype(object)
         empty = np.empty((0, *meta.shape[1:]), dtype=meta.dtype)
         job = dask.delayed(self._job(function=function), pure=False, traverse=False)
@@ -226,50 +231,54 @@ def _require_dask() -> None:
         import dask.array  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            "Collections of dask need dask[array] and distributed: pip install "
-            "'manykernels[dask]' has both."
+            "Dask collections need dask[array] and distributed; install both with pip install "
+            "'manykernels[dask]'."
         ) from error
 
 
 def _named(X: Any) -> dict[str, Any]:
-    """Tables by name; the name of a single one is seen in error messages only."""
+    """Return the tables by name; a single table is named "X" in error messages."""
     return dict(X) if isinstance(X, Mapping) else {"X": X}
 
 
 def _in_rows(table: Any) -> Any:
-    """A table whose chunks are whole rows, or one in memory."""
+    """Return a table whose chunks are whole rows, or a table in memory."""
     if not is_dask(table):
         return readable(table)
     if is_frame(table):
         return table
     if table.ndim != 2:
-        readable(np.empty((1,) * table.ndim))  # which refuses it
+        readable(np.empty((1,) * table.ndim))  # raises
     return table.rechunk({1: -1})
 
 
 def _is_dask_frame(table: Any) -> bool:
-    """Whether it is a data frame or a Series of dask."""
+    """Return True for a Dask data frame or Series."""
     return is_dask(table) and hasattr(table, "divisions")
 
 
 def _divided_like(base: Any, table: Any) -> Any:
-    """A data frame or Series of dask with the partitions of `base`, if the divisions are known."""
+    """Return a Dask frame or Series repartitioned like `base`, if the divisions are known."""
     if not (_is_dask_frame(base) and _is_dask_frame(table)):
         return table
     known = base.known_divisions and table.known_divisions
-    mine, its = base.divisions, table.divisions
-    # Where the first or the last label is another one, labels are not the same.
-    if not known or mine == its or (mine[0], mine[-1]) != (its[0], its[-1]):
+    divisions, others = base.divisions, table.divisions
+    # If the first or the last label differs, the labels are not the same.
+    if (
+        not known
+        or divisions == others
+        or (divisions[0], divisions[-1]) != (others[0], others[-1])
+    ):
         return table
-    return table.repartition(divisions=mine)
+    return table.repartition(divisions=divisions)
 
 
 def _known_lengths(table: Any) -> list[int] | None:
-    """Rows of the chunks of an array of dask, if it knows them."""
+    """Return the rows per chunk of a Dask array; None if they are unknown."""
     if not is_dask(table) or not hasattr(table, "chunks"):
         return None
     lengths = table.chunks[0]
-    return None if np.isnan(lengths).any() else [int(one) for one in lengths]
+    return None if np.isnan(lengths).any() else [int(length) for length in lengths]
 
 
 def _delayed(table: Any) -> list[Any]:
@@ -278,14 +287,14 @@ def _delayed(table: Any) -> list[Any]:
 
 
 def _zip(parts: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
-    """Chunks side by side; a table with another number of them than the first is refused."""
+    """Zip the chunks of several tables, which must have equally many."""
     (first, expected), *others = ((name, len(chunks)) for name, chunks in parts.items())
     for name, number in others:
         if number != expected:
             raise ValueError(
-                f"{name!r} has {number} chunks of rows, {first!r} has {expected}, and it is not "
-                "known which rows they have: give both the same partitions, join data frames, "
-                "frame.join(...), or call compute_chunk_sizes() of the arrays."
+                f"{name!r} has {number} chunks of rows, but {first!r} has {expected}, and the "
+                "rows of each chunk are unknown. Give both the same partitions, join data frames "
+                "with frame.join(...), or call compute_chunk_sizes() on the arrays."
             )
     return list(zip(*parts.values(), strict=True))
 
@@ -295,7 +304,7 @@ def _zip(parts: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of one chunk, as delayed tables: one, or a dict of them."""
+    """Delayed rows of one chunk: a table, or a dict of tables."""
 
     X: Any
     y: Any
@@ -304,43 +313,43 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Job:
-    """What every task of a pass needs. It is sent once, not with each task.
+    """Settings shared by all tasks of a pass, sent to the workers once.
 
     Attributes
     ----------
     reading : Reading
     template : Template or None
-        Columns that the chunks of a data frame have to have.
+        Expected columns of the chunks of a data frame.
     y, weight : str, list of str or None
-        Columns of a data frame with targets and weights.
+        Names of the data frame columns that hold targets and weights.
     accumulate, merge : callable
-        Of a pass, see ``RowBlocks.reduce``.
+        Functions of a pass, see ``RowBlocks.reduce``.
     function : callable
-        Of a map, from X of a block to its results.
+        Function of a map, from X of a block to its results.
     """
 
     reading: Reading
     template: Template | None = None
-    y: Any = None
-    weight: Any = None
+    y: Names = None
+    weight: Names = None
     accumulate: Any = None
     merge: Any = None
     function: Any = None
 
     def blocks(self, chunk: Chunk, start: int, number: int) -> Iterator[Block]:
-        """Checked blocks of a chunk whose first row, and block, have these numbers."""
+        """Yield the checked blocks of a chunk, given the numbers of its first row and block."""
         piece = self.piece(chunk, start, number)
         if len(piece) == 0:
             return
         reading, size = self.reading, self.reading.block_size
         check = PieceCheck(reading.needs_y, reading.allow_nan, reading.may_lack, self.template)
         for first in range(0, len(piece), size):
-            part = piece.cut(first, first + size)
+            rows = piece.cut(first, first + size)
             at = number + first // size
-            yield Block(*check(part.X, part.y, part.weight, part.start, at), part.start, at)
+            yield Block(*check(rows.X, rows.y, rows.weight, rows.start, at), rows.start, at)
 
     def piece(self, chunk: Chunk, start: int, number: int) -> Block:
-        """A chunk as one piece, targets and weights divided from the table."""
+        """Return a chunk as one block, with targets and weights split off the table."""
         X, y, weight = chunk.X, chunk.y, chunk.weight
         with naming(f"The chunk that begins at row {start}"):
             tables = {f"view {k!r}": X[k] for k in X} if isinstance(X, Mapping) else {"X": X}
@@ -366,16 +375,16 @@ class Job:
             for name, values in (("y", y), ("sample_weight", weight)):
                 if values is not None:
                     check_length(int(num_samples(values)), n_rows, name)
-        y, weight = (None if one is None else np.asarray(one) for one in (y, weight))
+        y, weight = (None if values is None else np.asarray(values) for values in (y, weight))
         return Block(X, y, weight, start, number)
 
 
 def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
-    """Rows of a chunk in the order of `index`, that of the table `first`, if they have labels.
+    """Return the rows of a chunk in the order of `index`, the labels of the table `first`.
 
-    The same labels in another order are matched; other labels are refused. The numbers 0, 1, 2, …
-    may be labels, or what pandas gives to rows that have none: if one side has them in order and
-    the other has not, it is not known what is meant.
+    The same labels in another order are matched; other labels are refused. The labels 0, 1, 2, …
+    may be the default index of pandas: if only one side has them in order, the match would be
+    ambiguous and is refused, too.
     """
     labels = row_labels(values)
     if labels is None or labels.equals(index):
@@ -383,44 +392,43 @@ def _in_order(values: Any, name: str, first: str, index: Any) -> Any:
     unique = labels.is_unique and index.is_unique
     if not unique or len(labels) != len(index) or not labels.isin(index).all():
         raise ValueError(
-            f"the index of {name} is not that of {first}, so that rows cannot be matched: it has "
-            f"{shown(list(labels[:5]))}, where {first} has {shown(list(index[:5]))}. "
-            f"{_WAYS_TO_MATCH}"
+            f"the index of {name} differs from the index of {first}, so that rows cannot be "
+            f"matched: it begins with {shown(list(labels[:5]))}, the index of {first} with "
+            f"{shown(list(index[:5]))}. {_WAYS_TO_MATCH}"
         )
     if _is_counted(labels) or _is_counted(index):
         raise ValueError(
-            f"the index of {name} has the numbers of {first} in another order, and one of them "
-            "counts the rows: it is not known whether rows with the same number belong together. "
-            f"{_WAYS_TO_MATCH}"
+            f"the index of {name} has the numbers of {first} in another order, and one of the two "
+            "indices just counts the rows, so that rows with the same number may not belong "
+            f"together. {_WAYS_TO_MATCH}"
         )
     return values.loc[index]
 
 
 def _is_counted(index: Any) -> bool:
-    """Whether labels are whole numbers one after the other."""
+    """Return True if labels are consecutive integers."""
     return index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
 
 
 def _unlabelled(table: Any) -> Any:
-    """A pandas frame without its labels."""
+    """Return a pandas frame with the default index."""
     return table.reset_index(drop=True) if hasattr(table, "iloc") else table
 
 
-# -- whether rows are the same in every pass -------------------------------------------------
+# -- equal rows in every pass ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over rows that are the same in two passes if the rows are.
+    """Weighted sums over rows, which detect rows that change between passes.
 
-    Every row is multiplied with a random number of its own, so that sums tell of rows that change
-    places, too.
+    Every row is multiplied by its own random number, so that a change of order is detected, too.
 
     Attributes
     ----------
     n_rows : int
     sums, sizes : dict of str to ndarray
-        Sums, and sums of absolute values, of the columns of X, y and weights.
+        Weighted sums of the columns of X, y and weights, and of their absolute values.
     """
 
     n_rows: int
@@ -429,7 +437,7 @@ class Tally:
 
     @classmethod
     def of(cls, block: Block) -> Tally:
-        """That of one block."""
+        """Return the tally of one block."""
         factors = sample_keys(block.rows, _TALLY_SEED) / 2.0**64
         parts = {"y": (block.y, factors), "sample_weight": (block.weight, factors)}
         if isinstance(block.X, Views):
@@ -453,7 +461,7 @@ class Tally:
         return Tally(self.n_rows + other.n_rows, sums, sizes)
 
     def refuse_other_rows(self, n_rows: int, first: Tally | None) -> None:
-        """Raise if there are not `n_rows`, or if the rows are not those of the first pass."""
+        """Raise ValueError if the rows are not `n_rows`, or not those of the first pass."""
         changed, how = [], ""
         if self.n_rows != n_rows:
             changed, how = ["X"], f" ({self.n_rows} rows, {n_rows} before)"
@@ -466,13 +474,13 @@ class Tally:
         if changed:
             raise ValueError(
                 f"{' and '.join(changed)} changed between passes over the rows{how}: dask "
-                "computes them anew in every pass, and did not get the same. Persist the data, "
+                "computes the rows anew in every pass, with another result. Persist the data, "
                 "as in X = X.persist(), or fix the seed of their random numbers."
             )
 
 
 def _as_numbers(values: Any) -> Any:
-    """Columns as numbers to be summed: those of text by their check sums, NaN as zero."""
+    """Return the columns as numbers: check sums for text, zero for NaN."""
     if sparse.issparse(values):
         return values
     if is_frame(values):
@@ -489,15 +497,21 @@ def _check_sums(array: np.ndarray) -> np.ndarray:
     return np.array(entries, dtype=float).reshape(array.shape)
 
 
-# -- tasks; a dashboard shows them by these names --------------------------------------------
+#: State of a pass over some rows, and their tally.
+State = tuple[Any, Tally]
+
+
+# -- tasks; the dashboard shows these function names -----------------------------------------
 
 
 def count_rows(X: Any) -> int:
     return int(num_samples(next(iter(X.values())) if isinstance(X, dict) else X))
 
 
-def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: int) -> Any:
-    """The state of all blocks of one chunk, and their tally; None if it is empty."""
+def accumulate_rows(
+    job: Job, X: Any, y: Any, weight: Any, start: int, number: int
+) -> State | None:
+    """Return the state and the tally of all blocks of a chunk; None if it is empty."""
     state, tally = None, None
     with one_blas_thread(), undivided():
         for block in job.blocks(Chunk(X, y, weight), start, number):
@@ -506,7 +520,7 @@ def accumulate_rows(job: Job, X: Any, y: Any, weight: Any, start: int, number: i
     return None if tally is None else (state, tally)
 
 
-def merge_states(job: Job, states: Sequence[Any]) -> Any:
+def merge_states(job: Job, states: Sequence[State | None]) -> State | None:
     merged = None
     with one_blas_thread(), undivided():
         for pair in states:
@@ -518,23 +532,23 @@ def merge_states(job: Job, states: Sequence[Any]) -> Any:
 
 
 def map_rows(job: Job, X: Any, number: int, empty: np.ndarray) -> np.ndarray:
-    """Results of all rows of one chunk; `empty` are those of none."""
+    """Return the results of all rows of a chunk; `empty` is the result of no rows."""
     with naming(f"Chunk {number}, whose first row is row 0 here"), one_blas_thread(), undivided():
         blocks = job.blocks(Chunk(X, None, None), 0, 0)
-        found = np.concatenate([empty, *(np.asarray(job.function(block.X)) for block in blocks)])
-        # NumPy would cut texts that are longer than those of `empty`.
-        if found.dtype.kind in "US" and found.dtype.itemsize > empty.dtype.itemsize:
+        results = np.concatenate([empty, *(np.asarray(job.function(block.X)) for block in blocks)])
+        # NumPy would truncate strings that are longer than those of `empty`.
+        if results.dtype.kind in "US" and results.dtype.itemsize > empty.dtype.itemsize:
             raise ValueError(
-                f"results of type {found.dtype} do not fit into {empty.dtype}, the type of meta."
+                f"results of type {results.dtype} do not fit into {empty.dtype}, the type of meta."
             )
-        return found.astype(empty.dtype, casting="same_kind", copy=False)
+        return results.astype(empty.dtype, casting="same_kind", copy=False)
 
 
 # -- graphs ----------------------------------------------------------------------------------
 
 
-def reduced(job: Job, chunks: Sequence[Chunk], lengths: Sequence[int]) -> Any:
-    """The state of all rows and their tally, computed."""
+def reduced(job: Job, chunks: Sequence[Chunk], lengths: Sequence[int]) -> State | None:
+    """Compute the state and the tally of all rows."""
     import dask
 
     shared = dask.delayed(job, pure=False, traverse=False)
@@ -550,19 +564,19 @@ def reduced(job: Job, chunks: Sequence[Chunk], lengths: Sequence[int]) -> Any:
 
 
 def computed(delayed: Any) -> Any:
-    """What a graph gives, on the current cluster or in threads."""
+    """Compute a task graph on the current cluster, or in threads."""
     import dask
 
     with explaining_a_lost_cluster(), warnings.catch_warnings():
-        # The job is in the graph once, so that a worker that takes over from a lost one finds it.
-        # Data in memory that users pass beside collections of dask are in it too.
+        # The job is in the graph once, so that a worker that replaces a lost one finds it. Data
+        # in memory that users pass beside Dask collections are in the graph, too.
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return dask.compute(delayed)[0]
 
 
 @contextmanager
 def explaining_a_lost_cluster() -> Iterator[None]:
-    """Say what was lost, and what to do, if the cluster is gone or its workers died."""
+    """Explain errors caused by a lost cluster or by workers that died."""
     try:
         yield
     except Exception as error:
@@ -571,11 +585,11 @@ def explaining_a_lost_cluster() -> Iterator[None]:
             raise
         if name == "KilledWorker":
             raise RuntimeError(
-                f"Several workers died while they worked on the same rows ({error}). Often their "
-                "memory was full: use smaller chunks, X.rechunk(...) or "
+                f"Several workers died while they worked on the same rows ({error}), often "
+                "because their memory was full. Use smaller chunks, X.rechunk(...) or "
                 "X.repartition(...), or workers with more memory, and call fit again."
             ) from error
-        raise RuntimeError(f"The cluster of dask is gone ({name}: {error}). {_LOST}") from error
+        raise RuntimeError(f"The dask cluster is gone ({name}: {error}). {_LOST}") from error
 
 
 __all__ = [
@@ -588,7 +602,7 @@ __all__ = [
     "row_blocks",
 ]
 
-# Functions of pandas and Dask that read files, by their endings.
+# Functions of pandas and Dask that read files, by file extension.
 _READERS = {
     ".csv": "read_csv",
     ".tsv": "read_csv",
@@ -596,7 +610,8 @@ _READERS = {
     ".parquet": "read_parquet",
     ".pq": "read_parquet",
 }
-# Endings of compressed files, which stand after the others.
+FilePath = str | bytes | os.PathLike[str]
+# Extensions of compressed files, which follow the others.
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 
@@ -610,24 +625,24 @@ def row_blocks(
     allow_nan: bool = False,
     may_lack: bool = False,
 ) -> RowBlocks:
-    """The rows of X in blocks.
+    """Return the rows of X in blocks.
 
     Parameters
     ----------
-    X : table, dict of tables, Views, or collection of Dask
+    X : table, dict of tables, Views, or Dask collection
         - A table in memory or a memory map: array, sparse matrix, data frame, list.
         - A dict of these, or `Views`: several tables of the same samples.
-        - An array or a data frame of Dask, or a dict of them. Data frames are matched by their
+        - A Dask array or data frame, or a dict of them. Data frames are matched by their
           index, partition by partition; arrays by position.
-    y, sample_weight : array, Series, array or Series of Dask, or None
-        With a data frame of Dask also the name of one of its columns. A Series beside a data frame
+    y, sample_weight : array, Series, Dask array or Series, or None
+        With a Dask data frame also the name of one of its columns. A Series beside a data frame
         is matched by its index.
     block_size : int, default=4096
-        Rows of a block.
+        Number of rows of a block.
     needs_y : bool, default=False
-        Refuse rows without y.
+        Whether missing targets are an error.
     allow_nan : bool, default=False
-        Whether numbers may be missing.
+        Whether numbers may be NaN.
     may_lack : bool, default=False
         Whether samples may lack views.
 
@@ -654,8 +669,8 @@ def row_blocks(
     if isinstance(X, list | tuple) or hasattr(X, "__array__") or sparse.issparse(X) or is_frame(X):
         return TableRows.of(X, y, sample_weight, reading)
     raise TypeError(
-        f"X is a {type(X).__name__}, which has no rows to read. Pass a table (array, sparse "
-        "matrix, data frame), a dict of tables, or an array or data frame of dask."
+        f"X is a {type(X).__name__}, which has no rows. Pass a table (array, sparse matrix, data "
+        "frame), a dict of tables, or a dask array or data frame."
     )
 
 
@@ -668,22 +683,22 @@ def map_blocks(
     allow_nan: bool = False,
     may_lack: bool = False,
 ) -> Any:
-    """``function(X)`` block by block: one result for every row.
+    """Apply a function to blocks of rows and return one result for every row.
 
     Parameters
     ----------
-    X : table, dict of tables, Views, or collection of Dask
+    X : table, dict of tables, Views, or Dask collection
         As in :func:`row_blocks`.
     function : callable
-        From some rows of X to an array of as many rows.
+        Function from some rows of X to an array with as many rows.
     meta : ndarray, optional
-        An empty result, such as ``np.empty((0, 3))``. For dask, which has to know the kind of
-        results before it computes them; without it the first row is computed.
+        An empty result, such as ``np.empty((0, 3))``. Dask needs the shape and type of the
+        results before it computes them; without `meta`, the first row is computed for this.
     block_size, allow_nan, may_lack : see :func:`row_blocks`
 
     Returns
     -------
-    ndarray, or dask.array.Array for an array or data frame of dask
+    ndarray, or dask.array.Array for a Dask array or data frame
 
     Examples
     --------
@@ -697,7 +712,7 @@ def map_blocks(
 
 
 def comes_in_blocks(X: Any) -> bool:
-    """Whether X, or one of several tables, is a collection of dask."""
+    """Return True if X, or one of several tables, is a Dask collection."""
     return any(map(is_dask, X.values())) if isinstance(X, Mapping) else is_dask(X)
 
 
@@ -709,11 +724,11 @@ def _checked_size(block_size: int | None) -> int:
     return int(block_size)
 
 
-# -- what others read ------------------------------------------------------------------------
+# -- inputs to be read by other libraries ----------------------------------------------------
 
 
 def refuse_unread(X: Any, *, matrices: bool = False) -> None:
-    """Raise TypeError, with the line that reads it, if X is a path or anything else to be read.
+    """Raise TypeError, with the line of code that reads it, if X is not yet a table.
 
     Paths, stored arrays, iterators and lists of blocks are read by pandas or Dask. A list of
     tables is allowed if they are kernel `matrices`.
@@ -728,21 +743,21 @@ def refuse_unread(X: Any, *, matrices: bool = False) -> None:
 
 
 def _advice(X: Any) -> str | None:
-    """What X is and the line to write instead; None for a table."""
+    """Describe X and the line of code to use instead; None for a table."""
     if _is_path(X):
         return f"a path, {os.fspath(X)!r}: {_reading_line(X)}"
     if isinstance(X, list | tuple):
         return _advice_of_list(X)
     if hasattr(X, "oindex") and hasattr(X, "shape"):
-        return "an array of zarr: pass dask.array.from_zarr(X), or X[:] if it fits into memory."
+        return "a zarr array: pass dask.array.from_zarr(X), or X[:] if it fits into memory."
     if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
-        return "lazy, without rows so far: pass X.collect()."
+        return "lazy and has no rows yet: pass X.collect()."
     if hasattr(X, "__next__") or inspect.isroutine(X):
         kind = "an iterator" if hasattr(X, "__next__") else "a function"
         return (
-            f"{kind}, whose blocks of rows are not read here: pass all rows in one table, such as "
-            "numpy.vstack(...) of the blocks; or, if they do not fit into memory, a data frame of "
-            "dask whose partitions are the blocks, dask.dataframe.from_map(function, parts), or "
+            f"{kind}, from which blocks of rows cannot be read: pass all rows in one table, such "
+            "as numpy.vstack(...) of the blocks; or, if they do not fit into memory, a dask data "
+            "frame whose partitions are the blocks, dask.dataframe.from_map(function, parts), or "
             "dask.array.from_array(...)."
         )
     return None
@@ -752,10 +767,10 @@ def _advice_of_list(X: Any) -> str | None:
     if len(X) == 0:
         return None
     if all(map(_is_path, X)) and all(
-        not isinstance(one, str) or _ending(one) in _READERS for one in X
+        not isinstance(path, str) or _ending(path) in _READERS for path in X
     ):
         # Other lists of strings are tables: sequences, texts.
-        return f"a list of paths: {_reading_line(X[0], [os.fspath(one) for one in X])}"
+        return f"a list of paths: {_reading_line(X[0], [os.fspath(path) for path in X])}"
     first = X[0]
     if isinstance(first, tuple) and 1 < len(first) <= 3 and _is_table(first[0]):
         return (
@@ -765,9 +780,9 @@ def _advice_of_list(X: Any) -> str | None:
         )
     if all(map(_is_table, X)):
         return (
-            f"a {type(X).__name__} of {len(X)} tables: views of the same samples are passed as a "
-            'dict with their names, such as {"audio": X1, "text": X2}; further rows of one table '
-            "by numpy.vstack(X)."
+            f"a {type(X).__name__} of {len(X)} tables: pass views of the same samples as a dict "
+            'with their names, such as {"audio": X1, "text": X2}, and further rows of one table '
+            "as numpy.vstack(X)."
         )
     return None
 
@@ -777,11 +792,11 @@ def _is_path(X: Any) -> bool:
 
 
 def _is_table(item: Any) -> bool:
-    """Whether `item` has rows and columns, or is several tables."""
+    """Return True if `item` has rows and columns, or is several tables."""
     return len(getattr(item, "shape", ())) == 2 or are_views(item)
 
 
-def _ending(path: Any) -> str:
+def _ending(path: FilePath) -> str:
     name = os.fspath(path)
     name = (name.decode(errors="replace") if isinstance(name, bytes) else name).lower()
     for ending in _COMPRESSED:
@@ -789,17 +804,17 @@ def _ending(path: Any) -> str:
     return os.path.splitext(name)[1]
 
 
-def _reading_line(path: Any, paths: Any = None) -> str:
-    """The line that reads a path, or several."""
+def _reading_line(path: FilePath, paths: list[str | bytes] | None = None) -> str:
+    """Return the line of code that reads a path, or several."""
     ending = _ending(path)
-    given = repr(os.fspath(path) if paths is None else paths)
+    argument = repr(os.fspath(path) if paths is None else paths)
     if ending == ".npy":
-        return f'pass numpy.load({given}, mmap_mode="r").'
+        return f'pass numpy.load({argument}, mmap_mode="r").'
     if ending in (".zarr", ".zip"):
-        return f"pass dask.array.from_zarr({given})."
+        return f"pass dask.array.from_zarr({argument})."
     reader = _READERS.get(ending, "read_parquet")
     separated = ', sep="\\t"' if ending == ".tsv" else ""
-    line = f"{reader}({given}{separated})"
+    line = f"{reader}({argument}{separated})"
     if paths is not None:
         return f"pass dask.dataframe.{line}."
     return f"pass pandas.{line}, or dask.dataframe.{line} if its rows do not fit into memory."

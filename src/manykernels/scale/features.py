@@ -1,6 +1,6 @@
-"""Explicit features of kernels: maps z with ``k(x, y) ≈ z(x)·z(y)``, and what makes them.
+"""Explicit features of kernels: maps z with ``k(x, y) ≈ z(x)·z(y)``.
 
-An *approximation* is what users choose: :class:`Nystrom`, :class:`RandomFeatures`,
+Users choose an *approximation*: :class:`Nystrom`, :class:`RandomFeatures` or
 :class:`ExactFeatures`. Fitted to kernels and a sample of rows, it gives a :class:`FeatureMap`,
 which turns blocks of rows into features of all kernels.
 """
@@ -31,13 +31,13 @@ from ..utils.numerics import require_memory
 from ..utils.sklearn import Interval, num_samples, safe_indexing
 from ..utils.storable import storable
 
-# Features that kernels have unless more are asked for, of all kernels or of an exact one: the
-# matrix of products of as many takes 128 MB.
+# Default maximum number of features, of all kernels together or of one exact kernel: the
+# matrix of their products takes 128 MB.
 MOST_FEATURES = 4000
 # Rows of a sample on which the error of an approximation is measured: the relative error of the
 # norm of a 500 × 500 matrix is a few percent, and it takes a tenth of a second for ten kernels.
 _ROWS_OF_ERROR = 500
-# Rows whose features are computed at once where all are needed.
+# Rows whose features are computed at once.
 _ROWS_AT_ONCE = 4096
 
 
@@ -62,11 +62,11 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def _write(self, X: Any, out: np.ndarray) -> None:
-        """Features of the rows of X, before `spherical`, into `out`, (D, n_rows)."""
+        """Write the features of X, before `spherical`, into `out`, (D, n_rows)."""
 
     @property
     def n_features(self) -> int:
-        """D, of all kernels."""
+        """Number of features of all kernels together, D."""
         return sum(self.sizes)
 
     @property
@@ -76,46 +76,46 @@ class FeatureMap(ABC):
 
     @property
     def blocks(self) -> list[slice]:
-        """The features of every kernel."""
+        """Slices of the features of every kernel."""
         ends = np.concatenate([[0], np.cumsum(self.sizes)])
         return [slice(ends[j], ends[j + 1]) for j in range(len(self.sizes))]
 
     @property
     def made_from(self) -> np.ndarray:
-        """Numbers of the rows of the sample that the features were made from.
+        """Numbers of the sample rows that the features were built from.
 
-        On these rows the features are nearer to the kernels than on any others.
+        On these rows the approximation error is smaller than on others.
         """
         return np.empty(0, dtype=np.intp)
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Fitted attributes for users."""
+        """Public fitted attributes."""
         return {}
 
     def write(self, X: Any, out: np.ndarray) -> None:
-        """Features of the rows of X into the C-ordered `out`, (D, n_rows)."""
+        """Write the features of X into the C-ordered array `out`, (D, n_rows)."""
         self._write(X, out)
         if self.spherical:
             lengths = np.sqrt(self.union.diag(X))
-            for block, own in zip(self.blocks, lengths, strict=True):
-                out[block] /= np.where(own > 0.0, own, 1.0)
+            for block, length in zip(self.blocks, lengths, strict=True):
+                out[block] /= np.where(length > 0.0, length, 1.0)
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Features of the rows of X, (n_rows, D)."""
+        """Return the features of X, (n_rows, D)."""
         n_rows = int(num_samples(X))
-        found = np.empty((n_rows, self.n_features))
+        features = np.empty((n_rows, self.n_features))
         for start in range(0, n_rows, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, n_rows))
-            part = np.empty((self.n_features, len(rows)))
-            self.write(safe_indexing(X, rows), part)
-            found[rows] = part.T
-        return found
+            transposed = np.empty((self.n_features, len(rows)))
+            self.write(safe_indexing(X, rows), transposed)
+            features[rows] = transposed.T
+        return features
 
     def errors(self, X: Any) -> np.ndarray:
-        """Relative error ``‖P(K − ZZᵀ)P‖/‖PKP‖`` of every kernel on some rows, centred by P."""
+        """Return the relative error ``‖P(K − ZZᵀ)P‖/‖PKP‖`` of every kernel, P centring."""
         stack, features = self.union(X), self(X)
-        found = np.empty(len(self.sizes))
+        errors = np.empty(len(self.sizes))
         for j, block in enumerate(self.blocks):
             exact = stack.kernel(j)
             if self.spherical:
@@ -124,9 +124,9 @@ class FeatureMap(ABC):
                 exact = exact / lengths / lengths[:, None]
             exact = _centred(exact)
             norm = np.linalg.norm(exact)
-            own = features[:, block] - features[:, block].mean(axis=0)
-            found[j] = np.linalg.norm(exact - own @ own.T) / norm if norm > 0.0 else 0.0
-        return found
+            centred = features[:, block] - features[:, block].mean(axis=0)
+            errors[j] = np.linalg.norm(exact - centred @ centred.T) / norm if norm > 0.0 else 0.0
+        return errors
 
 
 def _centred(matrix: np.ndarray) -> np.ndarray:
@@ -135,14 +135,14 @@ def _centred(matrix: np.ndarray) -> np.ndarray:
 
 
 class Approximation(BaseEstimator, ABC):
-    """How kernels are replaced by explicit features, and how rows are passed over.
+    """Base class of approximations of kernels by explicit features.
 
     Parameters
     ----------
     block_size : int, default=4096
-        Rows that are processed at once. Memory grows with it, results do not depend on it.
+        Number of rows processed at once. Memory grows with it; results do not depend on it.
     random_state : int, default=0
-        Seed of everything that is drawn: rows to learn widths from, landmarks, frequencies, folds.
+        Seed of all random draws: rows for widths, landmarks, frequencies, folds.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -157,34 +157,34 @@ class Approximation(BaseEstimator, ABC):
     def features_of(
         self, union: KernelUnion, sample: Any, n_rows: int | None, *, spherical: bool
     ) -> FeatureMap:
-        """The map of fitted kernels; what it takes from data, it takes from `sample`, a table.
+        """Return the feature map of fitted kernels, built from the table `sample`.
 
         `n_rows` is the number of all training rows, None if it is not known.
         """
 
 
 def require_room(n_features: int, n_targets: int, copies: int, n_kernels: int) -> None:
-    """Raise MemoryError if the moments of so many features do not fit, `copies` of them."""
+    """Raise MemoryError if `copies` moments of the features do not fit into memory."""
     size = n_features + 1 + n_targets
     try:
         require_memory((copies, size, size), "The sums of products of features")
     except MemoryError as error:
         first = str(error).split(". ")[0]
         raise MemoryError(
-            f"{first}. {n_kernels} kernels have {n_features} features: use fewer features of each "
+            f"{first}. {n_kernels} kernels have {n_features} features. Use fewer features of each "
             "(n_landmarks=…, n_features=…), fewer kernels, or fewer folds."
         ) from error
 
 
 def rows_for_errors(features: FeatureMap, sample: Any, seed: int) -> Any:
-    """Rows of a sample on which errors are measured.
+    """Return sample rows on which the approximation error is measured.
 
-    They are none of those that the features were made from, on which there is no error at all;
-    unless these are all.
+    Rows that the features were built from are left out, because their error is zero, unless
+    there are no others.
     """
     n_rows = int(num_samples(sample))
     others = np.setdiff1d(np.arange(n_rows), features.made_from)
-    if len(others) < 2:  # after centring, a row alone is nothing
+    if len(others) < 2:  # a single row is zero after centring
         others = np.arange(n_rows)
     chosen = np.random.default_rng(seed).permutation(others)[:_ROWS_OF_ERROR]
     return safe_indexing(sample, np.sort(chosen))
@@ -192,8 +192,8 @@ def rows_for_errors(features: FeatureMap, sample: Any, seed: int) -> Any:
 
 # -- Maps of single kernels: features z with ``k(x, y) = z(x)·z(y)``, exactly or in the mean ------
 #
-# :func:`map_of` finds the map of a fitted kernel by its type. Here are those of kernels made of
-# others, for which the maps of their parts are enough:
+# :func:`map_of` finds the map of a fitted kernel by its type. This section has the maps of
+# composite kernels, built from the maps of their parts:
 #
 #     k₁ + k₂            the features of both, one after the other
 #     k₁ k₂              all products of a feature of one with a feature of the other
@@ -202,37 +202,37 @@ def rows_for_errors(features: FeatureMap, sample: Any, seed: int) -> Any:
 # A number c ≥ 0 is a kernel with one feature, √c, so that c k is a product as well.
 
 
-#: Turns a table into one that a part of the kernel looks at; it can be pickled.
+#: Transforms a table for a part of the kernel; it can be pickled.
 Step = Callable[[Any], Any]
 
 _ANY_KERNEL = "use Nystrom(), which takes any kernel"
 
 
 class KernelMap(ABC):
-    """Features of one kernel; it can be pickled."""
+    """Feature map of one kernel; it can be pickled."""
 
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """How many there are."""
+        """Number of features."""
 
     @abstractmethod
     def __call__(self, X: Any) -> np.ndarray:
-        """Features of the rows of a table, which may be shared, (n_rows, n_features)."""
+        """Return the features of a table or SharedTable, (n_rows, n_features)."""
 
     @property
     def factors(self) -> list[KernelMap]:
-        """Maps of kernels whose product this kernel is."""
+        """Maps of the kernels whose product this kernel is."""
         return [self]
 
     def merged(self, other: KernelMap) -> KernelMap | None:
-        """The map of the product with another kernel, if it needs no products of features."""
+        """Return the map of the product of both kernels if it needs no products of features."""
         return None
 
 
 @dataclass(frozen=True)
 class RowMap(KernelMap):
-    """Features of rows as a kernel compares them, which some `steps` make of a table."""
+    """Feature map applied to a table after some `steps`."""
 
     steps: tuple[Step, ...]
 
@@ -241,11 +241,11 @@ class RowMap(KernelMap):
 
     @abstractmethod
     def _features(self, rows: Any) -> np.ndarray:
-        """Features of rows that the kernel has validated."""
+        """Return the features of rows validated by the kernel."""
 
 
 def through(steps: tuple[Step, ...], X: Any) -> Any:
-    """What steps make of a table, one after the other."""
+    """Apply steps to a table, one after the other."""
     for step in steps:
         X = step(X)
     return X
@@ -253,22 +253,22 @@ def through(steps: tuple[Step, ...], X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the map of a kernel.
+    """Requirements on the feature map of a kernel.
 
     Attributes
     ----------
-    sample : SharedTable, or rows as the kernel compares them
-        What a map takes from data, it takes from these rows.
+    sample : SharedTable, or rows validated by the kernel
+        Rows that the map is built from.
     most : int
-        The most features of an exact map.
+        Maximum number of features of an exact map.
     parameter : str
-        Of the approximation, which sets `most`.
+        Name of the approximation's parameter that sets `most`.
     n_pairs : int or None
-        Random features are as many pairs; None if only exact ones will do.
+        Number of pairs of random features; None if only exact features are allowed.
     rng : Generator or None
-        Draws random features.
+        Generator of random features.
     steps : tuple
-        What was done to the table before it became `sample`.
+        Steps that turned the table into `sample`.
     """
 
     sample: Any
@@ -279,15 +279,15 @@ class Request:
     steps: tuple[Step, ...] = ()
 
     def through(self, *steps: Step) -> Self:
-        """The same for what further steps make of the table."""
+        """Return the request for the table after further steps."""
         return replace(self, sample=through(steps, self.sample), steps=(*self.steps, *steps))
 
     def of_rows(self, kernel: Kernel) -> Self:
-        """The same for the columns of a kernel, as it validates them."""
+        """Return the request for the columns of a kernel, validated by it."""
         return self.through(ValidatedRows(kernel))
 
     def require(self, n_features: int, kernel: Kernel) -> None:
-        """Refuse a kernel with more features than may be."""
+        """Raise ValueError if a kernel has more features than allowed."""
         if n_features > self.most:
             refuse(
                 kernel,
@@ -297,7 +297,7 @@ class Request:
 
 
 def refuse(kernel: Kernel, why: str) -> NoReturn:
-    """Raise an error about a kernel without a map."""
+    """Raise ValueError about a kernel without a feature map."""
     raise ValueError(f"{kernel._title} {why}")
 
 
@@ -307,7 +307,7 @@ def refuse(kernel: Kernel, why: str) -> NoReturn:
 @storable
 @dataclass(frozen=True)
 class ValidatedRows:
-    """The columns of a fitted kernel, as it validates them."""
+    """Columns of a fitted kernel, validated by it."""
 
     kernel: Kernel
 
@@ -317,10 +317,10 @@ class ValidatedRows:
 
 @singledispatch
 def map_of(kernel: Kernel, request: Request) -> KernelMap:
-    """The map of a fitted kernel, by its type.
+    """Return the feature map of a fitted kernel, by its type.
 
-    ``map_of.register`` adds that of a new kernel; a subclass with another formula than its base
-    needs one of its own, too.
+    ``map_of.register`` adds the map of a new kernel; a subclass with another formula than its base
+    needs its own map, too.
 
     Parameters
     ----------
@@ -331,7 +331,7 @@ def map_of(kernel: Kernel, request: Request) -> KernelMap:
     Returns
     -------
     map : KernelMap
-        It has `n_features`, and ``map(X)`` are the features of rows, (n_rows, n_features).
+        Has `n_features`; ``map(X)`` returns the features of rows, (n_rows, n_features).
 
     Examples
     --------
@@ -344,11 +344,11 @@ def map_of(kernel: Kernel, request: Request) -> KernelMap:
     array([[4., 1.],
            [8., 1.]])
     """
-    refuse(kernel, f"has no explicit features that are known: {_ANY_KERNEL}.")
+    refuse(kernel, f"has no known explicit features: {_ANY_KERNEL}.")
 
 
 def refuse_indefinite(kernel: Kernel) -> None:
-    """Refuse a kernel whose parameters do not make it positive semi-definite."""
+    """Raise ValueError if a kernel is not positive semi-definite with its parameters."""
     if not kernel.is_psd:
         refuse(
             kernel,
@@ -363,7 +363,7 @@ def refuse_indefinite(kernel: Kernel) -> None:
 @storable
 @dataclass(frozen=True)
 class ConstantMap(RowMap):
-    """One feature that is the same for all rows."""
+    """One constant feature."""
 
     value: float
 
@@ -411,7 +411,7 @@ class ProductMap(KernelMap):
 
     @classmethod
     def of(cls, left: KernelMap, right: KernelMap) -> ProductMap:
-        """That of the product of two kernels, with as few factors as can be."""
+        """Return the map of the product of two kernels, with as few factors as possible."""
         factors = list(left.factors)
         for new in right.factors:
             for place, factor in enumerate(factors):
@@ -431,24 +431,24 @@ class ProductMap(KernelMap):
         return prod(factor.n_features for factor in self.own)
 
     def __call__(self, X: Any) -> np.ndarray:
-        found = self.own[0](X)
+        features = self.own[0](X)
         for factor in self.own[1:]:
-            products = found[:, :, None] * factor(X)[:, None, :]
-            found = products.reshape(len(found), -1)
-        return found
+            products = features[:, :, None] * factor(X)[:, None, :]
+            features = products.reshape(len(features), -1)
+        return features
 
 
 @map_of.register
 def _of_product(kernel: Product, request: Request) -> KernelMap:
     request = request.of_rows(kernel)
-    found = ProductMap.of(*(map_of(part, request) for part in kernel._parts()))
-    # A factor that is a number leaves the others as many features as they have.
-    if found.n_features > max(factor.n_features for factor in found.factors):
-        request.require(found.n_features, kernel)
-    return found
+    product = ProductMap.of(*(map_of(part, request) for part in kernel._parts()))
+    # A constant factor adds no features.
+    if product.n_features > max(factor.n_features for factor in product.factors):
+        request.require(product.n_features, kernel)
+    return product
 
 
-# -- rows that are looked at -----------------------------------------------------------------
+# -- transformed rows ------------------------------------------------------------------------
 
 
 @map_of.register
@@ -459,7 +459,7 @@ def _of_transformed(kernel: After, request: Request) -> KernelMap:
 @storable
 @dataclass(frozen=True)
 class TransformedRows:
-    """What a transformer makes of the columns, once for all kernels with an equal one."""
+    """Output of a transformer, computed once for all kernels with an equal transformer."""
 
     kernel: After
 
@@ -475,7 +475,7 @@ def _of_part(kernel: PartialKernel, request: Request) -> KernelMap:
 @storable
 @dataclass(frozen=True)
 class CompleteRows:
-    """The table that a kernel is of, such as a view, which no row may lack."""
+    """Table of a kernel, such as a view, in which no row may be missing."""
 
     kernel: PartialKernel
 
@@ -483,9 +483,9 @@ class CompleteRows:
         has, table = self.kernel._rows(SharedTable.of(X))
         if not has.all():
             raise ValueError(
-                f"{self.kernel._title}: {np.count_nonzero(~has)} of {len(has)} rows lack what it "
-                f"compares, the first is row {int(np.argmin(has))}: features need all of it, so "
-                "leave these rows out, or fill it in."
+                f"{self.kernel._title}: {np.count_nonzero(~has)} of {len(has)} rows lack the data "
+                f"of this kernel, the first is row {int(np.argmin(has))}. Features need complete "
+                "data: leave these rows out, or fill in the missing ones."
             )
         return table
 
@@ -496,7 +496,7 @@ class CompleteRows:
 @storable
 @dataclass(frozen=True)
 class MapsOfKernels(FeatureMap):
-    """Features of every kernel by a map of its own; `maps` are in the order of the union."""
+    """Features of the kernels of a union by one map each; `maps` are in its order."""
 
     maps: list[KernelMap]
 
@@ -509,7 +509,7 @@ class MapsOfKernels(FeatureMap):
         *,
         spherical: bool,
     ) -> MapsOfKernels:
-        """Those of a fitted union; ``request(table, j)`` is what is asked of kernel j."""
+        """Return the maps of a fitted union; ``request(table, j)`` has the needs of kernel j."""
         check_is_fitted(union)
         table, maps = SharedTable.of(one_or_views(sample)), []
         with explaining_lacking_rows(union, table.X):
@@ -520,15 +520,17 @@ class MapsOfKernels(FeatureMap):
 
     @property
     def sizes(self) -> list[int]:
-        return [own.n_features for own in self.maps]
+        return [features.n_features for features in self.maps]
 
     def _write(self, X: Any, out: np.ndarray) -> None:
-        # Kernels of the same columns, or after the same transformer, share these.
+        # Kernels of the same columns, or after the same transformer, share these computations.
         table = SharedTable.of(one_or_views(X))
         with explaining_lacking_rows(self.union, table.X):
-            for name, own, block in zip(self.union.names_, self.maps, self.blocks, strict=True):
+            for name, feature_map, block in zip(
+                self.union.names_, self.maps, self.blocks, strict=True
+            ):
                 with naming(f"kernel {name!r}"), np.errstate(over="ignore", invalid="ignore"):
-                    features = own(table)
+                    features = feature_map(table)
                 check_finite(features, name)
                 out[block] = features.T
 
@@ -542,7 +544,7 @@ class MapsOfKernels(FeatureMap):
 @storable
 @dataclass(frozen=True)
 class WordsMap(RowMap):
-    """Counts of words; `terms` are kinds of words, the factor and the number of each."""
+    """Counts of words; `terms` are (factor, kind of words, number of words)."""
 
     kernel: StringKernel
     terms: list[tuple[float, Term, int]]
@@ -552,11 +554,11 @@ class WordsMap(RowMap):
         return sum(n_words for _, _, n_words in self.terms)
 
     def _features(self, rows: Sequences) -> np.ndarray:
-        found = self._counted(rows)
+        counts = self._counted(rows)
         if self.kernel.normalize:
-            # By lengths that count words of other letters too, as the kernel does.
-            found /= np.sqrt(self.kernel._squares(rows))[:, None]
-        return found
+            # The norm counts words of other letters, too, as in the kernel.
+            counts /= np.sqrt(self.kernel._squares(rows))[:, None]
+        return counts
 
     def _counted(self, strings: Sequences) -> np.ndarray:
         letters = self.kernel.letters_
@@ -569,17 +571,17 @@ class WordsMap(RowMap):
 
 
 def _counts(term: Term, strings: Sequences, letters: str, n_words: int) -> np.ndarray:
-    """How often every string has every word over `letters`, (n_strings, n_words)."""
+    """Return the counts of all words over `letters`, (n_strings, n_words)."""
     places, weights = [], []
-    for part in term.occurrences(strings, letters):
-        word = np.zeros(len(part.rows), np.int64) if part.place is None else part.place
-        known = np.ones(len(part.rows), dtype=bool)
-        for digit in part.digits:
+    for words in term.occurrences(strings, letters):
+        word = np.zeros(len(words.rows), np.int64) if words.place is None else words.place
+        known = np.ones(len(words.rows), dtype=bool)
+        for digit in words.digits:
             # The digit 0 is any other letter.
             word = word * len(letters) + digit - 1
             known &= digit > 0
-        places.append(part.rows[known] * n_words + word[known])
-        weights.append(np.full(len(places[-1]), part.weight))
+        places.append(words.rows[known] * n_words + word[known])
+        weights.append(np.full(len(places[-1]), words.weight))
     total = np.bincount(
         np.concatenate(places), np.concatenate(weights), minlength=len(strings) * n_words
     )
@@ -587,19 +589,19 @@ def _counts(term: Term, strings: Sequences, letters: str, n_words: int) -> np.nd
 
 
 def _n_words(term: Term, strings: Sequences, letters: str) -> int:
-    """How many words over `letters` there are of a kind."""
-    part = next(iter(term.occurrences(strings, letters)))
-    return part.n_places * len(letters) ** len(part.digits)
+    """Return the number of words of a kind over `letters`."""
+    words = next(iter(term.occurrences(strings, letters)))
+    return words.n_places * len(letters) ** len(words.digits)
 
 
 def _with_numbers(
     terms: list[tuple[float, Term]], kernel: StringKernel, request: Request
 ) -> list[tuple[float, Term, int]]:
-    """Kinds of words with the number of each, if it is small enough."""
-    one = request.sample[:1]
-    found = [(factor, term, _n_words(term, one, kernel.letters_)) for factor, term in terms]
-    request.require(sum(n_words for _, _, n_words in found), kernel)
-    return found
+    """Add the number of words to every term; raise ValueError if there are too many."""
+    first = request.sample[:1]
+    counted = [(factor, term, _n_words(term, first, kernel.letters_)) for factor, term in terms]
+    request.require(sum(n_words for _, _, n_words in counted), kernel)
+    return counted
 
 
 @map_of.register

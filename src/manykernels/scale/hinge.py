@@ -15,25 +15,25 @@ summed over all machines that share β. Where w and b are best, P is F(β) of
 has the value and the slopes of P, because ``(1 − yf)² = (y − f)²`` and the derivative of
 ``max(0, 1 − yf)²`` is zero at its kink. Φ is C/2 times the square loss on features with λ = 1/C
 (:class:`~manykernels.losses.FeatureLoss`), for which the moments M of the rows in I are enough. It
-is minimised over weights, coefficients and biases at once, without a row; its free bias amounts to
-centring by the means of I. The minimiser is the next point if P falls there by a part of what Φ
-promised. If not, P falls on the way: its slope towards the minimiser is that of the convex Φ,
-``Φ(minimiser) − P < 0`` or less. The same pass over the rows has told the losses on the way. So P
-never rises. With weights that are held this is the method of Keerthi and DeCoste (2005), which
+is minimised over weights, coefficients and biases without a pass; its free bias amounts to
+centring by the means of I. The minimiser is the next point if P falls there by a part of the
+predicted decrease. If not, P falls on the way: its slope there is the slope of the convex Φ,
+``Φ(minimiser) − P < 0`` or less. The same pass over the rows has computed the losses on the way.
+So P never rises. With fixed weights this is the method of Keerthi and DeCoste (2005), which
 ends at the minimum once I no longer changes.
 
-**Large C.** Few rows are active where C is large, and which ones a step can hardly tell. The
-minimum for a smaller C is a better start; what a pass adds up does not depend on C.
+**Large C.** Few rows are active where C is large, and a step predicts them badly. The
+minimum for a smaller C is a better start; the sums of a pass do not depend on C.
 
 **Bounds.** With ``α_i = C c_i y_i max(0, 1 − y_i f_i)``, whose positive and negative parts are
 multiplied by two numbers such that Σ_i α_i = 0,
 
     D(α, β) = Σ_i |α_i| − Σ_i α_i²/(2 C c_i) − Σ_j β_j g_j ,   g_j = ½‖Z_jᵀα‖²
 
-is a lower bound on F(β) at all weights, by all rows, active or not. So is that of any other f. The
-one to take tells the dual variables that prove the minimum of Φ, for near the minimum of P the two
-are the same; at p = 1 it is often a combination of machines at several weights. Each pass adds up
-what P, D and g take (:mod:`~manykernels.scale.hinge`), so that each point has a certificate.
+is a lower bound on F(β) at all weights, from all rows, active or not. So is D of any other f. The
+best f has the dual variables that prove the minimum of Φ: near the minimum of P the two
+agree; at p = 1 it is often a combination of machines at several weights. Each pass computes
+P, D and g, so that each point has a certificate.
 
 References
 ----------
@@ -66,17 +66,17 @@ from .rows import Block, RowBlocks
 # -- One pass over rows for machines with squared hinge loss on explicit features -----------------
 #
 # A machine has coefficients w of the features z, and a bias b. With outputs ``f_i = z_i·w + b``,
-# classes ``y_i = ±1`` and weights c_i of the samples, a pass adds up all that
-# :mod:`~manykernels.scale.hinge` needs of the rows:
+# classes ``y_i = ±1`` and sample weights c_i, a pass adds up
+# the sums
 #
 #     Q = Σ_i c_i s_i² , A = Σ_i c_i s_i , R = Σ_i c_i y_i s_i z_i , s_i = max(0, 1 − y_i f_i)
 #     M = Σ_{i ∈ I} c_i a_i a_iᵀ ,   a = (z, 1, y) ,   I = {i : s_i > 0}, the active rows
 #
-# Q, A and R for each side, ``y = −1`` and ``y = +1``, are those of the machine that proves a
-# bound, which may be another one. Where a machine comes from another one, the losses Q of
-# machines on the line between the two are added up as well: outputs there are those between the
+# Q, A and R for each side, ``y = −1`` and ``y = +1``, belong to the machine that proves a
+# bound, which may be another one. Where a step leads from one machine to another, the losses Q of
+# machines on the line between the two are added up as well: their outputs are between the
 # outputs of both. Features are centred and scaled as the kernels are, which keeps M and R free
-# of a large part that all rows have in common.
+# of a large common offset.
 
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ STEPS: Array = np.array([0.5**k for k in range(21)])
 
 @dataclass(frozen=True)
 class Machines:
-    """Machines that share kernel weights, to pass over rows with.
+    """Coefficients of machines that share kernel weights, for one pass over the rows.
 
     Attributes
     ----------
@@ -98,9 +98,9 @@ class Machines:
     coefficients : ndarray of shape (D + 1, K)
         w and, in the last row, b.
     proof : ndarray of shape (D + 1, K) or None
-        The machines that prove a bound, if these are others.
+        Machines that prove the bound, if different.
     origin : ndarray of shape (D + 1, K) or None
-        The machines they come from, if losses on the line between both are wanted.
+        Machines before the step, if losses on the line between both are needed.
     """
 
     signs: Array
@@ -111,7 +111,7 @@ class Machines:
 
 @dataclass
 class HingeSums:
-    """What a pass adds up for some machines.
+    """Sums of one pass for some machines.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class HingeSums:
 
     @classmethod
     def none(cls, machines: Machines) -> HingeSums:
-        """Those of no rows."""
+        """Return zero sums."""
         size, K = machines.coefficients.shape
         n_steps = 1 if machines.origin is None else len(STEPS)
         return cls(
@@ -149,7 +149,7 @@ class HingeSums:
         )
 
     def add(self, machines: Machines, columns: Array, labels: np.ndarray, weights: Array) -> None:
-        """Add rows; `columns` (D + 2, n) are a, of which y is written here."""
+        """Add rows; `columns` (D + 2, n) are the vectors a, whose entry y is written here."""
         D = len(columns) - 2
         features, w = columns[: D + 1], machines.coefficients
         y = np.ascontiguousarray(machines.signs[labels].T)
@@ -165,11 +165,11 @@ class HingeSums:
         proof = slacks
         if machines.proof is not None:
             proof = np.maximum(0.0, 1.0 - y * (machines.proof.T @ features))
-        for side, own in enumerate((y < 0.0, y > 0.0)):
-            part = np.where(own, proof * weights, 0.0)
-            self.totals[side] += part.sum(axis=1)
-            self.squares[side] += np.einsum("ki,ki->k", part, proof)
-            self.images[side] += columns[:D] @ (part * y).T
+        for side, members in enumerate((y < 0.0, y > 0.0)):
+            weighted_slacks = np.where(members, proof * weights, 0.0)
+            self.totals[side] += weighted_slacks.sum(axis=1)
+            self.squares[side] += np.einsum("ki,ki->k", weighted_slacks, proof)
+            self.images[side] += columns[:D] @ (weighted_slacks * y).T
         lengths = np.sqrt(np.einsum("ai,ai->i", columns[:D], columns[:D]))
         sizes = 1.0 + np.abs(w[D])[:, None] + np.outer(np.linalg.norm(w[:D], axis=0), lengths)
         self.reach += float(np.vdot(weighted, sizes))
@@ -182,7 +182,7 @@ class HingeSums:
     def __add__(self, other: HingeSums) -> HingeSums:
         pairs = zip(self.moments, other.moments, strict=True)
         return HingeSums(
-            [mine + its for mine, its in pairs],
+            [first + second for first, second in pairs],
             self.losses + other.losses,
             self.squares + other.squares,
             self.totals + other.totals,
@@ -192,22 +192,22 @@ class HingeSums:
 
 
 def _loss(y: Array, outputs: Array, weights: Array) -> float:
-    """Q of all machines together."""
+    """Return the sum of Q over all machines."""
     slacks = np.maximum(0.0, 1.0 - y * outputs)
     return float(((slacks * slacks) @ weights).sum())
 
 
 @dataclass(frozen=True)
 class HingePass:
-    """Adds blocks of rows to the sums of several groups of machines.
+    """Accumulator of the sums of several groups of machines over blocks of rows.
 
     Attributes
     ----------
     features : FeatureMap
     origin, factors : ndarray of shape (D,)
-        What features are centred by, and then multiplied with.
+        Offsets subtracted from the features, and factors applied afterwards.
     targets : ClassTargets
-        Classes, and the factors of sample weights that they have.
+        Classes, and their factors of the sample weights.
     groups : list of Machines
     """
 
@@ -218,7 +218,7 @@ class HingePass:
     groups: list[Machines]
 
     def __call__(self, state: list[HingeSums] | None, block: Block) -> list[HingeSums]:
-        """The sums with those of one more block, `state` being changed."""
+        """Add one block to the sums; `state` is changed in place."""
         if state is None:
             state = [HingeSums.none(machines) for machines in self.groups]
         with naming_block(block):
@@ -233,20 +233,20 @@ class HingePass:
         return state
 
     def merge(self, first: list[HingeSums], second: list[HingeSums]) -> list[HingeSums]:
-        """The sums of the rows of both."""
-        return [mine + its for mine, its in zip(first, second, strict=True)]
+        """Return the sums over the rows of both."""
+        return [left + right for left, right in zip(first, second, strict=True)]
 
 
-# Relative gap to which Φ is minimised as a part of `tol`: it becomes a part of the gap of P, and
-# to close it takes no pass.
+# Relative gap of the minimum of Φ as a fraction of `tol`: it becomes a part of the gap of P, and
+# closing it takes no pass.
 _INNER_SHARE = 0.1
-# Part of the promised fall that P has to reach: the usual value (Nocedal and Wright 2006, 3.1).
+# Fraction of the predicted decrease that P has to reach (Nocedal and Wright 2006, 3.1).
 _ARMIJO = 1e-4
 # Up to this C, in units of the inverse of the mean squared length of samples, C is not large.
-# Beyond, it grows by a factor at a time, and each but the last is solved to a relative gap that
+# Above it, C grows by a factor at a time, and each but the last is solved to a relative gap that
 # leaves the rest to the next one. Measured on 16 fits at each C (10 kernels, 1500 rows, two and
 # four classes, p of 1 and 2): 10, 15, 24 and 38 passes in the mean at C = 100, 1e3, 1e4 and 1e5;
-# without it 10, 17, more than 40 and more than 100, as some do not end.
+# without continuation 10, 17, more than 40 and more than 100, as some do not end.
 _EASY = 100.0
 _GROWTH = 10.0
 _EARLY_TOL = 0.5
@@ -254,7 +254,7 @@ _EARLY_TOL = 0.5
 
 @dataclass(frozen=True)
 class HingeProblem:
-    """Machines that share kernel weights, without their rows.
+    """Problem of machines that share kernel weights, without its rows.
 
     Attributes
     ----------
@@ -284,28 +284,28 @@ class HingeProblem:
         return len(self.sizes)
 
     def by_kernel(self, values: Array) -> Array:
-        """Sums over the features of each kernel, and over machines, of numbers (D, K)."""
+        """Sum values (D, K) over the features of each kernel and over machines."""
         sums = np.bincount(self.kernel_of, values.sum(axis=1), self.n_kernels)
         return np.asarray(sums, dtype=np.float64)
 
     def penalized(self, weights: Array, w: Array) -> float:
-        """``½ Σ_j ‖w_j‖²/β_j``, kernels without weight having no coefficients."""
+        """Return ``½ Σ_j ‖w_j‖²/β_j`` over the kernels with positive weight."""
         squares = self.by_kernel(w * w)
         terms = np.divide(squares, weights, where=weights > 0.0, out=np.zeros_like(squares))
         return 0.5 * float(terms.sum())
 
     def square_loss(self, moments: list[Moments]) -> tuple[Loss, Array, Array]:
-        """``2Φ/C``, and the means of features (D, K) and of targets (K,) over the active rows.
+        """Return ``2Φ/C`` and the means of features (D, K) and targets (K,) over active rows.
 
-        The moments are used up.
+        The list of moments is emptied.
         """
         losses, means, targets = [], [], []
         while moments:
-            one = moments.pop(0)
-            if one.n_rows == 0:
-                # No row is active, and Φ has the minimum zero: as if one were, of features zero.
-                one.matrix[one.n_features, one.n_features] = 1.0
-            centred = one.centred()
+            active = moments.pop(0)
+            if active.n_rows == 0:
+                # No row is active, and the minimum of Φ is zero, as with one row of zeros.
+                active.matrix[active.n_features, active.n_features] = 1.0
+            centred = active.centred()
             same = np.ones(self.n_kernels)
             sums: FeatureSums = centred.sums(self.kernel_of, same, np.eye(1))
             losses.append(FeatureLoss(sums, 1.0 / self.penalty))
@@ -319,7 +319,7 @@ class HingeProblem:
 class HingePoint:
     """P at one point, an :class:`~manykernels.losses.Evaluation` without Hessian.
 
-    `machines` are w and, in the last row, b, (D + 1, K). `proof` are those that tell the dual
+    `machines` are w and, in the last row, b, (D + 1, K). `proof` are the machines that give the
     variables.
     """
 
@@ -336,12 +336,12 @@ class HingePoint:
 
     @property
     def biases(self) -> Array:
-        """b of every machine."""
+        """Biases b of all machines."""
         return self.machines[-1]
 
     @property
     def dual(self) -> Array:
-        """w and b of machines that tell the dual variables α, (D + 1, K)."""
+        """Machines w and b that give the dual variables α, (D + 1, K)."""
         return self.proof
 
     @cached_property
@@ -354,7 +354,7 @@ class HingePoint:
     def _balance(self) -> Array:
         """Factors of the two sides that make their totals of α equal, (2, K)."""
         below, above = self.sums.totals
-        # Without α on one side, that of the other side becomes zero, too.
+        # If one side has no α, the α of the other side become zero, too.
         both, none = (below > 0.0) & (above > 0.0), np.zeros((2, len(below)))
         ratios = np.divide([above, below], [below, above], where=both, out=none)
         balance: Array = np.sqrt(ratios)
@@ -388,20 +388,20 @@ class HingePoint:
 
     @property
     def rounding(self) -> float:
-        """Errors of the losses, which are differences of terms, and of what gains contribute.
+        """Errors of the losses, which are differences of terms, and of the gains.
 
         Errors of features, which are independent, change P by ``Σ_i α_i Σ_a δz_ia w_a``.
         """
         problem = self.problem
-        own = EPS * problem.penalty * self.sums.reach + float(self.weights @ self.gain_errors)
+        error = EPS * problem.penalty * self.sums.reach + float(self.weights @ self.gain_errors)
         if problem.errors is None:
-            return own
+            return error
         length = problem.penalty * float(np.sqrt(self.sums.losses[0]))
-        return own + length * float((problem.errors @ np.abs(self.coefficients)).sum())
+        return error + length * float((problem.errors @ np.abs(self.coefficients)).sum())
 
     @cached_property
     def gain_errors(self) -> Array:
-        """Of ``½‖Z_jᵀα‖²``, by the errors of sums of terms ``|z_ia||α_i|``.
+        """Error of ``½‖Z_jᵀα‖²``, from sums of terms ``|z_ia||α_i|``.
 
         These add up to at most ``√(Σ_i c_i z_ia²) √(Σ_i α_i²/c_i)``.
         """
@@ -412,17 +412,17 @@ class HingePoint:
         return self.problem.by_kernel((np.abs(self._images) + 0.5 * errors) * errors)
 
     def bound(self, domain: Domain) -> Bound:
-        """The lower bound on the minimum over a domain that multiples of α prove."""
+        """Return the lower bound on the minimum over a domain proved by multiples of α."""
         return Bound(self.dual_point.lower_bound(domain.support), self.dual)
 
 
 class Descent:
-    """From a first point to the minimum of P over a domain of weights.
+    """Minimisation of P over a domain of weights, from a first point.
 
     Attributes
     ----------
     passes : list of int
-        How many passes it took to each point of the history.
+        Number of passes up to each point of the history.
     """
 
     def __init__(
@@ -442,9 +442,9 @@ class Descent:
     def steps(
         self, start: Callable[[float], tuple[FeatureLoss, Array]]
     ) -> Generator[Machines, HingeSums, Solution]:
-        """Yields machines, and wants their sums over the rows; returns the solution.
+        """Yield machines, receive their sums over the rows, and return the solution.
 
-        ``start(C)`` gives the square loss as if all rows were active, whose minimiser is the first
+        ``start(C)`` returns the square loss with all rows active, whose minimiser is the first
         point, and the biases there.
         """
         first, *others = self._penalties()
@@ -462,12 +462,12 @@ class Descent:
         return self._solution()
 
     def _first(self, loss: FeatureLoss, biases: Array) -> tuple[Array, Array]:
-        """Weights and machines to begin with."""
-        found = self._minimized(loss, None)
-        return found.weights, np.vstack([found.evaluation.coefficients, biases])
+        """Return the weights and machines of the first point."""
+        solution = self._minimized(loss, None)
+        return solution.weights, np.vstack([solution.evaluation.coefficients, biases])
 
     def _penalties(self) -> list[float]:
-        """Every C to solve for, each from the solution for the one before."""
+        """Return the sequence of C to solve for, each from the solution of the previous one."""
         C, start = self.problem.penalty, self.domain.start(self.problem.n_kernels)
         excess = C * float(start @ self.problem.sizes) / _EASY
         n_early = int(np.ceil(np.log(excess) / np.log(_GROWTH))) if excess > 1.0 else 0
@@ -476,7 +476,7 @@ class Descent:
     def _descended(
         self, point: HingePoint, run: Run
     ) -> Generator[Machines, HingeSums, HingePoint]:
-        """Steps from a point on until the run is to stop, or no step lowers P."""
+        """Take steps from a point until the run stops, or no step lowers P."""
         penalty, bound = point.problem.penalty, point.bound(self.domain)
         while not self._record(point, bound, run):
             weights, machines, proof, promised = self._target(point)
@@ -486,7 +486,7 @@ class Descent:
             if not (fall > 0.0 and fall >= _ARMIJO * (point.value - promised)):
                 step = self._best_step(point, ahead)
                 if step == 0.0:
-                    # Nothing is gained but the bound.
+                    # Only the bound has improved.
                     self._record(point, bound, run)
                     break
                 if step < 1.0:
@@ -506,7 +506,7 @@ class Descent:
         proof: Array | None = None,
         before: HingePoint | None = None,
     ) -> Generator[Machines, HingeSums, HingePoint]:
-        """A point, by a pass over the rows; its machines prove the bound unless others do."""
+        """Return a point after a pass over the rows; without `proof` its machines prove it."""
         origin = None if before is None else before.machines
         sums = yield Machines(self.problem.signs, machines, proof, origin)
         self._n_passes += 1
@@ -515,33 +515,33 @@ class Descent:
         return HingePoint(problem, weights, machines, proof, sums)
 
     def _target(self, point: HingePoint) -> tuple[Array, Array, Array, float]:
-        """Weights and machines that minimise Φ of a point; the proof, and the minimum."""
+        """Return weights and machines that minimise Φ at a point, the proof, and the minimum."""
         problem = point.problem
         loss, means, targets = problem.square_loss(point.sums.moments)
-        found = self._minimized(loss, point.weights)
-        # Dual variables of the square loss on features are told by coefficients, too.
-        dual: Any = found.certificate.dual_point
+        solution = self._minimized(loss, point.weights)
+        # The dual variables of the square loss on features are coefficients, too.
+        dual: Any = solution.certificate.dual_point
         machines, proof = (
             np.vstack([w, targets - np.einsum("ak,ak->k", means, w)])
-            for w in (found.evaluation.coefficients, dual)
+            for w in (solution.evaluation.coefficients, dual)
         )
-        promised = 0.5 * problem.penalty * found.certificate.primal
-        return found.weights, machines, proof, promised
+        promised = 0.5 * problem.penalty * solution.certificate.primal
+        return solution.weights, machines, proof, promised
 
     def _minimized(self, loss: Loss, start: Array | None) -> Solution:
         tol = _INNER_SHARE * self._run.tol
         try:
-            found = Newton().solve(loss, self.domain, tol=tol, start=start)
+            solution = Newton().solve(loss, self.domain, tol=tol, start=start)
         except NotPositiveDefiniteError as error:
             raise NotPositiveDefiniteError(
                 f"C={self.problem.penalty:g} is so large that 1/C is lost in the rounding errors "
-                "of the features, which then have no machine: lower C."
+                "of the features, so that no machine can be computed: lower C."
             ) from error
-        self._n_solves += found.n_inner_solves
-        return found
+        self._n_solves += solution.n_inner_solves
+        return solution
 
     def _best_step(self, point: HingePoint, ahead: HingePoint) -> float:
-        """The step from one point to the other at which P is least; zero if it falls at none."""
+        """Return the step between two points with the smallest P; zero if P falls at none."""
         penalized = [
             self.problem.penalized(
                 point.weights + step * (ahead.weights - point.weights),
@@ -557,11 +557,11 @@ class Descent:
         if run is self._run:
             self.passes.append(self._n_passes)
         n_solves, self._n_solves = self._n_solves, 0
-        # A point is an evaluation but for its Hessian, which a record has no use for.
+        # A point is an evaluation without Hessian, which a record does not need.
         return run.record(point, n_solves, bound)  # type: ignore[arg-type]
 
     def _solution(self) -> Solution:
-        """The last point; its certificate is that of its own pass over all rows."""
+        """Return the last point, with the certificate of its own pass over all rows."""
         run = self._run
         n_iter, n_solves = len(run.history), run.n_inner_solves
         return Solution(run.best.weights, run.certificate, run.best, n_iter, n_solves, run.history)
@@ -572,13 +572,13 @@ def descend_together(
     one_pass: Callable[[list[Machines]], HingePass],
     descents: Sequence[Generator[Machines, HingeSums, Solution]],
 ) -> list[Solution]:
-    """Solutions of several descents, each pass over the rows serving all that still go on."""
+    """Run several descents together: each pass over the rows serves all unfinished ones."""
     solutions: dict[int, Solution] = {}
     waiting = {k: next(descent) for k, descent in enumerate(descents)}
     while waiting:
         accumulate = one_pass(list(waiting.values()))
-        found = blocks.reduce(accumulate, accumulate.merge)
-        for k, sums in zip(list(waiting), found, strict=True):
+        all_sums = blocks.reduce(accumulate, accumulate.merge)
+        for k, sums in zip(list(waiting), all_sums, strict=True):
             try:
                 waiting[k] = descents[k].send(sums)
             except StopIteration as end:

@@ -1,11 +1,11 @@
-"""Sums over samples that are all a square loss on features needs of them.
+"""Moments of features and targets: sufficient statistics of the square loss on features.
 
 With features z, a constant and targets t (class indicators, or numbers), the *moments* of samples
 with weights w are one symmetric matrix,
 
     M = Σ_i w_i a_i a_iᵀ ,   a = (z − z₀, 1, t)
 
-Moments of parts add up to those of the whole, in any order. So a pass over blocks of rows needs
+Moments of disjoint parts add up, in any order. So a pass over blocks of rows needs
 the memory of M, whatever the number of rows; parts are summed by different processes; and the
 moments of all samples but a fold are the sum of the other folds.
 
@@ -36,7 +36,7 @@ from .sampling import Plan
 
 @dataclass
 class Moments:
-    """M of some samples, and how many they are.
+    """Moments M of some samples, and their number.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Moments:
     n_features : int
         D.
     n_rows : int
-        How many rows were added.
+        Number of rows added.
     count : float
-        How many samples they stand for: the sum of their sample weights before those of classes.
+        Sum of the sample weights, without class weights.
     """
 
     matrix: np.ndarray
@@ -56,7 +56,7 @@ class Moments:
 
     @classmethod
     def none(cls, n_features: int, n_targets: int) -> Self:
-        """Those of no samples."""
+        """Return zero moments."""
         size = n_features + 1 + n_targets
         return cls(np.zeros((size, size)), n_features)
 
@@ -65,9 +65,9 @@ class Moments:
         return len(self.matrix) - self.n_features - 1
 
     def add(self, rows: np.ndarray, count: float | None = None) -> None:
-        """Add samples a√w, one in every column of the array `rows`."""
-        # By NumPy, which computes half of a product with the transpose and copies the rest, and
-        # lets other threads run meanwhile; SciPy's BLAS does not.
+        """Add samples a√w, the columns of the array `rows`."""
+        # NumPy computes half of a product with the transpose, copies the rest, and releases
+        # the GIL; SciPy's BLAS does not.
         self.matrix += rows @ rows.T
         self.n_rows += rows.shape[1]
         self.count += rows.shape[1] if count is None else count
@@ -77,7 +77,7 @@ class Moments:
         return Moments(matrix, self.n_features, n_rows, self.count + other.count)
 
     def with_targets_at(self, places: np.ndarray, n_targets: int) -> Moments:
-        """With more targets, zero for all samples so far; the old ones are at `places`."""
+        """Add targets that are zero for all samples so far; the old targets go to `places`."""
         D = self.n_features
         kept = np.concatenate([np.arange(D + 1), D + 1 + places])
         whole = np.zeros((D + 1 + n_targets, D + 1 + n_targets))
@@ -85,17 +85,17 @@ class Moments:
         return Moments(whole, D, self.n_rows, self.count)
 
     def of_targets(self, places: np.ndarray) -> Moments:
-        """Those of some of the targets."""
+        """Return the moments of some of the targets."""
         D = self.n_features
         kept = np.concatenate([np.arange(D + 1), D + 1 + places])
         return Moments(self.matrix[np.ix_(kept, kept)], D, self.n_rows, self.count)
 
     def target_sums(self) -> np.ndarray:
-        """Weighted sums of the targets: the masses of classes, if these are indicators."""
+        """Return the weighted sums of the targets; for indicators, the class masses."""
         return self.matrix[self.n_features, self.n_features + 1 :].copy()
 
     def centred(self) -> CentredMoments:
-        """Centred by the means of these samples."""
+        """Centre by the means of these samples."""
         D, whole = self.n_features, self.matrix
         weight = float(whole[D, D])
         means = whole[D] / weight
@@ -116,7 +116,7 @@ class CentredMoments:
 
     `gram` (D, D), `cross` (D, q) and `total` (q, q) are sums over samples; `mean` (D,), from the
     origin, and `target_mean` (q,) are the means. `uncentred` (D,) is the diagonal of `gram` before
-    centring, which tells the size of its rounding errors.
+    centring, which determines the size of its rounding errors.
     """
 
     gram: np.ndarray
@@ -130,9 +130,9 @@ class CentredMoments:
     count: float
 
     def scales(self, kernel_of: np.ndarray, n_kernels: int, normalize: str | None) -> np.ndarray:
-        """The factor of every kernel: one over its variance, or over its trace, or one.
+        """Return the factor of every kernel: one over its variance, or over its trace, or one.
 
-        Kernels without variance, up to rounding errors, have the factor zero.
+        The factor of kernels without variance, up to rounding errors, is zero.
         """
         trace = np.bincount(kernel_of, np.diagonal(self.gram), minlength=n_kernels)
         rounding = ACCUMULATED * np.bincount(kernel_of, self.uncentred, minlength=n_kernels)
@@ -143,7 +143,7 @@ class CentredMoments:
         return np.divide(units[normalize], trace, np.zeros(n_kernels), where=varies)
 
     def sums(self, kernel_of: np.ndarray, scales: np.ndarray, turn: np.ndarray) -> FeatureSums:
-        """Those of the scaled features, and of the targets ``t @ turn``."""
+        """Return the sums of the scaled features and of the targets ``t @ turn``."""
         factors = np.sqrt(scales)[kernel_of][:, None]
         gram = self.gram * factors
         gram *= factors.T
@@ -157,13 +157,13 @@ class CentredMoments:
         )
 
 
-# -- One pass over rows: features and targets of every block, added to the moments of its parts ---
+# -- One pass over rows: features and targets of every block, added to moments --------------------
 
 
 class PartMoments:
-    """The moments of every part of a :class:`.Plan`.
+    """Moments of every part of a :class:`.Plan`.
 
-    They are sums over `lanes`, each of which has moments of all parts, for a thread of its own.
+    They are sums over `lanes`, one per thread, each with moments of all parts.
     """
 
     def __init__(self, parts: list[Moments]) -> None:
@@ -178,23 +178,23 @@ class PartMoments:
 
     @property
     def total(self) -> Moments:
-        """Of all samples."""
+        """Moments of all samples."""
         return _sum(self.parts)
 
     def of(self, chosen: np.ndarray) -> Moments:
-        """Of the samples in some of the parts, which a mask chooses."""
+        """Return the moments of the parts chosen by a mask."""
         return _sum([self.parts[k] for k in np.flatnonzero(chosen)])
 
     def __add__(self, other: PartMoments) -> PartMoments:
         pairs = zip(self.parts, other.parts, strict=True)
-        return PartMoments([mine + its for mine, its in pairs])
+        return PartMoments([first + second for first, second in pairs])
 
     def of_targets(self, places: np.ndarray) -> PartMoments:
-        """Those of some of the targets."""
+        """Return the moments of some of the targets."""
         return PartMoments([part.of_targets(places) for part in self.parts])
 
     def copy(self) -> PartMoments:
-        """The same, to which rows can be added without changing this one."""
+        """Return a copy, to which rows can be added without changing the original."""
         return PartMoments([replace(part, matrix=part.matrix.copy()) for part in self.parts])
 
 
@@ -211,18 +211,18 @@ class TargetCoding(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """q, how many columns."""
+        """Number of columns q."""
 
     @abstractmethod
     def columns(self, y: np.ndarray) -> np.ndarray:
-        """Targets t of some samples, (n, q)."""
+        """Return the targets t of some samples, (n, q)."""
 
     def factors(self, y: np.ndarray) -> np.ndarray | None:
-        """What sample weights are multiplied with, None for one."""
+        """Return factors of the sample weights; None for one."""
         return None
 
     def ignoring_weightless(self, block: Block) -> Block:
-        """The block, whose rows of weight zero may have targets that no other row has."""
+        """Return the block with valid targets in rows of weight zero."""
         return block
 
 
@@ -230,7 +230,7 @@ class TargetCoding(ABC):
 class ClassTargets(TargetCoding):
     """Class indicators.
 
-    `class_factors` (n_classes,) are the weights of classes, None for one.
+    `class_factors` (n_classes,) are the class weights; None for one.
     """
 
     classes: np.ndarray
@@ -241,18 +241,18 @@ class ClassTargets(TargetCoding):
         return len(self.classes)
 
     def at(self, places: np.ndarray) -> ClassTargets:
-        """Some of the classes."""
+        """Return the coding of some of the classes."""
         factors = None if self.class_factors is None else self.class_factors[places]
         return ClassTargets(self.classes[places], factors)
 
     def labels(self, y: np.ndarray) -> np.ndarray:
-        """Positions of the classes of some samples."""
+        """Return the class indices of some samples."""
         places = np.searchsorted(self.classes, y)
         places[places == len(self.classes)] = 0
         known = self.classes[places] == y
         if not np.all(known):
             raise ValueError(
-                f"y has the class {y[~known].tolist()[0]!r}, which is none of "
+                f"y has the class {y[~known].tolist()[0]!r}, which is not among "
                 f"{self.classes.tolist()}: name all classes in the first call, "
                 "partial_fit(X, y, classes=[...])."
             )
@@ -272,7 +272,7 @@ class ClassTargets(TargetCoding):
 
 @dataclass(frozen=True)
 class NumberTargets(TargetCoding):
-    """Numbers less an `origin` (q,), which keeps their squares small."""
+    """Numeric targets minus an `origin` (q,), which keeps their squares small."""
 
     origin: np.ndarray
 
@@ -289,7 +289,7 @@ class NumberTargets(TargetCoding):
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Adds blocks of rows to moments.
+    """Accumulator of moments over blocks of rows.
 
     Attributes
     ----------
@@ -298,7 +298,7 @@ class Accumulator:
         z₀.
     targets : TargetCoding
     plan : Plan
-        The part of every row.
+        Assigns rows to parts.
     """
 
     features: FeatureMap
@@ -307,9 +307,9 @@ class Accumulator:
     plan: Plan
 
     def __call__(self, state: PartMoments | None, block: Block) -> PartMoments:
-        """The moments with those of one more block, `state` being changed.
+        """Add one block to the moments; `state` is changed in place.
 
-        Its rows are divided among threads, each with moments of its own.
+        The rows are divided among threads, each with its own moments.
         """
         if state is None:
             state = PartMoments([self._none() for _ in range(self.plan.n_parts)])
@@ -339,16 +339,16 @@ class Accumulator:
             return
         part_of = self.plan.parts(block.rows)
         for k, part in enumerate(parts):
-            own = np.flatnonzero(counting & (part_of == k))
-            if len(own):
-                part.add(np.take(columns, own, axis=1), float(counts[own].sum()))
+            members = np.flatnonzero(counting & (part_of == k))
+            if len(members):
+                part.add(np.take(columns, members, axis=1), float(counts[members].sum()))
 
     def merge(self, first: PartMoments, second: PartMoments) -> PartMoments:
-        """The moments of the rows of both."""
+        """Return the moments of the rows of both."""
         return first + second
 
     def _columns(self, block: Block) -> np.ndarray:
-        """a√w of every row, (D + 1 + q, n_rows)."""
+        """Return a√w of every row, (D + 1 + q, n_rows)."""
         assert block.y is not None
         columns = augmented(self.features, self.origin, block, self.targets.width)
         columns[self.features.n_features + 1 :] = self.targets.columns(block.y).T
@@ -361,7 +361,7 @@ class Accumulator:
 def augmented(
     features: FeatureMap, origin: np.ndarray, block: Block, n_targets: int
 ) -> np.ndarray:
-    """(z − z₀, 1, t) of every row, (D + 1 + n_targets, n_rows), C-ordered; t is not set."""
+    """Return (z − z₀, 1, t) of every row, (D + 1 + n_targets, n_rows); t is not set."""
     D = features.n_features
     columns = np.empty((D + 1 + n_targets, len(block)))
     features.write(block.X, columns[:D])
@@ -371,7 +371,7 @@ def augmented(
 
 
 def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
-    """How much each row matters: sample weight times the factor of its target; None for one."""
+    """Return the sample weights times the factors of the targets; None for one."""
     assert block.y is not None
     factors = targets.factors(block.y)
     if block.weight is None:
@@ -380,5 +380,5 @@ def weights_of(block: Block, targets: TargetCoding) -> np.ndarray | None:
 
 
 def naming_block(block: Block) -> AbstractContextManager[None]:
-    """Put the block in front of the message of any error raised inside."""
+    """Return a context that prefixes error messages with the block."""
     return naming(f"Block {block.number}, which begins at row {block.start}")

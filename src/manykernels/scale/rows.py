@@ -1,4 +1,4 @@
-"""Rows of tables of any kind: some of them, and those of several tables in one."""
+"""Rows of tables of any kind: selecting, stacking, checking, and reading them in blocks."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ..utils.sklearn import num_samples, safe_indexing
 
 
 def rows_of(table: Any, rows: Any) -> Any:
-    """Some rows of an array, sparse matrix, data frame or `Views`: a slice or their numbers."""
+    """Return some rows of an array, sparse matrix, data frame or `Views`, by slice or numbers."""
     if isinstance(table, Views):
         return table[rows]
     return safe_indexing(table, rows)
 
 
 def stacked(tables: Sequence[Any]) -> Any:
-    """The rows of tables of one kind, one table after the other."""
+    """Concatenate the rows of tables of one kind."""
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -53,15 +53,15 @@ def _stacked_frames(frames: Sequence[Any]) -> Any:
         import pandas as pd
 
         return pd.concat(frames)
-    # polars: columns of whole numbers and of fractions become one of fractions.
+    # polars: columns of integers and of floats become one of floats.
     import polars as pl
 
     return pl.concat(frames, how="vertical_relaxed")
 
 
-# -- What is asked of rows as they come in: columns of the first rows, finite numbers, targets ----
+# -- Checks of incoming rows: columns of the first rows, finite numbers, targets ------------------
 #
-# Every error names the block, as it came out of the container, and where it begins among all rows.
+# Every error names the block, and the row at which it begins.
 
 
 _FIRST = "the first block"
@@ -76,7 +76,7 @@ def refuse_no_targets() -> NoReturn:
 
 
 def readable(X: Any) -> Any:
-    """X as feature maps read it: a data frame, csr matrix, `Views`, or an array of rows."""
+    """Return X as feature maps read it: a data frame, csr matrix, `Views`, or an array of rows."""
     if are_views(X):
         return as_views(X)
     if is_frame(X):
@@ -87,7 +87,7 @@ def readable(X: Any) -> Any:
     if (strings := column_of_strings(X)) is not None:
         return strings
     refuse_masked(X, "X")
-    array = np.asarray(X)  # of memory maps too, whose kind is of no use for a few rows
+    array = np.asarray(X)  # memory maps become plain arrays, too
     check_numbers(array, "X", "Tables with text are passed as data frames.")
     if array.ndim != 2:
         raise ValueError(
@@ -98,14 +98,14 @@ def readable(X: Any) -> Any:
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
 
 
-def names_in(given: Any) -> list[str]:
-    """Names of columns: those of a list, a single one, or none."""
-    return [] if given is None else [given] if isinstance(given, str) else list(given)
+def names_in(names: str | list[str] | None) -> list[str]:
+    """Return column names as a list, from a list, a single name or None."""
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
-def refuse_unknown_names(given: Any, columns: list[Any], name: str) -> None:
-    """Refuse names of columns that are not there, for y or sample weights."""
-    for column in names_in(given):
+def refuse_unknown_names(names: str | list[str] | None, columns: list[str], name: str) -> None:
+    """Raise ValueError for names of missing columns, for y or sample weights."""
+    for column in names_in(names):
         if column not in columns:
             raise ValueError(
                 f"There is no column {column!r} for {name}; X has the columns {shown(columns)}."
@@ -130,7 +130,7 @@ class PieceCheck:
     def __call__(
         self, X: Any, y: Any, weight: Any, start: int, number: int
     ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """X with its columns in the order of the first piece, targets and weights as arrays."""
+        """Return X with its columns in the order of the first piece, targets and weights."""
         with naming(f"Block {number}, which begins at row {start}"):
             X = readable(X)
             self._template = self._template or Template.of(X)
@@ -140,9 +140,9 @@ class PieceCheck:
             refuse_not_finite(X, start, self._allow_nan)
             if y is None and self._needs_y:
                 refuse_no_targets()
-            given = y is not None, weight is not None
-            self._given = self._given or given
-            for name, now, then in zip(("y", "sample_weight"), given, self._given, strict=True):
+            present = y is not None, weight is not None
+            self._given = self._given or present
+            for name, now, then in zip(("y", "sample_weight"), present, self._given, strict=True):
                 if now != then:
                     has, had = ("has a", "had none") if now else ("has no", "had one")
                     raise ValueError(f"it {has} {name}, but {_FIRST} {had}.")
@@ -153,20 +153,20 @@ class PieceCheck:
 
 
 class Template:
-    """Columns of the first rows, without the rows."""
+    """Columns of the first rows."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
     @classmethod
     def of(cls, X: Any) -> Template | ViewsTemplate:
-        """That of the views, or of one table."""
+        """Return the template of a table, or of views."""
         if isinstance(X, Views):
             return ViewsTemplate({name: cls.of(table) for name, table in X.items()})
         return cls(rows_of(X, slice(0, 0)))
 
     def like(self, table: Any) -> Any:
-        """`table` with named columns in the order of the first rows; other columns are refused."""
+        """Return `table` with named columns in the order of the first rows, or raise."""
         kind, first = _container(table), _container(self._model)
         if kind != first:
             raise ValueError(f"it is {kind}, but was {first} in {_FIRST}.")
@@ -177,7 +177,7 @@ class Template:
             if now is not then and is_numeric(now) != is_numeric(then):
                 raise ValueError(
                     f"{_column(table, position)} is of type {now}, but was of type {then} in "
-                    f"{_FIRST}: numbers and other values do not go together."
+                    f"{_FIRST}: numbers and other values cannot be mixed in a column."
                 )
         return table
 
@@ -185,14 +185,14 @@ class Template:
 class ViewsTemplate(Template):
     """Views of the first rows, each with its template."""
 
-    def __init__(self, templates: dict[str, Any]) -> None:
+    def __init__(self, templates: dict[str, Template | ViewsTemplate]) -> None:
         self._templates = templates
 
     def like(self, table: Any) -> Any:
-        """`table` with views and their columns in the order of the first rows."""
-        found = table.names if isinstance(table, Views) else []
-        if sorted(found) != sorted(self._templates):
-            now, then = (", ".join(map(repr, names)) for names in (found, self._templates))
+        """Return `table` with views and their columns in the order of the first rows."""
+        view_names = table.names if isinstance(table, Views) else []
+        if sorted(view_names) != sorted(self._templates):
+            now, then = (", ".join(map(repr, names)) for names in (view_names, self._templates))
             raise ValueError(f"it has the views {now or 'none'}, but {_FIRST} had {then}.")
         views = table.take([table.position(name) for name in self._templates], axis=1)
         ordered = {}
@@ -203,7 +203,7 @@ class ViewsTemplate(Template):
 
 
 def _container(table: Any) -> str:
-    """What error messages call the kind of a table."""
+    """Return the name of a kind of table in error messages."""
     if isinstance(table, Views):
         return "several views"
     if is_frame(table):
@@ -212,7 +212,7 @@ def _container(table: Any) -> str:
 
 
 def _types(table: Any) -> list[Any]:
-    """Types of the columns of a data frame; otherwise the one of all entries."""
+    """Return the types of the columns of a data frame, or the type of an array."""
     return list(table.dtypes) if is_frame(table) else [table.dtype]
 
 
@@ -223,13 +223,13 @@ def _column(table: Any, position: int) -> str:
 
 
 def refuse_not_finite(table: Any, start: int, allow_nan: bool) -> None:
-    """Refuse infinite numbers in a table whose first row is number `start`, and NaN."""
+    """Raise ValueError if a table has infinite numbers or NaN; its first row is `start`."""
     if isinstance(table, Views):
-        for name, one in table.items():
+        for name, view in table.items():
             # A row without this view is not in the table.
             rows = start + np.flatnonzero(table.has(name))
             with naming(f"view {name!r}"):
-                _refuse_not_finite(one, rows, allow_nan)
+                _refuse_not_finite(view, rows, allow_nan)
         return
     _refuse_not_finite(table, start + np.arange(num_samples(table)), allow_nan)
 
@@ -251,9 +251,9 @@ def _refuse_not_finite(table: Any, rows: np.ndarray, allow_nan: bool) -> None:
     if good.all():
         return
     if sparse.issparse(table):
-        found = table.tocoo()
+        coordinates = table.tocoo()
         place = int(np.argmin(good))
-        row, column, value = found.row[place], found.col[place], entries[place]
+        row, column, value = coordinates.row[place], coordinates.col[place], entries[place]
     else:
         row, column = np.unravel_index(np.argmin(good), good.shape)
         value = entries[row, column]
@@ -270,10 +270,10 @@ def _refuse_not_finite(table: Any, rows: np.ndarray, allow_nan: bool) -> None:
 
 
 def checked_targets(y: Any, n_rows: int, start: int = 0) -> np.ndarray:
-    """Targets as an array, none of them missing or infinite."""
+    """Return targets as an array, none of them missing or infinite."""
     refuse_masked(y, "y")
     if sparse.issparse(y):
-        raise ValueError("y is a sparse matrix, and its zeros are numbers too: pass y.toarray().")
+        raise ValueError("y is a sparse matrix, but must be dense: pass y.toarray().")
     targets = np.asarray(y)
     refuse_kinds(targets, "y", "c")
     if targets.ndim == 2 and targets.shape[1] == 1:
@@ -299,7 +299,7 @@ def checked_targets(y: Any, n_rows: int, start: int = 0) -> np.ndarray:
 
 
 def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
-    """Sample weights as an array of numbers that are finite and not negative."""
+    """Return sample weights as an array of finite, non-negative numbers."""
     refuse_masked(weight, "sample_weight")
     check_numbers(np.asarray(weight), "sample_weight")
     weights = np.asarray(weight, dtype=np.float64)
@@ -313,13 +313,13 @@ def checked_weights(weight: Any, n_rows: int, start: int = 0) -> np.ndarray:
         row = int(np.argmax(bad))
         raise ValueError(
             f"sample_weight is {weights[row]:g} at row {start + row}: Negative values in data "
-            "passed to `sample_weight`, infinite ones and NaN do not say how much a row counts."
+            "passed to `sample_weight`, infinite ones and NaN are not allowed."
         )
     return weights
 
 
 def check_length(length: int, n_rows: int, name: str) -> None:
-    """Refuse targets, weights or views of another length than X."""
+    """Raise ValueError if targets, weights or views have another length than X."""
     if length != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, "
@@ -327,20 +327,20 @@ def check_length(length: int, n_rows: int, name: str) -> None:
         )
 
 
-# -- Rows that come in blocks, and one pass over them ---------------------------------------------
+# -- Rows in blocks, and passes over them ---------------------------------------------------------
 #
 # With explicit features per kernel, a fit depends on the data only through sums over rows. A pass
 # adds them up block by block: ``accumulate(state, block)`` returns the state with one more block,
-# and the state before the first block is None; ``merge(a, b)`` returns that of both.
+# and the state before the first block is None; ``merge(a, b)`` returns the state of both.
 #
 # Containers differ only in how their rows are read: each kind is a :class:`RowBlocks` with
-# ``pieces``, rows as they come out of the container. What follows is the same for all. Pieces are
-# checked (``checks.py``) and cut anew to `block_size` rows, so that every container of the same
+# ``pieces``, rows as they are read from the container. The rest is the same for all: pieces are
+# checked and cut into blocks of `block_size` rows, so that every container of the same
 # rows gives the same blocks.
 
 
-# Rows of a block: a hundred columns of them are 3 MiB, and a thousand features 32 MiB, while
-# products of matrices are as fast as with more.
+# Default rows of a block: a hundred columns take 3 MiB, and a thousand features 32 MiB, while
+# matrix products are as fast as with larger blocks.
 BLOCK_SIZE = 4096
 
 State = TypeVar("State")
@@ -348,7 +348,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True)
 class Block:
-    """Some consecutive rows.
+    """Consecutive rows.
 
     Attributes
     ----------
@@ -377,17 +377,17 @@ class Block:
         return np.arange(self.start, self.start + len(self))
 
     def cut(self, first: int, stop: int) -> Block:
-        """Rows from `first` to `stop`, counted within the block."""
+        """Return the rows from `first` to `stop`, counted within the block."""
         if first <= 0 and stop >= len(self):
             return self
         rows = slice(first, stop)
-        y, weight = (None if one is None else one[rows] for one in (self.y, self.weight))
+        y, weight = (None if values is None else values[rows] for values in (self.y, self.weight))
         return Block(rows_of(self.X, rows), y, weight, self.start + first, self.number)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows are read.
+    """Settings for reading rows.
 
     Attributes
     ----------
@@ -407,7 +407,7 @@ class Reading:
     may_lack: bool = False
 
     def blocks(self, pieces: Iterable[Block]) -> Iterator[Block]:
-        """Pieces, checked and cut into blocks."""
+        """Check pieces and cut them into blocks."""
         return recut(self._checked(pieces), self.block_size)
 
     def _checked(self, pieces: Iterable[Block]) -> Iterator[Block]:
@@ -419,10 +419,10 @@ class Reading:
 
 
 class RowBlocks(ABC):
-    """The rows of one kind of container, in blocks.
+    """Rows of a container, in blocks.
 
-    Iterating over it gives the blocks in order. See :func:`manykernels.scale.row_blocks`, which
-    makes it.
+    Iteration yields the blocks in order. :func:`manykernels.scale.row_blocks` returns the instance
+    for a container.
 
     Attributes
     ----------
@@ -444,10 +444,10 @@ class RowBlocks(ABC):
 
     @abstractmethod
     def pieces(self) -> Iterator[Block]:
-        """Rows as they are read, not checked."""
+        """Yield rows as they are read, unchecked."""
 
     def __iter__(self) -> Iterator[Block]:
-        """Checked blocks of `block_size` rows."""
+        """Yield checked blocks of `block_size` rows."""
         return self.reading.blocks(self.pieces())
 
     def reduce(
@@ -455,7 +455,7 @@ class RowBlocks(ABC):
         accumulate: Callable[[State | None, Block], State],
         merge: Callable[[State, State], State],
     ) -> State:
-        """One pass over all blocks.
+        """Accumulate a state in one pass over all blocks.
 
         Parameters
         ----------
@@ -478,33 +478,33 @@ class RowBlocks(ABC):
         return state
 
     def map(self, function: Callable[[Any], np.ndarray], meta: np.ndarray | None) -> Any:
-        """``function(X)`` of every block, as one array."""
+        """Return ``function(X)`` of every block, as one array."""
         parts = [np.asarray(function(block.X)) for block in self]
         if not parts:
             refuse_no_rows()
         return np.concatenate(parts)
 
     def take(self, rows: np.ndarray) -> Any:
-        """X of some rows, by their numbers; only with `random_access`."""
+        """Return X of some rows, by their numbers; only with `random_access`."""
         raise NotImplementedError(f"{type(self).__name__} has no random access.")
 
     def bare(self) -> RowBlocks:
-        """The same rows, with targets and weights but without columns; with `random_access`."""
+        """Return the rows with targets and weights, but without columns; with `random_access`."""
         raise NotImplementedError(f"{type(self).__name__} has no random access.")
 
 
 def recut(pieces: Iterable[Block], size: int) -> Iterator[Block]:
-    """Blocks of `size` rows, the last one of fewer.
+    """Yield blocks of `size` rows; the last one may be shorter.
 
-    No more is held than one block and one piece. A piece that is a block is not copied.
+    Memory is needed for one block and one piece. A piece that is a whole block is not copied.
     """
     number, waiting, n_waiting = 0, list[Block](), 0
     for piece in pieces:
         done = 0
         while done < len(piece):
-            part = piece.cut(done, done + size - n_waiting)
-            waiting.append(part)
-            n_waiting, done = n_waiting + len(part), done + len(part)
+            rows = piece.cut(done, done + size - n_waiting)
+            waiting.append(rows)
+            n_waiting, done = n_waiting + len(rows), done + len(rows)
             if n_waiting == size:
                 yield _joined(waiting, number)
                 number, waiting, n_waiting = number + 1, [], 0
@@ -524,12 +524,12 @@ def _joined(parts: list[Block], number: int) -> Block:
 # -- Tables in memory or mapped from disk, and `Views` of tables ----------------------------------
 
 
-# Rows of a block without columns: large enough that hundreds of millions of rows are few blocks.
+# Rows of a block without columns: hundreds of millions of rows are then few blocks.
 _BARE_ROWS = 2**18
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of dask."""
+    """Return True if X is a Dask collection."""
     return hasattr(X, "__dask_graph__")
 
 
@@ -544,8 +544,8 @@ class TableRows(RowBlocks):
         for name, values in (("y", y), ("sample_weight", weight)):
             if isinstance(values, str):
                 raise ValueError(
-                    f"{name}={values!r} names a column, which is possible where X is a data "
-                    f"frame of dask. Pass the values: {name}=frame[{values!r}]."
+                    f"{name}={values!r} names a column, which is possible only if X is a dask "
+                    f"data frame. Pass the values: {name}=frame[{values!r}]."
                 )
         if y is None and reading.needs_y:
             refuse_no_targets()
@@ -558,17 +558,19 @@ class TableRows(RowBlocks):
         if num_samples(X) == 0:
             refuse_no_rows()
         y, sample_weight = matched_targets(row_labels(X), y=y, sample_weight=sample_weight)
-        # An array, mapped or not, is read when its rows come up; lists become one at once.
+        # Arrays and memory maps are read block by block; lists are converted at once.
         lazy = isinstance(X, np.ndarray)
         if lazy and len(X.shape) != 2 and X.dtype.kind in "biuf":
-            readable(np.empty((1,) * len(X.shape)))  # which refuses it
+            readable(np.empty((1,) * len(X.shape)))  # raises
         return cls(X if lazy else readable(X), y, sample_weight, reading)
 
     def pieces(self) -> Iterator[Block]:
         size, n_rows = self.block_size, self.n_rows or 0
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))
-            y, weight = (None if one is None else one[rows] for one in (self.y, self.weight))
+            y, weight = (
+                None if values is None else values[rows] for values in (self.y, self.weight)
+            )
             yield Block(rows_of(self.X, rows), y, weight, start, start // size)
 
     def take(self, rows: np.ndarray) -> Any:
@@ -580,7 +582,7 @@ class TableRows(RowBlocks):
 
 
 class ViewsRows(TableRows):
-    """Rows of several tables in memory, matched by label, or by position where they have none."""
+    """Rows of several tables in memory, matched by label if they have labels, else by position."""
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any, reading: Reading) -> Self:

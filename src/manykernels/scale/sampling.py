@@ -1,13 +1,13 @@
-"""The first pass: a sample of rows that depends on the seed and their numbers only, and a census.
+"""The first pass: a random sample of rows that depends only on the seed, and a census.
 
-Every row has a random key, a function of the seed and the number of the row, nothing else. The key
+Every row has a random key, a function of the seed and the number of the row only. The key
 of row r is number r of the sequence of SplitMix64 (Steele, Lea & Flood 2014) that begins at a
 state drawn from the seed: ``mix(state + (r + 1) γ)`` modulo 2⁶⁴. Adding an odd multiple of r and
 mixing are both one-to-one, so that no two rows have the same key.
 
 The sample is the rows with the smallest keys. The smallest of a union are among the smallest of
-its parts, so that samples of parts of the rows can be merged, in any order: the sample is the same
-for every block size and every chunking. So are folds, which are drawn by other keys.
+its parts, so that samples of parts of the rows can be merged in any order: the sample is the same
+for every block size and every chunking. Folds, drawn by other keys, have the same property.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from operator import add
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..kernels.tables import naming
 from ..kernels.views import row_keys
 from ..utils.folds import groups_to_keep, stratified_folds
 from .rows import Block, RowBlocks, rows_of, stacked
 
-# A piece with fewer of its rows in the sample than this part is copied, without the others: each
-# row is then copied about once more in a whole pass.
+# A piece of which less than this fraction of the rows is in the sample is copied without the
+# others: each row is then copied about once more in a whole pass.
 _LEAST_USED = 0.5
-# Pieces of a sample before they are copied into one: looking them through takes time.
+# Maximum number of pieces of a sample before they are copied into one, which bounds search time.
 _MOST_PIECES = 32
-# Of SplitMix64: γ is 2⁶⁴ over the golden ratio, made odd; the others are factors of its mixing.
+# Constants of SplitMix64: γ is 2⁶⁴ over the golden ratio, made odd; the factors of its mixing.
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 # Bits by which numbers are shifted before each factor, and after the last.
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-# What keys are for: those of different purposes are independent of each other.
+# Purposes of keys: keys of different purposes are independent.
 _SAMPLE, _FOLD = 0, 1
-# What error messages call the kinds of labels that are compared with each other.
+# Names of the kinds of labels in error messages.
 _KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "string", "S": "string"}
 
 
@@ -45,12 +46,12 @@ _KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "U": "stri
 
 
 def sample_keys(rows: np.ndarray, seed: int) -> np.ndarray:
-    """A 64-bit key for every row, all of them different; those of a sample are the smallest."""
+    """Return a distinct 64-bit key for every row; the sample has the rows of smallest keys."""
     return _keys(rows, seed, _SAMPLE)
 
 
 def fold_of(rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """The fold of every row, 0 to ``n_folds − 1``, by its number among all rows.
+    """Return the fold of every row, 0 to ``n_folds − 1``, from its row number.
 
     Folds are of the same size on average. They are independent of samples with the same seed.
 
@@ -69,7 +70,7 @@ def fold_of(rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
 
 
 def _keys(rows: np.ndarray, seed: int, purpose: int) -> np.ndarray:
-    # Arrays of unsigned integers are added and multiplied modulo 2⁶⁴, as it should be.
+    # Unsigned integers wrap around modulo 2⁶⁴, as intended.
     keys = (np.asarray(rows).astype(np.uint64) + np.uint64(1)) * _GAMMA + _state(seed, purpose)
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
         keys = (keys ^ (keys >> shift)) * factor
@@ -86,9 +87,9 @@ def _state(seed: int, purpose: int) -> np.uint64:
 
 
 def units_of(blocks: RowBlocks) -> np.ndarray:
-    """The number of the first row that each row belongs together with, (n_rows,), in one pass.
+    """Return the number of the first row of each row's group of equal rows, (n_rows,).
 
-    Rows that are equal belong together if there are few of each, see
+    Takes one pass. Equal rows form a group if there are few of each, see
     :func:`manykernels.utils.folds.groups_to_keep`.
     """
     parts: list[tuple[int, np.ndarray]] = blocks.reduce(_with_hashes, add)
@@ -98,18 +99,20 @@ def units_of(blocks: RowBlocks) -> np.ndarray:
     return first[group] if kept is group else np.arange(len(group))
 
 
-def _with_hashes(parts: Any, block: Block) -> list[tuple[int, np.ndarray]]:
-    """The state with the hashes of one more block, and the number of its first row."""
-    # Half of a key: of ten million rows, the chance that two share it by accident is 3e-6.
+def _with_hashes(
+    parts: list[tuple[int, np.ndarray]] | None, block: Block
+) -> list[tuple[int, np.ndarray]]:
+    """Append the hashes of one block, and the number of its first row, to the state."""
+    # Half of a key: among ten million rows, the probability of a collision is 3e-6.
     keys = row_keys(block.X)
-    if isinstance(keys[0], tuple):  # of several views
+    if isinstance(keys[0], tuple):  # several views
         keys = [blake2b(repr(key).encode(), digest_size=16).digest() for key in keys]
     hashes = np.frombuffer(b"".join(key[:8] for key in keys), dtype=np.uint64)
     return [*(parts or []), (block.start, hashes)]
 
 
 def in_units(rows: np.ndarray, units: np.ndarray | None) -> np.ndarray:
-    """Numbers of the units of rows; rows that came later are units of their own."""
+    """Return the group of each row; rows added later are groups of their own."""
     if units is None:
         return rows
     known = rows < len(units)
@@ -123,20 +126,20 @@ def in_units(rows: np.ndarray, units: np.ndarray | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Census:
-    """Rows counted in one pass.
+    """Counts of rows and classes from one pass.
 
     Attributes
     ----------
     n_rows : int
-        Rows that were read.
+        Number of rows.
     n_counting : int
-        Those of them with a weight above zero.
+        Number of rows with a weight above zero.
     total_weight : float
         Sum of sample weights; the number of rows if there are none.
     classes : ndarray or None
-        Class labels of rows that count, sorted; None if targets are no classes.
+        Sorted class labels of the rows of positive weight; None if targets are not classes.
     counts, weights : ndarray or None
-        Number of rows, and sum of their sample weights, of every class.
+        Number of rows, and sum of the sample weights, of every class.
     """
 
     n_rows: int
@@ -148,7 +151,7 @@ class Census:
 
     @classmethod
     def of(cls, block: Block, labels: Labels | None) -> Census:
-        """That of one block, whose rows that count have these labels."""
+        """Return the census of one block; `labels` are those of its rows of positive weight."""
         n_rows = len(block)
         weight = np.ones(n_rows) if block.weight is None else block.weight
         counting = weight > 0
@@ -165,7 +168,7 @@ class Census:
         return self.classes, self.counts, self.weights
 
     def merged(self, other: Census) -> Census:
-        """That of the rows of both."""
+        """Return the census of the rows of both."""
         sums = (
             self.n_rows + other.n_rows,
             self.n_counting + other.n_counting,
@@ -176,8 +179,8 @@ class Census:
         classes = merged_classes(self.classes, other.classes)
         counts = np.zeros(len(classes), dtype=np.intp)
         weights = np.zeros(len(classes))
-        for own, number, weight in (self._by_class, other._by_class):
-            places = np.searchsorted(classes, own)
+        for labels, number, weight in (self._by_class, other._by_class):
+            places = np.searchsorted(classes, labels)
             counts[places] += number
             weights[places] += weight
         return Census(*sums, classes, counts, weights)
@@ -192,27 +195,27 @@ class Labels:
 
     @classmethod
     def of(cls, y: np.ndarray) -> Labels:
-        """Labels of targets; numbers with fractions, and labels of several kinds, are refused."""
+        """Encode targets as labels; fractions and labels of several kinds are refused."""
         if y.ndim != 1:
             raise ValueError(
                 f"y should be a 1d array of class labels, got an array of shape {y.shape} instead."
             )
         if y.dtype == object:
-            _refuse_mixed({_kind_of(one) for one in set(map(type, y))})
+            _refuse_mixed({_kind_of(kind) for kind in set(map(type, y))})
         if y.dtype.kind == "f" and (fractions := y[y != np.floor(y)]).size:
             raise ValueError(
                 f"Unknown label type: continuous. y has the value {fractions[0]}; class labels "
-                "are whole numbers, texts or truth values."
+                "must be integers, strings or booleans."
             )
         classes, codes = np.unique(y, return_inverse=True)
         return cls(classes, codes)
 
 
 def merged_classes(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """All of the classes, sorted."""
+    """Return the sorted union of the classes."""
     if np.array_equal(first, second):
         return first
-    kinds = {_array_kind(one) for one in (first, second) if len(one)}
+    kinds = {_array_kind(classes) for classes in (first, second) if len(classes)}
     _refuse_mixed(kinds)
     return np.unique(np.concatenate([first, second]))
 
@@ -235,8 +238,8 @@ def _kind_of(kind: type[Any]) -> str:
 def _refuse_mixed(kinds: set[str]) -> None:
     if len(kinds) > 1:
         raise ValueError(
-            f"Mix of label input types ({' and '.join(sorted(kinds))}): the labels of y have to "
-            "be of one kind, such as y.astype(str)."
+            f"Mix of label input types ({' and '.join(sorted(kinds))}): all labels of y must be "
+            "of one kind; convert them, as in y.astype(str)."
         )
 
 
@@ -245,12 +248,12 @@ def _refuse_mixed(kinds: set[str]) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """Some of the rows.
+    """Sample of the rows.
 
     Attributes
     ----------
     rows : ndarray of int
-        Their numbers among all rows, sorted.
+        Row numbers, sorted.
     X : array, sparse matrix, data frame or Views
     y, weight : ndarray or None
     """
@@ -266,21 +269,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class Drawn:
-    """State of a pass: rows in the sample so far, sorted by number, and the census."""
+    """State of a pass: rows sampled so far, sorted by number, and the census."""
 
     rows: np.ndarray
     keys: np.ndarray
-    #: Class of each row, as its place in ``census.classes``; zeros if there are no classes.
+    #: Class of each row, as its index in ``census.classes``; zeros if there are no classes.
     codes: np.ndarray
     y: np.ndarray | None
     weight: np.ndarray | None
-    #: Tables with the numbers of their rows; they have those of the sample, and perhaps others.
+    #: Tables with their row numbers; they contain the sample, and possibly other rows.
     pieces: tuple[tuple[np.ndarray, Any], ...]
     census: Census
 
     def kept(self, kept: np.ndarray) -> Drawn:
-        """Only some of the rows, by their places."""
-        y, weight = (None if one is None else one[kept] for one in (self.y, self.weight))
+        """Keep only the rows at some positions."""
+        y, weight = (None if values is None else values[kept] for values in (self.y, self.weight))
         arrays = self.rows[kept], self.keys[kept], self.codes[kept]
         pieces = []
         for rows, table in self.pieces:
@@ -293,7 +296,7 @@ class Drawn:
         return drawn if len(pieces) <= _MOST_PIECES else drawn.compact()
 
     def compact(self) -> Drawn:
-        """The same with one piece, whose rows are those of the sample in order."""
+        """Return the state with one piece, whose rows are the sample in order."""
         if len(self.rows) == 0:
             return self
         numbers, tables = [], []
@@ -306,19 +309,18 @@ class Drawn:
 
 
 class Reservoir:
-    """Draws rows at random in one pass, and counts them.
+    """Draw a random sample of rows in one pass, and count all rows.
 
     Parameters
     ----------
     size : int
-        Number of rows; all of them if there are no more. Rows of weight zero are not drawn.
+        Number of rows to draw; all if there are fewer. Rows of weight zero are not drawn.
     seed : int
     per_class : int, optional
-        Targets are class labels: at least so many rows of every class are in the sample (all if
-        there are no more), which may thus have more than `size` rows. Without it targets are
-        numbers.
+        Minimum number of rows of every class (all if there are fewer), so that the sample may
+        have more than `size` rows; targets are class labels. If None, targets are numbers.
     units : ndarray of int, optional
-        A number for every row, the same for rows that are drawn together; see :func:`units_of`.
+        Group of every row; rows of one group are drawn together, see :func:`units_of`.
 
     Examples
     --------
@@ -343,23 +345,25 @@ class Reservoir:
         self.size, self.seed, self.per_class, self.units = size, seed, per_class, units
 
     def draw(self, blocks: RowBlocks) -> tuple[Sample, Census]:
-        """Sample and census of all rows.
+        """Return the sample and the census of all rows.
 
-        Where rows can be taken by their numbers, only those of the sample are read.
+        With random access, only the rows of the sample are read.
         """
         source = blocks.bare() if blocks.random_access else blocks
         drawn = source.reduce(self.accumulate, self.merge)
         if len(drawn.rows) == 0:
-            raise ValueError("sample_weight is zero for all rows, so that none of them counts.")
+            raise ValueError("sample_weight is zero for all rows: give some row a weight above 0.")
         sample = self.sample(drawn)
         if blocks.random_access:
             sample = replace(sample, X=blocks.take(sample.rows))
         return sample, drawn.census
 
     def accumulate(self, drawn: Drawn | None, block: Block) -> Drawn:
-        """The state with the rows of one more block."""
+        """Add one block to the state."""
         counting = np.ones(len(block), dtype=bool) if block.weight is None else block.weight > 0
-        y, weight = (None if one is None else one[counting] for one in (block.y, block.weight))
+        y, weight = (
+            None if values is None else values[counting] for values in (block.y, block.weight)
+        )
         labels = None
         if self.per_class is not None and y is not None:
             with naming(f"Block {block.number}, which begins at row {block.start}"):
@@ -367,33 +371,33 @@ class Reservoir:
         rows = block.rows[counting]
         keys = sample_keys(in_units(rows, self.units), self.seed)
         codes = np.zeros(len(rows), dtype=np.intp) if labels is None else labels.codes
-        # The table has rows of weight zero too, which are not drawn.
+        # The table also has rows of weight zero, which are not drawn.
         piece = ((block.rows, block.X),)
         new = Drawn(rows, keys, codes, y, weight, piece, Census.of(block, labels))
         return self._pruned(new) if drawn is None else self.merge(drawn, new)
 
     def merge(self, first: Drawn, second: Drawn) -> Drawn:
-        """The state of the rows of both."""
+        """Return the state of the rows of both."""
         census = first.census.merged(second.census)
-        codes = [_recoded(one, census) for one in (first, second)]
+        codes = [_recoded(drawn, census) for drawn in (first, second)]
         rows = np.concatenate([first.rows, second.rows])
         keys = np.concatenate([first.keys, second.keys])
         y = None if first.y is None or second.y is None else np.concatenate([first.y, second.y])
         weight = None
         if first.weight is not None or second.weight is not None:
-            # Rows that were added without weights count once.
+            # Rows that were added without weights have weight one.
             weight = np.concatenate([_weights(first), _weights(second)])
         pieces = (*first.pieces, *second.pieces)
         return self._pruned(Drawn(rows, keys, np.concatenate(codes), y, weight, pieces, census))
 
     def sample(self, drawn: Drawn) -> Sample:
-        """What was drawn, its rows sorted by number."""
+        """Return the sample of a state, its rows sorted by number."""
         drawn = drawn.compact()
         ((_, X),) = drawn.pieces
         return Sample(drawn.rows, X, drawn.y, drawn.weight)
 
     def drawn(self, sample: Sample, census: Census) -> Drawn:
-        """The state of a pass that has given this sample and census."""
+        """Return the state of a pass from its sample and census."""
         codes = np.zeros(len(sample), dtype=np.intp)
         if census.classes is not None and sample.y is not None:
             codes = np.searchsorted(census.classes, sample.y)
@@ -402,15 +406,15 @@ class Reservoir:
         return Drawn(sample.rows, keys, codes, sample.y, sample.weight, piece, census)
 
     def _pruned(self, drawn: Drawn) -> Drawn:
-        """Only rows with the smallest keys, of all or of their class, sorted by number."""
-        # Rows of one unit have the same key, and are taken in their order.
+        """Keep the rows with the smallest keys, overall or within their class, in order."""
+        # Rows of one group have the same key and are taken in order.
         by_key = np.lexsort((drawn.rows, drawn.keys))
         kept = np.zeros(len(by_key), dtype=bool)
         kept[by_key[: self.size]] = True
         if self.per_class:
             grouped = by_key[np.argsort(drawn.codes[by_key], kind="stable")]
             codes = drawn.codes[grouped]
-            # Place of each row within its class, by key.
+            # Rank of each row within its class, by key.
             place = np.arange(len(codes)) - np.searchsorted(codes, codes)
             kept[grouped[place < self.per_class]] = True
         chosen = np.flatnonzero(kept)
@@ -422,7 +426,7 @@ def _weights(drawn: Drawn) -> np.ndarray:
 
 
 def _places_inside(rows: np.ndarray, sample: np.ndarray) -> np.ndarray:
-    """Places of those rows that are in the sample, which is sorted."""
+    """Return the positions of the rows that are in the sorted sample."""
     if len(sample) == 0:
         return np.arange(0)
     nearest = np.minimum(np.searchsorted(sample, rows), len(sample) - 1)
@@ -430,35 +434,35 @@ def _places_inside(rows: np.ndarray, sample: np.ndarray) -> np.ndarray:
 
 
 def _recoded(drawn: Drawn, census: Census) -> np.ndarray:
-    """Codes of the classes as places in those of `census`."""
+    """Return the class codes as indices into the classes of `census`."""
     if drawn.census.classes is None or census.classes is None:
         return drawn.codes
     places: np.ndarray = np.searchsorted(census.classes, drawn.census.classes)
     return places[drawn.codes]
 
 
-# -- Which rows are in which training and test part: splits, made of parts whose moments add up ---
+# -- Splits into training and test rows, as unions of parts whose moments add up ------------------
 #
-# Rows that are in the same training and test parts of all splits form a *part*. Moments are summed
-# for each of them; those of a training part are a sum of moments. The five folds of a division of
-# all rows have five parts, one split into training and test rows has two.
+# Rows that are in the same training and test sets of all splits form a *part*. Moments are summed
+# for each part; the moments of a training set are the sum over its parts. Five-fold
+# cross-validation has five parts, one split into training and test rows has two.
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Splits of rows that are known by their numbers.
+    """Splits of rows by their row numbers.
 
     Attributes
     ----------
     training, testing : ndarray of bool, (n_splits, n_parts)
-        Which parts are in the training part and in the test part of every split.
+        Parts in the training set and in the test set of every split.
     part_of_row : ndarray of int, (n_rows,), or None
-        The part of every row. Rows with larger numbers, or all if it is None, are in folds that
-        are drawn at random, by their numbers.
+        Part of every row. Rows with larger numbers, or all rows if None, are assigned to random
+        folds by their numbers.
     seed : int or None
-        Of such folds; None if splits are no folds, so that there is no place for other rows.
+        Seed of these folds; None if the splits are not folds, so that no rows can be added.
     units : ndarray of int, (n_rows,), or None
-        A number for every row, the same for rows that are in the same fold.
+        Group of every row; rows of one group are in the same fold.
     """
 
     training: np.ndarray
@@ -469,14 +473,14 @@ class Plan:
 
     @classmethod
     def whole(cls) -> Self:
-        """All rows in one part, and no splits."""
+        """Return the plan of all rows in one part, without splits."""
         return cls(np.ones((0, 1), dtype=bool), np.zeros((0, 1), dtype=bool))
 
     @classmethod
     def folds(cls, n_folds: int, seed: int, units: np.ndarray | None = None) -> Self:
-        """Folds drawn at random, whatever the number of rows."""
-        own = np.eye(n_folds, dtype=bool)
-        return cls(~own, own, None, seed, units)
+        """Return random folds for any number of rows."""
+        diagonal = np.eye(n_folds, dtype=bool)
+        return cls(~diagonal, diagonal, None, seed, units)
 
     @classmethod
     def dealt(
@@ -487,23 +491,23 @@ class Plan:
         seed: int,
         units: np.ndarray | None = None,
     ) -> Self:
-        """Folds among which the rows of every class are dealt in turn, in a random order.
+        """Return random folds that are stratified by class.
 
-        `rows` are the numbers of all rows that count. Folds drawn independently would leave small
-        ones without some of the classes.
+        `rows` are the numbers of all rows of positive weight. Without stratification, small folds
+        would lack some classes.
         """
         codes = np.unique(labels, return_inverse=True)[1]
         folds = stratified_folds(codes, in_units(rows, units), n_folds, seed=seed)
-        # A class of a single row is in no fold: it is a training row of every split.
+        # A class with a single row is in no test set: the row is in every training set.
         part = np.full(int(rows.max()) + 1, len(folds))
         for k, fold in enumerate(folds):
             part[rows[fold]] = k
-        own = np.eye(len(folds), len(folds) + 1, dtype=bool)
-        return cls(~own, own, part, seed)
+        tested = np.eye(len(folds), len(folds) + 1, dtype=bool)
+        return cls(~tested, tested, part, seed)
 
     @classmethod
-    def given(cls, splits: Iterable[tuple[Any, Any]], n_rows: int) -> Self:
-        """Training and test rows of every split, as positions or masks."""
+    def given(cls, splits: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Self:
+        """Return the plan of given training and test rows, as positions or masks."""
         masks = [[_mask(rows, n_rows) for rows in split] for split in splits]
         members = np.array([mask for pair in masks for mask in pair]).T
         patterns, part = np.unique(members, axis=0, return_inverse=True)
@@ -518,7 +522,7 @@ class Plan:
         return len(self.training)
 
     def parts(self, rows: np.ndarray) -> np.ndarray:
-        """The part of some rows, by their numbers among all rows."""
+        """Return the part of some rows, by their row numbers."""
         if self.n_splits == 0:
             return np.zeros(len(rows), dtype=np.intp)
         known = 0 if self.part_of_row is None else len(self.part_of_row)
@@ -528,22 +532,23 @@ class Plan:
         if (later := rows >= known).any():
             if self.seed is None:
                 raise ValueError(
-                    "More rows than cv has divided: where rows are added, cv is a number of folds."
+                    "There are more rows than cv has divided: to add rows, pass a number of folds "
+                    "as cv."
                 )
             units = in_units(rows[later], self.units)
             parts[later] = fold_of(units, self.n_splits, self.seed)
         return parts
 
     def tested(self, rows: np.ndarray, split: int) -> np.ndarray:
-        """Positions of those rows that are in the test part of a split."""
+        """Return the positions of the rows in the test set of a split."""
         return np.flatnonzero(self.testing[split][self.parts(rows)])
 
     def trained(self, rows: np.ndarray, split: int) -> np.ndarray:
-        """Positions of those rows that are in the training part of a split."""
+        """Return the positions of the rows in the training set of a split."""
         return np.flatnonzero(self.training[split][self.parts(rows)])
 
 
-def _mask(rows: Any, n_rows: int) -> np.ndarray:
+def _mask(rows: ArrayLike, n_rows: int) -> np.ndarray:
     mask = np.zeros(n_rows, dtype=bool)
     mask[np.asarray(rows)] = True
     return mask

@@ -26,8 +26,7 @@ The bias b is the multiplier of the equality. With ``f = Kv₀``, ``½vᵀKv ≥
 
     max D ≤ P(v₀, b) = ½ v₀·f + b s + Σ_i max_{l ≤ v ≤ u} {(c_i − f_i − b) v − e|v| − ½ r_i v²}
 
-which is the primal objective of the machine v₀ with bias b: ``P − D`` is a duality gap, however v₀
-was found.
+which is the primal objective of the machine v₀ with bias b: ``P − D`` is a duality gap for any v₀.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ from .program import (
 # Interior-point method for the program of :mod:`manykernels.smo.box`, where pair steps are slow.
 #
 # On a kernel of low rank with bounds far away (a large C) the number of pair steps grows with C.
-# An interior-point method needs some twenty factorisations of an m×m matrix, whatever the rank
-# and the bounds.
+# An interior-point method needs some twenty factorisations of an m×m matrix for any rank and
+# bounds.
 #
 # Each variable has one or two non-negative parts, ``v = o + Σ ±x`` with ``0 ≤ x ≤ w``: its
 # distance from a bound or, if e > 0, ``v = x⁺ − x⁻`` with the cost e of each. For the minimum of
@@ -78,16 +77,16 @@ from .program import (
 # eliminated as by Ferris and Munson (2002) for support vector machines.
 
 
-# Limit on Newton steps, three times what support vector machines usually need.
+# Maximum number of Newton steps, three times as many as support vector machines usually need.
 _MOST_ITERATIONS = 60
-# Share of the way to the nearest bound that a step may go (usual values are 0.99 to 0.9995).
+# Fraction of the way to the nearest bound that a step may go (usual values are 0.99 to 0.9995).
 _SHARE_OF_WAY = 0.995
-# Share of a Newton step below which the path ends: rounding error has spoilt the direction.
+# Fraction of a Newton step below which the path ends: rounding errors have spoilt the direction.
 _MIN_STEP = 1e-6
 
 
 def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
-    """Feasible v, ever closer to the maximum, with variables near a bound put exactly there."""
+    """Yield feasible v, ever closer to the maximum, with variables near a bound exactly there."""
     interior = _Interior(K, problem)
     for _ in range(_MOST_ITERATIONS):
         if interior.advance() < _MIN_STEP:
@@ -97,7 +96,7 @@ def interior_path(K: Array, problem: BoxProblem) -> Iterator[Array]:
 
 @dataclass
 class _Parts:
-    """The variable that each part belongs to, its sign and width, and the cost of all parts."""
+    """Variable, sign and width of each part, and the cost of all parts."""
 
     n_variables: int
     owner: Indices
@@ -107,7 +106,7 @@ class _Parts:
 
     @classmethod
     def of(cls, problem: BoxProblem) -> tuple[_Parts, Array]:
-        """The parts of a program that are not fixed by their bounds, and o."""
+        """Return the parts of a program that are not fixed by their bounds, and o."""
         m = len(problem.linear)
         rows: Indices = np.arange(m)
         if problem.width > 0.0:
@@ -124,12 +123,12 @@ class _Parts:
         return cls(m, owner[moving], sign[moving], width[moving], problem.width), origin
 
     def gathered(self, values: Array) -> Array:
-        """Sums over the parts of each variable."""
+        """Sum over the parts of each variable."""
         return np.asarray(np.bincount(self.owner, values, self.n_variables), dtype=np.float64)
 
 
 class _Interior:
-    """A point strictly between the bounds, with its multipliers."""
+    """Point strictly between the bounds, with its multipliers."""
 
     def __init__(self, K: Array, problem: BoxProblem) -> None:
         self.K = K
@@ -140,7 +139,7 @@ class _Interior:
         # Size of v: that of a single variable without the others, or an equal share of the sum.
         size = max(force / stiffness, abs(problem.total) / len(self.origin)) or 1.0
         force = max(force, size * stiffness)
-        # The point nearest to v = 0 that is at least `margin` away from all bounds.
+        # The point nearest to v = 0 at a distance of at least `margin` from all bounds.
         width = self.parts.width
         margin = np.minimum(0.5 * width, size)
         self.x = np.clip(np.abs(self.origin[self.parts.owner]), margin, width - margin)
@@ -156,11 +155,11 @@ class _Interior:
         return self.origin + self.parts.gathered(self.parts.sign * self.x)
 
     def advance(self) -> float:
-        """One predictor–corrector step; the share of it that bounds allowed, 0 if it failed."""
+        """Take a predictor–corrector step; return the fraction allowed by bounds, 0 on failure."""
         parts, problem = self.parts, self.problem
         v = self.v
         slopes = self.K @ v + problem.ridge * v - problem.linear + self.bias
-        # ρ, without z and t: a Newton step replaces them.
+        # ρ without z and t, which a Newton step replaces.
         rest = -(parts.sign * slopes[parts.owner] + parts.cost)
         missing = problem.total - float(v.sum())
         system = _System.of(self.K, problem.ridge, parts, self.z / self.x + self.t / self.room)
@@ -179,12 +178,12 @@ class _Interior:
         length = self._length(dx, dz, dt)
         before = self.x, self.room, self.z, self.t
         self.x = self.x + length * dx
-        # Kept besides x: next to a bound that is far from zero, w − x would be rounding error.
+        # Stored besides x: near a bound that is far from zero, w − x would be rounding error.
         self.room = np.where(self._bounded, self.room - length * dx, np.inf)
         self.z = self.z + length * dz
         self.t = self.t + length * dt
         self.bias += length * db
-        with np.errstate(invalid="ignore"):  # of parts without an upper bound
+        with np.errstate(invalid="ignore"):  # parts without an upper bound
             now = (self.x, self.room, self.z, self.t)
             self._shrinkage = [new / old for new, old in zip(now, before, strict=True)]
         return length
@@ -192,25 +191,25 @@ class _Interior:
     def _multipliers(
         self, dx: Array, low: Array | float, high: Array | float
     ) -> tuple[Array, Array]:
-        """Steps of z and t for a step of x, such that ``z + dz = low − (z/x) dx``."""
+        """Return steps of z and t for a step of x, such that ``z + dz = low − (z/x) dx``."""
         dt = np.where(self._bounded, high - self.t + self.t / self.room * dx, 0.0)
         return low - self.z - self.z / self.x * dx, dt
 
     def _length(self, dx: Array, dz: Array, dt: Array) -> float:
-        """The share of a step that keeps x, w − x, z and t positive."""
+        """Return the fraction of a step that keeps x, w − x, z and t positive."""
         pairs = ((self.x, dx), (self.room, -dx), (self.z, dz), (self.t, dt))
         return min(1.0, _SHARE_OF_WAY * min(_share(*pair) for pair in pairs))
 
     def _mean_product(self, dx: Array | float, dz: Array | float, dt: Array | float) -> float:
-        """Mean of ``x z`` and ``(w − x) t`` after a step."""
+        """Return the mean of ``x z`` and ``(w − x) t`` after a step."""
         low = (self.x + dx) * (self.z + dz)
         high = (self.room - dx)[self._bounded] * (self.t + dt)[self._bounded]
         return float(low.sum() + high.sum()) / (len(low) + len(high))
 
     def settled(self) -> Array:
-        """v with the parts that converge to a bound put there.
+        """Return v with the parts that converge to a bound put there.
 
-        Of the distance to a bound and its multiplier one converges to zero: the one that the last
+        Either the distance to a bound or its multiplier converges to zero: the one that the last
         step has reduced by the larger factor (El-Bakry, Tapia and Zhang 1994).
         """
         x, room, z, t = self._shrinkage
@@ -221,13 +220,13 @@ class _Interior:
 
 
 def _share(values: Array, step: Array) -> float:
-    """The multiple of a step at which the first of the values becomes zero."""
+    """Return the multiple of a step at which the first value becomes zero."""
     falling = step < 0.0
     return float((-values[falling] / step[falling]).min(initial=np.inf))
 
 
 class _System:
-    """The system of dv and db, factorised, of the variables that have parts."""
+    """Factorised system of dv and db, of the variables that have parts."""
 
     def __init__(
         self, factor: Array, moving: Indices, stiffness: Array, parts: _Parts, theta: Array
@@ -238,7 +237,7 @@ class _System:
 
     @classmethod
     def of(cls, K: Array, ridge: Array, parts: _Parts, theta: Array) -> _System | None:
-        """None if the matrix cannot be factorised."""
+        """Factorise the system; return None if that is impossible."""
         from .loops import gather
 
         softness = parts.gathered(1.0 / theta)
@@ -252,7 +251,7 @@ class _System:
         return None if factor is None else cls(factor, moving, stiffness, parts, theta)
 
     def solve(self, rest: Array, missing: float) -> tuple[Array, float]:
-        """dx and db for the residuals ρ and ``s − Σ v_i``."""
+        """Return dx and db for the residuals ρ and ``s − Σ v_i``."""
         parts, moving, stiffness = self._parts, self._moving, self._stiffness
         pulled = parts.gathered(parts.sign * rest / self._theta)[moving]
         plain = solve_factored(self._factor, stiffness * pulled)
@@ -269,30 +268,30 @@ DEFAULT_TOL = 1e-3
 # most variables are at the right bound from the beginning.
 _SHRINK_EVERY = 1000
 _FIRST_SHRINKING = 100
-# Shrinking copies a part of K; it pays if at most this share of the variables remains. Measured,
-# as below, on 84 machines (200 to 1000 samples, C from 0.1 to 100): half takes 12 % more time, 0.9
-# takes 4 % less and copies three times as much.
+# Shrinking copies a part of K; it pays if at most this fraction of the variables remains.
+# Measured, as below, on 84 machines (200 to 1000 samples, C from 0.1 to 100): half takes 12 % more
+# time, 0.9 takes 4 % less and copies three times as much.
 _WORTH_SHRINKING = 0.7
-# After a warm start, steps begin with the variables that violate the optimality conditions, or
-# come closest to that: this many times the violators. Measured on the machines of four descents of
-# gates, a hundred each: they have 95 to 100 % of those that move.
+# After a warm start, steps begin with the variables that violate the optimality conditions or come
+# closest to it: this many times the number of violators. On four descents of gates, with a hundred
+# machines each, they include 95 to 100 % of the variables that move.
 _NEAREST = 1.5
-# Variables that shrinking has left out are first checked when the violation has fallen to this
-# multiple of the tolerance, as in LIBSVM: many have been left out too early.
+# Variables left out by shrinking are first checked when the violation has fallen to this multiple
+# of the tolerance, as in LIBSVM: many have been left out too early.
 _ROUGH = 10.0
 # Kv is recovered from the slopes c − Kv − r∘v instead of multiplied again, if at most this many
-# steps per variable have added their rounding errors, and if Kv is at least this share of c: a
+# steps per variable have added their rounding errors, and if Kv is at least this fraction of c: a
 # smaller one would be lost in the rounding errors of the difference.
 _STEPS_TO_TRUST = 2
 _NOT_CANCELLED = 0.1
-# Limit on pair steps per variable: hundreds of times what most programs need.
+# Maximum number of pair steps per variable: hundreds of times what most programs need.
 _STEPS_PER_SAMPLE = 10_000
 # Largest system of free variables that is factorised: about a second and 128 MB.
 _MOST_POLISHED = 4000
-# Bounds that one polish may run into before pair steps take over again: each costs a new factor.
-# Measured: half takes 13 % more steps, twice 15 % fewer and 29 % more factors.
+# Bounds that one polish may reach before pair steps continue: each costs a new factorisation.
+# Measured: half takes 13 % more steps, twice 15 % fewer and 29 % more factorisations.
 _POLISHING_ROUNDS = 6
-# Pair steps per variable, at most, between two polishes; half or twice takes the same time.
+# Maximum number of pair steps per variable between two polishes; half or twice takes equal time.
 _STEPS_BETWEEN_POLISHES = 30
 # A polish is worth its time for at most this many free variables, or if their number cubed is
 # below this multiple of steps times variables: factors take less time per operation than steps.
@@ -304,11 +303,11 @@ _POLISH_COST = 60.0
 # take about as long as its factorisations, of some m³ operations each.
 _STEPS_BEFORE_JUMP = 50
 # Stiffness, relative to the largest diagonal entry, above which a variable counts as fixed at its
-# bound, and the most variables that may count as nearly free, as factors take work. Half
-# or twice of either changes 338 inner solves by 3 at most; twice the second triples that work.
+# bound, and the maximum number of variables that count as nearly free. Half or twice of either
+# changes 338 inner solves by 3 at most; twice the second triples the work of factorisations.
 _RIGID = 0.1
 _MOST_SOFT = 500
-# Relative excess of D over its largest possible value that proves K indefinite: not just rounding.
+# Relative excess of D over its upper bound that proves K indefinite, beyond rounding errors.
 _CLEARLY_ABOVE = 1e-3
 
 
@@ -340,9 +339,9 @@ def solve_box(
 
 
 class Ascent:
-    """Pair steps on one program, which may be continued to another tolerance.
+    """Pair steps on one program, which can be continued to another tolerance.
 
-    Parameters are those of :func:`solve_box`. ``v`` is feasible at any time, ``f = Kv``.
+    Parameters are those of :func:`solve_box`. ``v`` is always feasible, ``f = Kv``.
     """
 
     def __init__(self, K: Array | Rows, problem: BoxProblem, start: Array | None = None) -> None:
@@ -356,7 +355,7 @@ class Ascent:
         self.violation = np.inf
         self._warm = start is not None
         if not self._warm:
-            self.K.whole()  # nothing tells which rows steps will need
+            self.K.whole()  # all rows may be needed
         self._shrink_after = _FIRST_SHRINKING if self._warm else _SHRINK_EVERY
         self._face: tuple[Indices, Face | None] | None = None
 
@@ -400,7 +399,7 @@ class Ascent:
         return _ActiveSet(self.K, rows, self._diagonal, *bounds, self.v.copy(), up, down)
 
     def _arrive(self, v: Array, active: _ActiveSet) -> None:
-        """Set v to the result of steps, made feasible, and f with it."""
+        """Set v to the result of steps, made feasible, and update f."""
         problem = self.problem
         self.v = problem.snapped(problem.feasible(v))
         few_steps = active.n_steps <= _STEPS_TO_TRUST * len(v)
@@ -411,7 +410,7 @@ class Ascent:
         self.f = self.K.product(self.v)
 
     def run_to_gap(self, rel_gap: float) -> None:
-        """Step, and solve for the free variables, until the gap is within ``rel_gap · |D|``."""
+        """Step, and solve for the free variables, until the gap is within ``rel_gap · abs(D)``."""
         m = len(self.v)
         scale = max(float(np.abs(self.problem.linear).max()), float(np.abs(self.f).max()))
         tol = DEFAULT_TOL * (scale or 1.0)
@@ -433,7 +432,7 @@ class Ascent:
                 tol *= 0.1
 
     def jump(self, rel_gap: float) -> None:
-        """Go to the best point on the path of an interior-point method, if that is better.
+        """Move to the best point on the path of an interior-point method, if that is better.
 
         Long before its end the path shows which variables are at their bounds; a polish then
         solves for the others exactly.
@@ -442,14 +441,14 @@ class Ascent:
         for v in interior_path(self.K.whole(), self.problem):
             self.v, self.f = v, self.K.product(v)
             self.polish()
-            best = min(best, (self.gap, self.v, self.f), key=lambda found: found[0])
+            best = min(best, (self.gap, self.v, self.f), key=lambda point: point[0])
             if best[0] <= rel_gap * abs(self.problem.value(*best[1:])):
-                # Stop at the tolerance only, not at rounding error: the next point may be better.
+                # Stop at the tolerance only, not at rounding errors: the next point may be better.
                 break
         _, self.v, self.f = best
 
     def _polish_is_cheap(self) -> bool:
-        """Whether a polish takes no longer than the steps so far."""
+        """Return True if a polish takes no longer than the steps so far."""
         n_free = int(self.problem.free(self.v).sum())
         return n_free <= _FEW_FREE or n_free**3 <= _POLISH_COST * self.n_steps * len(self.v)
 
@@ -464,13 +463,13 @@ class Ascent:
         if wrong:
             raise ValueError(
                 f"{wrong}, which no positive semi-definite kernel allows: the combined kernel has "
-                "negative eigenvalues, of its own or by rounding. Build the stack with "
+                "negative eigenvalues, possibly by rounding. Build the stack with "
                 'KernelStack.from_arrays(..., psd="clip"), or lower C.'
             )
         return self.problem.bound(self.v, self.f) - dual <= max(rel_gap * abs(dual), error)
 
     def polish(self) -> bool:
-        """Maximise D over the free variables, within their bounds; False if that fails.
+        """Maximise D over the free variables within their bounds; return False on failure.
 
         On the face of the free variables D is a quadratic, whose maximum solves a linear system. A
         step that leaves the box ends at the first bound, and the next one moves the variables that
@@ -504,7 +503,7 @@ class Ascent:
         return True
 
     def face(self) -> tuple[Indices, Face | None]:
-        """The free variables, and their factorised system if there is one."""
+        """Return the free variables, and their factorised system if there is one."""
         free = np.flatnonzero(self.problem.free(self.v))
         if self._face is None or not np.array_equal(free, self._face[0]):
             sizable = 2 <= len(free) <= _MOST_POLISHED
@@ -515,7 +514,7 @@ class Ascent:
         return self._face
 
     def soft_face(self, barrier: float) -> tuple[Indices, Face | None]:
-        """As :meth:`face`, together with the variables at a bound with a small multiplier.
+        """Return :meth:`face` with the variables at a bound with a small multiplier.
 
         A logarithmic barrier μ on the bounds gives a variable of multiplier λ the stiffness λ²/μ.
         `barrier` is divided among the variables in proportion to their ranges, so that a sample of
@@ -533,7 +532,7 @@ class Ascent:
         soft = np.flatnonzero(stiffness < _RIGID * self._diagonal.max())
         most = max(_MOST_SOFT, int((force == 0.0).sum()))
         if len(soft) > most:
-            # Far from the maximum all are soft; the softest are enough for a good model.
+            # Far from the maximum all are soft; the softest suffice for a good model.
             soft = np.sort(soft[np.argsort(stiffness[soft], kind="stable")[:most]])
         if not 2 <= len(soft) <= _MOST_POLISHED:
             return self.face()
@@ -546,13 +545,13 @@ class Ascent:
         return self.problem.bound(self.v, self.f) - self.problem.value(self.v, self.f)
 
     def solution(self) -> BoxSolution:
-        """v with its machine and bounds."""
+        """Return v with its machine and bounds."""
         return self.problem.solution(self.v, self.f, self.n_steps)
 
 
 @dataclass
 class _ActiveSet:
-    """The variables that steps may choose, with the part of the program that belongs to them."""
+    """Variables that steps may choose, with their part of the program."""
 
     K: Rows
     rows: Indices
@@ -565,18 +564,18 @@ class _ActiveSet:
     n_steps: int = field(default=0, init=False)
 
     def is_part_of(self, v: Array) -> bool:
-        """Whether some variables have been left out."""
+        """Return True if some variables have been left out."""
         return len(self.rows) < len(v)
 
     @property
     def violation(self) -> float:
-        """Largest up minus smallest down."""
+        """Return the largest up minus the smallest down."""
         return float(self.up.max() - self.down.min())
 
     def ascend(
         self, width: float, min_curvature: float, tol: float, n_steps: int
     ) -> tuple[int, float]:
-        """Steps until the violation is within `tol`; their number, and the violation."""
+        """Step until the violation is within `tol`; return the number of steps and it."""
         from .loops import ascend
 
         matrices = self.K.values, self.K.ready, self.diagonal, self.lower, self.upper
@@ -593,28 +592,28 @@ class _ActiveSet:
         return taken, violation
 
     def slopes(self, width: float) -> Array:
-        """``c − Kv − r∘v``, from which up and down differ by the slopes of ``width |v|``."""
+        """Return ``c − Kv − r∘v``, from which up and down differ by slopes of ``width |v|``."""
         from_up = self.up + np.where(self.v >= 0.0, width, -width)
         from_down = self.down + np.where(self.v > 0.0, width, -width)
         return np.where(self.v < self.upper, from_up, from_down)
 
     def shrunk(self) -> _ActiveSet:
-        """Without the variables that cannot be chosen, if they are many."""
+        """Return the set without the variables that cannot be chosen, if they are many."""
         kept = (self.up >= self.down.min()) | (self.down <= self.up.max())
-        return self._part(np.flatnonzero(kept))
+        return self._subset(np.flatnonzero(kept))
 
     def nearest(self, bias: float) -> _ActiveSet:
-        """The variables that violate ``up ≤ bias ≤ down``, and others that nearly do."""
+        """Return the variables that violate ``up ≤ bias ≤ down``, and others that nearly do."""
         excess = np.maximum(self.up - bias, bias - self.down)
         violators = np.flatnonzero(excess >= 0.0)
         n_kept = int(_NEAREST * len(violators))
         if not 2 <= n_kept < len(excess):
             return self
         self.K.need(violators)
-        return self._part(np.sort(np.argpartition(-excess, n_kept)[:n_kept]))
+        return self._subset(np.sort(np.argpartition(-excess, n_kept)[:n_kept]))
 
-    def _part(self, kept: Indices) -> _ActiveSet:
-        """Only these variables, if that is worth a copy of their part of K."""
+    def _subset(self, kept: Indices) -> _ActiveSet:
+        """Return the set of some variables, if that is worth a copy of their part of K."""
         if len(kept) > _WORTH_SHRINKING * len(self.rows):
             return self
         vectors = self.diagonal, self.lower, self.upper, self.v, self.up, self.down

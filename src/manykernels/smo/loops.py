@@ -1,7 +1,7 @@
-"""The compiled loops of sequential minimal optimisation; :mod:`manykernels.smo.box` has the maths.
+"""Compiled loops of sequential minimal optimisation; :mod:`manykernels.smo.box` has the maths.
 
-Slopes of variables that a bound stops are `±BLOCKED` instead of infinite, so that no difference of
-them is NaN and the compiler may reorder sums and comparisons and use vector instructions.
+Slopes of variables at a bound are `±BLOCKED` instead of infinite, so that no difference of them is
+NaN and the compiler may reorder sums and comparisons and use vector instructions.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..utils.compiled import compiled
 
-# Larger than any slope, and the difference of two of them is still a finite number.
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Larger than any slope; the difference of two of them is still finite.
 BLOCKED = 1e300
-# Entries of a block in the search for the largest: many vector registers long, but so few that
+# Entries of a block in the search for the largest: many vector registers, but few enough that
 # searching one block again, entry by entry, costs little.
 _BLOCK = 256
 # Fastmath without `ninf`: the increase of a pair may overflow to infinity.
@@ -23,7 +27,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 
 @compiled(inline="always")
 def rising(slope: float, v: float, upper: float, width: float) -> float:
-    """Slope of ``D`` to the right of v, with that of ``−width |v|`` in it."""
+    """Return the slope of ``D`` to the right of v, including that of ``−width |v|``."""
     if v >= upper:
         return -BLOCKED
     return slope - width if v >= 0.0 else slope + width
@@ -31,7 +35,7 @@ def rising(slope: float, v: float, upper: float, width: float) -> float:
 
 @compiled(inline="always")
 def falling(slope: float, v: float, lower: float, width: float) -> float:
-    """Slope of ``D`` to the left of v, with that of ``−width |v|`` in it."""
+    """Return the slope of ``D`` to the left of v, including that of ``−width |v|``."""
     if v <= lower:
         return BLOCKED
     return slope - width if v > 0.0 else slope + width
@@ -39,35 +43,35 @@ def falling(slope: float, v: float, lower: float, width: float) -> float:
 
 @compiled(inline="always")
 def end_above(v: float, upper: float, width: float) -> float:
-    """Where a variable that grows has to stop: its bound, or the kink of ``width |v|`` at zero.
+    """Return where a growing variable has to stop: its bound, or the kink of ``width |v|``.
 
-    For a variable that falls, the negative of ``end_above(-v, -lower, width)``.
+    For a falling variable this is the negative of ``end_above(-v, -lower, width)``.
     """
     return 0.0 if width > 0.0 and v < 0.0 else upper
 
 
 @compiled(inline="always")
 def moved_up(v: float, step: float, upper: float, width: float) -> float:
-    """``v + step``, or exactly the bound or kink that the step reaches."""
+    """Return ``v + step``, or exactly the bound or kink that the step reaches."""
     end = end_above(v, upper, width)
     return v + step if step < end - v else end
 
 
 @compiled()
 def set_slopes(
-    slopes: Any, v: Any, lower: Any, upper: Any, width: float, up: Any, down: Any
+    slopes: Array, v: Array, lower: Array, upper: Array, width: float, up: Array, down: Array
 ) -> None:
-    """Slopes to the right and to the left of every variable, into `up` and `down`."""
+    """Write the slopes to the right and to the left of every variable into `up` and `down`."""
     for k in range(len(v)):
         up[k] = rising(slopes[k], v[k], upper[k], width)
         down[k] = falling(slopes[k], v[k], lower[k], width)
 
 
 @compiled(fastmath=_FAST)
-def position_of_largest(values: Any) -> int:
-    """First position of the largest value.
+def position_of_largest(values: Array) -> int:
+    """Return the first position of the largest value.
 
-    Finds the block that has it first, since a loop with `max` alone compiles to vector
+    The block that has it is found first, since a loop with `max` alone compiles to vector
     instructions, and one that keeps the position does not.
     """
     n = len(values)
@@ -86,11 +90,17 @@ def position_of_largest(values: Any) -> int:
 
 @compiled(fastmath=_FAST)
 def partner(
-    row: Any, diagonal: Any, down: Any, i: int, top: float, min_curvature: float, increase: Any
+    row: Array,
+    diagonal: Array,
+    down: Array,
+    i: int,
+    top: float,
+    min_curvature: float,
+    increase: Array,
 ) -> int:
-    """The variable that raises D most, to second order, if it falls as much as i rises.
+    """Return the variable that raises D most, to second order, if it falls as much as i rises.
 
-    `row` is row i of K, `top` the slope up of i; twice the increase of D goes into `increase`.
+    `row` is row i of K, `top` the slope up of i; `increase` is set to twice the increases of D.
     """
     own = diagonal[i]
     for k in range(len(down)):
@@ -101,7 +111,7 @@ def partner(
 
 
 @compiled(fastmath=_FAST)
-def smallest(values: Any) -> Any:
+def smallest(values: Array) -> Any:
     least = values[0]
     for k in range(len(values)):
         least = min(least, values[k])
@@ -109,7 +119,7 @@ def smallest(values: Any) -> Any:
 
 
 @compiled(fastmath=_FAST)
-def _update(up: Any, down: Any, row_i: Any, row_j: Any, step: float) -> None:
+def _update(up: Array, down: Array, row_i: Array, row_j: Array, step: float) -> None:
     for k in range(len(up)):
         change = step * (row_i[k] - row_j[k])
         up[k] -= change
@@ -118,24 +128,24 @@ def _update(up: Any, down: Any, row_i: Any, row_j: Any, step: float) -> None:
 
 @compiled()
 def ascend(
-    K: Any,
-    ready: Any,
-    diagonal: Any,
-    lower: Any,
-    upper: Any,
+    K: Array,
+    ready: NDArray[np.bool_],
+    diagonal: Array,
+    lower: Array,
+    upper: Array,
     width: float,
     min_curvature: float,
-    v: Any,
-    up: Any,
-    down: Any,
+    v: Array,
+    up: Array,
+    down: Array,
     tol: float,
     n_steps: int,
 ) -> Any:
-    """Pair steps until the largest violation is within `tol`; steps taken, and the violation.
+    """Take pair steps until the largest violation is within `tol`; return their number and it.
 
-    `diagonal` belongs to ``K + diag(ridge)``; a curvature below `min_curvature` is taken for
-    rounding error. Changes `v`, `up` and `down`. Stops before a step that needs a row of K which
-    is not `ready`, and returns its position last; −1 if there was none.
+    `diagonal` belongs to ``K + diag(ridge)``; a curvature below `min_curvature` is rounding error.
+    Changes `v`, `up` and `down`. Stops before a step that needs a row of K which is not `ready`,
+    and returns its position last; −1 if there was none.
     """
     increase = np.empty(len(v))
     violation = np.inf
@@ -169,13 +179,14 @@ def ascend(
 
 
 @compiled()
-def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float) -> Any:
-    """The multiplier b that minimises :func:`upper_bound`.
+def best_bias(
+    slopes: Array, ridge: Array, lower: Array, upper: Array, width: float, total: float
+) -> Any:
+    """Return the multiplier b that minimises :func:`upper_bound`.
 
     The bound is convex in b with slope ``total − Σ v'(b)``, where v' is `best_response`. Bisection
     reaches neighbouring floating-point numbers in 200 halvings unless b is next to zero. Terms v'
-    that are the same at both ends of the interval are the same between them, and not computed
-    again.
+    that are equal at both ends of the interval are constant between them, and not computed again.
     """
     low, high = slopes[0], slopes[0]
     for k in range(len(slopes)):
@@ -212,7 +223,7 @@ def best_bias(slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, tot
 
 @compiled(inline="always")
 def best_response(z: float, ridge: float, lower: float, upper: float, width: float) -> float:
-    """Maximiser of ``z v − width |v| − ½ ridge v²`` between the bounds."""
+    """Return the maximiser of ``z v − width |v| − ½ ridge v²`` between the bounds."""
     if z > width:
         return upper if ridge == 0.0 else min((z - width) / ridge, upper)
     if z < -width:
@@ -222,9 +233,9 @@ def best_response(z: float, ridge: float, lower: float, upper: float, width: flo
 
 @compiled()
 def upper_bound(
-    slopes: Any, ridge: Any, lower: Any, upper: Any, width: float, total: float, b: float
+    slopes: Array, ridge: Array, lower: Array, upper: Array, width: float, total: float, b: float
 ) -> float:
-    """``Σ_i max_v' {(slope_i − b) v' − width |v'| − ½ ridge_i v'²} + b·total``."""
+    """Return ``Σ_i max_v' {(slope_i − b) v' − width |v'| − ½ ridge_i v'²} + b·total``."""
     value = b * total
     for k in range(len(slopes)):
         z = slopes[k] - b
@@ -234,10 +245,10 @@ def upper_bound(
 
 
 @compiled()
-def snap(v: Any, lower: Any, upper: Any, width: float, error: float) -> bool:
-    """Put variables that are near to a bound, or to the kink, there; whether any has moved.
+def snap(v: Array, lower: Array, upper: Array, width: float, error: float) -> bool:
+    """Move variables near a bound, or near the kink, exactly there; return whether any moved.
 
-    Near is within `error` of their range or of the largest variable, whichever is smaller.
+    Near means within `error` of their range or of the largest variable, whichever is smaller.
     """
     largest = 0.0
     for k in range(len(v)):
@@ -258,24 +269,24 @@ def snap(v: Any, lower: Any, upper: Any, width: float, error: float) -> bool:
 
 
 @compiled()
-def gather_rows(K: Any, kept: Any, rows: Any, out: Any) -> None:
-    """These `rows` of ``K[kept][:, kept]``, into those of `out`."""
+def gather_rows(K: Array, kept: Indices, rows: Indices, out: Array) -> None:
+    """Write some `rows` of ``K[kept][:, kept]`` into the same rows of `out`."""
     for a in rows:
         row, target = K[kept[a]], out[a]
         for b in range(len(kept)):
             target[b] = row[kept[b]]
 
 
-def gather(K: Any, kept: Any) -> Any:
+def gather(K: Array, kept: Indices) -> Any:
     """``K[kept][:, kept]``."""
-    part = np.empty((len(kept), len(kept)))
-    gather_rows(K, kept, np.arange(len(kept)), part)
-    return part
+    submatrix = np.empty((len(kept), len(kept)))
+    gather_rows(K, kept, np.arange(len(kept)), submatrix)
+    return submatrix
 
 
 @compiled(fastmath=_FAST)
-def add_product(K: Any, change: Any, out: Any) -> None:
-    """``out += K @ change`` for a symmetric K; rows where `change` is zero are not read."""
+def add_product(K: Array, change: Array, out: Array) -> None:
+    """Compute ``out += K @ change`` for a symmetric K; rows of zero `change` are not read."""
     for k in range(len(change)):
         if change[k] != 0.0:
             row, factor = K[k], change[k]
@@ -284,30 +295,30 @@ def add_product(K: Any, change: Any, out: Any) -> None:
 
 
 @compiled()
-def not_ready(change: Any, ready: Any) -> Any:
-    """Positions where `change` is not zero and `ready` is not set."""
-    found = np.empty(len(change), np.intp)
+def not_ready(change: Array, ready: NDArray[np.bool_]) -> Any:
+    """Return the positions where `change` is nonzero and `ready` is not set."""
+    positions = np.empty(len(change), np.intp)
     n = 0
     for k in range(len(change)):
         if change[k] != 0.0 and not ready[k]:
-            found[n] = k
+            positions[n] = k
             n += 1
-    return found[:n]
+    return positions[:n]
 
 
 # -- The compiled loop of SMO-MKL; :mod:`manykernels.solvers.papers.smo_mkl` has the maths --------
 
 
-# Slope at which a line search ends, relative to that at its start: on a parabola such a step has
-# all but 1e-4 of the increase of the best one.
+# Slope at which a line search ends, relative to its start: on a parabola such a step attains all
+# but 1e-4 of the largest increase.
 _PRECISION = 1e-2
-# Halvings after which nothing is left of an interval in double precision.
+# Halvings after which an interval is empty in double precision.
 _MOST_TRIALS = 60
 
 
 @compiled()
-def norm_and_weights(strengths: Any, q: float, weights: Any) -> float:
-    """``S = ‖s‖_q``, and ``(s_j/S)^(q−1)`` into `weights`.
+def norm_and_weights(strengths: Array, q: float, weights: Array) -> float:
+    """Return ``S = ‖s‖_q``, and write ``(s_j/S)^(q−1)`` into `weights`.
 
     Powers are of s relative to its largest entry, so that none overflows.
     """
@@ -332,19 +343,19 @@ def _slope(
     t: float,
     excess: float,
     ridge: float,
-    strengths: Any,
-    cross: Any,
-    bend: Any,
+    strengths: Array,
+    cross: Array,
+    bend: Array,
     pull: float,
     q: float,
     mu: float,
-    moved: Any,
-    weights: Any,
+    moved: Array,
+    weights: Array,
 ) -> Any:
-    """Slope of the objective after a step t along a pair, and minus its second derivative.
+    """Return the slope of the objective after a step t along a pair, and −(second derivative).
 
-    Along the pair ``s_j(t) = strengths_j + 2t cross_j + t² bend_j``, which goes into `moved`.
-    `excess` is the slope at t = 0, with `pull`, that of ``‖s‖_q²/8μ``, taken off already.
+    Along the pair ``s_j(t) = strengths_j + 2t cross_j + t² bend_j``, written into `moved`.
+    `excess` is the slope at t = 0 without `pull`, the slope of ``‖s‖_q²/8μ``.
     """
     for j in range(len(strengths)):
         moved[j] = strengths[j] + t * (2.0 * cross[j] + t * bend[j])
@@ -364,7 +375,7 @@ def _slope(
 
 @compiled()
 def _best_step(room: float, *line: Any) -> float:
-    """Nearly the zero of the slope on (0, room]: Newton's method, safeguarded by bisection.
+    """Find the zero of the slope on (0, room] by Newton's method, safeguarded by bisection.
 
     `line` are the arguments of :func:`_slope` after t.
     """
@@ -390,33 +401,33 @@ def _best_step(room: float, *line: Any) -> float:
         else:
             high = t
     if slope < -_PRECISION * excess and low > 0.0:
-        # Beyond the best step the objective falls again.
+        # Beyond the best step the objective falls.
         t = low
     return t
 
 
 @compiled()
 def ascend_mkl(
-    kernels: Any,
-    diagonals: Any,
-    linear: Any,
-    ridge: Any,
-    lower: Any,
-    upper: Any,
+    kernels: Array,
+    diagonals: Array,
+    linear: Array,
+    ridge: Array,
+    lower: Array,
+    upper: Array,
     width: float,
     q: float,
     mu: float,
     min_curvature: float,
-    v: Any,
-    products: Any,
-    strengths: Any,
+    v: Array,
+    products: Array,
+    strengths: Array,
     tol: float,
     n_steps: int,
 ) -> Any:
-    """Pair steps on one output at fixed μ; steps taken, and the last violation.
+    """Take pair steps on one output at fixed μ; return their number and the last violation.
 
     `products` (n, m) are the ``K_j v`` of this output, `strengths` are s, summed over outputs. A
-    curvature below `min_curvature` is taken for rounding error.
+    curvature below `min_curvature` is rounding error.
     """
     n, m = products.shape
     weights, moved, cross, bend = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -468,28 +479,28 @@ def ascend_mkl(
     return n_steps, violation
 
 
-# -- The compiled loops of the multiclass SVM; :mod:`manykernels.smo.multiclass` has the maths ----
+# -- Compiled loops of the multiclass SVM; :mod:`manykernels.smo.multiclass` has the maths --------
 #
 # Classes are nodes. Sample i carries flow from class a to class b if α_i^b is raised where ``y_i
 # = a``, or α_i^a is lowered where ``y_i = b``: either way ``d_i`` changes by ``e_a − e_b``, so
 # flow t along a closed cycle of such arcs keeps every ``Σ_i d_il``. The *cost* of an arc is the
 # slope of −D along it.
 #
-# Samples are sorted by class, those of class a from ``first[a]`` to ``first[a + 1]``, and F and α
-# have one row per class, so that the loops read memory in order.
+# Samples are sorted by class, class a from ``first[a]`` to ``first[a + 1]``, and F and α have one
+# row per class, so that the loops read memory in order.
 
 
 # Cycles of two classes are cheap to find, and their samples are chosen to second order. They are
-# taken while the mean cost of the best is at least this share, in size, of that of the best cycle.
-# When it is less, and after this many steps at the latest, the best cycle is searched again. Half
+# used while the mean cost of the best is at least this fraction, in size, of that of the best
+# cycle. Otherwise, and after this many steps at the latest, the best cycle is searched again. Half
 # of the first takes 19 to 54 % more steps, 0.9 the same time; half or twice the second is alike.
 _PAIR_SHARE = 0.7
 _STEPS_PER_SEARCH = 20
 
 
 @compiled(inline="always")
-def _arc_cost(F: Any, alpha: Any, C: Any, leaves: bool, i: int, a: int, b: int) -> float:
-    """Cost of the arc a → b by sample i of class a (if it `leaves` its class) or b.
+def _arc_cost(F: Array, alpha: Array, C: Array, leaves: bool, i: int, a: int, b: int) -> float:
+    """Return the cost of the arc a → b by sample i of class a (if it `leaves` its class) or b.
 
     Infinite if a bound forbids it.
     """
@@ -500,16 +511,22 @@ def _arc_cost(F: Any, alpha: Any, C: Any, leaves: bool, i: int, a: int, b: int) 
 
 @compiled()
 def cheapest_arcs(
-    F: Any, alpha: Any, C: Any, first: Any, touched: Any, costs: Any, samples: Any
+    F: Array,
+    alpha: Array,
+    C: Array,
+    first: Indices,
+    touched: NDArray[np.bool_],
+    costs: Array,
+    samples: Indices,
 ) -> None:
-    """Cost and sample of the cheapest arc between any two classes, one of which is `touched`."""
+    """Set cost and sample of the cheapest arc between any two classes, one of them `touched`."""
     for a in range(len(F)):
         for b in range(len(F)):
             if a == b or not (touched[a] or touched[b]):
                 continue
             best, sample = np.inf, -1
-            for leaves, own in ((True, a), (False, b)):
-                for i in range(first[own], first[own + 1]):
+            for leaves, label in ((True, a), (False, b)):
+                for i in range(first[label], first[label + 1]):
                     cost = _arc_cost(F, alpha, C, leaves, i, a, b)
                     if cost < best:
                         best, sample = cost, i
@@ -518,21 +535,21 @@ def cheapest_arcs(
 
 @compiled()
 def _second_order_arc(
-    K: Any,
-    F: Any,
-    alpha: Any,
-    C: Any,
-    first: Any,
+    K: Array,
+    F: Array,
+    alpha: Array,
+    C: Array,
+    first: Indices,
     min_curvature: float,
     i: int,
     cost: float,
     a: int,
     b: int,
 ) -> Any:
-    """Cost and sample of the arc b → a that raises D most together with a → b by sample i."""
+    """Return cost and sample of the arc b → a that, after a → b by sample i, raises D most."""
     increase, partner, partner_cost = 0.0, -1, 0.0
-    for leaves, own in ((True, b), (False, a)):
-        for j in range(first[own], first[own + 1]):
+    for leaves, label in ((True, b), (False, a)):
+        for j in range(first[label], first[label + 1]):
             other = _arc_cost(F, alpha, C, leaves, j, b, a)
             slope = cost + other
             curvature = max(K[i, i] + K[j, j] - 2.0 * K[i, j], min_curvature)
@@ -542,8 +559,8 @@ def _second_order_arc(
 
 
 @compiled()
-def _cheapest_pair(costs: Any) -> Any:
-    """The two classes whose cycle a → b → a is cheapest, and its mean cost."""
+def _cheapest_pair(costs: Array) -> Any:
+    """Return the two classes whose cycle a → b → a is cheapest, and its mean cost."""
     best, first, second = np.inf, 0, 0
     for a in range(len(costs)):
         for b in range(a):
@@ -554,8 +571,8 @@ def _cheapest_pair(costs: Any) -> Any:
 
 
 @compiled()
-def cheapest_cycle(costs: Any) -> Any:
-    """The cycle of least mean cost (Karp 1978): that mean, its classes, and a potential.
+def cheapest_cycle(costs: Array) -> Any:
+    """Return the smallest mean cost of a cycle (Karp 1978), its classes, and a potential.
 
     ``walks[n, v]`` is the cheapest walk of n arcs that ends in v. With λ the least mean (zero if
     no cycle is negative), ``potential[v] = min_n walks[n, v] − nλ`` leaves every arc with
@@ -589,7 +606,7 @@ def cheapest_cycle(costs: Any) -> Any:
     if end < 0:
         return np.inf, walk[:0], potential
     # Every cycle on the cheapest walk of k arcs to `end` has the least mean (Chaturvedi and
-    # McConnell 2017). Back from its end, the first class that comes again closes a simple one.
+    # McConnell 2017). Going back from its end, the first repeated class closes a simple one.
     position = np.full(k, -1)
     n = k
     while position[end] < 0:
@@ -606,7 +623,7 @@ def cheapest_cycle(costs: Any) -> Any:
 
 
 @compiled(fastmath={"contract"})
-def _add_flow(row: Any, other: Any, kernel_row: Any, t: float) -> None:
+def _add_flow(row: Array, other: Array, kernel_row: Array, t: float) -> None:
     """Add a step t to the outputs of two classes."""
     for j in range(len(kernel_row)):
         row[j] += t * kernel_row[j]
@@ -615,9 +632,16 @@ def _add_flow(row: Any, other: Any, kernel_row: Any, t: float) -> None:
 
 @compiled()
 def _step(
-    K: Any, F: Any, alpha: Any, C: Any, first: Any, costs: Any, samples: Any, cycle: Any
+    K: Array,
+    F: Array,
+    alpha: Array,
+    C: Array,
+    first: Indices,
+    costs: Array,
+    samples: Indices,
+    cycle: Indices,
 ) -> bool:
-    """Exact line search along a cycle; False if D does not rise along it."""
+    """Make an exact line search along a cycle; return False if D does not rise along it."""
     length = len(cycle)
     slope, curvature, room = 0.0, 0.0, np.inf
     for r in range(length):
@@ -638,7 +662,7 @@ def _step(
     for r in range(length):
         a, b = cycle[r], cycle[(r + 1) % length]
         i = samples[a, b]
-        # Exactly to a bound that is reached: variables at their bounds are found by equality.
+        # Exactly to a reached bound: variables at their bounds are found by equality.
         if first[a] <= i < first[a + 1]:
             alpha[b, i] = C[i] if C[i] - alpha[b, i] <= t else alpha[b, i] + t
         else:
@@ -649,9 +673,16 @@ def _step(
 
 @compiled()
 def ascend_classes(
-    K: Any, F: Any, alpha: Any, C: Any, first: Any, min_curvature: float, eps: float, max_iter: int
+    K: Array,
+    F: Array,
+    alpha: Array,
+    C: Array,
+    first: Indices,
+    min_curvature: float,
+    eps: float,
+    max_iter: int,
 ) -> int:
-    """Step until no cycle has a mean cost below −eps; changes F and α, returns the steps."""
+    """Step until no cycle has a mean cost below −eps; change F and α, return the steps."""
     k = len(F)
     costs = np.full((k, k), np.inf)
     samples = np.full((k, k), -1)

@@ -1,4 +1,4 @@
-r"""The multiclass support vector machine as one machine, solved exactly and warm-started.
+r"""Multiclass support vector machine as one problem, solved exactly and warm-started.
 
 Discriminants ``f^l(x) = ⟨w_l, Φ(x)⟩ + b^l``, margin 2 (Gönen 2013, section 2.4.2; Weston and
 Watkins 1999):
@@ -10,7 +10,7 @@ A multiplier α_i^l ∈ [0, C_i] for every margin (α_i^{y_i} = 0) gives, with `
 
     D(α) = 2 Σ_il α_i^l − ½ Σ_l d_lᵀ K d_l,   Σ_i d_il = 0 for all l.
 
-**Ascent.** The constraints say that α is a circulation: classes are nodes, α_i^l is flow from
+**Ascent.** The constraints state that α is a circulation: classes are nodes, α_i^l is flow from
 class y_i to class l, and as much leaves a class as enters it. Two feasible points differ by flow
 around cycles of classes, so steps along cycles reach every feasible point, and every iterate is
 feasible. With F = Kd, raising α_i^l changes −D at the rate ``F_{i,y_i} − F_il − 2``, the cost of
@@ -27,9 +27,9 @@ primal, so the duality gap
     gap = min_t P(t·w, t·b) − D(α) ≥ 0
 
 bounds how far D is below the optimum. The multiple matters where C is large: margins of 2 − ε then
-cost Cε each, while scaling all of them to 2 costs a share ε of P.
+cost Cε each, while scaling all of them to 2 costs a fraction ε of P.
 
-**Polish.** Steps along cycles find out which α are free. On these D is a quadratic, whose maximum
+**Polish.** Steps along cycles identify the free α. On these D is a quadratic, whose maximum
 solves a linear system; it is solved if it is small. If a bound stops it, more steps follow.
 """
 
@@ -45,13 +45,13 @@ from .program import Array, cholesky, min_curvature, solve_factored, step_within
 
 Labels = NDArray[np.int64]
 
-# A round of ascent aims to divide ε by at most the first and at least the second of these: the gap
-# is computed once per round, and is roughly proportional to ε. Measured, as below, on 36 machines
-# (3 or 10 classes, C from 0.1 to 100): half or twice the first takes 6 to 12 % fewer steps in the
-# same time, no limit up to 76 % more; half or twice the second changes them by less than 1 %.
+# Maximum and minimum factor by which a round of ascent aims to divide ε: the gap is computed once
+# per round, and is roughly proportional to ε. Measured, as below, on 36 machines (3 or 10 classes,
+# C from 0.1 to 100): half or twice the first takes 6 to 12 % fewer steps in the same time, no
+# limit up to 76 % more; half or twice the second changes them by less than 1 %.
 _MOST_DIVISION, _LEAST_DIVISION = 50.0, 3.0
-# Limit on steps per sample in a round, after which the gap is computed and a polish is tried: 7 %
-# fewer steps in all with half, 13 % more with twice, in the same time within 5 %.
+# Maximum number of steps per sample in a round, after which the gap is computed and a polish is
+# tried: 7 % fewer steps in all with half, 13 % more with twice, in the same time within 5 %.
 _ROUND_STEPS = 50
 # A polish solves systems of at most this many free variables, and only below this ε, where they
 # are probably the right ones. A step that a bound stops is followed by another until the cubes of
@@ -60,17 +60,17 @@ _ROUND_STEPS = 50
 _POLISH_ROWS = 1500
 _POLISH_EPS = 2e-2
 _POLISH_COST = 5e8
-# Relative rounding error of sums over samples that thousands of steps have changed.
+# Relative rounding error of sums over samples changed by thousands of steps.
 _STEP_ERROR = 20.0 * ROUNDING
 
 
 @dataclass
 class MulticlassSolution:
-    """Solution of the multiclass SVM, in the letters of this module.
+    """Solution of the multiclass SVM, in the notation of this module.
 
     `alpha` are feasible multipliers, (m, k), and ``f^l(x) = Σ_i d_il k(x_i, x) + b^l``, where the
     biases sum to zero. `primal` and `dual` bound the optimal value, `n_iter` is the number of
-    steps, and `converged` says whether ``gap = primal − dual ≤ tol · primal``.
+    steps, and `converged` is True if ``gap = primal − dual ≤ tol · primal``.
     """
 
     alpha: Array
@@ -106,12 +106,12 @@ def solve_multiclass(
     n_classes : int
         k; classes may be empty.
     start : array-like of shape (m, k), optional
-        Multipliers to start from, such as the solution for a similar kernel; replaced by a nearby
+        Initial multipliers, such as the solution for a similar kernel; replaced by a nearby
         feasible point if they are not feasible.
     tol : float, default=1e-4
         Stop when ``gap ≤ tol · primal``.
     max_iter : int, default=1_000_000
-        Limit on steps.
+        Maximum number of steps.
 
     Examples
     --------
@@ -129,9 +129,9 @@ def solve_multiclass(
     m, k = len(y), int(n_classes)
     upper = np.broadcast_to(np.asarray(C, dtype=np.float64), m)
     if kernel.shape != (m, m):
-        raise ValueError(f"K has shape {kernel.shape}; {m} labels need ({m}, {m}).")
+        raise ValueError(f"K must have shape ({m}, {m}) for {m} labels, got {kernel.shape}.")
     if m and not 0 <= y.min() <= y.max() < k:
-        raise ValueError(f"Labels must be integers from 0 to n_classes − 1 = {k - 1}.")
+        raise ValueError(f"labels must be integers from 0 to n_classes − 1 = {k - 1}.")
     if not np.all((upper >= 0.0) & np.isfinite(upper)):
         raise ValueError("C must be finite and not negative.")
 
@@ -194,27 +194,27 @@ class _Problem:
     k: int
 
     def __post_init__(self) -> None:
-        self.own = self.y, np.arange(len(self.y))
+        self.true_class = self.y, np.arange(len(self.y))
         # Margins of all samples, one for each class but their own.
         self.is_margin = np.arange(self.k)[:, None] != self.y
         self.margin_costs = np.broadcast_to(self.C, self.is_margin.shape)[self.is_margin]
 
     def signed(self, alpha: Array) -> Array:
-        """``d_il = δ(y_i = l) A_i − α_i^l``."""
+        """Return ``d_il = δ(y_i = l) A_i − α_i^l``."""
         d: Array = -alpha
-        d[self.own] = alpha.sum(axis=0)
+        d[self.true_class] = alpha.sum(axis=0)
         return d
 
     def primal(self, f: Array, energy: float) -> float:
-        """``min_t P(t·f)``, where ``energy = Σ_l‖w_l‖²`` belongs to t = 1.
+        """Return ``min_t P(t·f)``, where ``energy = Σ_l‖w_l‖²`` belongs to t = 1.
 
         The hinge of a margin q is open while ``t < 2/q`` (always, if q ≤ 0), so the derivative
         ``t·energy − Σ_open C q`` is piecewise linear in t and grows.
         """
-        margins, costs = (f[self.own] - f)[self.is_margin], self.margin_costs
+        margins, costs = (f[self.true_class] - f)[self.is_margin], self.margin_costs
         scale = 1.0
         if energy > 0.0:
-            # Hinges that close, in the order in which they do so as t grows.
+            # Hinges that close, in their order as t grows.
             closing = np.flatnonzero(margins > 0.0)
             closing = closing[np.argsort(-margins[closing])]
             closed = np.cumsum((costs * margins)[closing])
@@ -227,15 +227,15 @@ class _Problem:
         return float(0.5 * scale**2 * energy + costs @ hinges)
 
     def feasible(self, start: Array) -> Array:
-        """A feasible point near `start`: within the box, and a circulation."""
+        """Return a feasible point near `start`: within the box, and a circulation."""
         alpha: Array = np.ascontiguousarray(np.clip(start, 0.0, self.C))
-        alpha[self.own] = 0.0
+        alpha[self.true_class] = 0.0
         flow = np.zeros((self.k, self.k))
         np.add.at(flow, self.y, alpha.T)
         kept = _circulation(flow)
         if kept is not flow:
             alpha *= np.divide(kept, flow, out=np.ones_like(flow), where=flow > 0.0)[self.y].T
-        # If the start belongs to a much smaller kernel, D is below zero: take its best multiple.
+        # If the start belongs to a much smaller kernel, D is negative: take its best multiple.
         d = self.signed(alpha)
         energy = float(np.vdot(d, d @ self.K))
         if 4.0 * alpha.sum() < energy:
@@ -244,9 +244,9 @@ class _Problem:
 
 
 def _circulation(flow: Array) -> Array:
-    """`flow` itself if it is a circulation up to rounding error, as that of any solution is.
+    """Return `flow` if it is a circulation up to rounding error, as for any solution.
 
-    Otherwise the part of it that is matched by flow between the same two classes back.
+    Otherwise the part of it that is matched by flow back between the same two classes.
     """
     surplus = flow.sum(axis=1) - flow.sum(axis=0)
     balanced = np.abs(surplus).max(initial=0.0) <= ACCUMULATED * float(flow.sum())
@@ -254,7 +254,7 @@ def _circulation(flow: Array) -> Array:
 
 
 def _polish(problem: _Problem, F: Array, alpha: Array) -> bool:
-    """Maximise D over the free variables within their bounds; returns whether α has changed."""
+    """Maximise D over the free variables within their bounds; return True if α has changed."""
     moved, cost = False, 0.0
     while cost < _POLISH_COST:
         cost += float(((alpha > 0.0) & (alpha < problem.C)).sum()) ** 3
@@ -266,7 +266,7 @@ def _polish(problem: _Problem, F: Array, alpha: Array) -> bool:
 
 
 def _newton_step(problem: _Problem, F: Array, alpha: Array) -> float:
-    """A step to the maximum over the free variables; the share of it that the bounds allowed.
+    """Step to the maximum over the free variables; return the fraction allowed by the bounds.
 
     A change δ of the free variables, each with its ``v = e_{y_i} − e_l``, has to solve
     ``Qδ + Vλ = −g, Vᵀδ = 0`` where ``Q = K_ij ⟨v, v'⟩`` and g is the slope of −D.

@@ -1,6 +1,6 @@
-"""The program of a support vector machine without its kernel, and the bounds that a point gives.
+"""Program of a support vector machine without its kernel, and the bounds given by a point.
 
-:mod:`manykernels.smo.box` has the mathematics and its letters.
+See :mod:`manykernels.smo.box` for the mathematics and notation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import linalg
 
 from ..utils.numerics import ACCUMULATED, EPS, ROUNDING, TINY
 
-# -- The face of the box on which some variables are free and the others stay at their bounds -----
+# -- The face of the box: some variables are free, the others stay at their bounds ----------------
 #
 # There the objective of :mod:`manykernels.smo.box` is a quadratic with ``A = (K + diag r)_SS``,
 # and its maximum under the equality solves ``A x + b 1 = right, 1·x = 0``.
@@ -32,10 +32,10 @@ _JITTERS = 10.0 ** np.arange(-13, -5)
 
 
 def cholesky(matrix: Array, scale: float) -> Array | None:
-    """Upper Cholesky factor of a symmetric C-ordered matrix, for :func:`solve_factored`.
+    """Return the upper Cholesky factor of a symmetric C-ordered matrix.
 
-    Adds to the diagonal, in place and relative to `scale`, what the factorisation needs. None if
-    the matrix is not even nearly positive semi-definite.
+    The diagonal is increased in place as far as the factorisation needs it, relative to `scale`.
+    None if the matrix is not even nearly positive semi-definite.
     """
     diagonal = matrix.reshape(-1)[:: len(matrix) + 1]
     for jitter in _JITTERS:
@@ -47,20 +47,20 @@ def cholesky(matrix: Array, scale: float) -> Array | None:
 
 
 def solve_factored(factor: Array, right: Array) -> Array:
-    """Solution of the system whose matrix has that Cholesky factor."""
+    """Solve the system whose matrix has the given Cholesky factor."""
     solution, _ = linalg.lapack.dpotrs(factor, right, lower=0)
     return np.asarray(solution)
 
 
 def min_curvature(diagonal: Array) -> float:
-    """Curvature ``A_ii + A_jj − 2A_ij`` below which it is rounding error, by the diagonal of A."""
+    """Return the rounding error of curvatures ``A_ii + A_jj − 2A_ij`` from the diagonal of A."""
     return max(ACCUMULATED * float(diagonal.max(initial=0.0)), TINY)
 
 
 def step_within(
     v: Array, step: Array, lower: Array, upper: Array, longest: float = 1.0
 ) -> tuple[Array, float]:
-    """``v + t·step`` for the largest ``t ≤ longest`` within the bounds, and t.
+    """Return ``v + t·step`` for the largest ``t ≤ longest`` within the bounds, and t.
 
     The variable that stops a shorter step is exactly at its bound.
     """
@@ -76,7 +76,7 @@ def step_within(
 
 
 class Face:
-    """The system of the free variables, factorised."""
+    """Factorised system of the free variables."""
 
     def __init__(self, factor: Array) -> None:
         self._factor = factor
@@ -84,7 +84,7 @@ class Face:
 
     @classmethod
     def of(cls, K: Array, ridge: Array, free: Indices) -> Face | None:
-        """The face of the variables `free`; None if A is not positive semi-definite."""
+        """Return the face of the variables `free`; None if A is not positive semi-definite."""
         from .loops import gather
 
         n = len(free)
@@ -98,10 +98,10 @@ class Face:
         return None if factor is None else cls(factor)
 
     def solve(self, right: Array) -> Array:
-        """x of ``A x + b 1 = right, 1·x = 0``, column by column."""
-        # The mean of `right` changes b only. Where A is nearly singular, the x that it gives would
-        # be large and cancel only up to rounding error, so it is subtracted first.
-        # (Sums instead of means: for short columns they take half the time.)
+        """Solve ``A x + b 1 = right, 1·x = 0`` for x, column by column."""
+        # The mean of `right` changes b only. Where A is nearly singular, its x would be large and
+        # cancel only up to rounding error, so it is subtracted first. (Sums take half the time of
+        # means for short columns.)
         n = len(right)
         centred = np.asfortranarray(right - right.sum(axis=0) / n)
         plain = solve_factored(self._factor, centred)
@@ -110,28 +110,28 @@ class Face:
         return solution
 
 
-# -- Symmetric matrices of which a program may need only some rows --------------------------------
+# -- Symmetric matrices whose rows are computed on demand -----------------------------------------
 
 
 class Rows:
     """A symmetric matrix (m × m) whose rows are computed when they are first needed.
 
-    Support vectors are often few: their rows, and those of the variables that steps choose, are
-    all that a program reads.
+    Support vectors are often few: a program reads only their rows, and those of the variables that
+    steps choose.
 
     Parameters
     ----------
     values : ndarray of shape (m, m)
-        Memory for the matrix, C-ordered. Only the rows that are `ready` have a meaning.
+        Memory for the matrix, C-ordered. Only rows that are `ready` are valid.
     fill : callable
         ``fill(rows)`` computes these rows of `values`.
     diagonal : ndarray of shape (m,)
-        That of the whole matrix.
+        Diagonal of the matrix.
 
     Attributes
     ----------
     ready : ndarray of shape (m,), bool
-        Which rows have been computed.
+        Rows that have been computed.
     """
 
     def __init__(self, values: Array, fill: Callable[[Indices], None], diagonal: Array) -> None:
@@ -143,7 +143,7 @@ class Rows:
 
     @classmethod
     def of(cls, matrix: Array | Rows) -> Rows:
-        """A matrix that is there as a whole; rows are returned as they are."""
+        """Wrap a complete matrix; return an instance of Rows as is."""
         if isinstance(matrix, Rows):
             return matrix
         rows = cls(matrix, lambda _: None, matrix.diagonal())
@@ -152,7 +152,7 @@ class Rows:
         return rows
 
     def need(self, rows: Indices) -> Array:
-        """The memory of the matrix, with these rows computed; none may be given twice."""
+        """Compute some distinct rows and return the memory of the matrix."""
         if self._n_missing:
             missing = rows[~self.ready[rows]]
             if len(missing):
@@ -162,7 +162,7 @@ class Rows:
         return self.values
 
     def product(self, v: Array) -> Array:
-        """The matrix times `v`, by the rows where `v` is not zero."""
+        """Return the matrix times `v`, from the rows where `v` is nonzero."""
         from .loops import add_product, not_ready
 
         self.need(not_ready(v, self.ready))
@@ -171,7 +171,7 @@ class Rows:
         return product
 
     def part(self, kept: Indices) -> Rows:
-        """The matrix between the rows `kept`; those that are ready here are ready there."""
+        """Return the submatrix of the rows `kept`; computed rows stay computed."""
         from .loops import gather_rows
 
         values = np.empty((len(kept), len(kept)))
@@ -179,33 +179,33 @@ class Rows:
         def fill(rows: Indices) -> None:
             gather_rows(self.need(kept[rows]), kept, rows, values)
 
-        part = Rows(values, fill, self.diagonal[kept])
-        part.need(np.flatnonzero(self.ready[kept]))
-        return part
+        submatrix = Rows(values, fill, self.diagonal[kept])
+        submatrix.need(np.flatnonzero(self.ready[kept]))
+        return submatrix
 
     def whole(self) -> Array:
         """All of the matrix."""
         return self.need(np.arange(len(self.values)))
 
 
-# Relative rounding error of a variable that hundreds of steps have changed, or of their sum.
+# Relative rounding error of a variable changed by hundreds of steps, or of their sum.
 _STEP_ERROR = 10.0 * ROUNDING
-# Corrections of the sum. Where nearly all of v cancels, the first leaves a rounding error as large
-# as what remains, and the next removes that.
+# Number of corrections of the sum. Where nearly all of v cancels, the first leaves a rounding
+# error as large as the rest, and the next removes it.
 _MOST_CORRECTIONS = 3
 # Largest shortfall of margins, relative to c, for which scaling the machine is worth trying: P
 # grows by the square of the scale. On 80 machines up to C = 1e6, all from 0.01 to 1 do the same.
 _MOST_SHORTFALL = 0.1
-# How much larger than the least P known that of the machine with the usual bias may be: as a share
-# of the gap, and as a share of P where the gap is rounding error. The usual bias is LIBSVM's:
-# where P is least on an interval of b, the middle; the best b found is any point of it. A tenth or
-# ten times either share changes b by 4e-5 at most at a gap of 1e-3, 3e-9 at 1e-7 (70 machines).
+# Allowed excess of P with the usual bias over the smallest known P: as a fraction of the gap, and
+# as a fraction of P where the gap is rounding error. The usual bias is LIBSVM's: where P is least
+# on an interval of b, the middle; the best b found is any point of it. A tenth or ten times either
+# fraction changes b by 4e-5 at most at a gap of 1e-3, 3e-9 at 1e-7 (70 machines).
 _SHARE_OF_GAP, _SHARE_OF_VALUE = 0.1, 1e-10
 
 
 @dataclass(frozen=True)
 class BoxProblem:
-    """All of the program but K, in the letters of :mod:`manykernels.smo.box`.
+    """Program without K, in the notation of :mod:`manykernels.smo.box`.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class BoxProblem:
     total: float = 0.0
 
     def feasible(self, v: Array) -> Array:
-        """`v` itself if it is feasible up to rounding error, or else a feasible point near it."""
+        """Return `v` if it is feasible up to rounding error, or else a feasible point near it."""
         if (v < self.lower).any() or (v > self.upper).any():
             v = np.clip(v, self.lower, self.upper)
         for _ in range(_MOST_CORRECTIONS):
@@ -239,9 +239,9 @@ class BoxProblem:
         return v
 
     def _spread(self, v: Array, missing: float) -> Array:
-        """`v` with a sum that is larger by `missing`, within the bounds.
+        """Increase the sum of `v` by `missing` within the bounds.
 
-        Variables with room take it up one after the other, those at a bound last.
+        Variables with room are used one after the other, those at a bound last.
         """
         end, side = (self.upper, 1.0) if missing > 0 else (self.lower, -1.0)
         room = side * (end - v)
@@ -253,10 +253,10 @@ class BoxProblem:
         return np.where(share < room, np.clip(v + side * share, self.lower, self.upper), end)
 
     def balanced(self, v: Array) -> Array:
-        """`v`, its sum made right to the last digit by a free variable, if there is one.
+        """Correct the sum of `v` to the last digit by a free variable, if there is one.
 
-        Outputs are computed on centred kernels, predictions on others: what they differ by is
-        multiplied with the error of the sum.
+        Outputs are computed on centred kernels, predictions on others: their difference is
+        multiplied by the error of the sum.
         """
         free = np.flatnonzero(self.free(v))
         if not len(free):
@@ -269,7 +269,7 @@ class BoxProblem:
         return balanced if inside else v
 
     def snapped(self, v: Array) -> Array:
-        """`v` with variables within rounding error of a bound, or of the kink, put exactly there.
+        """Move variables within rounding error of a bound, or of the kink, exactly there.
 
         Otherwise they would count as free, and free variables determine the bias.
         """
@@ -279,7 +279,7 @@ class BoxProblem:
         return snapped if snap(snapped, self.lower, self.upper, self.width, _STEP_ERROR) else v
 
     def restricted(self, rows: Indices, v: Array, slopes: Array) -> BoxProblem:
-        """The program of some of the variables, the others held where they are in `v`.
+        """Return the program of some of the variables, the others fixed at their values in `v`.
 
         `slopes` is the c of that program: ``c − K v`` at `rows`, with only the others in v.
         """
@@ -289,7 +289,7 @@ class BoxProblem:
             lower=self.lower[rows],
             upper=self.upper[rows],
             ridge=self.ridge[rows],
-            # Not s less the sum of the others, which has the rounding error of all variables.
+            # Not s minus the sum of the others, which has the rounding error of all variables.
             total=float(v[rows].sum()),
         )
 
@@ -303,12 +303,12 @@ class BoxProblem:
         return self.machine(v, f, *self.slopes(v, f))[0]
 
     def machine(self, v: Array, f: Array, up: Array, down: Array) -> tuple[float, float, float]:
-        """P, t and b of the machine with coefficients ``t v`` and bias b that belongs to v.
+        """Return P, t and b of the machine of v, with coefficients ``t v`` and bias b.
 
-        That is t = 1 with :meth:`bias`, unless its P is clearly above that of the best b for t = 1
-        or for the t with which no margin falls short. (A margin that falls short by ε costs Cε,
-        while scaling all of them by 1 + ε costs the share 2ε of ``½v·f``, which is much less where
-        C is large.) `up` and `down` are the slopes at v.
+        By default t = 1 with :meth:`bias`, unless its P is clearly above that of the best b for
+        t = 1 or for the t at which no margin falls short. (A margin that falls short by ε costs
+        Cε, while scaling all of them by 1 + ε costs the fraction 2ε of ``½v·f``, which is much
+        less where C is large.) `up` and `down` are the slopes at v.
         """
         from .loops import best_bias
 
@@ -319,17 +319,17 @@ class BoxProblem:
         size = float(np.abs(self.linear).max(initial=0.0))
         shortfall = float(up.max() - down.min()) / size if size else 0.0
         multiples = [1.0, 1.0 + shortfall] if 0.0 < shortfall < _MOST_SHORTFALL else [1.0]
-        found = [
+        candidates = [
             self._machine(v, f, t, float(best_bias(self.linear - t * f, *self._loss_terms)))
             for t in multiples
         ]
-        best = min(found)[0]
+        best = min(candidates)[0]
         allowed = best + _SHARE_OF_GAP * max(best - value, 0.0)
         allowed += _SHARE_OF_VALUE * abs(best)
-        return next(machine for machine in (usual, *found) if machine[0] <= allowed)
+        return next(machine for machine in (usual, *candidates) if machine[0] <= allowed)
 
     def _machine(self, v: Array, f: Array, t: float, b: float) -> tuple[float, float, float]:
-        """P of the coefficients ``t v`` with bias b, then t and b."""
+        """Return P of the coefficients ``t v`` with bias b, then t and b."""
         from .loops import upper_bound
 
         loss = float(upper_bound(self.linear - t * f, *self._loss_terms, b))
@@ -337,14 +337,14 @@ class BoxProblem:
 
     @property
     def _loss_terms(self) -> tuple[Array, Array, Array, float, float]:
-        """The arguments of the compiled losses besides outputs and bias."""
+        """Return the arguments of the compiled losses besides outputs and bias."""
         return self.ridge, self.lower, self.upper, self.width, self.total
 
     @cached_property
     def ceiling(self) -> float:
         """Upper bound on D for every positive semi-definite K: P of v = 0 with bias zero.
 
-        Infinite where all bounds are finite: then D is bounded whatever K is.
+        Infinite if all bounds are finite: then D is bounded for all K.
         """
         if np.isfinite(self.upper - self.lower).all():
             return np.inf
@@ -352,7 +352,7 @@ class BoxProblem:
         return self._machine(zeros, zeros, 1.0, 0.0)[0]
 
     def slopes(self, v: Array, f: Array) -> tuple[Array, Array]:
-        """up and down: the slopes of D to the right and to the left of every variable."""
+        """Return up and down, the slopes of D to the right and left of every variable."""
         from .loops import set_slopes
 
         up, down = np.empty(len(v)), np.empty(len(v))
@@ -361,7 +361,7 @@ class BoxProblem:
         return up, down
 
     def solution(self, v: Array, f: Array, n_steps: int = 0) -> BoxSolution:
-        """v with its machine and bounds, where ``f = Kv``."""
+        """Return v with its machine and bounds, where ``f = Kv``."""
         up, down = self.slopes(v, f)
         primal, scale, bias = self.machine(v, f, up, down)
         # The slope of a loss is the bound of its variable, or the variable if it has no bound.
@@ -382,7 +382,7 @@ class BoxProblem:
         )
 
     def bias(self, v: Array, up: Array, down: Array) -> float:
-        """b: the mean over the free variables, or the middle of the interval the others allow."""
+        """Return b: the mean over free variables, or the middle of the interval for the others."""
         from .loops import BLOCKED
 
         free = self.free(v)
@@ -393,7 +393,7 @@ class BoxProblem:
         return sum(known) / len(known) if known else 0.0
 
     def free(self, v: Array) -> NDArray[np.bool_]:
-        """Variables strictly between their bounds and, where ``|v|`` has a cost, not at zero."""
+        """Return the variables strictly between their bounds and, if ``|v|`` has a cost, not 0."""
         inside = (v > self.lower) & (v < self.upper)
         return inside & (v != 0.0) if self.width else inside
 
@@ -415,7 +415,7 @@ class BoxSolution:
     n_steps : int
         Pair steps taken.
     reach : ndarray of shape (m,)
-        Slope of the loss of each sample, at most: how much P changes with ``f_i = (Kv)_i``.
+        Bound on the slope of the loss of each sample: the change of P with ``f_i = (Kv)_i``.
     rounding : float
         Rounding error of P from its sums over samples.
     """
@@ -438,7 +438,7 @@ class BoxSolution:
 
 
 def rounding(v: Array, largest: float) -> float:
-    """Rounding error of ``½vᵀKv``: 8 EPS of its bound for entries of K up to `largest`."""
+    """Return the rounding error of ``½vᵀKv``: 8 EPS of its bound for entries up to `largest`."""
     total = float(np.abs(v).sum())
-    # A power that overflows would raise an error, a product is infinite.
+    # A power that overflows would raise an error; a product is infinite.
     return 4.0 * EPS * largest * (total * total)

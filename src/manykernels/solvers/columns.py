@@ -1,14 +1,14 @@
-"""Solvers for kernels that do not fit into memory: a few columns of them at a time.
+"""Solvers for kernels that do not fit into memory, which use a few columns at a time.
 
-Both improve the dual variables of some samples, then the weights by relaxed analytic updates
-(:mod:`~manykernels.solvers.papers.descent`), in turn. No m×m matrix is formed: memory is that of
-one block of samples squared, of the n·m·c products ``K_jv``, and of cached columns
+Both alternate between improving the dual variables of some samples and relaxed analytic updates of
+the weights (:mod:`~manykernels.solvers.papers.descent`). No m×m matrix is formed: memory is needed
+for one block of samples squared, the n·m·c products ``K_jv``, and cached columns
 (`cache_bytes`).
 
-| solver | loss | module |
-|---|---|---|
-| ``"coordinate"`` | square loss | :mod:`~manykernels.solvers.columns` |
-| ``"interleaved"`` | support vector machines | :mod:`~manykernels.solvers.columns` |
+| solver | loss |
+|---|---|
+| ``"coordinate"`` | square loss |
+| ``"interleaved"`` | support vector machines |
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from .papers.descent import RELAXATION, relaxed_update, settled
 #
 # Yan 2012, section 2.3.1: the saddle point ``min_β max_α D(α, β)`` of (24) needs no exact inner
 # solution on the way. For a block of samples the dual variables are solved for exactly with the
-# others held (:mod:`manykernels.losses.inexact`, after Keerthi and Shevade 2003), then the weights
-# take a relaxed analytic update.
+# others fixed (:mod:`manykernels.losses.inexact`, after Keerthi and Shevade 2003), then the
+# weights take a relaxed analytic update.
 #
-# A sweep evaluates all kernel entries, so everything else serves to need few sweeps: large
-# blocks, drawn anew for each sweep; the best linear combination of the last sweeps; and a guide,
-# the same problem on some of the rows, small enough for exact solutions. Its minimiser is the
-# start. Scaled, and tilted by a linear term so that its gains at the current weights are those
-# of all rows (:mod:`manykernels.losses.composed`), it is a model of the whole problem, whose
-# minimiser corrects the weights after each sweep. Unlike the analytic update the model knows how
-# gains change with weights, which matters at p = 1; for larger p the analytic update alone would
-# do.
+# A sweep evaluates all kernel entries, so everything else serves to need few sweeps: large blocks,
+# drawn anew for each sweep; the best linear combination of the last sweeps; and a guide, the same
+# problem on some of the rows, small enough for exact solutions. Its minimiser is the start.
+# Scaled, and tilted by a linear term so that its gains at the current weights are those of all
+# rows (:mod:`manykernels.losses.composed`), it is a model of the whole problem, whose minimiser
+# corrects the weights after each sweep. Unlike the analytic update the model includes how gains
+# change with weights, which matters at p = 1; for larger p the analytic update alone would
+# suffice.
 #
 # After every sweep P, D and the gains give a true certificate, with no factorisation.
 
 
-# Fewer rows than this say too little about the best weights for all rows. Sweeps of 4 problems
-# of 300 samples at p = 1, with 25, 50, 100 rows and without a guide: 64, 66, 38, 93 with Gaussian
-# kernels; but 325, 234, 241, 57 with kernels of low rank.
+# Minimum number of rows of the guide: fewer say too little about the best weights. Sweeps of 4
+# problems of 300 samples at p = 1, with 25, 50, 100 rows and without a guide: 64, 66, 38, 93 with
+# Gaussian kernels; but 325, 234, 241, 57 with kernels of low rank.
 _LEAST_ROWS = 50
 # Relative step of the weights below which inexact gains show no curvature, and the largest factor
 # per step of the model's scale, for the same reason. Measured: 1e-6 to 1e-2 and 1.2 to 5 alike.
@@ -73,15 +73,15 @@ class Coordinate(Solver, name="coordinate"):
     Parameters
     ----------
     block_size : int, default=2000
-        Samples whose dual variables are solved for at once. Larger blocks need fewer sweeps
-        and memory for ``block_size**2`` numbers.
+        Number of samples whose dual variables are solved for at once. Larger blocks need fewer
+        sweeps, and memory for ``block_size**2`` numbers.
     cache_bytes : int, default=2**31
-        Memory for kernel columns that are kept between sweeps, where an estimator computes
-        them from a table.
+        Memory for kernel columns that are kept between sweeps, if an estimator computes them from
+        a table.
     start_rows : int, default=1500
-        Limit on the rows of the guide, the smaller problem that gives the start and corrections.
+        Maximum number of rows of the guide, a smaller problem for the start and for corrections.
     random_state : int, default=0
-        Seed of the blocks and of the order in which they are visited.
+        Seed of the blocks and of their order.
 
     Examples
     --------
@@ -116,7 +116,8 @@ class Coordinate(Solver, name="coordinate"):
         ascent = BlockAscent.of(loss, self.block_size, self.random_state)
         evaluate = partial(InexactEvaluation.of, loss, ascent)
 
-        # Gains mean nothing before all samples have been visited: the first sweep keeps weights.
+        # Gains are meaningless before all samples have been visited: the first sweep keeps
+        # weights.
         ascent.sweep(weights)
         while not run.record(point := settled(evaluate(weights), domain, evaluate)):
             if guide is not None:
@@ -129,7 +130,7 @@ class Coordinate(Solver, name="coordinate"):
 
 
 class Guide:
-    """A loss on some of the rows as a model of the loss on all."""
+    """Loss on some of the rows as a model of the loss on all."""
 
     def __init__(self, loss: SquareLoss, domain: Domain) -> None:
         self._loss, self._domain, self._scale = loss, domain, 1.0
@@ -137,27 +138,27 @@ class Guide:
 
     @classmethod
     def on_rows(cls, loss: SquareLoss, domain: Domain, most_rows: int) -> Guide | None:
-        """On rows spread evenly over the targets; None if these would be too few."""
+        """Return a guide on rows spread evenly over the targets; None if they are too few."""
         n_rows = len(loss.targets)
         most = min(n_rows, most_rows)
         if most < min(n_rows, _LEAST_ROWS):
             return None
-        # With the first and the last in the order of the targets, so that targets differ.
+        # Includes the first and the last in the order of the targets, so that targets differ.
         chosen = np.linspace(0, n_rows - 1, most).round().astype(np.intp)
         rows = np.sort(np.lexsort(loss.targets.T)[chosen])
         sample_weight = None if loss.sample_weight is None else loss.sample_weight[rows]
         targets = loss.targets[rows]
         targets = targets - np.average(targets, axis=0, weights=sample_weight)
-        part = loss.kernels[np.ix_(rows, rows)]
-        # Eigenvalues of K grow in proportion to the number of rows, and λ with them.
-        return cls(SquareLoss(part, targets, loss.reg * most / n_rows, sample_weight), domain)
+        kernels = loss.kernels[np.ix_(rows, rows)]
+        # Eigenvalues of K are proportional to the number of rows, so λ is scaled with it.
+        return cls(SquareLoss(kernels, targets, loss.reg * most / n_rows, sample_weight), domain)
 
     def start(self) -> Array:
-        """The minimiser on these rows."""
+        """Return the minimiser on these rows."""
         return Newton().solve(self._loss, self._domain).weights
 
     def correct(self, weights: Array, gains: Array, value: float) -> Array:
-        """Minimiser of the model that has these gains at these weights."""
+        """Return the minimiser of the model that has these gains at these weights."""
         here = self._loss.evaluate(weights)
         if self._last is None:
             self._scale = value / here.value
@@ -170,7 +171,7 @@ class Guide:
     def _rescaling(
         self, here: Evaluation, gains: Array, before: Evaluation, gains_before: Array
     ) -> float:
-        """Curvature of the loss on all rows over that of the model, along the last step."""
+        """Return the curvature of the loss on all rows over the model's, along the last step."""
         step = here.weights - before.weights
         expected = float((before.gains - here.gains) @ step) * self._scale
         if np.abs(step).max() <= _LEAST_STEP * here.weights.max() or expected <= 0.0:
@@ -179,10 +180,10 @@ class Guide:
         return float(np.clip(ratio, 1.0 / _MOST_RESCALING, _MOST_RESCALING))
 
 
-# -- ℓp-norm support vector machines whose weights are updated while the machine is trained -------
+# -- ℓp-norm support vector machines whose weights are updated during training --------------------
 #
 # Kloft et al. (2011), algorithm 2, the interleaved method that Yan 2012 compares with: the saddle
-# point ``min_β max_v D(v, β)`` needs no machine solved to the end before the weights move. Some
+# point ``min_β max_v D(v, β)`` needs no machine solved completely before the weights move. Some
 # variables of the machine are improved at the current weights
 # (:mod:`manykernels.losses.svm`). Their products ``K_jv`` give the gains
 # ``g_j = ½ vᵀK_jv`` and a relaxed analytic update of the weights.
@@ -196,12 +197,12 @@ class Guide:
 
 @dataclass(frozen=True)
 class Interleaved(Solver, name="interleaved"):
-    """Working sets of a support vector machine and closed-form weights in turn, any p ≥ 1.
+    """Alternate between working sets of support vector machines and closed-form weights, p ≥ 1.
 
     Parameters
     ----------
     working_set : int, default=2000
-        Limit on the variables improved between two updates of the weights. Takes memory for
+        Maximum number of variables improved between two updates of the weights. Takes memory for
         ``working_set**2`` numbers.
     cache_bytes : int, default=2**31
         As for :class:`Coordinate`.
@@ -223,7 +224,7 @@ class Interleaved(Solver, name="interleaved"):
 
     by_columns = True
     needs = (box_loss, fixed_regularization)
-    # Rounds, each far cheaper than a machine solved to the end.
+    # Maximum number of rounds, each far cheaper than a machine solved completely.
     default_max_iter = 2000
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str:
@@ -231,7 +232,7 @@ class Interleaved(Solver, name="interleaved"):
         searching = weights_are_free(loss, domain)
         weights = start_or_uniform(start, loss, domain)
         ascent = BoxAscent(loss, self.working_set)
-        # Gains mean nothing before every machine has taken some steps.
+        # Gains are meaningless before every machine has taken some steps.
         ascent.visit_all(weights)
         relaxation = _Relaxation(domain)
         while not run.record(settled(point := ascent.point(weights), domain, ascent.point)):
@@ -244,7 +245,7 @@ class Interleaved(Solver, name="interleaved"):
 
 
 class _Relaxation:
-    """ω of the next update; see the module."""
+    """ω of the next update, see above."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
@@ -252,7 +253,7 @@ class _Relaxation:
         self._last = np.inf
 
     def at(self, point: InexactBoxPoint) -> float:
-        """ω for the update from here."""
+        """Return ω for the update from this point."""
         gap = self._domain.support(point.gains) - float(point.weights @ point.gains)
         if point.slack > gap:
             return 1.0

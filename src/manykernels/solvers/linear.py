@@ -2,8 +2,8 @@
 
     min_x  c·x   s.t.  l ≤ A x ≤ u ,   lower ≤ x ≤ upper
 
-Cutting planes add rows, column generation adds columns. A simplex basis stays primal or dual
-feasible then, so that few steps are needed after each addition.
+Cutting planes add rows, column generation adds columns. A simplex basis then stays primal or dual
+feasible, so that few steps are needed after each addition.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy import sparse
 
 from ..domains import Array
 
-# Feasibility tolerance of HiGHS, the smallest that it accepts, and its default, for programs whose
-# numbers are so different that the first is lost in rounding errors.
+# Feasibility tolerance of HiGHS, the smallest that it accepts, and its default, for programs with
+# numbers of such different sizes that the first is lost in rounding errors.
 _FEASIBILITY, _EASY_FEASIBILITY = 1e-10, 1e-7
 # Rows with a larger entry are divided by it: HiGHS refuses entries above 1e15.
 _LARGE_ENTRY = 1e9
@@ -26,9 +26,9 @@ _LARGE_ENTRY = 1e9
 
 @dataclass(frozen=True)
 class LinearSolution:
-    """Values of the columns, multipliers of the rows, and what went wrong if anything did.
+    """Values of the columns, multipliers of the rows, and an error message or "".
 
-    The multiplier of a row is ``∂minimum/∂bound``: not negative where its lower bound holds.
+    The multiplier of a row is ``∂minimum/∂bound``: non-negative where its lower bound is active.
     """
 
     values: Array
@@ -37,24 +37,24 @@ class LinearSolution:
 
 
 class LinearProgram:
-    """A linear program without columns and rows, to which these are added."""
+    """Linear program to which columns and rows are added."""
 
     def __init__(self) -> None:
-        import highspy  # slow to import, and most users never need it
+        import highspy  # slow to import and rarely needed
 
         status = highspy.HighsModelStatus
         self._optimal, self._undecided = status.kOptimal, (status.kSolveError, status.kUnknown)
         self._error = highspy.HighsStatus.kError
-        # What HiGHS has refused, of which there is no model status.
+        # Additions refused by HiGHS, for which there is no model status.
         self._refused = ""
-        # What rows were divided by.
+        # Divisors of the rows.
         self._row_units = np.ones(0)
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._highs.setOptionValue("output_flag", False)
         self._set_tolerance(_FEASIBILITY)
 
     def add_columns(self, costs: Any, lower: float | Array = 0.0, matrix: Any = None) -> None:
-        """Variables that are at least `lower`; `matrix` (n_rows, n_new) has their entries of A."""
+        """Add variables of at least `lower`; `matrix` (n_rows, n_new) has their entries of A."""
         costs = np.asarray(costs, dtype=np.float64)
         n_new = len(costs)
         entries = sparse.csc_array((self._highs.getNumRow(), n_new) if matrix is None else matrix)
@@ -71,14 +71,14 @@ class LinearProgram:
         self._note(added, f"{n_new} columns with entries up to {_largest(entries.data):.1e}")
 
     def add_rows(self, lower: float | Array, matrix: Any, upper: float | Array = np.inf) -> None:
-        """Constraints ``lower ≤ matrix @ x ≤ upper``."""
+        """Add constraints ``lower ≤ matrix @ x ≤ upper``."""
         entries = sparse.csr_array(matrix, dtype=np.float64)
         n_new = entries.shape[0]
         if not np.isfinite(entries.data).all():
             self._note(self._error, f"{n_new} rows with entries that are not finite")
             return
         sizes = np.array([_largest(entries.data[a:b]) for a, b in pairwise(entries.indptr)])
-        # Powers of two, which make no rounding errors.
+        # Powers of two, which cause no rounding errors.
         units = np.where(
             sizes > _LARGE_ENTRY, np.exp2(np.ceil(np.log2(np.maximum(sizes, 1.0)))), 1.0
         )
@@ -93,14 +93,14 @@ class LinearProgram:
         if self._note(added, f"{n_new} rows with entries up to {_largest(entries.data):.1e}"):
             self._row_units = np.concatenate([self._row_units, units])
 
-    def _note(self, status: Any, what: str) -> bool:
-        """Whether HiGHS took it; if not, every later solution fails."""
+    def _note(self, status: Any, addition: str) -> bool:
+        """Return True if HiGHS accepted an addition; if not, every later solution fails."""
         if status == self._error and not self._refused:
-            self._refused = f"HiGHS refuses {what}"
+            self._refused = f"HiGHS refuses {addition}"
         return bool(status != self._error)
 
     def change_costs(self, costs: Array) -> None:
-        """Other costs c of all columns."""
+        """Change the costs c of all columns."""
         self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     @property
@@ -109,7 +109,7 @@ class LinearProgram:
 
     @property
     def n_steps(self) -> int:
-        """Simplex iterations of the last solution."""
+        """Number of simplex iterations of the last solution."""
         return int(self._highs.getInfo().simplex_iteration_count)
 
     def _set_tolerance(self, tolerance: float) -> None:
@@ -118,7 +118,7 @@ class LinearProgram:
             self._note(self._highs.setOptionValue(name, tolerance), f"{name}={tolerance:g}")
 
     def solve(self) -> LinearSolution:
-        """The solution, starting from that before the last additions."""
+        """Solve the program, starting from the solution before the last additions."""
         n_columns, n_rows = self._highs.getNumCol(), self.n_rows
         if self._refused:
             return LinearSolution(np.zeros(n_columns), np.zeros(n_rows), self._refused)
@@ -141,7 +141,7 @@ class LinearProgram:
 
 
 def _bounds(lower: float | Array, upper: float | Array, n: int) -> tuple[Array, Array]:
-    """Both as arrays; HiGHS takes what IEEE calls infinite for its own infinity."""
+    """Return both as arrays; HiGHS treats IEEE infinity as its own."""
     return tuple(np.full(n, bound, dtype=np.float64) for bound in (lower, upper))  # type: ignore[return-value]
 
 

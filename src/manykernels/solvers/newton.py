@@ -1,11 +1,10 @@
 """Outer Newton: second-order steps in weight space, the default solver.
 
-Each iteration (:mod:`~manykernels.solvers.newton`) minimises a quadratic model of F over the whole
-weight domain (:mod:`~manykernels.solvers.newton`), an n-dimensional conic program
-(:mod:`~manykernels.solvers.quadratic`), and has other steps for where F rejects that one. The gap
-is tested before the Hessian is computed, so the last iteration needs none.
+Each iteration minimises a quadratic model of F over the whole weight domain, an n-dimensional
+conic program (:mod:`~manykernels.solvers.quadratic`), and has other steps for where F rejects that
+one. The gap is tested before the Hessian is computed, so the last iteration needs none.
 
-The start is the minimiser of a coarse loss where there is one. Many kernels on a simplex, where
+The start is the minimiser of a coarse loss if there is one. Many kernels on a simplex, where
 most weights are zero, are solved on active sets (:mod:`~manykernels.solvers.active_set`).
 """
 
@@ -24,7 +23,7 @@ from .base import NO_BOUND, Bound, Run, Solver, certify, plane, start_or_uniform
 from .papers.descent import analytic_update
 from .quadratic import minimize_above_planes, minimize_quadratic
 
-# -- Cuts: planes below F, and the lower bounds that convex combinations of them prove ------------
+# -- Cuts: planes below F, and the lower bounds proved by their convex combinations ---------------
 #
 # Each inner solution α_r gives a plane ``F(b) ≥ c_r − b·q_r`` with ``q_r = g(α_r)``, see
 # :mod:`~manykernels.solvers.base`. With any ``y ≥ 0, Σ y_r = 1``
@@ -40,10 +39,10 @@ from .quadratic import minimize_above_planes, minimize_quadratic
 
 
 class Cuts:
-    """The planes at the last `most` points added, or at all of them."""
+    """Planes at the last `most` points added, or at all of them."""
 
     def __init__(self, most: int | None = None) -> None:
-        # c, q and α of each.
+        # c, q and α of each plane.
         self._cuts: deque[tuple[float, Array, Array]] = deque(maxlen=most)
 
     def __len__(self) -> int:
@@ -64,9 +63,9 @@ class Cuts:
         return np.array([slope for _, slope, _ in self._cuts])
 
     def bound(self, multipliers: Array, domain: Domain) -> Bound:
-        """The bound for y in proportion to `multipliers`, which come from numerical solvers.
+        """Return the bound for y proportional to `multipliers`, which come from solvers.
 
-        Negative ones count as zero; if all are zero, or some not finite, nothing is proved.
+        Negative multipliers count as zero; without positive or with non-finite ones there is none.
         """
         y = np.maximum(multipliers, 0.0)
         total = float(y.sum())
@@ -78,7 +77,7 @@ class Cuts:
         return Bound(constant - domain.support(y @ self.slopes), np.asarray(dual), constant)
 
 
-# -- The quadratic model of a loss that a Newton step minimises over the whole weight domain ------
+# -- The quadratic model of a loss, minimised over the weight domain by a Newton step -------------
 #
 # At β the loss gives F, ``g = −∇F`` and ``Q = ∇²F`` (or a better Q, see ``model_hessian``) for one
 # factorisation of an m×m matrix. The model is
@@ -118,18 +117,18 @@ _MORE_THAN_EXPECTED = 1.5
 # Bound on θ and 1/θ, and on curvatures relative to (largest gain)/(largest weight): at a kink they
 # are huge, and the interior-point method would fail. Measured: 1e5 to 1e11 alike.
 _MOST_CURVATURE = 1e8
-# Gains below this part of the largest are rounding error, which adds up over outputs.
+# Gains below this fraction of the largest are rounding errors, which add up over outputs.
 _NO_GAIN = 10.0 * ROUNDING
-# Part of t_j that a weight keeps at least in one step. Measured: 0.01 to 0.3 alike.
+# Smallest fraction of t_j that a weight keeps in one step. Measured: 0.01 to 0.3 alike.
 _LEAST_PART_KEPT = 0.1
-# The price level is β·g, but at least this part of σ_B(g): weights on kernels without gain would
-# make all others look free. Measured: 1e-5 to 0.1 alike.
+# The price level is β·g, but at least this fraction of σ_B(g): weights on kernels without gain
+# would make all others look free. Measured: 1e-5 to 0.1 alike.
 _LEAST_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
 class Model:
-    """The model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`."""
+    """Model at one point: `quadratic` is ``scale · C^½ Q C^½``, `lower ≤ x`."""
 
     point: Evaluation
     domain: Domain
@@ -149,33 +148,33 @@ class Model:
         return cls(point, domain, quadratic, lower, scale)
 
     def softened(self) -> Model:
-        """The model with smaller curvatures, whose steps are longer."""
+        """Return the model with smaller curvatures, whose steps are longer."""
         return replace(self, quadratic=_SOFTER * self.quadratic, scale=_SOFTER * self.scale)
 
     def next_scale(self, reached: Evaluation) -> float:
-        """Factor of the curvatures of the next model, by how far F fell on the way to a point."""
+        """Return the curvature factor of the next model, from the decrease of F up to a point."""
         step = reached.weights - self.point.weights
         expected = float(self.point.gains @ step) - 0.5 * float(step @ self.quadratic @ step)
         fell = self.point.value - reached.value
-        # Beside a kink F can fall by more than a model with the curvature of the kink allows.
+        # Beside a kink F can fall by more than a model with the curvature of the kink predicts.
         if fell > _MORE_THAN_EXPECTED * expected > 0.0:
             return _SOFTER * self.scale
         return min(1.0, self.scale / _SOFTER)
 
     def minimizer(self) -> Array:
-        """Where the model is least over the domain."""
+        """Return the minimiser of the model over the domain."""
         point = self.point
         linear = -point.gains - self.quadratic @ point.weights
         target = minimize_quadratic(linear, self.quadratic, self.domain, self.lower)
         rounding = ROUNDING * float(point.gains @ point.weights)
         if target is None or point.gains @ (target - point.weights) <= -rounding:
-            # Along the step F rises, a numerical failure. Along that of the conditional gradient
-            # method it never does.
+            # F rises along the step, a numerical failure. It never does along the step of the
+            # conditional gradient method.
             target = self.domain.maximizer(point.gains)
         return target
 
     def minimizer_above(self, cuts: Cuts) -> tuple[Array, Bound]:
-        """Where the greatest of the cuts, plus the quadratic, is least; and what they prove."""
+        """Return the minimiser of the greatest cut plus the quadratic, and the proven bound."""
         constant, _ = plane(self.point)
         linear = -self.quadratic @ self.point.weights
         planes = (cuts.constants - constant, cuts.slopes)
@@ -187,7 +186,7 @@ class Model:
 
 
 def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Array, Array]:
-    """t and the diagonal of C^½, from the diagonal of Q; see the module."""
+    """Return t and the diagonal of C^½, from the diagonal of Q; see the module."""
     gains, weights = point.gains, point.weights
     # Without gain or curvature there is no hyperbola; these weights get the plain quadratic.
     alive = (gains > _NO_GAIN * gains.max()) & (curvatures > 0.0)
@@ -212,28 +211,28 @@ def _secants(point: Evaluation, curvatures: Array, domain: Domain) -> tuple[Arra
 # Four kinds of step are tried in turn; the first that succeeds ends the iteration.
 
 
-# Part of the slope by which F has to fall: the usual value (Nocedal and Wright 2006, section 3.1).
+# Armijo's constant: the usual value (Nocedal and Wright 2006, section 3.1).
 _ARMIJO = 1e-4
-# Relative differences of F below this may be rounding, two digits more than a factorisation
-# loses; slopes decide there. Measured as in `model`: 1e-12 to 1e-8 alike.
+# Relative differences of F below this may be rounding errors, two digits more than a factorisation
+# loses; slopes decide there. Measured as in `Model`: 1e-12 to 1e-8 alike.
 _INDISTINGUISHABLE = 100.0 * ACCUMULATED
-# Relative rise of F that is allowed where the gap halves: a tenth of the usual tolerance.
-# Measured: 1e-9 takes 3 % more inner solves, 1e-5 as many.
+# Relative rise of F that is allowed if the gap halves: a tenth of the usual tolerance. Measured:
+# 1e-9 takes 3 % more inner solves, 1e-5 as many.
 _MOST_RISE = 1e-7
-# Limit on trials in one iteration, for where rounding hides all progress; and the trial from which
-# on curvatures shrink. Measured: half and double of either alike.
+# Maximum number of trials in one iteration, for where rounding errors hide all progress; and the
+# trial from which on curvatures shrink. Measured: half and double of either alike.
 _MOST_TRIALS = 16
 _TRIALS_BEFORE_SOFTENING = 5
-# The analytic update is accepted if F falls by this part of what the slope of the Newton step
-# promised. Measured: 0.1 takes 4 % more inner solves, 0.9 takes 19 % more.
+# The analytic update is accepted if F falls by this fraction of the decrease predicted by the
+# slope of the Newton step. Measured: 0.1 takes 4 % more inner solves, 0.9 takes 19 % more.
 _WORTHWHILE = 0.3
 
 
 class Search:
-    """One iteration from `point`; `cuts` holds its cut already, and rejected trials add theirs.
+    """One iteration from `point`; `cuts` includes its cut, and rejected trials add theirs.
 
     Afterwards `n_solves` is the number of evaluations of the loss, `bound` the best lower bound
-    that the cuts have proved, and `next_scale` the `scale` of the curvatures of the next model.
+    proved by the cuts, and `next_scale` the `scale` of the curvatures of the next model.
     """
 
     def __init__(
@@ -247,19 +246,19 @@ class Search:
         self.n_solves, self.bound, self.next_scale = 0, NO_BOUND, 1.0
 
     def run(self) -> Evaluation | None:
-        """The next point; `point` itself if its gap is proved to be within `tol`; or None."""
+        """Return the next point; `point` if its gap is proved to be within `tol`; or None."""
         steps = (self._newton_step, self._analytic_step, self._cut_steps, self._lowest_trial)
-        return next((found for step in steps if (found := step()) is not None), None)
+        return next((point for step in steps if (point := step()) is not None), None)
 
     def _newton_step(self) -> Evaluation | None:
-        """The minimiser of the quadratic model, if F falls enough: :func:`improves`."""
+        """Return the minimiser of the quadratic model if F falls enough: :func:`improves`."""
         accepted = self._attempt(soften=False)
         if accepted is not None:
             self.next_scale = self._model.next_scale(accepted)
         return accepted
 
     def _analytic_step(self) -> Evaluation | None:
-        """The analytic update, for where λ is so small that Hessians are mostly rounding error."""
+        """Try the analytic update, for λ so small that Hessians are mostly rounding error."""
         point = self._point
         with np.errstate(divide="ignore"):
             log_weights = np.log(point.weights)
@@ -272,7 +271,7 @@ class Search:
         return None
 
     def _cut_steps(self) -> Evaluation | None:
-        """Minimisers of the greatest of the cuts plus the quadratic, a bundle method.
+        """Try minimisers of the greatest cut plus the quadratic, a bundle method.
 
         Every rejected trial adds a cut. Curvatures shrink after some trials, as the cuts then
         describe F better than the curvature of one side of a kink. The multipliers of the cuts
@@ -288,19 +287,19 @@ class Search:
         return self._point if self._aim_above_cuts() else None
 
     def _lowest_trial(self) -> Evaluation | None:
-        """The lowest rejected trial, if it lowers F at all."""
+        """Return the lowest rejected trial if it lowers F at all."""
         lowest = self._lowest
         lower = lowest is not None and lowest.value < self._point.value - self._point.slack
         return lowest if lower else None
 
     def _aim_above_cuts(self) -> bool:
-        """Find the next target; True if the cuts prove that the point is good enough."""
+        """Find the next target; return True if the cuts prove that the point is good enough."""
         self._target, bound = self._model.minimizer_above(self._cuts)
         self.bound = max(self.bound, bound)
         return certify(self._point, self._domain, self._tol, self.bound).exhausted
 
     def _attempt(self, *, soften: bool) -> Evaluation | None:
-        """The target if F falls enough; else soften the model if `soften` or if nothing moves."""
+        """Try the target; if F does not fall enough, soften the model when asked or stuck."""
         step = np.abs(self._target - self._point.weights).max()
         moves = step > ACCUMULATED * self._target.max()
         if moves:
@@ -323,7 +322,7 @@ class Search:
 
 
 def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
-    """Whether F falls enough from `point` to `candidate`.
+    """Return True if F falls enough from `point` to `candidate`.
 
     Either Armijo's condition holds; or, as differences of F close to the solution are rounding
     error where slopes and gaps are not, the same condition for the parabola through both slopes
@@ -342,8 +341,8 @@ def improves(candidate: Evaluation, point: Evaluation, domain: Domain) -> bool:
     return new_gap <= 0.5 * gap
 
 
-# Cuts kept, enough for the trials of several iterations. Each is a row of the conic program and
-# holds dual variables. Measured as in `model`: 20 to 200 alike.
+# Number of cuts kept, enough for the trials of several iterations. Each is a row of the conic
+# program and holds dual variables. Measured as in `Model`: 20 to 200 alike.
 _MOST_CUTS = 60
 
 
@@ -354,11 +353,11 @@ class Newton(Solver, name="newton"):
     Parameters
     ----------
     coarse_tol : float, default=1e-3
-        Relative gap to which the coarse problem is solved for the start.
+        Relative gap of the coarse problem that gives the start.
     on_demand : bool, optional
-        Whether an estimator computes kernels when they are needed instead of storing them, at
-        p = 1: a few at a time, all of them once per round. By default it does so if they would
-        take more than half of the memory that is available, and says so in a warning.
+        Whether an estimator computes kernels on demand instead of storing them, at p = 1: a few
+        at a time, all of them once per round. By default it does so, with a warning, if they
+        would take more than half of the available memory.
 
     Examples
     --------
@@ -383,17 +382,17 @@ class Newton(Solver, name="newton"):
         self.descend(loss, domain, run, start_or_uniform(start, loss, domain))
 
     def descend(self, loss: Loss, domain: Domain, run: Run, start: Array) -> None:
-        """Newton steps on all kernels of `loss`."""
+        """Take Newton steps on all kernels of `loss`."""
         point = loss.evaluate(start)
         cuts = Cuts(_MOST_CUTS)
         n_solves, scale, bound = 1, 1.0, NO_BOUND
         while not run.record(point, n_solves, bound):
             cuts.add(point)
             search = Search(loss, domain, point, cuts, run.tol, scale)
-            found = search.run()
+            following = search.run()
             n_solves, scale, bound = search.n_solves, search.next_scale, search.bound
-            if found is None:
-                # The bound that the trials have proved still counts.
+            if following is None:
+                # The bound proved by the trials still counts.
                 run.record(point, n_solves, bound)
                 break
-            point = found
+            point = following

@@ -1,13 +1,13 @@
-"""Many norms and regularisations of one problem, each solved from its neighbours.
+"""Solutions for many norms and regularisations of one problem, each started from its neighbours.
 
 The solution for ``‖β‖_p ≤ 1`` is where ``b·g`` is largest over the ball, and the logarithms of the
 gains g are smooth in p, down from p = ∞ where all weights are 1. A polynomial in 1/p through the
-last few solutions predicts the gains at the next p, and so weights to start from, often within
-the tolerance. (At p = 1 the gains do not determine the weights: log β is extrapolated itself.)
+last few solutions predicts the gains at the next p, and so initial weights, often within the
+tolerance. (At p = 1 the gains do not determine the weights: log β itself is extrapolated.)
 
 Several regularisations are solved side by side: for each p, one pass over the kernels computes
 their weighted sums, and another the products (``SquareLoss.evaluate_together``). Each point takes
-Newton steps until its own gap is closed. Where the loss rejects a step,
+Newton steps until its own gap is closed. If the loss rejects a step,
 :class:`~manykernels.solvers.Newton` with all its safeguards solves that point.
 """
 
@@ -31,15 +31,15 @@ from ..utils.numerics import ACCUMULATED, EPS, TINY
 from .base import Bound, Run
 from .newton import Model, Newton, improves
 
-# -- How the models of a grid of parameters were solved, and what is told while they are ----------
+# -- Records of the solutions on a grid of parameters ---------------------------------------------
 
 
-#: Where a point is in a grid, one number per parameter.
+#: Position of a point in a grid, one number per parameter.
 Position = tuple[int, ...]
 
 
 class SolvedPoint(Protocol):
-    """What a grid needs of the certificate of a model."""
+    """Attributes of the certificate of a model that a grid records."""
 
     @property
     def rel_gap(self) -> float: ...
@@ -50,7 +50,7 @@ class SolvedPoint(Protocol):
 
 @dataclass(frozen=True)
 class GridProgress:
-    """The latest solved point of a grid; `iteration` counts the points."""
+    """Latest solved point of a grid; `iteration` counts the points."""
 
     iteration: int
     params: Mapping[str, float]
@@ -64,14 +64,14 @@ class GridProgress:
 
 @dataclass(frozen=True)
 class GridRecord:
-    """The models of one training part, one at every point of a grid.
+    """Solver statistics of one training set, for every point of a grid.
 
     Attributes
     ----------
     rel_gaps, n_inner_solves, converged : ndarray of the shape of the grid
-        Infinite, zero and False at points that could not be solved, or not yet.
+        Infinite, zero and False at points that are not solved yet or could not be solved.
     failures : list of str
-        Why points could not be solved.
+        Reasons why points could not be solved.
     """
 
     rel_gaps: Array
@@ -81,7 +81,7 @@ class GridRecord:
 
     @classmethod
     def unsolved(cls, shape: Position) -> GridRecord:
-        """The record of a grid of which nothing is solved yet."""
+        """Return the record of a grid without solved points."""
         return cls(np.full(shape, np.inf), np.zeros(shape, int), np.zeros(shape, bool), [])
 
     def note(
@@ -91,7 +91,7 @@ class GridRecord:
         certificate: SolvedPoint,
         n_inner_solves: int,
     ) -> GridProgress:
-        """Enter a solved point, and say so."""
+        """Enter a solved point and return its progress."""
         self.rel_gaps[at] = certificate.rel_gap
         self.converged[at] = certificate.converged
         self.n_inner_solves[at] = n_inner_solves
@@ -99,7 +99,7 @@ class GridRecord:
 
     @property
     def solved(self) -> NDArray[np.bool_]:
-        """Which points have been solved."""
+        """Mask of the solved points."""
         return self.n_inner_solves > 0
 
     @property
@@ -108,27 +108,27 @@ class GridRecord:
 
 
 def solved_in_all(records: Sequence[GridRecord]) -> NDArray[np.bool_]:
-    """Points that have been solved in every training part."""
+    """Return the mask of the points solved in every training set."""
     solved: NDArray[np.bool_] = np.all([record.solved for record in records], axis=0)
     return solved
 
 
-#: The norms of Yan 2012, section 3.3, with ∞ in the place of their 10⁶.
+#: Norms of Yan 2012, section 3.3, with ∞ instead of their 10⁶.
 PAPER_NORMS = (1.0, *(1.0 + 2.0**-k for k in range(6, 0, -1)), 2.0, 3.0, 4.0, 8.0, np.inf)
 
-# Regularisations solved side by side: they share passes over the kernels, but each has an m×m
-# factor in memory. Measured: one at a time takes a sixth more time, ten 2 % less.
+# Number of regularisations solved side by side: they share passes over the kernels, but each has
+# an m×m factor in memory. Measured: one at a time takes a sixth more time, ten 2 % less.
 _SIDE_BY_SIDE = 5
 # Degree of the polynomial in 1/p. Measured on three data sets of scikit-learn, 84 points each:
 # degrees 1 to 4 take 142 to 159 evaluations, degree 0 (start at the last solution) 181 to 203.
 _DEGREE = 3
-# Smaller weights are rounding; zeros have no logarithm to extrapolate.
+# Smaller weights are rounding errors; zeros have no logarithm to extrapolate.
 _LEAST_LOG = np.log(ACCUMULATED)
 
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One solved point of the grid; `evaluation` usually still has its factor."""
+    """Solved point of the grid; `evaluation` usually still has its factor."""
 
     norm_index: int
     reg_index: int
@@ -150,23 +150,23 @@ def walk_grid(
 ) -> list[str]:
     """Solve the square loss for every p and λ, from large p to small.
 
-    Returns what went wrong at points whose matrix could not be factorised, one sentence each;
-    these are not visited.
+    Returns one sentence for each point whose matrix could not be factorised; these points are not
+    visited.
 
     Parameters
     ----------
     loss_at : callable
-        The square loss at λ, on kernels or on features.
+        Returns the square loss at λ, on kernels or on features.
     ps, regs : sequences of float
         In any order.
     visit : callable
-        Takes each :class:`GridPoint` when it is solved; a true answer skips the rest of the grid.
+        Called with each solved :class:`GridPoint`; the rest is skipped if it returns True.
     tol : float, default=1e-5
         Relative gap of every point.
     max_iter : int, default=50
-        Limit on Newton steps at a point.
+        Maximum number of Newton steps at a point.
     starts : mapping of (int, int) to ndarray, optional
-        Weights to start from at some points, by the positions of p and λ: the solutions of nearly
+        Initial weights at some points, by the positions of p and λ, such as solutions of nearly
         the same problem.
     """
     known = {} if starts is None else starts
@@ -191,8 +191,8 @@ def walk_grid(
             for j, point in points.items():
                 run = runs[j]
                 predictors[j].add(p, point)
-                found = GridPoint(i, j, losses[j], point, run.certificate, run.n_inner_solves)
-                if visit(found):
+                solution = GridPoint(i, j, losses[j], point, run.certificate, run.n_inner_solves)
+                if visit(solution):
                     return failures
     return failures
 
@@ -204,14 +204,14 @@ def _solve_together(
     starts: dict[int, Array],
     failures: list[str],
 ) -> dict[int, Any]:
-    """Newton steps of all problems in turn; the solutions of those that have one."""
+    """Take Newton steps on all problems in turn; return the solutions found."""
     points: dict[int, Any] = {}
     solved: dict[int, Any] = {}
     trials = starts
     while trials:
-        found = _evaluate_together(losses, trials, failures)
+        evaluations = _evaluate_together(losses, trials, failures)
         trials = {}
-        for j, candidate in found.items():
+        for j, candidate in evaluations.items():
             if j in points and not improves(candidate, points[j], domain):
                 solved[j] = _solve_alone(losses[j], domain, runs[j], points[j])
                 continue
@@ -226,7 +226,7 @@ def _solve_together(
 def _evaluate_together(
     losses: dict[int, Any], trials: dict[int, Array], failures: list[str]
 ) -> dict[int, Any]:
-    """Evaluations at the trial weights; where the matrix is indefinite, a failure instead."""
+    """Return evaluations at the trial weights; record a failure if the matrix is indefinite."""
     chosen = list(trials)
     try:
         chosen_losses = [losses[j] for j in chosen]
@@ -234,17 +234,17 @@ def _evaluate_together(
         together = evaluate(chosen_losses, [trials[j] for j in chosen])
         return dict(zip(chosen, together, strict=True))
     except NotPositiveDefiniteError:
-        found = {}
+        evaluations = {}
         for j in chosen:
             try:
-                found[j] = losses[j].evaluate(trials[j])
+                evaluations[j] = losses[j].evaluate(trials[j])
             except NotPositiveDefiniteError as error:
                 failures.append(str(error))
-        return found
+        return evaluations
 
 
 def _solve_alone(loss: Loss, domain: Domain, run: Run, point: Evaluation) -> Evaluation:
-    """The solution by :class:`Newton` from a point whose step was rejected."""
+    """Return the solution by :class:`Newton` from a point whose step was rejected."""
     left = max(run.max_iter - len(run.history), 1)
     alone = Newton().solve(loss, domain, tol=run.tol, max_iter=left, start=point.weights)
     final = alone.evaluation
@@ -257,11 +257,11 @@ class _Predictor:
     """Solutions along p for one λ, and the weights that they predict at the next p."""
 
     def __init__(self) -> None:
-        # 1/p, log g and log β of each.
+        # 1/p, log g and log β of each solution.
         self._solutions: deque[tuple[float, Array, Array]] = deque(maxlen=_DEGREE + 1)
 
     def add(self, p: float, point: Evaluation) -> None:
-        """Add a solution, in the place of the oldest one."""
+        """Add a solution, replacing the oldest one."""
         if self._solutions and self._solutions[0][0] == 1.0 / p:
             return  # an equal p of the grid
         log_gains = np.log(np.maximum(point.gains, TINY))
@@ -270,13 +270,16 @@ class _Predictor:
         self._solutions.appendleft((1.0 / p, log_gains, log_weights))
 
     def weights_at(self, p: float, domain: Domain, n_kernels: int) -> Array:
-        """Weights to start from at p."""
+        """Return initial weights at p."""
         if not self._solutions:
             return domain.start(n_kernels)
         positions, log_gains, log_weights = zip(*self._solutions, strict=True)
         # Values at 1/p of the polynomials that are 1 at one position and 0 at the others.
         lagrange = np.array(
-            [prod((1.0 / p - x) / (own - x) for x in positions if x != own) for own in positions]
+            [
+                prod((1.0 / p - x) / (position - x) for x in positions if x != position)
+                for position in positions
+            ]
         )
         ball = isinstance(domain, LpBall)
         predicted = lagrange @ np.array(log_gains if ball else log_weights)
@@ -284,16 +287,16 @@ class _Predictor:
         return domain.maximizer(predicted) if ball else domain.onto_boundary(predicted)
 
 
-# -- How the best kernel weights change with the targets, to first order --------------------------
+# -- First-order change of the best kernel weights with the targets -------------------------------
 
 
-# Ridge relative to the curvature, which is singular where kernels are equal: how they share a
-# weight has no effect. It changes the response by far less than the terms of second order do.
+# Ridge relative to the curvature, which is singular for equal kernels, whose split of a weight has
+# no effect. It changes the response by far less than the terms of second order.
 _RIDGE = 1e-10
 
 
 def weight_response(evaluation: LeavesOut, domain: Domain) -> Array | None:
-    """M of :mod:`manykernels.losses.left_out` at the minimiser of the loss over `domain`.
+    """Return M of :mod:`manykernels.losses.left_out` at the minimiser over `domain`.
 
     At the minimiser ``g(β) = μ∇c(β)`` for the positive weights, where ``c(β) = 1`` is the
     boundary of the domain, with a c and a μ for every block of weights. The gains change with the
@@ -305,18 +308,18 @@ def weight_response(evaluation: LeavesOut, domain: Domain) -> Array | None:
     zero. At a point that is only nearly the minimiser, weights that should be zero may be small
     instead, with gains below μ∇c. Such weights of β_j and slack ``s_j = μ∇c_j − g_j > 0`` follow
     ``β_j s_j = constant``, the path of interior-point methods: ``s_j/β_j`` joins the diagonal, so
-    that they hardly move. Taken for positive ones they would move by far more than their size,
+    that they hardly move. Treated as positive weights they would move by far more than their size,
     where the curvature is small (large λ).
 
-    None where the minimiser does not depend on the targets, as for p = ∞ or where each block has
-    one positive weight; where there are too many
-    samples for a factorisation; and where the curvature is all rounding error.
+    None if the minimiser does not depend on the targets, as for p = ∞ or if each block has one
+    positive weight; if there are too many samples for a factorisation; and if the curvature is
+    all rounding error.
     """
     boundary = domain.level_set(evaluation.weights)
     positive = np.flatnonzero(evaluation.weights > 0.0)
     if boundary is None or len(positive) < 2 or not evaluation.factorized:
         return None
-    gradient, curvature = (part[positive] for part in boundary[1:])
+    gradient, curvature = (derivative[positive] for derivative in boundary[1:])
     slopes, hessian = evaluation.sensitivity(positive)
     # μ∇c·β = g·β over the weights of a block.
     block = domain.block_of(len(evaluation.weights))[positive]
@@ -327,7 +330,7 @@ def weight_response(evaluation: LeavesOut, domain: Domain) -> Array | None:
     stiffness = multiplier[block] * curvature + slack / evaluation.weights[positive]
     hessian[np.diag_indices(len(positive))] += stiffness
     # Units in which the curvature of every weight is one. Curvatures are squares of numbers with
-    # relative errors of EPS: below EPS² they are rounding, and these weights do not change.
+    # relative errors of EPS: below EPS² they are rounding errors, and these weights do not change.
     sizes = np.diagonal(hessian)
     least = float(np.abs(sizes).max()) * EPS**2
     unit = np.where(sizes > least, 1.0 / np.sqrt(np.where(sizes > least, sizes, 1.0)), 0.0)

@@ -6,7 +6,7 @@ program,
 
     min_{x, z}  linear·x + ½ z·z + ½ Σ_j d_j x_j²   s.t.  z = Wx,  x ∈ B
 
-is sparse but for W, and an iteration takes n r² operations.
+is sparse except for W, and an iteration takes n r² operations.
 """
 
 from __future__ import annotations
@@ -25,38 +25,40 @@ from ..utils.numerics import ACCUMULATED
 
 Mask = NDArray[np.bool_]
 
-#: Statuses with a useful point; the certificate of the outer problem decides what is accepted.
+#: Statuses with a useful point; the certificate of the outer problem decides on acceptance.
 USABLE = (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
 # Tolerance of Clarabel, by default 1e-8: the outer method converges quadratically only if its
 # steps are exact. At 1e-12 Clarabel stalls more often.
 _TOLERANCE = 1e-10
-# Limit on polishing steps. They converge quadratically from the square root of the tolerance:
-# three are usually enough, more are needed where weights become zero one by one.
+# Maximum number of polishing steps. They converge quadratically from the square root of the
+# tolerance: three are usually enough, more are needed where weights become zero one by one.
 _POLISHING_STEPS = 8
 # Longest relative step of a weight in the polishing, whose expansion in log x is good for small
-# steps only. A weight that would fall by more is on its way to zero.
+# steps only. A weight that would fall by more tends to zero.
 _LONGEST_STEP = 0.5
-# Weights this close to their lower bounds, relatively, are held there in the polishing: more than
+# Weights this close to their lower bounds, relatively, are fixed there in the polishing: more than
 # the error that the interior-point method leaves in x.
 _AT_BOUND = 1e-3
-# Weights below this part of the largest one are zero: far above the tolerance of Clarabel, far
+# Weights below this fraction of the largest are zero: far above the tolerance of Clarabel, far
 # below weights that matter to a tolerance of the outer problem.
 _ZERO = 1e-8
-# Fewest kernels for the sparse form (measured: as fast for 50 kernels, 12 to 50 % faster for 100),
-# and its largest rank as a part of n: above it W has more entries than a triangle of Q.
+# Minimum number of kernels for the sparse form (measured: as fast for 50 kernels, 12 to 50 %
+# faster for 100), and its largest rank relative to n: above it W has more entries than a triangle
+# of Q.
 _MANY = 100
 _LOW = 0.5
-# Diagonal entries below n times this part of the largest are rounding, or the ridge that
-# `nearly_definite` adds to a Hessian.
+# Diagonal entries below n times this fraction of the largest are rounding errors, or the ridge
+# that `nearly_definite` adds to a Hessian.
 _RANK_TOL = 3.0 * ACCUMULATED
-# Singular values below this part of the largest belong to equal kernels, see `_Objective.step`.
+# Singular values below this fraction of the largest belong to equal kernels, see
+# `_Objective.step`.
 _SINGULAR = 0.1 * ACCUMULATED
 
 
 def minimize_quadratic(
     linear: Array, quadratic: Array, domain: Domain, lower: Array | None = None
 ) -> Array | None:
-    """``argmin_x linear·x + ½ xᵀ quadratic x`` over ``lower ≤ x ∈ B``, on the boundary of B.
+    """Return ``argmin_x linear·x + ½ xᵀ quadratic x`` over ``lower ≤ x ∈ B``, on its boundary.
 
     None if the solver fails. Weights that are zero at the solution are exact zeros.
     """
@@ -65,10 +67,10 @@ def minimize_quadratic(
     if not np.isfinite(size) or size == 0.0:
         return None
     objective = _Objective(linear / size, quadratic / size)
-    found, _ = _interior_point(objective, domain, lower)
-    if found is None:
+    solution, _ = _interior_point(objective, domain, lower)
+    if solution is None:
         return None
-    x = np.maximum(domain.settle(found, objective.gains(found)), lower)
+    x = np.maximum(domain.settle(solution, objective.gains(solution)), lower)
     if not x.any():
         return None
     free = (x > 0.0) & (x > (1.0 + _AT_BOUND) * lower)
@@ -78,9 +80,9 @@ def minimize_quadratic(
 def minimize_above_planes(
     linear: Array, quadratic: Array, domain: Domain, lower: Array, planes: tuple[Array, Array]
 ) -> tuple[Array, Array] | None:
-    """The same with ``max_r (c_r − q_r·x)`` added to the objective, where `planes` are c and q.
+    """Minimise the quadratic plus ``max_r (c_r − q_r·x)``, where `planes` are c and q.
 
-    The minimiser, and the multiplier of each plane; None if the solver fails.
+    Returns the minimiser and the multiplier of each plane; None if the solver fails.
     """
     constants, slopes = planes
     steepness = np.abs(slopes).max(axis=1)
@@ -88,14 +90,14 @@ def minimize_above_planes(
     if not np.isfinite(size) or size == 0.0:
         return None
     objective = _Objective(linear / size, quadratic / size)
-    # Planes at points where F is huge are steep, so each is scaled by its own slope.
+    # Planes at points where F is huge are steep, so each is scaled by its slope.
     scale = np.maximum(steepness, size)
     units = size / scale
     scaled = (constants / scale, slopes / scale[:, None], units)
-    found, multipliers = _interior_point(objective, domain, lower, scaled)
-    if found is None:
+    solution, multipliers = _interior_point(objective, domain, lower, scaled)
+    if solution is None:
         return None
-    x = np.maximum(np.where(found < _ZERO * found.max(), 0.0, found), lower)
+    x = np.maximum(np.where(solution < _ZERO * solution.max(), 0.0, solution), lower)
     return (domain.onto_boundary(x), multipliers[: len(units)] * units) if x.any() else None
 
 
@@ -108,10 +110,10 @@ class LowRank:
 
     @classmethod
     def of(cls, quadratic: Array) -> LowRank | None:
-        """A positive semi-definite matrix in this form; None if its rank is not low.
+        """Return a positive semi-definite matrix in this form; None if its rank is not low.
 
-        A pivoted Cholesky factorisation stops where all remaining diagonal entries are rounding;
-        no remaining entry off the diagonal is larger.
+        A pivoted Cholesky factorisation stops where all remaining diagonal entries are rounding
+        errors; no remaining entry off the diagonal is larger.
         """
         n = len(quadratic)
         if n < _MANY:
@@ -126,8 +128,8 @@ class LowRank:
         return cls(factor, np.maximum(rest, 0.0))
 
     def solve(self, diagonal: Array, scale: Array, rows: Any, right: Array) -> Array:
-        """``(diag(diagonal) + S Q S)⁻¹ right`` for Q of some rows and ``S = diag(scale)``."""
-        # Formula of Sherman, Morrison and Woodbury: a system whose size is the rank.
+        """Return ``(diag(diagonal) + S Q S)⁻¹ right`` for some rows of Q, ``S = diag(scale)``."""
+        # Sherman–Morrison–Woodbury formula: a system whose size is the rank.
         diagonal = diagonal + self.rest[rows] * scale**2
         factor = self.factor[:, rows] * scale
         scaled = factor / diagonal
@@ -139,7 +141,7 @@ class LowRank:
 
 @lru_cache(maxsize=32)  # the norms of a path, several numbers of kernels
 def _template(domain: Domain, n: int) -> tuple[ConicForm, Any, Any, list[Any]]:
-    """Conic form, zero Hessian, indices of its upper triangle, and cones; slow to make."""
+    """Return conic form, zero Hessian, indices of its upper triangle, and cones; cached."""
     form = domain.conic_form(n)
     n_extra = form.matrix.shape[1] - n
     # Upper triangle column by column; the extra variables have no quadratic part.
@@ -165,7 +167,7 @@ class _Objective:
         return -(self.linear + self.quadratic @ x)
 
     def step(self, y: Array, free: Mask, bend: Array, border: Array, residual: Array) -> Array:
-        """Relative step of the free weights y: solves ``YQY + diag(bend)``, bordered.
+        """Return the relative step of the free weights y, from ``YQY + diag(bend)`` bordered.
 
         `border` has a column for every block, and `residual` as many entries after those of y.
         """
@@ -173,12 +175,14 @@ class _Objective:
         if self.low_rank is not None and bend.all():
             right = np.column_stack([residual[:n_free], border])
             try:
-                found = self.low_rank.solve(bend, y, free, right)
-                plain, own = found[:, 0], found[:, 1:]
+                solutions = self.low_rank.solve(bend, y, free, right)
+                plain, of_border = solutions[:, 0], solutions[:, 1:]
                 excess = border.T @ plain - residual[n_free:]
-                return np.asarray(plain - own @ np.linalg.solve(border.T @ own, excess))
+                return np.asarray(
+                    plain - of_border @ np.linalg.solve(border.T @ of_border, excess)
+                )
             except np.linalg.LinAlgError:
-                pass  # bend, of order y^p, is too close to zero for the small system
+                pass  # bend, of order y^p, is too small
         system = np.zeros((n_free + n_blocks, n_free + n_blocks))
         system[:n_free, :n_free] = y[:, None] * self.quadratic[np.ix_(free, free)] * y
         system[np.arange(n_free), np.arange(n_free)] += bend
@@ -190,7 +194,7 @@ class _Objective:
                 return exact.astype(np.float64, copy=False)
         except np.linalg.LinAlgError:
             pass
-        # Equal kernels make the system singular: any split of their weight is right.
+        # Equal kernels make the system singular: any split of their weight is a solution.
         smallest = np.linalg.lstsq(system, residual, rcond=_SINGULAR)[0][:n_free]
         return smallest.astype(np.float64, copy=False)
 
@@ -201,7 +205,7 @@ def _interior_point(
     lower: Array,
     planes: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array | None, Array]:
-    """The minimiser x by Clarabel, or None if it fails, and the multipliers of the constraints.
+    """Return the minimiser x by Clarabel, or None on failure, and the multipliers.
 
     The program is ``min ½ uᵀ hessian u + linear·u  s.t.  bound − matrix @ u ∈ cones``. Its
     variables u are x and the extra ones of the conic form of the domain; if there are planes, a
@@ -243,7 +247,7 @@ def _interior_point(
 
 
 def clarabel_settings(tolerance: float | None = None) -> Any:
-    """Silent settings of Clarabel, with one tolerance for all its tests or its own defaults."""
+    """Return silent settings of Clarabel, with one tolerance for all tests or its defaults."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     if tolerance is not None:
@@ -252,10 +256,10 @@ def clarabel_settings(tolerance: float | None = None) -> Any:
 
 
 def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Array:
-    """Newton steps on the optimality conditions of the `free` weights.
+    """Take Newton steps on the optimality conditions of the `free` weights.
 
     On the boundary ``c(x) = 1`` they are ``γ(x) = ν ∇c(x)`` with ``γ = −(linear + Qx)``, and a c
-    and a ν for every block of weights; blocks without free weights stay as they are. Steps
+    and a ν for every block of weights; blocks without free weights do not change. Steps
     are taken in ``log x``, where weights of very different size are equally well scaled, and
     kept while the residual shrinks. The interior-point method alone leaves an error of the square
     root of its tolerance in x, so that weights would visibly depend on the order of the kernels.
@@ -268,7 +272,7 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
         values, gradient, curvature = level
         y = x[free]
         gains = objective.gains(x)[free]
-        # The blocks with free weights, and which of them each free weight is in.
+        # Blocks with free weights, and the block of each free weight.
         moving, block = np.unique(domain.block_of(len(x))[free], return_inverse=True)
         border = np.zeros((len(y), len(moving)))
         border[np.arange(len(y)), block] = gradient[free] * y
@@ -284,7 +288,7 @@ def _polish(objective: _Objective, x: Array, free: Mask, domain: Domain) -> Arra
         x = x.copy()
         leaving = step <= -_LONGEST_STEP
         if leaving.any() and not curvature.any():
-            # On a flat boundary weights can be zero at the minimum, and these seem to be.
+            # On a flat boundary weights can be zero at the minimum; these seem to be.
             x[np.flatnonzero(free)[leaving]] = 0.0
             free, least = free & (x > 0.0), np.inf
         elif np.all(np.abs(step) < _LONGEST_STEP):

@@ -1,6 +1,6 @@
-"""The central path of the semidefinite programs of Ye 2008, and Newton steps along it.
+"""Conic programs of the papers: the semidefinite programs of Ye 2008, and the QCQPs.
 
-In the notation of :mod:`~manykernels.solvers.papers.conic`: A is positive definite for
+**Central path.** In the notation below: A is positive definite for
 positive θ, so the constraints are ``T = diag(t) − C(θ) ⪰ 0`` with ``C = HᵀA⁻¹H``. (In the exact
 program C is the diagonal of that, here and below.) The derivatives cost one Cholesky factorisation
 of A: with U = A⁻¹H,
@@ -16,16 +16,16 @@ N = Σ_i d_iM_i for a direction d, and A = RᵀR. The M_i are positive semi-defi
 
 so T is compatible with −Σ log θ_i (Nesterov and Nemirovskii 1994, chapter 5), and
 ``−log det T − Σ_i log θ_i − log(1 − Σ_i r_iθ_i)`` is a self-concordant barrier of the same set
-with the parameter c + n + 1, whatever m. On its central path, in shares of the budget (θ_i for
+with the parameter c + n + 1, for any m. On its central path, in shares of the budget (θ_i for
 r_iθ_i, M_i for M_i/r_i),
 
     XT = μI ,  diag X = 1 ,  θ_iz_i = μ ,  (1 − Σθ_i) y = μ ,  tr(XD_i) + z_i = y
 
 which is solved by Newton's method in all variables (the HKM direction in X). The direction towards
 μ = 0 predicts how much μ can fall. With z, y and X eliminated, (θ, t) have the system of the
-barrier with ``tr(N_aT⁻¹N_bX)`` in the place of ``μ tr(N_aT⁻¹N_bT⁻¹)``, N_a being D_i or e_ke_kᵀ.
+barrier with ``tr(N_aT⁻¹N_bX)`` instead of ``μ tr(N_aT⁻¹N_bT⁻¹)``, N_a being D_i or e_ke_kᵀ.
 With X = LLᵀ and T⁻¹ = KKᵀ these are inner products of the LᵀN_aK, so a QR decomposition eliminates
-t. Iterates keep ``diag(T)``, as the difference t_k − C_kk would be all rounding in the end.
+t. Iterates store ``diag(T)``, as the difference t_k − C_kk would be rounding error in the end.
 """
 
 from __future__ import annotations
@@ -54,19 +54,20 @@ from ..base import (
 )
 from ..quadratic import clarabel_settings
 
-# μ falls by the cube of the factor that the direction towards μ = 0 predicts (Mehrotra 1992), but
-# at most by this factor in one step, and not below this part of the μ whose point on the path has
-# the proven distance. Measured on eight small problems: 1e-5 to 1e-2 and 1e-4 to 1e-2 alike.
+# μ falls by the cube of the factor predicted by the direction towards μ = 0 (Mehrotra 1992), but
+# at most by this factor in one step, and not below this fraction of the μ whose point on the path
+# has the proven distance. Measured on eight small problems: 1e-5 to 1e-2 and 1e-4 to 1e-2 alike.
 _MOST_FALL = 1e-3
 _LEAST_PART = 1e-2
-# Part of the way to the boundary that a step may take: far from the optimum; and near it, where
-# the products are below this part of the objective and convergence is fast. Measured: 0.8 for the
-# first takes 21 % more steps, 0.95 for the second 14 % more, 1e-5 for the last 5 % more.
+# Fraction of the way to the boundary that a step may take: far from the optimum; and near it,
+# where the products are below this fraction of the objective and convergence is fast. Measured:
+# 0.8 for the first takes 21 % more steps, 0.95 for the second 14 % more, 1e-5 for the last 5 %
+# more.
 _FAR, _NEAR, _NEAR_FROM = 0.95, 0.995, 1e-3
-# Halvings of a step; a millionth of it is rounding.
+# Maximum number of halvings of a step; a millionth of it is rounding error.
 _MOST_HALVINGS = 20
 # Ridges of the Newton system, relative to its largest diagonal entry, tried in turn: equal kernels
-# make it singular up to rounding.
+# make it singular up to rounding errors.
 _RIDGES = (0.0, 4.0 * EPS, 10.0 * ROUNDING)
 
 
@@ -79,7 +80,7 @@ class Derivatives:
     halves: Array
 
     def gains(self, X: Array) -> Array:
-        """``tr(XD_i) = −∂_i tr(XC)``."""
+        """Return ``tr(XD_i) = −∂_i tr(XC)``."""
         return np.asarray(np.einsum("kl,ikl->i", X, self.D))
 
 
@@ -114,7 +115,7 @@ class Iterate:
 
 @dataclass(frozen=True)
 class Direction:
-    """A change of all parts of an iterate."""
+    """Change of an iterate."""
 
     shares: Array
     T: Array
@@ -123,7 +124,7 @@ class Direction:
     y: float
 
     def reach(self, iterate: Iterate, fraction: float) -> tuple[float, float]:
-        """Primal and dual steps, up to 1, that go at most this part of the way to the boundary."""
+        """Return primal and dual steps up to 1 that go a fraction of the way to the boundary."""
         shares, z = (-self.shares / iterate.shares).max(), (-self.z / iterate.z).max()
         unspent = self.shares.sum() / iterate.unspent
         primal = float(max(shares, unspent, _inverse_reach(iterate.T, self.T)))
@@ -132,7 +133,7 @@ class Direction:
 
 
 class CentralPath:
-    """The path of one of the programs, where ``H = rotated_targets @ basis.T``.
+    """Central path of one of the programs, where ``H = rotated_targets @ basis.T``.
 
     The program is the approximate one if `coupled`, else C is diagonal. Factorisations are added
     to the inner solves of `run`, whose domain is a simplex.
@@ -146,7 +147,7 @@ class CentralPath:
         self.pattern = np.ones((size, size)) if coupled else np.eye(size)
 
     def settled(self, iterate: Iterate) -> Array:
-        """Weights with exact zeros, on the boundary."""
+        """Return weights with exact zeros, on the boundary."""
         weights = iterate.shares / self.prices
         gains = iterate.at.gains(iterate.X) * self.prices
         if gains.any():
@@ -170,7 +171,7 @@ class CentralPath:
         return np.asarray(0.5 * (turned + turned.mT) * self.pattern)
 
     def start(self) -> Iterate:
-        """Equal shares of the budget for all kernels and for the unspent part."""
+        """Return equal shares of the budget for all kernels and for the unspent part."""
         n, size = self.loss.n_kernels, len(self.basis)
         shares = np.full(n, 1.0 / (n + 1))
         at = self.derivatives(shares)
@@ -181,11 +182,11 @@ class CentralPath:
         return Iterate(at, shares, shares[0], T, np.eye(size), mu / shares, mu / shares[0])
 
     def advance(self, iterate: Iterate) -> Iterate | None:
-        """One Newton step; None if rounding errors allow none."""
+        """Take one Newton step; return None if rounding errors prevent it."""
         try:
             towards = self._newton_system(iterate)
             predictor = towards(0.0)
-        except (linalg.LinAlgError, ValueError):  # the latter for numbers that are not finite
+        except (linalg.LinAlgError, ValueError):  # ValueError for non-finite numbers
             return None
         parameter = len(iterate.shares) + 1 + len(iterate.X)
         mu = iterate.products / parameter
@@ -195,8 +196,8 @@ class CentralPath:
         direction = towards(target)
         fraction = _NEAR if iterate.products < _NEAR_FROM * iterate.value else _FAR
         primal, dual = direction.reach(iterate, fraction)
-        # The step minimises the quadratic model of a convex function of θ. The slope at
-        # its end may have half the initial size, as values may differ by rounding errors only.
+        # The step minimises the quadratic model of a convex function of θ. The slope at its end
+        # may have half the initial size, as values may differ by rounding errors only.
         expected = iterate.X + direction.X
 
         def slope(at: Derivatives, where: Iterate) -> float:
@@ -213,7 +214,7 @@ class CentralPath:
         return None
 
     def _newton_system(self, iterate: Iterate) -> Callable[[float], Direction]:
-        """The direction towards any μ; see the module for its derivation."""
+        """Return the direction as a function of μ; see the module for its derivation."""
         theta, unspent, z, y = iterate.shares, iterate.unspent, iterate.z, iterate.y
         D, T, X = iterate.at.D, iterate.T, iterate.X
         n, size = len(theta), len(X)
@@ -227,7 +228,7 @@ class CentralPath:
         Q, R = linalg.qr(of_t, mode="economic")
         shadow = Q.T @ of_shares
         rest = np.ascontiguousarray((of_shares - Q @ shadow).T)
-        # Relative changes of θ are equally well scaled, whatever its size.
+        # Relative changes of θ are equally well scaled for all sizes.
         system = theta[:, None] * (2.0 * matmul(halves, halves.T) + matmul(rest, rest.T)) * theta
         factor = _factorized(system, theta * z)
         per_unit = theta * linalg.cho_solve(factor, theta)
@@ -236,7 +237,7 @@ class CentralPath:
             for_t = linalg.solve_triangular(R, mu * np.diag(inverse) - 1.0, trans=1)
             right = mu * iterate.at.gains(inverse) + mu / theta - shadow.T @ for_t
             free = theta * linalg.cho_solve(factor, theta * right)
-            # The multiplier of the budget after the step.
+            # Multiplier of the budget after the step.
             level = (free.sum() + mu / y) / (per_unit.sum() + unspent / y)
             step = free - level * per_unit
             step_t = linalg.solve_triangular(R, for_t - shadow @ step)
@@ -250,7 +251,7 @@ class CentralPath:
 
 
 def _moved(iterate: Iterate, direction: Direction, primal: float, dual: float) -> Iterate:
-    """The iterate after steps of these lengths, with the derivatives of the old one."""
+    """Return the iterate after steps of these lengths, with the derivatives of the old one."""
     return replace(
         iterate,
         shares=iterate.shares + primal * direction.shares,
@@ -263,7 +264,7 @@ def _moved(iterate: Iterate, direction: Direction, primal: float, dual: float) -
 
 
 def _with_derivatives(iterate: Iterate, at: Derivatives) -> Iterate:
-    """The iterate with the derivatives at its own shares, and a T that goes with them."""
+    """Return the iterate with the derivatives at its own shares, and a matching T."""
     # Off the diagonal T is −C, which is not linear in θ. A larger t keeps T positive definite.
     off_diagonal = at.C - np.diag(np.diag(at.C))
     diagonal = np.diag(np.diag(iterate.T))
@@ -272,7 +273,7 @@ def _with_derivatives(iterate: Iterate, at: Derivatives) -> Iterate:
 
 
 def _factorized(system: Array, diagonal: Array) -> tuple[Array, bool]:
-    """Cholesky factor of ``system + diag(diagonal)``, with the first ridge that is enough."""
+    """Return the Cholesky factor of ``system + diag(diagonal)`` with the first working ridge."""
     largest = float(system.diagonal().max())
     for ridge in _RIDGES:
         shifted = system + np.diag(diagonal + ridge * largest)
@@ -283,14 +284,14 @@ def _factorized(system: Array, diagonal: Array) -> tuple[Array, bool]:
 
 
 def _inverse_reach(matrix: Array, change: Array) -> float:
-    """1/s for the longest step s with ``matrix + s·change`` positive semi-definite."""
+    """Return 1/s for the longest step s with ``matrix + s·change`` positive semi-definite."""
     factor = linalg.cholesky(matrix, lower=True)
     half = linalg.solve_triangular(factor, change, lower=True)
     relative = linalg.solve_triangular(factor, half.T, lower=True)
     return -float(linalg.eigvalsh(0.5 * (relative + relative.T))[0])
 
 
-# -- The semidefinite programs of Ye 2008, by an interior-point method made for them --------------
+# -- The semidefinite programs of Ye 2008, by a special interior-point method ---------------------
 #
 # With ``A(θ) = A_0 + Σ_i θ_i M_i`` (``A_0 = I, M_i = K_i/λ``, or with λ learnt ``A_0 = 0`` and the
 # identity among the M_i) and prices r_i on a simplex, ``Σ_i r_iθ_i ≤ 1``,
@@ -299,26 +300,26 @@ def _inverse_reach(matrix: Array, change: Array) -> float:
 #     min_{θ,t} Σ_k t_k   s.t.  [[A(θ), H], [Hᵀ, diag(t)]] ⪰ 0                    approximate
 #
 # The exact program is (8) for two classes and (29) for more (Theorems 2.1 and 3.1), with λ learnt
-# (41) and the exact version of (45); the approximate one is (32), and (45) as it stands.
+# (41) and the exact version of (45); the approximate one is (32), and (45) in the paper.
 #
-# General conic solvers are slow here: to Clarabel 0.11 the cone is a dense block of
-# ((m+1)(m+2)/2)² numbers, and ten kernels take it 2 s at m = 50 and 42 s at m = 100. A step of
-# :mod:`~manykernels.solvers.papers.conic` takes one Cholesky factorisation, m×m.
+# General conic solvers are slow here: for Clarabel 0.11 the cone is a dense block of
+# ((m+1)(m+2)/2)² numbers, and ten kernels take it 2 s at m = 50 and 42 s at m = 100. A step along
+# the central path takes one Cholesky factorisation, m×m.
 #
-# In the notation there, any X ⪰ 0 with diag X = 1 proves
+# In the notation of the module docstring, any X ⪰ 0 with diag X = 1 proves
 #
 #     Σ_k t_k − optimum ≤ tr(XT) + max_i tr(XD_i) − Σ_i θ_i tr(XD_i)
 #
-# Hence (32) is ``min_θ max_X tr(X HᵀA⁻¹H)`` over correlation matrices X. The exact program has X
-# = I, one of them, so its optimum is the smaller one; and (32) depends on the choice of columns
-# of H, where the exact program does not.
+# Hence (32) is ``min_θ max_X tr(X HᵀA⁻¹H)`` over correlation matrices X. The exact program has X =
+# I, one of them, so its optimum is smaller; and (32) depends on the choice of columns of H, which
+# the exact program does not.
 
 
 # Proven relative distance to the optimum of (32) at which its solver stops; and above which the
 # status reports it, the default tolerance of solvers.
 _ACCURACY = 1e-9
 _WORTH_TELLING = 1e-6
-# Steps without a smaller distance before it gives up: near rounding error distances rise and fall.
+# Steps without a smaller distance before it stops: near rounding errors distances rise and fall.
 _MOST_SETBACKS = 10
 # The usual 25 steps, and dense operations on one core. Measured.
 _MINUTES_PER_FLOP = 25 * 1e-12
@@ -340,7 +341,7 @@ class SDP(Expensive, name="sdp"):
     """
 
     needs = (square_loss, on_a_simplex, affordable)
-    # Interior-point steps; four times the usual number.
+    # Maximum number of interior-point steps; four times the usual number.
     default_max_iter = 100
 
     def cost(self, spec: ProblemSpec) -> tuple[float, float]:
@@ -360,7 +361,7 @@ class SDP(Expensive, name="sdp"):
                 if run.record(loss.evaluate(iterate.shares / path.prices)):
                     break
                 return (
-                    f"the interior-point method cannot go on after {run.history[-1].iteration} "
+                    f"the interior-point method cannot continue after {run.history[-1].iteration} "
                     f"steps, at a proven relative distance of {run.certificate.rel_gap:.1e}"
                 )
             iterate = following
@@ -371,8 +372,8 @@ class SDP(Expensive, name="sdp"):
 class SDPApprox(SDP, name="sdp-approx"):
     """Semidefinite program of Ye 2008, one constraint for all classes, p = 1: (32), (45).
 
-    For more than two classes its solution is not that of the exact program; the certificate tells
-    how much worse it is at most.
+    For more than two classes its solution is not that of the exact program; the certificate bounds
+    how much worse it is.
 
     Examples
     --------
@@ -401,7 +402,7 @@ class SDPApprox(SDP, name="sdp-approx"):
             iterate, n_steps = following, n_steps + 1
             if iterate.distance < best.distance:
                 best, n_best = iterate, n_steps
-        # A run returns the point of least F, which is not what (32) minimises: record only one.
+        # A run returns the point of least F, which (32) does not minimise: record only one.
         run.record(loss.evaluate(path.settled(best)))
         status = "the single constraint (32) is an approximation"
         if (relative := best.distance / best.value) > _WORTH_TELLING:
@@ -426,11 +427,11 @@ class SDPApprox(SDP, name="sdp-approx"):
 #     ‖(t − 1, 2 r_j^{-½} L_jᵀv)‖ ≤ t + 1
 #
 # and its multiplier is the sum of the first two entries of the cone's dual variable. As Clarabel
-# has absolute tolerances too, the program is scaled: its objective is 1 at the start, and c (or
-# without c, v) has a length of about one.
+# also has absolute tolerances, the program is scaled: its objective is 1 at the start, and c (or
+# without c, v) has a norm of about one.
 
 
-# Tolerance of Clarabel, below its default of 1e-8: errors of weights are about the square root.
+# Tolerance of Clarabel, below its default of 1e-8: errors of weights are about its square root.
 _TOLERANCE = 1e-9
 # Measured: memory of Clarabel per entry of the constraints, and its time per unit of n m³ k.
 _BYTES_PER_ENTRY = 60.0
@@ -479,10 +480,10 @@ class QCQP(Expensive, name="qcqp"):
 
 
 def _scaled(program: DualProgram, value: float) -> tuple[DualProgram, float]:
-    """The program in ``v/length``, its objective in units of `value`; and that length."""
+    """Return the program in ``v/length``, its objective in units of `value`, and the length."""
     linear = program.linear
     if program.totals is not None:
-        # Where Σv is given, the mean of c only adds a constant to the objective.
+        # If Σv is given, the mean of c only adds a constant to the objective.
         linear = linear - linear.mean(axis=0)
     size = float(np.linalg.norm(linear))
     if size > ACCUMULATED * float(np.abs(program.linear).max(initial=0.0)):
@@ -500,7 +501,7 @@ def _scaled(program: DualProgram, value: float) -> tuple[DualProgram, float]:
 def _solve(
     loss: HasDualProgram, domain: Simplex, value: float, max_iter: int
 ) -> tuple[Array | None, Array, Any]:
-    """Weights, or None if Clarabel finds none; v; and the status of Clarabel."""
+    """Return weights, or None if Clarabel finds none; v; and the status of Clarabel."""
     value = abs(value) or 1.0
     program, length = _scaled(loss.dual_program(), value)
     prices = domain.prices(loss.n_kernels)
@@ -540,7 +541,7 @@ Block = tuple[Any, Array, Any]
 
 
 def _box(program: DualProgram) -> Iterator[Block]:
-    """The totals, ``l ≤ v ≤ u``, and |v| above both v and −v; some may have no rows."""
+    """Yield the totals, ``l ≤ v ≤ u``, and |v| above both v and −v; some may have no rows."""
     m, k = program.linear.shape
     if program.totals is not None:
         yield sparse.kron(sparse.eye(k), np.ones((1, m))), program.totals, clarabel.ZeroConeT
@@ -554,7 +555,7 @@ def _box(program: DualProgram) -> Iterator[Block]:
 
 
 def _cone(root: Array, k: int, n_between: int) -> Block:
-    """``(t + 1, t − 1, 2 Lᵀv_1, …, 2 Lᵀv_k)`` in the second-order cone, for L = `root`."""
+    """Return ``(t + 1, t − 1, 2 Lᵀv_1, …, 2 Lᵀv_k)`` in the second-order cone, L = `root`."""
     of_v = sparse.kron(sparse.eye(k), sparse.csc_matrix(-2.0 * root.T))
     of_t = sparse.csc_matrix([[-1.0], [-1.0]])
     rows = sparse.bmat([[None, of_t], [_widened(of_v, of_v.shape[1] + n_between), None]])
@@ -562,13 +563,13 @@ def _cone(root: Array, k: int, n_between: int) -> Block:
 
 
 def _widened(rows: Any, n_variables: int) -> Any:
-    """Rows of the first variables as rows of all of them."""
+    """Return rows of the first variables as rows of all of them."""
     missing = sparse.csc_matrix((rows.shape[0], n_variables - rows.shape[1]))
     return sparse.hstack([rows, missing], format="csc")
 
 
 def _root(kernel: Array) -> Array:
-    """L with ``kernel = LLᵀ`` up to rounding, as few columns as it takes."""
+    """Return L with ``kernel = LLᵀ`` up to rounding, with as few columns as possible."""
     values, vectors = linalg.eigh(kernel)
     kept = values > ROUNDING * max(values[-1], 0.0)
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))

@@ -1,14 +1,14 @@
-"""The analytic update: the best weights for a discriminant that is held fixed.
+"""Descent methods of the papers: analytic updates, the dual by L-BFGS, and SimpleMKL.
 
-For given weights the discriminant splits into parts ``f = Σ_j f_j``, one per kernel, with squared
-norms ``‖f_j‖² = β_j² g_j`` (up to a constant factor). For given parts the weights enter the
-objective as ``Σ_j ‖f_j‖²/β_j``, which is least over ``‖β‖_p ≤ 1`` at
+**Analytic update.** For given weights the discriminant splits into parts ``f = Σ_j f_j``, one per
+kernel, with squared norms ``‖f_j‖² = β_j² g_j`` (up to a constant factor). For given parts the
+weights enter the objective as ``Σ_j ‖f_j‖²/β_j``, which is least over ``‖β‖_p ≤ 1`` at
 
     β_j⁺ ∝ (β_j² g_j)^{1/(p+1)}
 
 (Kloft et al. 2011; Yan 2012, end of section 2.1), and at ``Domain.balance`` in other domains. F
 never rises from β to β⁺. In logarithms the update is linear, and weights that fall like a
-geometric series, as those of useless kernels do near p = 1, do not underflow.
+geometric series, such as those of useless kernels near p = 1, do not underflow.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from ..base import (
     start_or_uniform,
 )
 
-#: ω of :func:`relaxed_update`. Measured on nine small machines: 1.8 and 1.5 take 71 rounds of
-#: :class:`Interleaved`, 1 takes 99 and 1.95 takes 90; from 2 on they need not converge. For
+#: Default ω of :func:`relaxed_update`. Measured on nine small machines: 1.8 and 1.5 take 71 rounds
+#: of :class:`Interleaved`, 1 takes 99 and 1.95 takes 90; from 2 on they need not converge. For
 #: :class:`Coordinate` 1 to 1.95 take as many sweeps.
 RELAXATION = 1.8
 
@@ -47,17 +47,17 @@ Point = TypeVar("Point", bound=Evaluation)
 
 
 def analytic_update(log_weights: Array, gains: Array, domain: Domain) -> Array:
-    """Logarithms of the weights after one update; kernels without weight or gain stay at zero."""
+    """Return the log-weights after one update; kernels without weight or gain stay at zero."""
     with np.errstate(divide="ignore"):
-        # Gains may be negative, those of a tilted loss or by rounding; they are worth no weight.
+        # Gains may be negative, for a tilted loss or by rounding; their kernels get no weight.
         log_strength = 2.0 * log_weights + np.log(np.maximum(gains, 0.0))
     return domain.balance(log_strength) if np.isfinite(log_strength).any() else log_weights
 
 
 def relaxed_update(weights: Array, gains: Array, domain: Domain, relaxation: float) -> Array:
-    """``log β + ω (log β⁺ − log β)`` with ω = `relaxation`, scaled onto the boundary.
+    """Return ``log β + ω (log β⁺ − log β)`` with ω = `relaxation`, scaled onto the boundary.
 
-    The update itself, ω = 1, is cautious, most of all near p = 1 where it is ``β_j ∝ β_j √g_j``;
+    The plain update, ω = 1, is cautious, most of all near p = 1 where it is ``β_j ∝ β_j √g_j``;
     over-relaxation, 1 < ω < 2, takes fewer updates.
     """
     if not (weights * gains > 0.0).any():
@@ -71,7 +71,7 @@ def relaxed_update(weights: Array, gains: Array, domain: Domain, relaxation: flo
 
 
 def settled(point: Point, domain: Domain, evaluate: Callable[[Array], Point]) -> Point:
-    """The point with weights that are on their way to zero set to zero, unless F is higher."""
+    """Return the point with weights that tend to zero set to zero, unless F is higher."""
     if not (point.gains > 0.0).any():
         return point
     weights = domain.settle(point.weights, point.gains)
@@ -81,16 +81,15 @@ def settled(point: Point, domain: Domain, evaluate: Callable[[Array], Point]) ->
     return other if other.value <= point.value else point
 
 
-# -- Analytic update: weights in closed form between two fits of the discriminant -----------------
+# -- Analytic: weights in closed form between two fits of the discriminant ------------------------
 #
-# Evaluations of the loss alternate with the update of :mod:`manykernels.solvers.papers.descent`,
-# for any p ≥ 1. Yan 2012 reports numerical trouble close to p = 1; here weights are kept as
-# logarithms.
+# Evaluations of the loss alternate with the analytic update, for any p ≥ 1. Yan 2012 reports
+# numerical trouble close to p = 1; here weights are stored as logarithms.
 
 
 @dataclass(frozen=True)
 class Analytic(Solver, name="analytic"):
-    """Alternates between the discriminant and the closed form of its best weights.
+    """Alternate between the discriminant and the closed form of its best weights.
 
     Examples
     --------
@@ -101,18 +100,18 @@ class Analytic(Solver, name="analytic"):
     True
     """
 
-    # Convergence is linear, and slow near p = 1.
+    # Maximum number of updates: convergence is linear, and slow near p = 1.
     default_max_iter = 5000
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
         with np.errstate(divide="ignore"):
             log_weights = np.log(start_or_uniform(start, loss, domain))
             while not run.record(point := loss.evaluate(np.exp(log_weights))):
-                # A loss may have raised a weight that was too small for it.
+                # The loss may have raised a weight that was too small for it.
                 log_weights = np.maximum(log_weights, np.log(point.weights))
                 updated = analytic_update(log_weights, point.gains, domain)
                 if np.array_equal(updated, log_weights):
-                    return "no kernel has a gain, or the weights stay as they are"
+                    return "no kernel has a gain, or the weights do not change any more"
                 log_weights = updated
         return None
 
@@ -132,8 +131,8 @@ class Analytic(Solver, name="analytic"):
 #     β = ρ · argmax_{b ∈ B} b·s ,    ρ = 1  or  ρ = σ_B(s)/(8μλ²)
 #
 # that is, ``β_j = ρ s_j^{q/p}/‖s‖_q^{q/p}``. Both are one problem: the Tikhonov solution of (λ, μ)
-# is ρ times the solution in the unit ball for λ/ρ, and the solution in the unit ball is that of
-# Tikhonov for ``μ = ‖g‖_q/2λ``.
+# is ρ times the solution in the unit ball for λ/ρ, and the solution in the unit ball is the
+# Tikhonov solution for ``μ = ‖g‖_q/2λ``.
 #
 # The Hessian in α is close to ``−½A(β)``, as badly conditioned as the kernels. So the variable
 # is ``z = Rα`` with a Cholesky factor A = RᵀR at the current weights, which makes it a multiple
@@ -141,7 +140,7 @@ class Analytic(Solver, name="analytic"):
 # kernel, F is evaluated at the weights of α, which gives the true gap and the next factor.
 
 
-# L-BFGS stops where a step gains less than this part of the tolerance. Measured on 24 small
+# L-BFGS stops where a step gains less than this fraction of the tolerance. Measured on 24 small
 # problems: 1 takes a third more factorisations, 1e-4 no fewer.
 _PART_OF_TOL = 1e-2
 
@@ -170,7 +169,7 @@ class Dual(Solver, name="dual"):
     n_steps: int = 50
 
     needs = (square_loss, fixed_regularization, smooth_norm)
-    # Factorisations; a few are enough unless rounding errors are large.
+    # Maximum number of factorisations; a few suffice unless rounding errors are large.
     default_max_iter = 200
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> None:
@@ -182,7 +181,7 @@ class Dual(Solver, name="dual"):
 
 @dataclass(frozen=True)
 class TikhonovSolution:
-    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``, certified for this objective.
+    """Free kernel weights that minimise ``F(β)/2λ + (μ/2)‖β‖_p²``, with a certificate.
 
     `radius` is ``‖weights‖_p``; ``weights/radius`` is the minimiser in the unit ball for
     ``λ/radius``. `evaluation` is the loss F at the weights.
@@ -203,7 +202,7 @@ def tikhonov(
     max_iter: int = 200,
     n_steps: int = 50,
 ) -> TikhonovSolution:
-    """Kernel weights with a penalty on their norm instead of a bound, Yan 2012 (25) and (26).
+    """Minimise the loss with a penalty on the norm of the weights, Yan 2012 (25) and (26).
 
     Parameters
     ----------
@@ -215,7 +214,7 @@ def tikhonov(
     tol : float, default=1e-6
         Relative gap at which to stop.
     max_iter : int, default=200
-        Limit on factorisations.
+        Maximum number of factorisations.
     n_steps : int, default=50
         Steps of L-BFGS between two factorisations.
 
@@ -249,13 +248,13 @@ def tikhonov(
         certificate = Certificate(primal, bound, primal - bound, tol)
         if certificate.converged:
             break
-        weights, found = _ascend(loss, domain, point, penalty, n_steps, tol)
-        bound = max(bound, factor * found.value)
+        weights, ascended = _ascend(loss, domain, point, penalty, n_steps, tol)
+        bound = max(bound, factor * ascended.value)
     return TikhonovSolution(point.weights, radius, certificate, point)
 
 
 def tikhonov_strength(evaluation: SquareEvaluation, domain: Domain, reg: float) -> float:
-    """The μ for which the minimiser over the unit ball is that of the Tikhonov form.
+    """Return the μ for which the minimiser over the unit ball is that of the Tikhonov form.
 
     The optimality conditions are ``g/2λ = μ ‖β‖_p ∇‖β‖_p``. At ``‖β‖_p = 1`` the dual norm of both
     sides gives ``μ = σ_B(g)/2λ``.
@@ -275,7 +274,7 @@ def _ascend(
     n_steps: int,
     tol: float,
 ) -> tuple[Array, Bound]:
-    """Weights and bound of α after some steps of L-BFGS from the inner solution at `point`."""
+    """Return weights and bound of α after L-BFGS steps from the inner solution at `point`."""
     targets = loss.rotated_targets
     size = float(np.sum(targets**2))
 
@@ -292,17 +291,17 @@ def _ascend(
 
     # z = Rα for α = 2U, since RᵀR U = H.
     start = 2.0 * point.whiten(targets)
-    found = optimize.minimize(
+    result = optimize.minimize(
         negative,
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": n_steps, "ftol": _PART_OF_TOL * tol * point.value / size, "gtol": 0.0},
     )
-    alpha = point.unwhiten(found.x.reshape(targets.shape))
+    alpha = point.unwhiten(result.x.reshape(targets.shape))
     strengths = np.einsum("jik,ik->j", loss.products(alpha), alpha)
     _, slope = penalty(domain.support(strengths))
-    bound = Bound(float(-found.fun * size), loss.dual_of(alpha / np.sqrt(2.0)))
+    bound = Bound(float(-result.fun * size), loss.dual_of(alpha / np.sqrt(2.0)))
     return 4.0 * slope * domain.maximizer(strengths), bound
 
 
@@ -310,31 +309,31 @@ def _ascend(
 #
 # Rakotomamonjy, Bach, Canu and Grandvalet (2008), "SimpleMKL", JMLR 9, algorithm 1. The shares
 # ``s_j = r_j β_j`` of the budget, r_j being the prices of the domain, lie on the unit simplex,
-# and ``∂F/∂s_j = −g_j/r_j``. The largest share µ is what the others leave, ``s_µ = 1 − Σ_{j≠µ}
+# and ``∂F/∂s_j = −g_j/r_j``. The largest share µ is the remainder, ``s_µ = 1 − Σ_{j≠µ}
 # s_j``. So the gradient in the others, the reduced gradient, is ``ρ_j = ∂F/∂s_j − ∂F/∂s_µ``, and
-# the direction D is against it where that stays in the simplex:
+# the direction D is its negative where that stays in the simplex:
 #
 #     D_j = 0  if s_j = 0 and ρ_j > 0,    D_j = −ρ_j  for the other j ≠ µ,    D_µ = −Σ_{j≠µ} D_j
 #
 # F has slope ``−Σ_{j≠µ} D_j²`` along it. The longest step is ``γ = min {−s_j/D_j : D_j < 0}``,
-# where the share ν vanishes. If F is lower there, the step is taken and the search goes on from
+# where the share ν vanishes. If F is lower there, the step is taken and the search continues from
 # there with ``D_ν = 0`` and ``D_µ = −Σ_{j≠µ} D_j`` to the next share that vanishes, until F
-# falls no more or µ itself has vanished: each kernel that leaves costs one value of F.
-# (Algorithm 1 is to be read such that D keeps the sum zero.) A golden section search between the
-# last two points ends the iteration.
+# falls no more or µ has vanished: each kernel that leaves costs one value of F. (Algorithm 1 is
+# to be read such that D keeps the sum zero.) A golden section search between the last two points
+# ends the iteration.
 #
-# Here a value of F comes with its gradient, and F is convex, which the paper makes less use of.
-# The line search ends where the slope has become small, or where F could fall by no more than
-# rounding error, and no step is tried along which F rises at once. Where values differ by
-# rounding error only, a negative slope at the end shows that F falls: otherwise a tiny share
-# would stop the method, as F does not change visibly until it has vanished. So no threshold for
-# zero shares is needed.
+# Here a value of F comes with its gradient, and F is convex, which the paper uses less. The line
+# search ends where the slope has become small, or where F could fall by no more than rounding
+# error, and no step is tried along which F rises at once. Where values differ by rounding error
+# only, a negative slope at the end shows that F falls: otherwise a tiny share would stop the
+# method, as F does not change visibly until it has vanished. So no threshold for zero shares is
+# needed.
 #
-# As steepest descent does, it finds the last digits of the weights slowly.
+# Like steepest descent, the method is slow in the last digits of the weights.
 
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-# Limit on trials of a line search; they shrink the interval to 0.618^60 = 3e-13 of its length.
+# Maximum number of trials of a line search; they shrink the interval to 0.618^60 = 3e-13.
 _MOST_TRIALS = 60
 
 
@@ -345,8 +344,8 @@ class ReducedGradient(Solver, name="reduced-gradient"):
     Parameters
     ----------
     precision : float, default=0.1
-        The line search ends when the step is known to this fraction, or when the slope has
-        fallen to this fraction.
+        The line search ends when the relative error of the step, or the relative slope, has
+        fallen to this value.
 
     Examples
     --------
@@ -360,7 +359,8 @@ class ReducedGradient(Solver, name="reduced-gradient"):
     precision: float = 0.1
 
     needs = (on_a_simplex,)
-    # As in the code of the authors, whose tolerance is a relative gap of 1e-2.
+    # Maximum number of iterations, as in the code of the authors, whose tolerance is a relative
+    # gap of 1e-2.
     default_max_iter = 500
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
@@ -380,7 +380,7 @@ class ReducedGradient(Solver, name="reduced-gradient"):
         return None
 
     def _descend(self, evaluate: _AtShares, point: _Point) -> _Point:
-        """A point with a lower F, or `point` if none is found."""
+        """Return a point with a lower F, or `point` if none is found."""
         reference = int(np.argmax(point.shares))
         direction = _direction(point, reference)
         while point.slope(direction) < 0.0:
@@ -398,12 +398,12 @@ class ReducedGradient(Solver, name="reduced-gradient"):
     def _golden_section(
         self, evaluate: _AtShares, point: _Point, direction: Array, longest: float
     ) -> _Point:
-        """A point close to the lowest one up to `longest`, or `point` if none is lower."""
+        """Return a point close to the lowest one up to `longest`, or `point` if none is lower."""
         slope = point.slope(direction)
         low, high, best = 0.0, longest, point
         left = right = None
         for _ in range(_MOST_TRIALS):
-            # F falls by no more than this between here and its minimum.
+            # Bound on the decrease of F between here and its minimum.
             if -slope * high <= EPS * abs(point.value):
                 break
             width = _GOLDEN * (high - low)
@@ -435,7 +435,7 @@ class _Point:
 
     @classmethod
     def at(cls, shares: Array, loss: Loss, prices: Array) -> _Point:
-        # Rounding errors would add up over many steps.
+        # Rounding errors would accumulate over many steps.
         shares = shares / shares.sum()
         evaluation = loss.evaluate(shares / prices)
         return cls(shares, evaluation.value, -evaluation.gains / prices, evaluation)
@@ -454,14 +454,14 @@ def _direction(point: _Point, reference: int) -> Array:
 
 
 def _balanced(direction: Array, reference: int) -> Array:
-    """The direction with its entry for the reference such that it sums to zero."""
+    """Return the direction with the reference entry changed such that it sums to zero."""
     direction[reference] = 0.0
     direction[reference] = -direction.sum()
     return direction
 
 
 def _longest_step(shares: Array, direction: Array) -> tuple[float, int]:
-    """How far the shares stay non-negative, and which of them vanishes there."""
+    """Return the longest step with non-negative shares, and the share that vanishes there."""
     falling = np.flatnonzero(direction < 0.0)
     steps = -shares[falling] / direction[falling]
     first = int(np.argmin(steps))
@@ -469,7 +469,7 @@ def _longest_step(shares: Array, direction: Array) -> tuple[float, int]:
 
 
 def _moved(shares: Array, direction: Array, step: float, vanishing: int | None = None) -> Array:
-    """The shares after a step; the one that vanishes, if any, is exactly zero."""
+    """Return the shares after a step; a vanishing share is exactly zero."""
     shares = np.maximum(shares + step * direction, 0.0)
     if vanishing is not None:
         shares[vanishing] = 0.0
@@ -477,7 +477,7 @@ def _moved(shares: Array, direction: Array, step: float, vanishing: int | None =
 
 
 def _falls(point: _Point, corner: _Point, direction: Array) -> bool:
-    """Whether F falls from `point` to `corner`, which lies in that direction."""
+    """Return True if F falls from `point` to `corner`, which lies in that direction."""
     if corner.value < point.value:
         return True
     equal = corner.value <= point.value + ACCUMULATED * abs(point.value)

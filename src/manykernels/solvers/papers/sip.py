@@ -42,23 +42,23 @@ from ..linear import LinearProgram
 from ..newton import Cuts
 from ..quadratic import USABLE, clarabel_settings
 
-# Least relative gap that can be reached: the master cannot tell closer cuts apart.
+# Smallest relative gap that can be reached: the master does not distinguish closer cuts.
 _LEAST_TOL = 1e-7
-# Least weight at which the boundary is expanded: at zero its curvature is infinite for p < 2, and
-# zero for p > 2. Measured on 16 small problems: 1e-6 takes 8 % more cuts, 1e-12 no fewer.
+# Smallest weight at which the boundary is expanded: at zero its curvature is infinite for p < 2,
+# and zero for p > 2. Measured on 16 small problems: 1e-6 takes 8 % more cuts, 1e-12 no fewer.
 _LEAST_WEIGHT = 1e-10
-# Limit on expansions of the boundary in one master problem, and relative fall of its minimum
-# below which they end. Measured: 8 expansions take 3 % more cuts, a fall of 1e-6 takes 6 % more.
+# Maximum number of expansions of the boundary in one master problem, and relative fall of its
+# minimum below which they end. Measured: 8 expansions take 3 % more cuts, a fall of 1e-6 6 % more.
 _MOST_EXPANSIONS = 20
 _LEAST_FALL = 1e-9
-# A run ends where so many cuts in turn have not made the gap smaller by this share of it.
+# A run ends if so many cuts in turn have not reduced the gap by this fraction.
 _MOST_IDLE, _LEAST_PROGRESS = 100, 0.01
 
 
 def _attainable_tol(solver: Solver, problem: Problem) -> str | None:
     if problem.tol >= _LEAST_TOL:
         return None
-    return f"cannot tell cuts closer than {_LEAST_TOL:g} apart, tol={problem.tol:g} is less"
+    return f"reaches relative gaps of {_LEAST_TOL:g} at best, more than tol={problem.tol:g}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SIP(Solver, name="sip"):
     eps: float | None = None
 
     needs: ClassVar[tuple[Need, ...]] = (_attainable_tol,)
-    # Cuts; at p = 1 some hundreds are usual.
+    # Maximum number of cuts; at p = 1 some hundreds are usual.
     default_max_iter = 1000
 
     def _minimize(self, loss: Loss, domain: Domain, run: Run, start: Array | None) -> str | None:
@@ -100,7 +100,7 @@ class SIP(Solver, name="sip"):
                 (gap, 0) if gap < (1.0 - _LEAST_PROGRESS) * lowest else (lowest, n_idle + 1)
             )
             if n_idle >= _MOST_IDLE:
-                return f"the last {n_idle} cuts have not made the gap smaller"
+                return f"the last {n_idle} cuts have not reduced the gap"
             cuts.add(point)
             weights, least, multipliers, failure = master.solve(cuts, point.weights)
             if failure or not weights.any():
@@ -125,7 +125,7 @@ class SILP(SIP, name="silp"):
 
 
 def _rise(point: Evaluation, least: float) -> float:
-    """Relative rise ``(D − ζ)/|ζ|`` of the greatest cut at `point` by the cut made there."""
+    """Return the rise ``(D − ζ)/|ζ|`` of the greatest cut at `point` by the cut made there."""
     rise = point.value - point.slack - least
     if least == 0.0 or least == -np.inf:
         return np.inf if rise > 0.0 else 0.0
@@ -139,7 +139,7 @@ def _master(domain: Domain, size: float, n_kernels: int) -> _LinearMaster | _Qua
 
 
 class _LinearMaster:
-    """min ζ over cuts and ``conic_form`` of a polyhedral domain; `size` is that of F."""
+    """min ζ over cuts and the ``conic_form`` of a polyhedral domain; `size` is the size of F."""
 
     def __init__(self, domain: Domain, size: float, n_kernels: int) -> None:
         self._size = abs(size) or 1.0
@@ -152,19 +152,19 @@ class _LinearMaster:
         self._n_fixed_rows = self.program.n_rows
 
     def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
-        """Weights, ζ, multipliers of the cuts, and what went wrong if anything did.
+        """Return weights, ζ, multipliers of the cuts, and an error message or "".
 
-        `cuts` are those of the last call and more, `current` are the weights of the last one.
+        `cuts` extend those of the last call; `current` are the last weights.
         """
         n_known = self.program.n_rows - self._n_fixed_rows
         if n_known < len(cuts):
             slopes = cuts.slopes[n_known:] / self._size
             rows = np.column_stack([np.ones(len(slopes)), slopes])
             self.program.add_rows(cuts.constants[n_known:] / self._size, rows)
-        found = self.program.solve()
-        multipliers = found.multipliers[self._n_fixed_rows :]
-        weights, least = np.maximum(found.values[1:], 0.0), found.values[0] * self._size
-        return weights, least, multipliers, found.failure
+        solution = self.program.solve()
+        multipliers = solution.multipliers[self._n_fixed_rows :]
+        weights, least = np.maximum(solution.values[1:], 0.0), solution.values[0] * self._size
+        return weights, least, multipliers, solution.failure
 
 
 class _QuadraticMaster:
@@ -175,7 +175,7 @@ class _QuadraticMaster:
         self._size = abs(size) or 1.0
 
     def solve(self, cuts: Cuts, current: Array) -> tuple[Array, float, Array, str]:
-        """As in :class:`_LinearMaster`."""
+        """Return weights, ζ, multipliers and a message, as in :class:`_LinearMaster`."""
         constants, slopes = cuts.constants / self._size, cuts.slopes / self._size
         best, least, shares = current, np.inf, np.zeros(len(constants))
         for _ in range(_MOST_EXPANSIONS):
@@ -192,7 +192,7 @@ class _QuadraticMaster:
     def _solve_expansion(
         self, constants: Array, slopes: Array, current: Array
     ) -> tuple[Array, Array, str]:
-        """Weights, multipliers of the cuts, and what went wrong, for one expansion."""
+        """Return weights, multipliers of the cuts, and a message, for one expansion."""
         predictor = self._domain.onto_boundary(np.maximum(current, _LEAST_WEIGHT))
         level = self._domain.level_set(predictor)
         assert level is not None

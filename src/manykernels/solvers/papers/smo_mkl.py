@@ -11,7 +11,7 @@ The paper penalises the squared norm of free weights instead, which makes the la
     ½ ‖s‖_q = min_μ { ‖s‖_q²/(8μ) + μ/2 } ,   attained at  μ = ½ ‖s‖_q
 
 and ``(v, μ) ↦ ‖s(v)‖_q²/(8μ)`` is convex, being y²/μ at the convex y = ‖s(v)‖_q ≥ 0. So pair
-steps at fixed μ, and the best μ after each sweep, find the one maximum in turn. With ``S = ‖s‖_q``
+steps at fixed μ, and the best μ after each sweep, converge to the maximum. With ``S = ‖s‖_q``
 the slopes are those of a machine at the weights
 
     β_j = (S/2μ) (s_j/S)^{q−1} ,     G = c − Σ_j β_j K_jv − r∘v
@@ -55,7 +55,7 @@ _MINUTES_PER_ENTRY = 4e-9 / 60.0
 class SMOMKL(Expensive, name="smo-mkl"):
     """Pair steps on the dual of a support vector machine without weights, 1 < p ≤ ∞.
 
-    All kernels are held in memory as they are, n·m² numbers. Large problems are refused unless
+    All kernels are in memory, n·m² numbers. Large problems are refused unless
     ``force=True``.
 
     Examples
@@ -69,7 +69,7 @@ class SMOMKL(Expensive, name="smo-mkl"):
     """
 
     needs = (box_loss, fixed_regularization, smooth_norm, affordable)
-    # Sweeps of m steps; ten times the usual number.
+    # Maximum number of sweeps of m steps; ten times the usual number.
     default_max_iter = 10 * _USUAL_SWEEPS
 
     def cost(self, spec: ProblemSpec) -> tuple[float, float]:
@@ -88,14 +88,14 @@ class SMOMKL(Expensive, name="smo-mkl"):
             gains = 0.5 * ascent.strengths
             products = np.moveaxis(ascent.products, 0, -1)
             weights = domain.maximizer(gains)
-            found = InexactBoxPoint.of(loss, weights, ascent.v.T, products, ascent.n_steps)
-            if run.record(found, 0):
+            current = InexactBoxPoint.of(loss, weights, ascent.v.T, products, ascent.n_steps)
+            if run.record(current, 0):
                 return ""
         return "no pair step raises the dual any more"
 
 
 class _Ascent:
-    """The dual variables v, their products with the kernels, and s; μ follows from s."""
+    """Dual variables v, their products with the kernels, and s; μ follows from s."""
 
     def __init__(self, loss: BoxLoss, domain: Domain, dual: Array) -> None:
         m, _, n = loss.kernels.shape
@@ -114,14 +114,14 @@ class _Ascent:
         return np.asarray(np.maximum(np.einsum("kjm,km->j", self.products, self.v), 0.0))
 
     def sweep(self) -> bool:
-        """For each output, as many steps as it has variables; False if none is taken."""
+        """Take as many steps per output as it has variables; return False if none is taken."""
         from ...smo.loops import ascend_mkl, norm_and_weights
 
         weights = np.empty(len(self.strengths))
         mu = 0.5 * norm_and_weights(self.strengths, self._q, weights)
         if not mu > 0.0:
             return False
-        # A pair of equal samples has a curvature of zero up to rounding.
+        # The curvature of a pair of equal samples is zero up to rounding errors.
         least = ACCUMULATED * float((weights @ self._diagonals).max())
         any_taken = False
         for k, problem in enumerate(self._loss.problems):
@@ -141,11 +141,11 @@ class _Ascent:
                 self.v[k],
                 self.products[k],
                 self.strengths,
-                ROUNDING * size,  # violations of the optimality conditions that are rounding
+                ROUNDING * size,  # rounding error of the violations
                 len(self.v[k]),
             )
             self.n_steps += taken
             any_taken = any_taken or taken > 0
-        # Computed again, as the steps have added up rounding errors.
+        # Recomputed, as the steps have accumulated rounding errors.
         self.strengths = self._strengths()
         return any_taken
