@@ -303,7 +303,7 @@ def test_an_array_with_kernels_last_is_recognised():
 
 @pytest.mark.parametrize("data", [np.ones((2, 2)), np.ones((1, 2, 2), dtype=np.int64)])
 def test_the_constructor_converts_nothing(data):
-    with pytest.raises(ValueError, match="Convert it with KernelStack.from_arrays"):
+    with pytest.raises(ValueError, match=r"Convert it with KernelStack\.from_arrays"):
         KernelStack(data, ["a"])
 
 
