@@ -272,7 +272,7 @@ def test_words_are_not_longer_than_the_shortest_sequence():
     ids=["words", "short", "blanks", "digits", "names", "repeated", "empty", "many letters"],
 )
 def test_other_strings_have_no_default(texts):
-    with pytest.raises(ValueError, match="strings that are no sequences: name one"):
+    with pytest.raises(ValueError, match="strings that are no sequences: pass kernels"):
         auto_kernels(texts)
     frame = pd.DataFrame({"text": texts})
     assert list(dict(auto_kernels(frame).kernels)) == ["categories"]

@@ -456,7 +456,7 @@ class RegionalKernels(TransformedKernels):
 
     def __init__(
         self,
-        base: KernelStack | StreamedKernels,
+        base: Any,  # a KernelStack or StreamedKernels
         row_factors: np.ndarray,
         col_factors: np.ndarray,
     ) -> None:
