@@ -429,7 +429,7 @@ def test_kernels_of_views_name_what_is_wrong(frames):
     kernel = Linear().of("left").fit(frames)
     with pytest.raises(ValueError, match="no view 'left'; it has 'right'"):
         kernel({"right": frames["right"]})
-    with pytest.raises(TypeError, match="view 'left': Linear compares a view of several"):
+    with pytest.raises(TypeError, match="view 'left': Linear compares one of several views"):
         kernel(np.eye(2))
     frames["right"]["c"] = "text"
     with pytest.raises(ValueError, match=r"view 'right': Linear.*column 'c'"):
