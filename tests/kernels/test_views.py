@@ -453,5 +453,5 @@ def test_an_empty_view_is_called_so(frames):
 
 def test_lazy_frames_are_refused(frames):
     lazy = pl.LazyFrame({"a": [1.0, 2.0, 3.0, 4.0]})
-    with pytest.raises(TypeError, match=r"view 'lazy': it is lazy.*collect\(\)"):
+    with pytest.raises(TypeError, match=r"view 'lazy': it is a lazy frame.*collect\(\)"):
         Views({**frames, "lazy": lazy})
