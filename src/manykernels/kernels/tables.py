@@ -223,8 +223,8 @@ def refuse_masked(array: Any, what: str) -> None:
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         place = _place(np.argwhere(np.ma.getmaskarray(array))[0])
         raise ValueError(
-            f"{what} has a masked entry at {place}: impute missing values, or leave them out "
-            "first."
+            f"{what} has a masked entry at {place}: missing values have to be filled in or left "
+            "out first."
         )
 
 
