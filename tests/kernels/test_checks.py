@@ -73,7 +73,9 @@ def test_asymmetry_is_located(monkeypatch, block_rows):
     )
     with pytest.raises(ValueError, match=message):
         check_stack(unchecked(np.eye(SMALL), broken))
-    with pytest.raises(ValueError, match="gram=False; otherwise pass"):
+    with pytest.raises(
+        ValueError, match="gram=False for a block between different samples, otherwise"
+    ):
         KernelStack.from_arrays(broken, psd="ignore")
 
 

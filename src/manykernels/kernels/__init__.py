@@ -1,57 +1,31 @@
-"""Kernels, unions of kernels, and the stacks of matrices they are evaluated into.
+"""Kernels, unions of kernels, and stacks of kernel matrices.
 
-=================  =============================================================================
+=============  ================================================================================
 **kernels**
-`base`             `Kernel`, the base of all kernels
-`algebra`          sums and products of kernels
-`standard`         linear, polynomial, Gaussian, χ², … kernels
-`categories`       kernels of categories and of 0/1 fingerprints
-`strings`          `Spectrum` and `WeightedDegree`: common words of strings
-`inexact_strings`  `Mismatch` and `Gapped`: words that are nearly common
-`sequences`        strings as one array of letters
-`_words`           words counted, and products of counts
-`_word_loops`      the loop of these products, compiled
-`after`            kernels with preprocessing of their own
-`of_view`          kernels of one view
-`precomputed`      kernels looked up in a matrix
-`_partial`         kernels that some rows lack, the base of the next and of `of_view`
-`presence`         which samples have what: rows without values, and their pattern as a kernel
-`adapters`         `as_kernel`: names, functions and kernels of scikit-learn
-`union`            `KernelUnion`: named kernels of one table, evaluated into one stack
-`subsets`          `RBFSubsets`: Gaussian kernels of very many sets of columns
-`auto`             `auto_kernels`: default kernels of a table, by what it holds
-`normal_scores`    columns by their ranks, as if each were normally distributed
-`evaluation`       kernels written into their places in a stack, tile by tile
-`comparisons`      what kernels share: products or distances of rows
-`given`            whatever is accepted as a parameter ``kernels``, as a union
-`tables`           columns of tables, and whether they hold numbers
-`kinds`            what columns held in training, and new rows like them
-`texts`            texts that are no categories: numbers and dates in disguise, names
-`_scales`          bandwidths taken from training rows
-**views**
-`views`            `Views`: named tables of the same samples
-`matching`         rows of tables, and targets, matched by label
-`modalities`       dicts, frames with two-level columns, MuData and AnnData as named tables
-`view_tables`      the table of one view
+`base`         `Kernel`, the base class, and the evaluation of kernels tile by tile
+`standard`     linear, polynomial, Gaussian, χ² and other kernels of numbers
+`categories`   kernels of categories and of binary fingerprints
+`strings`      kernels of strings: `Spectrum`, `WeightedDegree`, `Mismatch`, `Gapped`
+`words`        strings as arrays, and counts of their words
+`composition`  sums and products, kernels of one view, kernels after a transformer
+`adapters`     `as_kernel`: names, functions, scikit-learn kernels and precomputed matrices
+`union`        `KernelUnion`: named kernels evaluated into one stack, and `RBFSubsets`
+`auto`         `auto_kernels`: default kernels of a table, and `kernels_for`
+**tables**
+`tables`       selection and validation of columns
+`columns`      types of columns in training, and conversion of new rows
+`views`        `Views`: named tables of the same samples
+`matching`     matching of rows, samples and targets by label
 **matrices**
-`stack`            `KernelStack`: matrices stored once, transforms kept as vectors beside them
-`streamed`         `StreamedKernels`: the same interface, values computed when needed
-`on_demand`        `OnDemandKernels`: very many kernels, computed in blocks when needed
-`_transformed`     their common base: the transforms, and what is known about the matrices
-`_stored`          the base of `KernelStack`: sums and products of stored matrices
-`_saving`          stacks written to files and read from them
-`matrices`         matrices, names and indices as users give them, checked
-`samples`          names of samples, and whether test blocks have the right columns
-`checks`           whether matrices are finite, symmetric, positive semi-definite
-`_spectrum`        negative eigenvalues
+`stack`        `KernelStack`: stored matrices with transforms, saved and loaded
+`operators`    sums and products of kernel matrices
+`on_demand`    kernels computed on demand: many kernels, many rows, kernels of regions
+`checks`       checks that matrices are finite, symmetric and positive semi-definite
 **transforms**
-`transforms`       centring and ``NORMALIZATIONS``
-`spectral`         `Denoise` and `Bands`: kernels cut along their principal axes
-`axes`             principal axes
-`completion`       samples that lack kernels: ``COMPLETIONS``
-`_completing`      what completions have in common
-`_reconstruction`  images in one kernel reconstructed from another
-=================  =============================================================================
+`transforms`   centring and ``NORMALIZATIONS``
+`spectral`     `Denoise` and `Bands`: kernels of some principal axes
+`completion`   ``COMPLETIONS`` of kernels that some samples lack
+=============  ================================================================================
 """
 
 from .adapters import (
