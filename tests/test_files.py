@@ -75,7 +75,7 @@ def test_links_and_permissions_stay(tmp_path):
 @pytest.mark.parametrize("what", ["folder", os.devnull])
 def test_what_is_no_file_is_not_replaced(tmp_path, what):
     (tmp_path / "folder").mkdir()
-    with pytest.raises(ValueError, match="not a file that could be replaced"):
+    with pytest.raises(ValueError, match="not a regular file"):
         write(tmp_path / what if what == "folder" else what)
 
 

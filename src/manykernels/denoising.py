@@ -1,12 +1,12 @@
-"""How much of the variance of a kernel to keep, chosen by cross-validation: ``Denoise("cv")``.
+"""Cross-validation of the share of variance that ``Denoise("cv")`` keeps.
 
 The error is that of a ridge regression of the Fisher targets on the leading r principal axes, with
-the kernel of these axes scaled to unit variance. The axes are found without the held-out fold; one
-decomposition per fold serves all r and λ.
+the kernel of these axes scaled to unit variance. The axes are computed without the held-out fold;
+one eigendecomposition per fold suffices for all r and λ.
 
 A closed form for leaving samples out of the regression would be cheaper, but the axes would still
-depend on these samples. With a flat spectrum, as text data have, single samples determine axes,
-and few axes would seem better than they are.
+depend on these samples. With a flat spectrum, as in text data, single samples determine axes, and
+the errors for few axes would be too optimistic.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .kernels.spectral import VARIANCE_RULES, VARIANCES, n_leading, spectrum
 from .kernels.transforms import Center, centered_trace
 from .utils.folds import equal_kernel_rows, groups_to_keep, stratified_folds
 
-#: Regularisations λ that are tried if none is given, for kernels of unit variance: two decades on
-#: each side of the λ at which penalty and loss have equal weight.
+#: Default candidates of the regularisation λ, for kernels of unit variance: two decades on each
+#: side of the λ at which penalty and loss have equal weight.
 REGS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class CrossValidatedErrors:
-    """Errors on held-out samples of discriminants on the leading axes of one kernel.
+    """Cross-validated errors of discriminants on the leading axes of one kernel.
 
     `y` are class labels, `weights` sample weights. `reg` and `folds` are as for
     :class:`~manykernels.kernels.Denoise`.
@@ -58,9 +58,10 @@ class CrossValidatedErrors:
         self.n_folds = int(folds)
 
     def __call__(self, K: np.ndarray) -> np.ndarray:
-        """Squared error at each of ``VARIANCES`` with its best λ, relative to predicting the mean.
+        """Return the relative squared error at each of ``VARIANCES`` with its best λ.
 
-        NaN if samples are too alike to be divided into folds.
+        Errors are relative to predicting the mean; NaN if too many samples are equal to be
+        divided into folds.
         """
         labels, weights = self.labels[self.present], self.weights[self.present]
         matrix = KernelStack(K[np.ix_(self.present, self.present)][None], ["kernel"], gram=True)
@@ -74,7 +75,7 @@ class CrossValidatedErrors:
         return errors.min(axis=1) / whole
 
     def _fold_errors(self, K: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """Weighted squared errors in one fold, (len(VARIANCES), len(regs))."""
+        """Return the weighted squared errors in one fold, (len(VARIANCES), len(regs))."""
         kept = np.setdiff1d(self.present, fold)
         total = self.weights[kept].sum()
         weights = self.weights[kept] / total

@@ -368,7 +368,7 @@ def test_a_vectorizer_takes_one_column_of_texts():
     assert_allclose(kernel.on("text").fit(frame)(frame), kernel.fit(TEXTS)(TEXTS))
     with pytest.raises(ValueError, match=r"Cosine after TfidfVectorizer.*2 columns: choose one"):
         kernel.fit(frame)
-    with pytest.raises(ValueError, match="takes texts, but row 1 is None"):
+    with pytest.raises(ValueError, match="needs texts, but row 1 is None"):
         kernel.fit(["a text", None])
 
 

@@ -272,7 +272,7 @@ def test_words_are_not_longer_than_the_shortest_sequence():
     ids=["words", "short", "blanks", "digits", "names", "repeated", "empty", "many letters"],
 )
 def test_other_strings_have_no_default(texts):
-    with pytest.raises(ValueError, match="strings that are no sequences: name one"):
+    with pytest.raises(ValueError, match="strings that are no sequences: pass kernels"):
         auto_kernels(texts)
     frame = pd.DataFrame({"text": texts})
     assert list(dict(auto_kernels(frame).kernels)) == ["categories"]
@@ -307,7 +307,7 @@ def test_a_view_of_sequences():
 @pytest.mark.parametrize("odd", [[1.0, None, 2.0], [1.0, float("nan"), 2.0]])
 def test_missing_values_are_named(frame, odd):
     table = frame({"a": [1.0, 2.0, 3.0], "odd": odd, "c": ["u", "v", "w"]})
-    with pytest.raises(ValueError, match=r"row 1, column 'odd': fill it in.*SimpleImputer\(\)"):
+    with pytest.raises(ValueError, match=r"row 1, column 'odd': impute it.*SimpleImputer\(\)"):
         auto_kernels(table)
 
 
@@ -315,7 +315,7 @@ def test_missing_values_of_arrays_are_named():
     broken = NUMBERS.copy()
     broken[4, 2] = np.nan
     for table in (broken, sparse.csr_array(broken)):
-        with pytest.raises(ValueError, match="row 4, selected column 2: fill it in"):
+        with pytest.raises(ValueError, match="row 4, selected column 2: impute it"):
             auto_kernels(table)
 
 

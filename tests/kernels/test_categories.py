@@ -76,7 +76,7 @@ def test_new_categories_equal_none():
 @pytest.mark.parametrize("values", [["a", None, "b"], [1, None, 2], [1.0, float("nan"), 2.0]])
 def test_missing_values_are_named(frame, values):
     X = frame({**COLUMNS, "odd": values})
-    message = r"Categorical: X has a missing value .* at row 1, column 'odd': fill it in"
+    message = r"Categorical: X has a missing value .* at row 1, column 'odd': impute it"
     with pytest.raises(ValueError, match=message):
         Categorical().fit(X)
     assert_array_equal(Categorical().on(list(COLUMNS)).fit(X)(X), EXPECTED)

@@ -403,7 +403,7 @@ def test_streamed_kernels_are_refused():
 @pytest.mark.parametrize("transform", [Center, Spherical, partial(preparation, None)])
 def test_other_transforms_refuse_samples_that_lack_kernels(transform, F, has):
     stack, _ = split(F, has)
-    with pytest.raises(ValueError, match="which some samples lack: a completion comes first"):
+    with pytest.raises(ValueError, match="which some samples lack: complete it first"):
         transform().fit_transform(stack)
 
 

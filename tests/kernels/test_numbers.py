@@ -99,7 +99,7 @@ def test_named_matrices(tmp_path):
 
 @pytest.mark.parametrize("arrays", [None, 3.0, "kernels.npz"])
 def test_what_holds_no_matrices(arrays):
-    with pytest.raises(TypeError, match="Kernel matrices come as a list, a dict or an array"):
+    with pytest.raises(TypeError, match="Kernel matrices must be a list, a dict or an array"):
         KernelStack.from_arrays(arrays)
 
 
@@ -145,12 +145,12 @@ def test_kernels_are_selected_by_name(kernels, names):
     [
         ("d", ValueError, "There is no kernel 'd', only a, b, c"),
         (["a", "d"], ValueError, "There is no kernel 'd', only a, b, c"),
-        (7, IndexError, "7 chooses none of the 3 kernels"),
-        (0.5, IndexError, "0.5 chooses none of the 3 kernels"),
-        ([True], IndexError, "chooses none of the 3 kernels"),
-        ([], ValueError, "chooses no kernel of a, b, c"),
-        (None, ValueError, "None chooses no kernel"),
-        ([False] * 3, ValueError, "chooses no kernel"),
+        (7, IndexError, "7 selects none of the 3 kernels"),
+        (0.5, IndexError, "0.5 selects none of the 3 kernels"),
+        ([True], IndexError, "selects none of the 3 kernels"),
+        ([], ValueError, "selects no kernel of a, b, c"),
+        (None, ValueError, "None selects no kernel"),
+        ([False] * 3, ValueError, "selects no kernel"),
     ],
 )
 def test_kernels_that_do_not_exist(kernels, error, message):

@@ -173,5 +173,5 @@ def test_kernels_that_are_definite_after_centring_only_give_no_guarantee():
 
 def test_they_are_normalised_by_sample_before_centring_only():
     centred = Center().fit_transform(RegionalKernels(UNION(X), FACTORS, FACTORS))
-    with pytest.raises(ValueError, match="before centring only"):
+    with pytest.raises(ValueError, match="by sample before centring"):
         Spherical().fit_transform(centred)

@@ -105,7 +105,7 @@ def test_a_union_takes_names_from_data_frames():
     ("names", "error", "message"),
     [
         (NAMES[:4], ValueError, "rows has 4 names for 5 samples"),
-        ("abcde", TypeError, "one name per sample, not the single string 'abcde'"),
+        ("abcde", TypeError, "one name per sample, got the string 'abcde'"),
     ],
 )
 def test_lists_that_are_no_names(names, error, message):

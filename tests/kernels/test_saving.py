@@ -92,7 +92,7 @@ def test_what_is_missing_is_named(saved, missing):
     [
         ({"flags": np.ones(3, dtype=bool)}, "its flags are"),
         ({"flags": np.ones(5)}, "its flags are"),
-        ({"names": np.array(["a"])}, "2 kernels were given 1 names"),
+        ({"names": np.array(["a"])}, "names has 1 entries, but there are 2 kernels"),
         ({"names": np.array(["a", "a"])}, "must differ"),
         ({"data": DATA.astype(int)}, "float64 or float32"),
         ({"data": DATA[0]}, "float64 or float32"),

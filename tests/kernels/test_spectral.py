@@ -402,7 +402,7 @@ def test_blocks_that_are_refused(transform, train, block):
 def test_too_many_bands_for_the_memory(train, monkeypatch):
     monkeypatch.setattr(numerics, "available_memory", lambda: 8 * 4 * N_TRAIN**2)
     Denoise().fit_transform(train)
-    with pytest.raises(MemoryError, match=r"kernels that Bands makes of shape \(6, 14, 14\)"):
+    with pytest.raises(MemoryError, match=r"output of Bands of shape \(6, 14, 14\)"):
         Bands(2).fit(train)
 
 

@@ -152,7 +152,7 @@ def test_shape_length_and_array(any_stack):
     assert whole.shape == block.shape
     assert_allclose(whole, np.moveaxis(dense(block), 0, -1), rtol=1e-12, atol=1e-14)
     assert np.asarray(block, dtype=np.float32).dtype == np.float32
-    with pytest.raises(ValueError, match="without a copy"):
+    with pytest.raises(ValueError, match="array with copy=False"):
         np.array(block, copy=False)
 
 
@@ -172,7 +172,7 @@ def test_a_single_sample_is_no_stack(plain, key):
 
 @pytest.mark.parametrize("key", [(0, 1, 2), (slice(None), slice(None), 0), (..., ..., ...)])
 def test_kernels_are_not_an_index(plain, key):
-    with pytest.raises(TypeError, match="rows and columns; select"):
+    with pytest.raises(TypeError, match="rows and columns; use select"):
         plain[key]
 
 
@@ -596,8 +596,8 @@ def test_features_are_saved_and_copied(any_stack, tmp_path):
         (TABLE[:-1], r"one row per row of the stack, 9; got an array of shape \(8, 2\)"),
         (TABLE[:, 0], r"got an array of shape \(9,\)"),
         (TABLE[:, :, None], r"got an array of shape \(9, 2, 1\)"),
-        (np.where(np.arange(9)[:, None] == 3, np.nan, TABLE), "not finite at 3, 0"),
-        (np.where(TABLE[5, 1] == TABLE, np.inf, TABLE), "not finite at 5, 1"),
+        (np.where(np.arange(9)[:, None] == 3, np.nan, TABLE), "not finite at row 3, column 0"),
+        (np.where(TABLE[5, 1] == TABLE, np.inf, TABLE), "not finite at row 5, column 1"),
         ([["word"]] * 9, "could not convert string to float: 'word'"),
     ],
     ids=["short", "flat", "deep", "nan", "inf", "words"],

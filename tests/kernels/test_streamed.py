@@ -154,7 +154,7 @@ def test_sparse_tables_and_looked_up_kernels(X):
 
 def test_rescaling_comes_before_centring(X, union):
     centered = preparation(None).fit_transform(StreamedKernels(union, X))
-    with pytest.raises(ValueError, match="before centring only"):
+    with pytest.raises(ValueError, match="by sample before centring"):
         Spherical().fit_transform(centered)
 
 

@@ -103,12 +103,12 @@ def test_clones_copies_and_pictures(X):
     ("parameters", "message"),
     [
         ({"n_subsets": 0}, "n_subsets"),
-        ({"widths": []}, "widths must be positive"),
-        ({"widths": [1.0, -1.0]}, "widths must be positive"),
-        ({"sizes": (0, 2)}, "fewest and the most"),
+        ({"widths": []}, "widths must be one or more positive"),
+        ({"widths": [1.0, -1.0]}, "widths must be one or more positive"),
+        ({"sizes": (0, 2)}, "smallest and the largest number of columns"),
         ({"sizes": (2, 9)}, "8 columns of X"),
-        ({"sizes": (3, 2)}, "fewest and the most"),
-        ({"sizes": (1.5, 2)}, "fewest and the most"),
+        ({"sizes": (3, 2)}, "smallest and the largest number of columns"),
+        ({"sizes": (1.5, 2)}, "smallest and the largest number of columns"),
         ({"gamma": "wide"}, "gamma"),
     ],
 )

@@ -429,7 +429,7 @@ def test_kernels_of_views_name_what_is_wrong(frames):
     kernel = Linear().of("left").fit(frames)
     with pytest.raises(ValueError, match="no view 'left'; it has 'right'"):
         kernel({"right": frames["right"]})
-    with pytest.raises(TypeError, match="view 'left': Linear compares a view of several"):
+    with pytest.raises(TypeError, match="view 'left': Linear compares one of several views"):
         kernel(np.eye(2))
     frames["right"]["c"] = "text"
     with pytest.raises(ValueError, match=r"view 'right': Linear.*column 'c'"):
@@ -453,5 +453,5 @@ def test_an_empty_view_is_called_so(frames):
 
 def test_lazy_frames_are_refused(frames):
     lazy = pl.LazyFrame({"a": [1.0, 2.0, 3.0, 4.0]})
-    with pytest.raises(TypeError, match=r"view 'lazy': it is lazy.*collect\(\)"):
+    with pytest.raises(TypeError, match=r"view 'lazy': it is a lazy frame.*collect\(\)"):
         Views({**frames, "lazy": lazy})

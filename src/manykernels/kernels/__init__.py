@@ -1,31 +1,31 @@
-"""Kernels, unions of kernels, and the stacks of matrices they are evaluated into.
+"""Kernels, unions of kernels, and stacks of kernel matrices.
 
-================  =========================================================================
+=============  ================================================================================
 **kernels**
-`base`            `Kernel`, the base of all kernels, and their evaluation into a stack
-`composition`     sums and products; kernels of a view; kernels with preprocessing
-`standard`        linear, polynomial, Gaussian, χ² and other kernels of numbers
-`categories`      kernels of categories and of 0/1 fingerprints
-`strings`         kernels of strings: `Spectrum`, `WeightedDegree`, `Mismatch`, `Gapped`
-`words`           words of strings, counted, and products of counts
-`adapters`        names, functions, kernels of scikit-learn, and matrices as kernels
-`union`           `KernelUnion`, and `RBFSubsets` of very many sets of columns
-`auto`            `auto_kernels`: default kernels; `kernels_for`: the parameter ``kernels``
+`base`         `Kernel`, the base class, and the evaluation of kernels tile by tile
+`standard`     linear, polynomial, Gaussian, χ² and other kernels of numbers
+`categories`   kernels of categories and of binary fingerprints
+`strings`      kernels of strings: `Spectrum`, `WeightedDegree`, `Mismatch`, `Gapped`
+`words`        strings as arrays, and counts of their words
+`composition`  sums and products, kernels of one view, kernels after a transformer
+`adapters`     `as_kernel`: names, functions, scikit-learn kernels and precomputed matrices
+`union`        `KernelUnion`: named kernels evaluated into one stack, and `RBFSubsets`
+`auto`         `auto_kernels`: default kernels of a table, and `kernels_for`
 **tables**
-`views`           `Views`: named tables of the same samples
-`matching`        rows of tables, and targets, matched by label
-`tables`          columns of tables, and which rows lack values
-`columns`         types of columns in training and in new rows; texts
+`tables`       selection and validation of columns
+`columns`      types of columns in training, and conversion of new rows
+`views`        `Views`: named tables of the same samples
+`matching`     matching of rows, samples and targets by label
 **matrices**
-`stack`           `KernelStack`: matrices of several kernels, in memory or in files
-`operators`       sums and products of matrices with transforms kept as vectors
-`on_demand`       kernels that are computed when needed; kernels of regions
-`checks`          finite, symmetric, positive semi-definite
+`stack`        `KernelStack`: stored matrices with transforms, saved and loaded
+`operators`    sums and products of kernel matrices
+`on_demand`    kernels computed on demand: many kernels, many rows, kernels of regions
+`checks`       checks that matrices are finite, symmetric and positive semi-definite
 **transforms**
-`transforms`      centring and ``NORMALIZATIONS``
-`spectral`        `Denoise` and `Bands`: kernels cut along their principal axes
-`completion`      samples that lack kernels: ``COMPLETIONS``, `Presence`
-================  =========================================================================
+`transforms`   centring and ``NORMALIZATIONS``
+`spectral`     `Denoise` and `Bands`: kernels of some principal axes
+`completion`   ``COMPLETIONS`` of kernels that some samples lack
+=============  ================================================================================
 """
 
 from .adapters import FromDistances, Precomputed

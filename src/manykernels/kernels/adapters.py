@@ -1,4 +1,4 @@
-"""as_kernel: names, functions and kernels of scikit-learn as :class:`Kernel` objects."""
+"""Conversion of names, functions and scikit-learn kernels to :class:`Kernel` objects."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .transforms import frozen_scale
 
 @storable
 class PairwiseKernel(Kernel):
-    """A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, by name.
+    """Kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, by name.
 
     Parameters
     ----------
     metric : str, default="linear"
-        A name that :func:`~sklearn.metrics.pairwise.pairwise_kernels` knows.
+        A metric of :func:`~sklearn.metrics.pairwise.pairwise_kernels`.
     params : dict, default=None
         Keyword arguments for the metric; None means its defaults.
     columns : see :class:`Kernel`
@@ -44,7 +44,7 @@ class PairwiseKernel(Kernel):
     False
     """
 
-    # Not "poly", which is indefinite if coef0 is negative, "sigmoid" and "additive_chi2".
+    # Without "poly", which is indefinite if coef0 is negative, "sigmoid" and "additive_chi2".
     _psd_metrics = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "metric": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS))],
@@ -69,11 +69,12 @@ class PairwiseKernel(Kernel):
 
 @storable
 class GaussianProcessKernel(Kernel):
-    """A kernel of :mod:`sklearn.gaussian_process.kernels`, with its hyperparameters as given.
+    """Kernel of :mod:`sklearn.gaussian_process.kernels` with fixed hyperparameters.
 
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
+        The kernel; its hyperparameters are not optimised.
     columns : see :class:`Kernel`
 
     Examples
@@ -90,7 +91,7 @@ class GaussianProcessKernel(Kernel):
     _accepts_sparse = False
     # Positive semi-definite only for some parameters, or only in one dimension.
     _sometimes_psd = (gp.PairwiseKernel, gp.Exponentiation, gp.ExpSineSquared)
-    # Parameters that a kernel is multiplied with.
+    # Parameters that multiply a kernel.
     _factors = ("constant_value", "noise_level")
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [gp.Kernel]}
 
@@ -101,7 +102,7 @@ class GaussianProcessKernel(Kernel):
     @property
     def is_psd(self) -> bool:
         params = self.kernel.get_params()
-        if any(isinstance(part, self._sometimes_psd) for part in (self.kernel, *params.values())):
+        if any(isinstance(item, self._sometimes_psd) for item in (self.kernel, *params.values())):
             return False
         factors = [params[name] for name in params if name.endswith(self._factors)]
         return all(factor >= 0.0 for factor in factors)
@@ -114,16 +115,16 @@ class GaussianProcessKernel(Kernel):
 
 
 class CallableKernel(Kernel):
-    """A function ``f(X, Y)`` that returns the matrix of similarities.
+    """Kernel defined by a function ``f(X, Y)`` that returns the kernel matrix.
 
-    Nothing is known about it, so its result is checked: shape and symmetry here, positive
-    semi-definiteness by the union.
+    The kernel checks the shape and symmetry of the result; a union checks that it is positive
+    semi-definite.
 
     Parameters
     ----------
     function : callable
-        Given the rows of two tables as they were passed (arrays, sparse matrices, data frames,
-        objects), returns an array of shape (rows of X, rows of Y).
+        Called with two unconverted tables (arrays, sparse matrices, data frames, objects), it
+        returns an array of shape (rows of X, rows of Y).
     columns : see :class:`Kernel`
 
     Examples
@@ -145,7 +146,7 @@ class CallableKernel(Kernel):
         return False
 
     def _validated(self, X: Any) -> Any:
-        # Everything but a list reaches the function as it is.
+        # Only lists are converted.
         return X if hasattr(X, "shape") else as_view(X)
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
@@ -160,7 +161,7 @@ class CallableKernel(Kernel):
         name = getattr(self.function, "__name__", repr(self.function))
         gram = Y is None
         Y = X if gram else Y
-        # A copy, since the matrix is changed later and may belong to the function.
+        # A copy, since the matrix is modified later and the function may keep a reference.
         K = np.array(self.function(X, Y), dtype=np.float64)
         expected = (num_samples(X), num_samples(Y))
         if K.shape != expected:
@@ -196,15 +197,15 @@ _ACCEPTED = (
 
 @singledispatch
 def as_kernel(kernel: Any) -> Kernel:
-    """Turn a name, a function or a kernel of scikit-learn into a :class:`Kernel`.
+    """Convert a name, a function or a kernel of scikit-learn to a :class:`Kernel`.
 
-    ``as_kernel.register`` adds other types.
+    Other types can be added with ``as_kernel.register``.
 
     Parameters
     ----------
     kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
-        A name is one of :func:`sklearn.metrics.pairwise.pairwise_kernels`, and means the kernel
-        with the defaults that it has there.
+        A string is the name of a metric of :func:`sklearn.metrics.pairwise.pairwise_kernels`,
+        with the default parameters of that function.
 
     Returns
     -------
@@ -229,20 +230,20 @@ def _named_kernel(kernel: str) -> Kernel:
 
 as_kernel.register(Callable, CallableKernel)  # type: ignore[call-overload]
 as_kernel.register(gp.Kernel, GaussianProcessKernel)
-# These can be called as well, but not as f(X, Y).
+# Estimators and classes may be callable, but not as f(X, Y).
 as_kernel.register(BaseEstimator, as_kernel.dispatch(object))
 as_kernel.register(type, as_kernel.dispatch(object))
 as_kernel.register(Kernel, lambda kernel: kernel)
 
 
-# -- Kernels looked up in a matrix ----------------------------------------------------------------
+# -- Precomputed matrices -------------------------------------------------------------------------
 #
-# `X` is one column of row numbers of the matrix, so that everything that splits, shuffles or
-# resamples the rows of `X` works unchanged.
+# `X` is one column of row numbers of the matrix, so that code that splits, shuffles or resamples
+# the rows of `X` works unchanged.
 
 
 class _Lookup(Kernel):
-    """A kernel looked up in the matrix that is its parameter `_matrix_parameter`."""
+    """Base class of kernels from a matrix, the parameter named `_matrix_parameter`."""
 
     _accepts_sparse = False
     _matrix_parameter: str
@@ -252,7 +253,7 @@ class _Lookup(Kernel):
         return False
 
     def __sklearn_clone__(self) -> Self:
-        # The default clone copies arrays, so each fold of a cross-validation would have a copy.
+        # The default clone copies arrays, in cross-validation once per fold.
         return type(self)(**self.get_params(deep=False))
 
     def _learn_scale(self, X: np.ndarray, weights: np.ndarray) -> None:
@@ -273,8 +274,8 @@ class _Lookup(Kernel):
 
     def _checked_matrix(self) -> np.ndarray:
         name, label = type(self).__name__, self._matrix_parameter
-        given = getattr(self, label)
-        matrix = check_array(given, dtype=np.float64, input_name=label, estimator=name)
+        matrix = getattr(self, label)
+        matrix = check_array(matrix, dtype=np.float64, input_name=label, estimator=name)
         if matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"{name}: {label} must be square, got shape {matrix.shape}.")
         check_symmetric(matrix, name)
@@ -300,16 +301,16 @@ class _Lookup(Kernel):
 
 @storable
 class Precomputed(_Lookup):
-    """A kernel matrix computed elsewhere, looked up by row numbers.
+    """Precomputed kernel matrix, indexed by row numbers.
 
-    Cloning shares the matrix instead of copying it.
+    Clones share the matrix.
 
     Parameters
     ----------
     gram : array-like of shape (n, n)
-        Similarities of all rows, training and test.
+        Kernel matrix of all rows, training and test.
     columns : str, int or callable, default=None
-        The column of `X` that holds the row numbers; None when `X` has only that one.
+        The column of `X` that holds the row numbers; None if `X` has a single column.
 
     Attributes
     ----------
@@ -335,10 +336,10 @@ class Precomputed(_Lookup):
 
 @storable
 class FromDistances(_Lookup):
-    """The kernel ``exp(−D / η)`` of a distance matrix, looked up by row numbers.
+    """Kernel ``exp(−D / η)`` of a distance matrix, indexed by row numbers.
 
     With ``scale="mean"`` η is the mean distance over all ordered pairs of training rows (Yan et
-    al. 2012, section 3.5). Not every distance gives a positive semi-definite kernel, so a union
+    al. 2012, section 3.5). Not every distance yields a positive semi-definite kernel, so a union
     checks the result.
 
     Parameters
@@ -346,7 +347,7 @@ class FromDistances(_Lookup):
     distances : array-like of shape (n, n)
         Distances of all rows, training and test.
     scale : float or "mean", default="mean"
-        η, or how to take it from the training rows.
+        η, or the rule that computes it from the training rows.
     columns : see :class:`Precomputed`
 
     Attributes

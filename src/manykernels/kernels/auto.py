@@ -1,4 +1,4 @@
-"""Default kernels of a table, by what it holds."""
+"""Default kernels of a table, chosen by the types of its columns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .tables import (
 from .union import KernelUnion
 from .views import Views, are_views, as_views
 
-# -- NormalScores: columns by their ranks, as if each were normally distributed -------------------
+# -- Rank-based normal scores ---------------------------------------------------------------------
 
 
 @storable
@@ -57,20 +57,19 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     A column of any distribution becomes nearly standard normal: skewed columns lose their tails,
     and the order of entries is kept. Unlike
-    :class:`~sklearn.preprocessing.QuantileTransformer` it takes weights of rows, a row of weight
-    two as two equal rows; it needs no number of quantiles; and the smallest and largest of n
-    entries become ``∓Φ⁻¹(1 − 1/2n)``, not ∓5.2.
+    :class:`~sklearn.preprocessing.QuantileTransformer` it supports sample weights, where a row of
+    weight two counts as two equal rows; it has no parameter for the number of quantiles; and the
+    smallest and largest of n entries become ``∓Φ⁻¹(1 − 1/2n)``, not ∓5.2.
 
-    An entry x becomes ``Φ⁻¹((F(x−) + F(x)) / 2)``, where F is the distribution of the training
-    column. Between training entries the scores are interpolated, beyond them they are those of
-    the nearest.
+    An entry x becomes ``Φ⁻¹((F(x−) + F(x)) / 2)``, where F is the distribution function of the
+    training column. Scores are interpolated between training entries and constant beyond them.
 
     Attributes
     ----------
     values_ : list of ndarray
-        The different entries of each training column, in order.
+        The sorted unique entries of each training column.
     scores_ : list of ndarray
-        What they become.
+        The scores of these entries.
 
     Examples
     --------
@@ -85,7 +84,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the distribution of every column.
+        """Estimate the distribution of every column.
 
         Parameters
         ----------
@@ -102,7 +101,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The scores of new entries."""
+        """Replace entries by their scores."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         output = np.empty_like(X)
@@ -116,35 +115,35 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _scores(column: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different entries of a column, and the normal quantiles of their ranks."""
+    """Return the unique entries of a column, and the normal quantiles of their ranks."""
     values, places = np.unique(column, return_inverse=True)
     shares = np.bincount(places, weights=weights / weights.sum())
     return values, ndtri(np.cumsum(shares) - shares / 2)
 
 
-# A table with a larger share of zeros is sparse, even if all of them are stored. Words in texts
-# have far more zeros than that, pictures of digits about a half.
+# A dense table with a larger share of zeros is treated as sparse. Word counts have far more zeros
+# than that, images of digits about a half.
 _MOSTLY_ZEROS = 0.9
 
-# Fewer columns of zeros and ones are numbers like others: new rows may hold more than these two.
+# Fewer columns of zeros and ones are treated as numbers: new rows may hold other values.
 _FEWEST_BITS = 16
 
-# A column of text with a larger share of numbers is one of numbers with a mistake in it.
+# A column of text with a larger share of numbers is assumed to be numeric, with mistakes.
 _MOSTLY_NUMBERS = 0.5
 
-# What sequences look like: proteins have up to 26 letters, with those for unknown ones, and marks
-# for gaps and stops.
+# Properties of sequences: proteins have up to 26 letters, including those for unknown amino
+# acids, and symbols for gaps and stops.
 _GAPS = set("-*.")
 _MOST_LETTERS = 30
 _SEQUENCE_LENGTH = 20
 
-# What can be done about columns that are neither numbers nor categories, and about text in arrays.
+# Advice in errors about columns that are neither numbers nor categories, and text in arrays.
 _ENCODE = "Choose the columns to compare, as in RBF().on(['a', 'b']), or encode it first."
 _AS_FRAME = "Pass a table with text as a data frame."
 _NO_DEFAULT = (
-    "There are no default kernels of single objects, such as strings that are no sequences: name "
-    "one, for texts of words Cosine().after(TfidfVectorizer()), for words Spectrum(2), for others "
-    "a function k(X, Y)."
+    "There are no default kernels of single objects, such as strings that are no sequences: pass "
+    "kernels, for texts Cosine().after(TfidfVectorizer()), for words Spectrum(2), for other "
+    "objects a function k(X, Y)."
 )
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
@@ -152,7 +151,7 @@ Named = dict[str, Kernel]
 
 
 def auto_kernels(view: Any) -> KernelUnion:
-    """Default kernels of one table, by what it holds: a union to look at, change and pass on.
+    """Return default kernels of a table as a union that can be inspected and modified.
 
     =================  =======================================================================
     numbers            linear, Gaussians of two widths and a Laplacian of standardised columns;
@@ -166,26 +165,27 @@ def auto_kernels(view: Any) -> KernelUnion:
     sequences          :class:`Spectrum` of one, two and three letters
     =================  =======================================================================
 
-    Sparse is what is stored so, or has more than nine zeros in ten entries. Widths are relative
-    to the median distance of training rows. In a data frame, columns of text and other categories
-    have one kernel, columns of numbers and truth values theirs, and one is the product of both.
+    A table is sparse if it is a sparse matrix, or if more than 90% of its entries are zero. Widths
+    are relative to the median distance of training rows. In a data frame, columns of text and
+    other categories have one kernel, numeric and boolean columns have the kernels of numbers, and
+    there is one product of both.
 
-    Sequences, as of proteins or DNA, are strings of letters of one case, of 20 letters or more in
-    the median, no more than 30 different letters in all, and mostly different from one another.
-    There are no default kernels of a list of other strings. In a data frame they are categories,
-    unless nearly all are different, or they are numbers or dates written as text: these are
-    refused by the name of the column, with what to do.
+    Sequences, such as proteins or DNA, are strings of letters of one case with a median length of
+    at least 20, at most 30 different letters in total, and mostly different from one another.
+    There are no default kernels of a list of other strings. In a data frame other strings are
+    categories, unless nearly all are different, or they are numbers or dates stored as text: then
+    an error names the column and the remedy.
 
     Parameters
     ----------
     view : {array-like, dataframe, sparse matrix} of shape (rows, columns), or list of sequences
-        Training rows. They only say what kind of table it is: scales and widths are learnt when
+        Training rows. They determine the type of the table only: scales and widths are learnt when
         the kernels are fitted.
 
     Returns
     -------
     union : KernelUnion
-        Not fitted.
+        The kernels, not fitted.
 
     Examples
     --------
@@ -208,33 +208,35 @@ def auto_kernels(view: Any) -> KernelUnion:
 
 
 def _checked(view: Any) -> Any:
-    """`view` as a table, if it is one."""
+    """Return `view` as a table; raise an error if it is none."""
     if isinstance(view, KernelStack):
         raise ValueError('A KernelStack holds kernels: pass it with kernels="precomputed".')
     if isinstance(view, Mapping) and not sparse.issparse(view):
-        raise TypeError("This is a dict of tables, pass one of them; all: kernels_for(tables).")
+        raise TypeError(
+            "auto_kernels takes one table, got a dict of tables: use kernels_for(tables)."
+        )
     if not sparse.issparse(view) and np.ndim(view) == 1:
         raise ValueError(_NO_DEFAULT)
     return as_table(view)
 
 
-# -- kinds of tables -------------------------------------------------------------------------
+# -- types of tables -------------------------------------------------------------------------
 
 
 def _of_frame(frame: Any) -> Named:
-    """Kernels of columns of numbers and sequences, one of the categories, and one of both."""
+    """Return kernels of numbers, sequences and categories, and a product of both."""
     odd = [position for position, dtype in enumerate(frame.dtypes) if not is_numeric(dtype)]
     texts = [position for position in odd if _holds_categories(frame, position)]
     sequences = [position for position in texts if _are_sequences(entries_of(frame, position))]
     numbers = np.setdiff1d(np.arange(frame.shape[1]), texts).tolist()
     categories = np.setdiff1d(texts, sequences).tolist()
     for position in categories:
-        if not _is_called_category(frame, position):
+        if not _has_category_dtype(frame, position):
             (name,) = _labels(frame, [position])
             label = column_label(frame, position)
             refuse_no_categories(entries_of(frame, position), label, name)
-    of_others = _of_numbers_and_categories(frame, numbers, categories)
-    return of_others | _of_sequence_columns(frame, sequences)
+    kernels = _of_numbers_and_categories(frame, numbers, categories)
+    return kernels | _of_sequence_columns(frame, sequences)
 
 
 def _of_numbers_and_categories(frame: Any, numbers: list[int], categories: list[int]) -> Named:
@@ -247,19 +249,19 @@ def _of_numbers_and_categories(frame: Any, numbers: list[int], categories: list[
     equal = Categorical().on(_labels(frame, categories))
     if not numbers:
         return {"categories": equal}
-    # A number may mean one thing in one category and another in the next.
+    # The product allows the effect of numbers to differ between categories.
     middle = kernels.get("rbf(1)", kernels.get("rbf(0.7)"))
     return {**kernels, "categories": equal, "numbers*categories": middle * equal}
 
 
 def _of_sequence_columns(frame: Any, positions: list[int]) -> Named:
-    """Kernels of columns of sequences, with the names of the columns if there are several."""
+    """Return kernels of sequence columns, named after the columns if there are several."""
     kernels: Named = {}
     for position in positions:
         (column,) = _labels(frame, [position])
-        front = f"{column}:" if len(positions) > 1 else ""
+        prefix = f"{column}:" if len(positions) > 1 else ""
         for name, kernel in _of_sequences(entries_of(frame, position)).items():
-            kernels[front + name] = kernel.on(column)
+            kernels[prefix + name] = kernel.on(column)
     return kernels
 
 
@@ -275,14 +277,14 @@ def _of_sequences(entries: np.ndarray) -> Named:
 
 
 def _are_sequences(entries: np.ndarray) -> bool:
-    """Whether strings are sequences of letters, not names, words, texts or categories."""
+    """Return True if strings are sequences of letters, not names, words, texts or categories."""
     known = [entry for entry in entries if not is_missing(entry)]
     if not known or not all(isinstance(entry, str) for entry in known):
         return False
     letters = set("".join(known))
-    of_one_case = all(map(str.isupper, letters - _GAPS)) or all(map(str.islower, letters - _GAPS))
+    one_case = all(map(str.isupper, letters - _GAPS)) or all(map(str.islower, letters - _GAPS))
     return (
-        of_one_case
+        one_case
         and len(letters) <= _MOST_LETTERS
         and min(map(len, known)) > 0
         and float(np.median([len(entry) for entry in known])) >= _SEQUENCE_LENGTH
@@ -295,7 +297,7 @@ def _of_numbers(table: Any) -> Named:
     refuse_not_finite(table, "X")
     if hasattr(table, "iloc") and any(hasattr(dtype, "subtype") for dtype in set(table.dtypes)):
         raise TypeError(
-            "columns of the data frame are sparse: pass frame.sparse.to_coo(), or dense columns, "
+            "the data frame has sparse columns: pass frame.sparse.to_coo(), or dense columns, "
             "frame.sparse.to_dense()."
         )
     is_sparse = sparse.issparse(table)
@@ -308,11 +310,11 @@ def _of_numbers(table: Any) -> Named:
     return _of_sparse(bool(np.all(values >= 0))) if is_sparse else _of_dense(table.shape[1])
 
 
-# Chosen by MKFDACV on some 15 tables, 100 to 450 training rows, one to five divisions each: most
-# differences are within noise. To linear and Gaussian kernels the Laplacian added half a point of
-# accuracy in the mean; that of normal scores two to four points on histograms of colours, little
-# elsewhere; the cosine nothing to a third of a point. A third width, a Gaussian of normal scores,
-# a polynomial, and Laplacians of other widths added nothing in the mean.
+# Chosen by MKFDACV on some 15 tables, 100 to 450 training rows, one to five splits each; most
+# differences are within noise. Added to linear and Gaussian kernels, the Laplacian improved the
+# mean accuracy by half a percentage point; the Laplacian of normal scores by two to four points on
+# colour histograms, little elsewhere; the cosine by zero to a third of a point. A third width, a
+# Gaussian of normal scores, a polynomial, and Laplacians of other widths gave no improvement.
 def _of_dense(n_columns: int) -> Named:
     kernels: Named = {"linear": Linear()}
     kernels |= {f"rbf({width:g})": RBF("median", width) for width in (0.5, 1.0)}
@@ -327,15 +329,15 @@ def _of_dense(n_columns: int) -> Named:
     }
 
 
-# On nine tables, mostly one division of each, the Gaussian added 0.8 points to Jaccard alone; the
-# scaled cosine had the better probabilities on words.
+# On nine tables, mostly one split each, the Gaussian added 0.8 percentage points to Jaccard alone;
+# the scaled cosine gave better probabilities on words.
 def _of_bits(is_sparse: bool) -> Named:
     kernels: Named = {"jaccard": Jaccard(), "rbf(0.7)": RBF("median", 0.7)}
     return kernels | ({"scaled-cosine": _scaled_cosine()} if is_sparse else {})
 
 
-# On six tables of words and other counts, one division of each, a point above cosine and Gaussians
-# of counts as they are, and level with tf-idf, which needs counts and takes no weights of rows.
+# On six tables of word and other counts, one split each, one percentage point above cosine and
+# Gaussians of raw counts, and equal to tf-idf, which needs counts and takes no sample weights.
 def _of_sparse(non_negative: bool) -> Named:
     kernels: Named = {
         "cosine": Cosine(),
@@ -344,21 +346,21 @@ def _of_sparse(non_negative: bool) -> Named:
     }
     if not non_negative:
         return kernels
-    # A word that occurs ten times does not count ten times as much.
+    # Ten occurrences of a word should not count ten times as much as one.
     logarithm = FunctionTransformer(signed_log)
     return {name: kernel.after(logarithm) for name, kernel in kernels.items()}
 
 
 @storable
 def signed_log(X: Any) -> Any:
-    """``log(1 + x)``, and ``−log(1 − x)`` for negative x, which new rows may have."""
+    """Return ``log(1 + x)``, or ``−log(1 − x)`` for negative x, which new rows may have."""
     if sparse.issparse(X):
         return X.sign().multiply(abs(X).log1p()).tocsr()
     return np.sign(X) * np.log1p(np.abs(X))
 
 
 def _scaled_cosine() -> Kernel:
-    """Rare words count more, as by inverse document frequencies."""
+    """Return a cosine of scaled columns: rare words count more, as with tf-idf."""
     return Cosine().after(StandardScaler(with_mean=False))
 
 
@@ -366,24 +368,24 @@ def _scaled_cosine() -> Kernel:
 
 
 def _holds_categories(frame: Any, position: int) -> bool:
-    """Whether a column holds text or other categories, not numbers or truth values."""
+    """Return True if a column holds text or other categories, not numbers or booleans."""
     column = _column(frame, position)
-    if _is_called_category(frame, position):
+    if _has_category_dtype(frame, position):
         return True
     if getattr(column.dtype, "kind", "O") in "Mm":  # dates with a time zone are objects in NumPy
         return False
     entries = column.to_numpy()
     if entries.dtype.kind != "O":
         return entries.dtype.kind in "US"
-    if all(map(_is_number, entries)) or any(isinstance(one, _TIMES) for one in entries):
-        # Dates among objects are refused later, by name.
+    if all(map(_is_number, entries)) or any(isinstance(entry, _TIMES) for entry in entries):
+        # Dates among objects raise an error later, with the name of the column.
         return False
     _refuse_mistakes(entries, column_label(frame, position))
     return True
 
 
-def _is_called_category(frame: Any, position: int) -> bool:
-    """Whether the type of a column says that it has categories, which may be numbers in pandas."""
+def _has_category_dtype(frame: Any, position: int) -> bool:
+    """Return True if a column has a categorical dtype; in pandas, categories may be numbers."""
     name = str(_column(frame, position).dtype).lower()
     return name.startswith(("category", "categorical", "enum"))
 
@@ -393,7 +395,7 @@ def _column(frame: Any, position: int) -> Any:
 
 
 def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
-    """Refuse a column of numbers, or of text that stands for numbers, in which a few do not."""
+    """Raise an error for a column of numbers, perhaps as text, with a few other entries."""
     known = [(row, entry) for row, entry in enumerate(entries) if not is_missing(entry)]
     others = [(row, entry) for row, entry in known if not stands_for_number(entry)]
     if others and len(others) < (1.0 - _MOSTLY_NUMBERS) * len(known):
@@ -402,37 +404,37 @@ def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
         refuse_disguised(list(dict.fromkeys(texts)), column, plain=False)
         raise ValueError(
             f"{column} holds numbers, and {len(others)} entries that are none, the first "
-            f"{entry!r} at row {row}. Correct it, or say that it has categories: "
+            f"{entry!r} at row {row}. Correct it, or declare it as categories: "
             ".astype('category')."
         )
 
 
 def _is_number(entry: Any) -> bool:
-    """Whether an object stands for a number, or for one that is missing; text does not."""
+    """Return True if an object other than text can be converted to a number, or is missing."""
     if isinstance(entry, str | bytes):
         return False
     return is_missing(entry) or stands_for_number(entry)
 
 
 def _labels(frame: Any, positions: list[int]) -> list[Any]:
-    """Names of columns; their positions if names are not text."""
+    """Return the names of columns, or their positions if names are not strings."""
     names = [frame.columns[position] for position in positions]
     return names if all(isinstance(name, str) for name in names) else positions
 
 
 def _without_duplicates(table: Any) -> Any:
-    """A sparse table in which every entry is stored once."""
+    """Return a sparse table in which every entry is stored once."""
     if not table.has_canonical_format:
         table = table.copy()
         table.sum_duplicates()
     return table
 
 
-# -- Whatever is accepted as a parameter ``kernels``, as a union of named kernels -----------------
+# -- The parameter ``kernels`` of estimators as a union of named kernels --------------------------
 
 
 def as_union(kernels: Any) -> KernelUnion:
-    """A new union of whatever is accepted as ``kernels``, but None."""
+    """Convert any value of the parameter ``kernels`` except None to a new union."""
     if isinstance(kernels, KernelUnion):
         return clone(kernels)
     if isinstance(kernels, Mapping):
@@ -445,35 +447,36 @@ def as_union(kernels: Any) -> KernelUnion:
 
 
 def transforms(kernels: Any) -> bool:
-    """Whether some of the `kernels` is one of what a transformer makes of its columns."""
+    """Return True if any of the `kernels` contains a transformer (:class:`After`)."""
     if kernels is None:
         return False
-    if isinstance(kernels, Mapping):  # kernels by their names, or by those of views
+    if isinstance(kernels, Mapping):  # by the names of kernels or of views
         return any(map(transforms, kernels.values()))
     pairs = as_union(kernels)._pairs
     if not isinstance(pairs, list | tuple):
-        return False  # very many, made when they are asked for, of the columns as they are
+        return False  # kernels made on demand, of untransformed columns
     parts = [as_kernel(kernel) for _, kernel in pairs]
-    parts += [inner for part in parts for inner in part.get_params(deep=True).values()]
-    return any(isinstance(part, After) for part in parts)
+    parts += [inner for kernel in parts for inner in kernel.get_params(deep=True).values()]
+    return any(isinstance(kernel, After) for kernel in parts)
 
 
 def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:
-    """The union of kernels that an estimator makes of its parameter ``kernels``, for this X.
+    """Return the union of kernels that an estimator builds from its parameter ``kernels``.
 
     Parameters
     ----------
     X : table, dict of tables or Views
     kernels : kernel, KernelUnion, dict, list of (name, kernel) or None, optional
-        As for :class:`~manykernels.MKFDA`: with several views, kernels for every view, or a dict
-        with those of each view. None takes the default ones.
+        As for :class:`~manykernels.MKFDA`: with several views, kernels that are used for every
+        view, or a dict with the kernels of each view. None means default kernels.
     missing : {"error", "mean", "conditional"}, default="error"
         Unless it is "error", rows of a table may lack all columns of a kernel.
 
     Returns
     -------
     union : KernelUnion
-        Not fitted. Kernels of a view have its name, or "view:kernel" if there are several.
+        The kernels, not fitted. A kernel is named after its view, or "view:kernel" if the view
+        has several.
 
     Examples
     --------
@@ -492,12 +495,12 @@ def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> Kerne
         return KernelUnion([(name, known_where_possible(kernel)) for name, kernel in pairs])
     X = as_views(X)
     if isinstance(kernels, Mapping):
-        bound = {name: one for name, one in kernels.items() if _is_bound(one)}
-        apart = {name: one for name, one in kernels.items() if name not in bound}
-        seen = {view for one in bound.values() for view in views_of(one)}
-        _check_views(apart, seen, X)
-        of_views = [pair for view, one in apart.items() for pair in _of_view(one, view, X)]
-        return KernelUnion(of_views + [(name, clone(one)) for name, one in bound.items()])
+        bound = {name: kernel for name, kernel in kernels.items() if _is_bound(kernel)}
+        by_view = {view: entry for view, entry in kernels.items() if view not in bound}
+        used = {view for kernel in bound.values() for view in views_of(kernel)}
+        _check_views(by_view, used, X)
+        of_views = [pair for view, entry in by_view.items() for pair in _of_view(entry, view, X)]
+        return KernelUnion(of_views + [(name, clone(kernel)) for name, kernel in bound.items()])
     if kernels is None:
         return KernelUnion([pair for view in X for pair in _of_view(None, view, X)])
     pairs = [(name, as_kernel(kernel)) for name, kernel in as_union(kernels)._pairs]
@@ -516,7 +519,7 @@ def _is_bound(kernel: Any) -> bool:
 
 
 def _of_view(kernels: Any, view: str, views: Views) -> list[tuple[str, Any]]:
-    """Named kernels of one view, from whatever a dict of kernels has for it."""
+    """Return the named kernels of one view, from its entry in a dict of kernels."""
     with naming(f"view {view!r}"):
         pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
         several = kernels is None or isinstance(kernels, KernelUnion | Mapping | list | tuple)
@@ -530,10 +533,10 @@ def _bound_to(kernel: Kernel, view: str) -> Kernel:
     return kernel if names_its_views(kernel) else kernel.of(view)
 
 
-def _check_views(kernels: Mapping[str, Any], seen: set[str], views: Views) -> None:
-    """A dict of kernels has an entry for every view that no other kernel has `seen`."""
+def _check_views(kernels: Mapping[str, Any], used: set[str], views: Views) -> None:
+    """Check that a dict has entries for the views of `views` only, and for all not `used`."""
     unknown = [name for name in kernels if name not in views]
-    without = [name for name in views if name not in kernels and name not in seen]
+    without = [name for name in views if name not in kernels and name not in used]
     if unknown:
         raise ValueError(
             f"kernels has an entry {unknown[0]!r}, but X has no such view; its views are "
@@ -541,36 +544,38 @@ def _check_views(kernels: Mapping[str, Any], seen: set[str], views: Views) -> No
         )
     if without:
         raise ValueError(
-            f"There is no kernel for view {without[0]!r}: add one to kernels (None takes the "
-            "default ones), or leave the view out of X."
+            f"There is no kernel for view {without[0]!r}: add one to kernels (None means "
+            "default kernels), or leave the view out of X."
         )
 
 
 def have_names(kernels: Any) -> bool:
-    """Whether `kernels` is a dict or has pairs (name, kernel), but is no union."""
+    """Return True if `kernels` is a dict or a list of pairs (name, kernel)."""
     return isinstance(kernels, Mapping) or (
         isinstance(kernels, list | tuple) and _are_pairs(kernels)
     )
 
 
 def parameters(kernels: Any) -> dict[str, Any]:
-    """Parameters of named kernels, by ``<name>__<parameter>``, and the kernels by name."""
+    """Return named kernels and their parameters, as ``<name>`` and ``<name>__<parameter>``."""
     nested: dict[str, Any] = as_union(_with_unions(kernels)).get_params()
     del nested["kernels"]
     return nested
 
 
 def with_parameters(kernels: Any, params: dict[str, Any]) -> Any:
-    """New kernels like these with parameters set, by ``<name>__<parameter>``."""
+    """Return copies of the kernels with parameters ``<name>__<parameter>`` set."""
     union = as_union(_with_unions(kernels)).set_params(**params)
     return dict(union.kernels) if isinstance(kernels, Mapping) else union.kernels
 
 
 def _with_unions(kernels: Any) -> Any:
-    """The same, but the named kernels of each view a union, which has parameters."""
+    """Replace the named kernels of each view by a union, which has nested parameters."""
     if not isinstance(kernels, Mapping):
         return kernels
-    return {name: as_union(one) if have_names(one) else one for name, one in kernels.items()}
+    return {
+        view: as_union(entry) if have_names(entry) else entry for view, entry in kernels.items()
+    }
 
 
 def _are_pairs(kernels: Any) -> bool:
@@ -578,7 +583,7 @@ def _are_pairs(kernels: Any) -> bool:
 
 
 def _named(kernels: list[Any]) -> list[tuple[str, Any]]:
-    """Kernels under the names of their classes, numbered where a class comes twice."""
+    """Name kernels after their classes, with numbers if a class occurs twice."""
     classes = [type(kernel).__name__.lower() for kernel in kernels]
     totals, seen, names = Counter(classes), Counter[str](), []
     for name in classes:

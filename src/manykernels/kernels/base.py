@@ -1,4 +1,4 @@
-"""Kernel: the base of all kernels."""
+"""Kernel: the base class of all kernels."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
     from .composition import After, OfView, Product, Sum
 
 
-# -- What kernels take from each pair of rows before their own formula: products or distances -----
+# -- Inner products and distances of pairs of rows ------------------------------------------------
 #
-# A comparison is prepared once for two tables (squared lengths, normalised rows) and then computed
-# tile by tile, so that kernels that are functions of the same numbers share those of a tile, and
-# none of them needs a matrix of distances.
+# A comparison is prepared once for two tables (squared norms, normalised rows) and then computed
+# tile by tile, so that kernels that are functions of the same distances share a tile, and none of
+# them needs the whole matrix of distances.
 
 
 def writable(X: Any) -> Any:
-    """`X`, or a copy if it is dense and read-only, as joblib passes arrays to workers.
+    """Return `X`, or a copy if it is dense and read-only, as joblib passes arrays to workers.
 
-    The compiled χ² loop of scikit-learn refuses read-only buffers although it only reads them.
+    The compiled χ² loop of scikit-learn rejects read-only buffers although it only reads them.
     """
     return X if X is None or sparse.issparse(X) else np.require(X, requirements="W")
 
 
 class Comparison(ABC):
-    """A number for every row of `X` and every row of `Y`, or of `X` again if `Y` is None."""
+    """Products or distances between the rows of `X` and of `Y`, or of `X` again if None."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         self.gram = Y is None
@@ -69,25 +69,25 @@ class Comparison(ABC):
 
     @abstractmethod
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
-        """The numbers of some rows of `X` and some of `Y`, in a new array."""
+        """Return the values of some rows of `X` and some of `Y`, in a new array."""
 
     @abstractmethod
     def _bounds(self) -> tuple[float, float]:
-        """What `bounds` are."""
+        """Compute `bounds`."""
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """All numbers lie between these. Not finite if a number might not be."""
+        """Lower and upper bound of all values; not finite if a value might not be."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self._bounds()
 
     def whole(self) -> np.ndarray:
-        """All numbers."""
+        """Return all values."""
         return self.tile(*(slice(0, size) for size in self.shape))
 
 
 class InnerProducts(Comparison):
-    """``⟨x, y⟩``."""
+    """Inner products ``⟨x, y⟩``."""
 
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
         return safe_sparse_dot(self.X[rows], self.Y[columns].T, dense_output=True)
@@ -105,7 +105,7 @@ class Cosines(InnerProducts):
 
 
 class SquaredDistances(Comparison):
-    """``‖x − y‖²``, exactly zero between a row and itself if `Y` is None."""
+    """Squared distances ``‖x − y‖²``; exactly zero on the diagonal if `Y` is None."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         if not sparse.issparse(X) and not sparse.issparse(Y):
@@ -134,7 +134,7 @@ class SquaredDistances(Comparison):
 
 
 class ManhattanDistances(Comparison):
-    """``Σ_j |x_j − y_j|``."""
+    """Manhattan distances ``Σ_j |x_j − y_j|``."""
 
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
         X, Y = self.X[rows], self.Y[columns]
@@ -147,7 +147,7 @@ class ManhattanDistances(Comparison):
 
 
 class ChiSquareDistances(Comparison):
-    """``Σ_j (x_j − y_j)² / (x_j + y_j)`` of rows without negative entries."""
+    """Distances ``Σ_j (x_j − y_j)² / (x_j + y_j)`` of rows without negative entries."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         super().__init__(writable(X), writable(Y))
@@ -168,15 +168,15 @@ def _largest_sum(X: Any) -> float:
 
 
 class Kernel(BaseEstimator, ABC):
-    """A positive semi-definite similarity between the rows of tables.
+    """Positive semi-definite similarity between the rows of tables.
 
-    ``kernel(X, Y)`` is the matrix of similarities between the rows of `X` and `Y`, ``kernel(X)``
-    the Gram matrix of the rows of `X`. ``fit`` learns what the kernel takes from training rows,
-    such as a bandwidth. Kernels can be added and multiplied, with each other and with numbers.
+    ``kernel(X, Y)`` is the kernel matrix between the rows of `X` and `Y`, ``kernel(X)`` the Gram
+    matrix of the rows of `X`. ``fit`` learns data-dependent parameters, such as a bandwidth, from
+    training rows. Kernels can be added and multiplied, with each other and with numbers.
 
-    A new kernel defines ``_evaluate(X, Y)`` on validated float64 arrays, with `Y` None for a
-    Gram matrix, and ``_diagonal(X)`` if there is a faster way to the diagonal. Its constructor
-    ends with the keyword ``columns=None``.
+    A subclass defines ``_evaluate(X, Y)`` on validated float64 arrays, where `Y` is None for a
+    Gram matrix, and ``_diagonal(X)`` if there is a faster way to compute the diagonal. Its
+    constructor ends with the keyword ``columns=None``.
 
     Parameters
     ----------
@@ -186,11 +186,11 @@ class Kernel(BaseEstimator, ABC):
     Attributes
     ----------
     n_features_in_ : int
-        Number of columns compared, seen in ``fit``.
+        Number of compared columns, set by ``fit``.
     """
 
     _accepts_sparse: bool = True
-    #: Whether entries are compared as categories, for which their types matter.
+    #: Whether entries are compared as categories, so that their types matter.
     _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
@@ -204,13 +204,13 @@ class Kernel(BaseEstimator, ABC):
 
     @property
     def _title(self) -> str:
-        """What error messages call the kernel."""
+        """Name of the kernel in error messages."""
         return type(self).__name__
 
-    # -- what a user calls -----------------------------------------------------------------
+    # -- public methods --------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn what the kernel takes from training rows, such as a bandwidth.
+        """Learn data-dependent parameters, such as a bandwidth, from training rows.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Kernel(BaseEstimator, ABC):
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Similarities of the rows of `X` with those of `Y`, or with each other.
+        """Evaluate the kernel between the rows of `X` and those of `Y`, or of `X` again.
 
         Returns
         -------
@@ -244,7 +244,7 @@ class Kernel(BaseEstimator, ABC):
         return self._completed(K, gram=Y is None)
 
     def diag(self, X: Any) -> np.ndarray:
-        """Similarities ``k(x, x)`` of the rows of `X` with themselves, without the matrix."""
+        """Return ``k(x, x)`` of the rows of `X`, without computing the matrix."""
         self._validate_params()
         X, _ = self._prepared(X)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -253,23 +253,24 @@ class Kernel(BaseEstimator, ABC):
         return diagonal
 
     def on(self, columns: Any) -> Self:
-        """Copy of this kernel, unfitted, that compares only `columns`.
+        """Return an unfitted copy of this kernel that compares only `columns`.
 
         Parameters
         ----------
         columns : str, int, list, slice, boolean mask or callable
             Names need a dataframe. A callable such as
-            :class:`~sklearn.compose.make_column_selector` is given `X` and returns columns.
-            The columns of the parts of a sum or product are counted among these.
+            :class:`~sklearn.compose.make_column_selector` is called with `X` and returns columns.
+            For a sum or product, the columns of its terms are relative to this selection.
         """
         return clone(self).set_params(columns=columns)
 
     def after(self, transformer: Any) -> After:
-        """Copy of this kernel, unfitted, that compares what a transformer makes of its columns.
+        """Return an unfitted copy of this kernel that compares the output of a transformer.
 
-        The transformer is learnt on the rows that the kernel is fitted on: in an estimator on its
-        training rows, in a cross-validation of the estimator on those of each split. (Folds that
-        an estimator makes itself, as :class:`~manykernels.MKFDACV`, cut kernels computed once.)
+        The transformer is fitted on the rows that the kernel is fitted on: in an estimator on its
+        training rows, in a cross-validation of the estimator on the training rows of each split.
+        (The internal cross-validation of estimators such as :class:`~manykernels.MKFDACV` splits
+        kernels that are computed once.)
 
         Parameters
         ----------
@@ -278,8 +279,8 @@ class Kernel(BaseEstimator, ABC):
         Returns
         -------
         kernel : After
-            It has the columns of this kernel, which may as well be chosen afterwards:
-            ``RBF().on("a").after(scaler)`` is ``RBF().after(scaler).on("a")``.
+            It transforms the columns of this kernel, which may also be chosen afterwards:
+            ``RBF().on("a").after(scaler)`` equals ``RBF().after(scaler).on("a")``.
         """
         from .composition import After
 
@@ -287,12 +288,12 @@ class Kernel(BaseEstimator, ABC):
         return After(whole, clone(transformer, safe=False), columns=self.columns)
 
     def of(self, view: str) -> OfView:
-        """This kernel, unfitted, of one view of several: a table in a dict or in Views.
+        """Return an unfitted copy of this kernel for one of several views.
 
         Parameters
         ----------
         view : str
-            Its name.
+            Name of the table in a dict of tables or in Views.
 
         Returns
         -------
@@ -303,7 +304,7 @@ class Kernel(BaseEstimator, ABC):
         return OfView(clone(self), view)
 
     def __sklearn_clone__(self) -> Self:
-        # scikit-learn copies a list name by name, which takes a while for thousands of columns.
+        # scikit-learn clones a list item by item, which is slow for thousands of columns.
         columns = vars(self).get("columns")
         if not isinstance(columns, list):
             return super().__sklearn_clone__()
@@ -313,23 +314,23 @@ class Kernel(BaseEstimator, ABC):
         other.columns = list(columns)
         return other
 
-    # -- what a kernel defines -------------------------------------------------------------
+    # -- methods for subclasses ------------------------------------------------------------
 
     @abstractmethod
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
-        """Similarities of validated rows; `Y` is None for a Gram matrix."""
+        """Compute the kernel matrix of validated rows; `Y` is None for a Gram matrix."""
 
     def _diagonal(self, X: Any) -> np.ndarray:
         blocks = gen_batches(num_samples(X), TILE_ROWS)
         return np.concatenate([np.diagonal(self._evaluate(X[rows], None)) for rows in blocks])
 
     def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
-        """Set the attributes learnt from the rows `X`, all of positive weight."""
+        """Set data-dependent attributes from the rows `X`, all of positive weight."""
 
     def _validated(self, X: Any) -> Any:
-        """Selected columns of `X` as finite float64 numbers in two dimensions.
+        """Convert selected columns of `X` to a finite two-dimensional float64 array.
 
-        The same for all kernels of a class, which share the result.
+        The result is shared by all kernels of a class.
         """
         check_numbers(
             X,
@@ -338,7 +339,7 @@ class Kernel(BaseEstimator, ABC):
             "encode it first, such as by OneHotEncoder.",
         )
         try:
-            # One memory order, so that rounding errors do not depend on the container.
+            # A fixed memory order, so that rounding errors do not depend on the container.
             return check_array(
                 array_if_plain(X),
                 accept_sparse="csr" if self._accepts_sparse else False,
@@ -348,7 +349,7 @@ class Kernel(BaseEstimator, ABC):
             )
         except ValueError as error:
             if "NaN" in str(error) or "infinity" in str(error):
-                refuse_not_finite(X, "X")  # which also says where it is
+                refuse_not_finite(X, "X")  # its message also names the place
             raise
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
@@ -358,14 +359,14 @@ class Kernel(BaseEstimator, ABC):
         self._learn_scale(X if counted.all() else X[counted], weights[counted])
 
     def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
-        """The comparison of rows that the kernel is a function of, if it is, and that kernel."""
+        """Return the comparison that the kernel is a function of, and the kernel; or None."""
         return None
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """The columns of the table, or of views, that the fitted kernel reads.
+        """Yield the columns of the table, or of views, that the fitted kernel reads.
 
-        Yields the name of the view ("" for a table), positions, and whether they are compared as
-        categories. A list of single objects has no columns.
+        Each item is the name of the view ("" for a table), positions, and whether the columns are
+        compared as categories. A list of single objects has no columns.
         """
         if len(SharedTable.of(X).shape) == 2:
             yield "", column_positions(X, self._frozen_columns(X)), self._of_categories
@@ -382,9 +383,9 @@ class Kernel(BaseEstimator, ABC):
         return X, Y
 
     def _chosen(self, X: Any, columns: Any) -> Any:
-        """The columns of a table, validated, once for all kernels that share it."""
+        """Return the validated columns of a table, computed once for all kernels."""
         shared = SharedTable.of(X)
-        # With the columns themselves, so that none can have the identity of others before.
+        # `columns` is stored as well, so that its id cannot be reused by another object.
         _, places = shared.once(id(columns), lambda: (columns, _places(shared, columns)))
         columns = None if places is None else columns
         key = type(self)._validated, self._accepts_sparse, places
@@ -398,7 +399,7 @@ class Kernel(BaseEstimator, ABC):
         if hasattr(self, "n_features_in_") and width != self.n_features_in_:
             raise ValueError(
                 f"X has {width} columns to compare, but the kernel was fitted on "
-                f"{self.n_features_in_}."
+                f"{self.n_features_in_} columns."
             )
         if Y is not None and width != Y.shape[1]:
             raise ValueError(f"X has {width} columns to compare, but Y has {Y.shape[1]}.")
@@ -415,7 +416,7 @@ class Kernel(BaseEstimator, ABC):
 
     # -- algebra ---------------------------------------------------------------------------
 
-    # Makes ``numpy_scalar * kernel`` call the operators below instead of returning an array.
+    # Makes ``numpy_scalar * kernel`` call the operators below.
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Sum:
@@ -440,22 +441,22 @@ class Kernel(BaseEstimator, ABC):
 
 
 def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
-    """Positions of some columns; None if they are all columns, in order."""
+    """Return the positions of columns; None if they are all columns, in order."""
     if columns is None:
         return None
     places = tuple(column_positions(X, columns))
     return None if places == tuple(range(as_table(X.X).shape[1])) else places
 
 
-# -- Kernels evaluated into their places in a stack, tile by tile ---------------------------------
+# -- Evaluation of several kernels, tile by tile --------------------------------------------------
 #
 # Kernels that are functions of the same comparison of the same rows share it: a tile of
 # distances is computed once, and every such kernel is evaluated from it while it is in the cache
 # of the processor. Of a Gram matrix only tiles on and above the diagonal are computed, and
-# mirrored. Other kernels are evaluated whole.
+# mirrored. Other kernels are evaluated at once.
 
 
-# Fewer tiles than this are computed in less time than it takes to start threads.
+# Fewer tiles than this take less time than starting threads.
 _FEWEST_FOR_THREADS = 16
 
 
@@ -470,7 +471,7 @@ def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: Any, Y: 
                 with np.errstate(over="ignore"):
                     matrix[...] = kernel(X, Y)
                 if matrix.dtype != np.float64:
-                    check_finite(matrix, kernel._title)  # numbers that are too large for it
+                    check_finite(matrix, kernel._title)  # float32 may have overflowed
             else:
                 place = _Place(matrix, name, *compared)
                 together.setdefault(id(place.comparison), []).append(place)
@@ -484,7 +485,7 @@ def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: Any, Y: 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a kernel that is a function of a comparison is written."""
+    """Kernel that is a function of a comparison, and the matrix it is written to."""
 
     matrix: np.ndarray
     name: str
@@ -493,7 +494,7 @@ class _Place:
 
 
 def evaluated(comparison: Comparison, kernel: Any) -> np.ndarray:
-    """The matrix of one kernel that is a function of a comparison."""
+    """Return the matrix of one kernel that is a function of a comparison."""
     K = np.empty(comparison.shape)
     fill([K], [kernel], comparison)
     check_filled(K, kernel, comparison)
@@ -505,12 +506,12 @@ def fill(matrices: Sequence[np.ndarray], kernels: Sequence[Any], comparison: Com
 
     def fill_tile(tile: tuple[slice, slice]) -> None:
         rows, columns = tile
-        # Inside, since threads do not inherit it. What is not finite is refused later.
+        # Set here because threads do not inherit it. check_filled finds values not finite.
         with np.errstate(over="ignore", invalid="ignore"):
             values = comparison.tile(rows, columns)
             for matrix, kernel in zip(matrices, kernels, strict=True):
                 place = matrix[rows, columns]
-                # In single precision the result is rounded, not the steps to it.
+                # For single precision only the result is rounded, not intermediate values.
                 result = place if place.dtype == values.dtype else np.empty(values.shape)
                 kernel._from_compared(values, result)
                 if result is not place:
@@ -522,9 +523,9 @@ def fill(matrices: Sequence[np.ndarray], kernels: Sequence[Any], comparison: Com
 
 
 def check_filled(matrix: np.ndarray, kernel: Any, comparison: Comparison) -> None:
-    """Refuse values that are not finite, without looking for them where there can be none.
+    """Raise an error for values that are not finite; search only if there may be any.
 
-    The formula of a kernel is largest at one of the bounds of what is compared.
+    The absolute value of a kernel is largest at one of the bounds of the comparison.
     """
     extremes = np.array([*comparison.bounds, 0.0])
     if np.isfinite(extremes).all():
@@ -536,7 +537,7 @@ def check_filled(matrix: np.ndarray, kernel: Any, comparison: Comparison) -> Non
 
 
 def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
-    # Not by gen_batches, whose checks of its arguments take longer than a small tile.
+    # gen_batches validates its arguments, which takes longer than a small tile.
     rows, columns = (
         [slice(start, min(start + TILE_ROWS, size)) for start in range(0, size, TILE_ROWS)]
         for size in comparison.shape
@@ -545,7 +546,7 @@ def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
 
 
 class SharedComparisons:
-    """Evaluates kernels on two small tables; those of one comparison in a row share its values."""
+    """Evaluate kernels on two small tables; consecutive kernels of one comparison share it."""
 
     def __init__(self, X: Any, Y: Any) -> None:
         self._X, self._Y = SharedTable.of(X), SharedTable.of(Y)

@@ -18,10 +18,10 @@ from .tables import column_label, refuse_masked
 class Categorical(Kernel):
     """Share of equal entries, ``(1/d) Σ_j [x_j = y_j]``, of rows of d categories.
 
-    Categories are strings, numbers, truth values or other objects that can be hashed; pandas
-    categoricals count by their values. Estimators take text in data frames. A category that
-    occurs only in new rows equals none of training; estimators warn of it. They bring new rows to
-    the types of training, such as 1 to "1".
+    Categories are strings, numbers, booleans or other hashable objects; pandas categoricals are
+    compared by their values. Estimators accept text in data frames. A category that occurs only in
+    new rows matches no training category; estimators warn about it. They convert new rows to the
+    types of training, for example 1 to "1".
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Categorical(Kernel):
         K = np.zeros((len(X), len(Y)))
         for x, y in zip(X.T, Y.T, strict=True):
             numbers: dict[Any, int] = {}
-            x, y = ([numbers.setdefault(entry, len(numbers)) for entry in part] for part in (x, y))
+            x, y = ([numbers.setdefault(entry, len(numbers)) for entry in col] for col in (x, y))
             K += np.equal.outer(x, y)
         K /= X.shape[1]
         return K
@@ -64,7 +64,7 @@ class Categorical(Kernel):
 
 
 def _check_categories(column: np.ndarray, label: str) -> None:
-    """Refuse missing values and objects that cannot be hashed."""
+    """Raise an error for missing values and unhashable objects."""
     try:
         missing = {id(entry) for entry in set(column) if _is_missing(entry)}
     except TypeError as error:
@@ -72,15 +72,15 @@ def _check_categories(column: np.ndarray, label: str) -> None:
     if missing:
         row = next(row for row, entry in enumerate(column) if id(entry) in missing)
         raise ValueError(
-            f"X has a missing value (None, NaN or NA) at row {row}, {label}: fill it in, or give "
-            "missing values a category of their own, as in X.fillna('missing')."
+            f"X has a missing value (None, NaN or NA) at row {row}, {label}: impute it, or use a "
+            "separate category for missing values, as in X.fillna('missing')."
         )
 
 
 def _is_missing(entry: Any) -> bool:
     try:
         return entry is None or bool(entry != entry)
-    except TypeError:  # pandas.NA, which is neither equal to itself nor different
+    except TypeError:  # a comparison with pandas.NA has no truth value
         return True
 
 
@@ -88,8 +88,8 @@ def _is_missing(entry: Any) -> bool:
 class Jaccard(Kernel):
     """Jaccard or Tanimoto similarity ``|x ∧ y| / |x ∨ y|`` of rows of zeros and ones.
 
-    The number of columns that both rows have over the number that at least one has, such as of
-    two chemical fingerprints; 1 for two rows of zeros.
+    The number of columns in which both rows are 1, divided by the number in which at least one
+    is, for example of two chemical fingerprints; 1 for two rows of zeros.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ class Jaccard(Kernel):
             place = np.flatnonzero((entries.data != 0) & (entries.data != 1))[0]
             raise ValueError(
                 f"entries must be 0 or 1, got {entries.data[place]:g} at row "
-                f"{entries.row[place]}, {column_label(X, entries.col[place])}. Counts become "
-                "0 or 1 by Jaccard().after(Binarizer())."
+                f"{entries.row[place]}, {column_label(X, entries.col[place])}. Convert counts to "
+                "0 or 1 with Jaccard().after(Binarizer())."
             )
         return bits
 
@@ -128,7 +128,7 @@ class Jaccard(Kernel):
         return np.ones(X.shape[0])
 
 
-#: The chemists' name.
+#: The name used in chemistry.
 Tanimoto = Jaccard
 
 

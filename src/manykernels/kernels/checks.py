@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .stack import KernelStack
 
 
-# -- Negative eigenvalues of symmetric matrices, found exactly or by a few Lanczos steps ----------
+# -- Negative eigenvalues of symmetric matrices ---------------------------------------------------
 #
 # A Cholesky factorisation of the shifted matrix is exact and costs m³/3 operations, more than
 # learning from one kernel of some thousand samples. A Lanczos step costs 2m². The eigenvalues of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #
 #     λ_min(K) ≤ λ_min(T),    λ_max(T) ≤ λ_max(K).
 #
-# So a negative λ_min(T) proves that K has a negative eigenvalue, but K may have one without.
+# So a negative λ_min(T) proves that K has a negative eigenvalue, but the converse does not hold.
 # Unless the spectrum is flat, twenty steps find eigenvalues below about −1e-3 times the largest
 # and miss those above −1e-4 times it; a machine that learns from such a kernel may then report a
 # negative duality gap. Smaller matrices get up to sixty steps. If a kernel is to be centred, ``P
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 # sklearn.utils.validation._check_psd_eigenvalues in double precision.
 NEGATIVE_RATIO = 1e-5
 NEGATIVE_VALUE = 1e-10
-# Lanczos takes 20 steps from 3000 rows on, and as many as cost the same on smaller matrices, up
-# to 60. tests/kernels/test_spectrum.py specifies what they have to find.
+# Lanczos takes 20 steps from 3000 rows on, and more steps at the same cost on smaller matrices,
+# up to 60. tests/kernels/test_spectrum.py specifies which eigenvalues must be detected.
 LEAST_STEPS, MOST_STEPS, ROWS_OF_LEAST_STEPS = 20, 60, 3000
-# Number of rows up to which the exact answer takes at most half the time of sixty Lanczos steps.
+# Number of rows up to which the exact check takes at most half the time of sixty Lanczos steps.
 EXACT_ROWS = 256
 # Number of rows below which computing all eigenvalues takes a seventh of the time of ARPACK.
 _SMALL_ROWS = 32
@@ -51,7 +51,7 @@ _SMALL_ROWS = 32
 def exact_extremes_if_negative(
     matrix: np.ndarray, ratio: float = NEGATIVE_RATIO, value: float = NEGATIVE_VALUE
 ) -> tuple[float, float] | None:
-    """``(smallest, largest)`` eigenvalue of a matrix that is not PSD, None if it is.
+    """Return the extreme eigenvalues ``(smallest, largest)`` of a matrix, or None if it is PSD.
 
     Eigenvalues above −`ratio` times the largest, or above −`value`, count as zero. A Cholesky
     factorisation of the matrix shifted by this tolerance decides almost every case, at a tenth of
@@ -78,7 +78,7 @@ def exact_extremes_if_negative(
 def found_extremes_if_negative(
     matrix: np.ndarray, largest_entry: float, *, centered: bool
 ) -> tuple[float, float] | None:
-    """An upper bound of λ_min that proves a matrix not PSD and a lower bound of λ_max, or None.
+    """Return a negative upper bound of λ_min and a lower bound of λ_max, or None.
 
     λ_min is bounded by Lanczos, by ``λ_min ≤ K_ii`` and, from 2 × 2 principal submatrices, by
     ``λ_min ≤ max(K_ii, K_jj) − |K_ij|``.
@@ -92,18 +92,18 @@ def found_extremes_if_negative(
 
 
 def hidden_by_rounding(matrix: np.ndarray, largest_entry: float) -> float:
-    """How far below zero the eigenvalues of a PSD matrix may be, as it is stored.
+    """Return how far below zero the eigenvalues of a stored PSD matrix may be.
 
-    The errors of its entries, when they were rounded, are independent and no larger than half of
-    ``eps`` times the largest entry. The eigenvalues of such a matrix of errors are no larger than
-    √m times ``2/√3`` of that. In single precision it is 1.2e-5 of the largest entry at m = 10 000.
+    The rounding errors of its entries are independent and at most half of ``eps`` times the
+    largest entry. The eigenvalues of such an error matrix are at most ``2/√3 √m`` times that. In
+    single precision the bound is 1.2e-5 of the largest entry at m = 10 000.
     """
     rounding = float(np.finfo(matrix.dtype).eps) * np.sqrt(len(matrix)) * largest_entry
     return max(NEGATIVE_VALUE, rounding)
 
 
 def n_steps(n_rows: int) -> int:
-    """The number of Lanczos steps for a matrix of `n_rows`."""
+    """Return the number of Lanczos steps for a matrix of `n_rows`."""
     affordable = int(LEAST_STEPS * (ROWS_OF_LEAST_STEPS / n_rows) ** 2)
     return min(max(LEAST_STEPS, affordable), MOST_STEPS)
 
@@ -111,7 +111,7 @@ def n_steps(n_rows: int) -> int:
 def lanczos_extremes(
     matrix: np.ndarray, steps: int, *, centered: bool = False
 ) -> tuple[float, float]:
-    """Extreme eigenvalues of T after `steps` from a fixed vector, with full orthogonalisation."""
+    """Return the extreme eigenvalues of T after `steps`, with full orthogonalisation."""
     vector = np.random.default_rng(0).standard_normal(len(matrix))
     if centered:
         vector -= vector.mean()
@@ -138,7 +138,7 @@ def lanczos_extremes(
 
 
 def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """``matrix @ vector`` of a symmetric matrix, in double precision."""
+    """Return ``matrix @ vector`` for a symmetric matrix, in double precision."""
     if matrix.dtype == np.float64:
         # The transpose of a C-ordered matrix is Fortran-ordered: nothing is copied.
         return np.asarray(blas.dsymv(1.0, matrix.T, vector))
@@ -146,7 +146,7 @@ def _times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def clipped(matrix: np.ndarray) -> np.ndarray:
-    """The nearest PSD matrix."""
+    """Return the nearest PSD matrix."""
     values, vectors = linalg.eigh(matrix, check_finite=False)
     vectors = vectors * np.sqrt(np.maximum(values, 0.0))
     return vectors @ vectors.T
@@ -163,8 +163,8 @@ def _if_negative(
 SAME_ENTRY = 1e-8
 # The same in single precision: the rounding error of 6e-8, times some hundred terms of a sum.
 SAME_SINGLE_ENTRY = 1e-5
-# Negative eigenvalues are refused from this part of the largest on, even if known rounding of the
-# entries (`rounding`) explains them: a matrix with so much noise is of no use.
+# Negative eigenvalues beyond this part of the largest are an error, even if known rounding of the
+# entries (`rounding`) explains them: a matrix with so much noise is useless.
 MOST_EXPLAINED = 0.1
 PSD_POLICIES = ("raise", "exact", "clip", "ignore")
 
@@ -184,43 +184,45 @@ def check_stack(
     """Check that kernels are finite, symmetric and positive semi-definite (PSD).
 
     A block between different samples (``stack.gram`` false) is checked for finite values
-    only. A stack that has been checked is returned at once; sub-stacks count as checked, since
-    a principal submatrix of a PSD matrix is PSD.
+    only. A stack that has been checked before is returned at once; sub-stacks count as checked,
+    since a principal submatrix of a PSD matrix is PSD.
 
-    Kernels are symmetric if ``K_rc`` and ``K_cr`` differ by no more than 1e-8 of the largest entry
-    (1e-5 in single precision). Those that are not exactly so become ``(K + Kᵀ) / 2``, in a copy.
+    Kernels are symmetric if ``K_rc`` and ``K_cr`` differ by at most 1e-8 times the largest entry
+    (1e-5 in single precision). If they are not exactly equal, K is replaced by ``(K + Kᵀ) / 2`` in
+    a copy.
 
     Parameters
     ----------
     stack : KernelStack
+        The kernels to check.
     psd : {"raise", "exact", "clip", "ignore"}, default="raise"
         What to do with a kernel whose smallest eigenvalue is below −1e-5 times the largest
-        (and below −1e-10): "raise" and "exact" refuse it, "ignore" keeps it. "clip" replaces a
-        kernel with any negative eigenvalue beyond rounding error by the nearest PSD matrix.
+        (and below −1e-10): "raise" and "exact" raise an error, "ignore" keeps it. "clip" replaces
+        a kernel with any negative eigenvalue beyond rounding error by the nearest PSD matrix.
         (Negative eigenvalues that the rounding of stored values explains count as zero: in single
         precision 1.2e-7 √m times the largest entry.)
         "exact" and "clip" need a factorisation. So does "raise" up to 256 rows. For larger
         matrices it takes twenty to sixty Lanczos steps, which cost no more than learning and
         may miss negative eigenvalues above about −1e-3 times the largest.
     centered : bool, default=False
-        Ask only that kernels be PSD after centring (conditionally positive semi-definite), which
-        is enough for every method that centres.
+        Require only that kernels are PSD after centring (conditionally positive semi-definite),
+        which is sufficient for every method that centres.
     rounding : float, default=0.0
         Known rounding of the entries, such as 1 for integers. Negative eigenvalues that
-        independent errors of this size explain are clipped instead of refused.
+        independent errors of this size explain are clipped and raise no error.
     missing : bool, default=False
-        Allow samples that lack a kernel: NaN in their whole row and column of it, the diagonal
-        included. What is asked of a kernel is then asked for the samples that have it.
+        Allow samples that lack a kernel: NaN in their whole row and column of it, including the
+        diagonal. The kernel is then checked for the samples that have it.
 
     Returns
     -------
     stack : KernelStack
-        Marked as checked; with other values only where a kernel had to be changed.
+        The stack marked as checked; values differ only where a kernel had to be changed.
 
     Raises
     ------
     ValueError
-        Naming the kernel and, where there is one, the row and column.
+        If a check fails. The message names the kernel and, if possible, the row and column.
     """
     if psd not in PSD_POLICIES:
         raise ValueError(f"psd must be one of {sorted(PSD_POLICIES)}, got {psd!r}.")
@@ -238,15 +240,15 @@ def check_stack(
     changes: dict[str, Any] = {}
     for j, name in enumerate(stack.names):
         # The whole matrix or, if samples lack the kernel, that of the samples that have it.
-        own = _samples_that_have(data[j], name) if missing else ...
-        matrix = data[j][own]
-        # With zeros in the place of NaN, so that rows keep their numbers in error messages.
-        known = matrix if own is ... else np.nan_to_num(data[j], nan=0.0)
+        present = _samples_that_have(data[j], name) if missing else ...
+        matrix = data[j][present]
+        # Zeros instead of NaN, so that row numbers in error messages are right.
+        known = matrix if present is ... else np.nan_to_num(data[j], nan=0.0)
         difference, largest = check_symmetric(known, name)
         if difference > 0.0:
             data, matrix = _writable(data, stack.data), matrix.copy()
             symmetrize(matrix)
-            data[j][own] = matrix
+            data[j][present] = matrix
         if psd == "ignore":
             continue
         change = _change_to_psd(
@@ -255,7 +257,7 @@ def check_stack(
         if change is not None:
             data, matrix = _writable(data, stack.data), matrix + change
             symmetrize(matrix)
-            data[j][own] = matrix
+            data[j][present] = matrix
             diagonal = np.einsum("jii->ji", data).astype(np.float64)
             changes["_rows"] = replace(stack._rows, diagonal=diagonal)
             changes["_cols"] = replace(stack._cols, diagonal=diagonal)
@@ -269,9 +271,9 @@ def check_stack(
 def _change_to_psd(
     matrix: np.ndarray, name: str, largest: float, *, psd: str, centered: bool, rounding: float
 ) -> np.ndarray | None:
-    """What has to be added to make a symmetric matrix PSD; None if it counts as PSD.
+    """Return the matrix to add to a symmetric matrix to make it PSD; None if it is PSD.
 
-    Raises IndefiniteKernelError if negative eigenvalues are to be refused.
+    Raises IndefiniteKernelError if negative eigenvalues are not to be clipped.
     """
     if psd == "raise" and not rounding and len(matrix) > EXACT_ROWS:
         extremes = found_extremes_if_negative(matrix, largest, centered=centered)
@@ -301,22 +303,22 @@ def _change_to_psd(
     return clipped(matrix) - matrix
 
 
-def _writable(data: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """`data`, or a copy if it still is the array that was `given`."""
-    if data is given:
-        data = allocate(given.shape, given.dtype)
-        data[...] = given
+def _writable(data: np.ndarray, original: np.ndarray) -> np.ndarray:
+    """Return `data`, or a copy if it is still the `original` array."""
+    if data is original:
+        data = allocate(original.shape, original.dtype)
+        data[...] = original
     return data
 
 
 def has_lacking_samples(stack: KernelStack) -> bool:
-    """Whether NaN in a first row or column shows that samples may lack a kernel."""
+    """Return True if NaN in the first rows or columns indicate samples that lack a kernel."""
     data = stack.data
     return bool(np.isnan(data[:, :1]).any() or np.isnan(data[:, :, :1]).any())
 
 
 def _samples_that_have(matrix: np.ndarray, name: str) -> Any:
-    """Index of the part of a Gram matrix whose samples have the kernel: all, or ``np.ix_``."""
+    """Return an index of the samples of a Gram matrix that have the kernel: all, or ``np.ix_``."""
     lacking = np.isnan(matrix.diagonal())
     if not lacking.any():
         return ...
@@ -335,20 +337,23 @@ def _check_block(stack: KernelStack, j: int, name: str, *, missing: bool) -> Non
     rows, cols = absent.all(axis=1), absent.all(axis=0)
     if not (np.isfinite(matrix) | rows[:, None] | cols).all():
         _refuse_stray(matrix, name, rows, cols)
-    for what, diagonals, lacking in (
+    for attribute, diagonals, lacking in (
         ("row_diag", stack.row_diag, rows),
         ("col_diag", stack.col_diag, cols),
     ):
-        # Samples that lack the kernel have no self-similarity: whatever is given is not used.
-        if diagonals is not None and not (np.isfinite(diagonals[j]) | lacking).all():
-            _refuse_self_similarity(what, name, diagonals[j], np.isfinite(diagonals[j]) | lacking)
+        if diagonals is None:
+            continue
+        # Self-similarities of samples that lack the kernel are not used.
+        valid = np.isfinite(diagonals[j]) | lacking
+        if not valid.all():
+            _refuse_self_similarity(attribute, name, diagonals[j], valid)
 
 
 def _refuse_stray(matrix: np.ndarray, name: str, rows: np.ndarray, cols: np.ndarray) -> None:
-    """Name an entry that is not finite although its row and column have others that are."""
+    """Raise an error for an entry that is not finite in a row and column that are not all NaN."""
     bad = ~np.isfinite(matrix) & ~(rows[:, None] | cols)
     if not bad.any():
-        # An entry of a sample whose self-similarity is missing.
+        # A sample whose self-similarity is missing has another entry.
         bad = np.isfinite(matrix) & (rows[:, None] | cols)
         row, col = np.argwhere(bad)[0]
         sample = row if rows[row] else col
@@ -367,44 +372,47 @@ def _refuse_stray(matrix: np.ndarray, name: str, rows: np.ndarray, cols: np.ndar
 
 
 def _refuse_lacking(stack: KernelStack) -> None:
-    """Refuse kernels that whole samples lack, with the way out; other NaN are left to others."""
+    """Raise an error if samples lack a kernel; other NaN are found by other checks."""
     for matrix, name in zip(stack.data, stack.names, strict=True):
         absent = np.isnan(matrix)
         rows, cols = absent.all(axis=1), absent.all(axis=0)
         lacking = rows & cols if stack.gram else rows
-        # A training kernel that every sample lacks is a mistake of another kind.
+        # A training kernel that every sample lacks is another kind of error.
         some = lacking.any() and not (stack.gram and lacking.all())
         if some and np.array_equal(absent, rows[:, None] | cols):
             raise ValueError(
                 f"Kernel {name!r} has no values that are finite (NaN only) for "
                 f"{lacking.sum()} of {len(matrix)} samples, rows "
-                f"{shown(np.flatnonzero(lacking))}. Estimators take "
+                f"{shown(np.flatnonzero(lacking))}. Estimators accept "
                 'samples that lack a kernel with missing="mean" or "conditional", stacks with '
                 "KernelStack.from_arrays(..., missing=True)."
             )
 
 
 def _check_diagonals(stack: KernelStack) -> None:
-    for what, diagonals in (("row_diag", stack.row_diag), ("col_diag", stack.col_diag)):
+    for attribute, diagonals in (("row_diag", stack.row_diag), ("col_diag", stack.col_diag)):
         if diagonals is None or np.isfinite(diagonals).all():
             continue
         j = int(np.argwhere(~np.isfinite(diagonals))[0, 0])
         if stack.gram:
-            # Users know the matrix: name the row and column of it that are not finite.
+            # The diagonal was taken from the matrix: name the row and column there.
             check_finite(stack.data[j], stack.names[j])
-        _refuse_self_similarity(what, stack.names[j], diagonals[j], np.isfinite(diagonals[j]))
+        valid = np.isfinite(diagonals[j])
+        _refuse_self_similarity(attribute, stack.names[j], diagonals[j], valid)
 
 
-def _refuse_self_similarity(what: str, name: str, diagonal: np.ndarray, right: np.ndarray) -> None:
-    sample = int(np.argmin(right))
+def _refuse_self_similarity(
+    attribute: str, name: str, diagonal: np.ndarray, valid: np.ndarray
+) -> None:
+    sample = int(np.argmin(valid))
     raise ValueError(
-        f"{what} of kernel {name!r} has a value that is not finite ({diagonal[sample]}) at sample "
-        f"{sample}."
+        f"{attribute} of kernel {name!r} has a value that is not finite ({diagonal[sample]}) at "
+        f"sample {sample}."
     )
 
 
 def check_finite(matrix: np.ndarray, name: str) -> None:
-    """Refuse NaN and infinite values, naming the first row and column that have one."""
+    """Raise an error that names the first NaN or infinite value, if there is one."""
     for start in range(0, len(matrix), TILE_ROWS):
         bad = ~np.isfinite(matrix[start : start + TILE_ROWS])
         if bad.any():
@@ -417,10 +425,10 @@ def check_finite(matrix: np.ndarray, name: str) -> None:
 
 
 def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
-    """Refuse a matrix that is not finite and symmetric.
+    """Raise an error for a matrix that is not finite and symmetric.
 
     Returns the largest difference ``|K_rc − K_cr|`` and the largest ``|K_rc|``, in one pass over
-    pairs of mirrored tiles. NaN shows in the difference and infinity in the largest entry.
+    pairs of mirrored tiles. NaN appears in the difference and infinity in the largest entry.
     """
     difference = largest = 0.0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -438,14 +446,14 @@ def check_symmetric(matrix: np.ndarray, name: str) -> tuple[float, float]:
 
 
 def _mirrored_tiles(matrix: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Tiles on and above the diagonal, each with its mirror image below."""
-    parts = [slice(start, start + TILE_ROWS) for start in range(0, len(matrix), TILE_ROWS)]
-    for rows, cols in combinations_with_replacement(parts, 2):
+    """Yield tiles on and above the diagonal, each with its mirror image below."""
+    blocks = [slice(start, start + TILE_ROWS) for start in range(0, len(matrix), TILE_ROWS)]
+    for rows, cols in combinations_with_replacement(blocks, 2):
         yield matrix[rows, cols], matrix[cols, rows]
 
 
 def symmetrize(matrix: np.ndarray) -> None:
-    """``(K + Kᵀ) / 2`` in place."""
+    """Replace K by ``(K + Kᵀ) / 2`` in place."""
     for upper, lower in _mirrored_tiles(matrix):
         # Halved first, since the sum of two large numbers may overflow.
         mean = upper / 2 + lower.T / 2
@@ -459,6 +467,6 @@ def _refuse_asymmetric(matrix: np.ndarray, name: str) -> None:
     col = int(np.argmax(np.abs(matrix[row] - matrix[:, row])))
     raise ValueError(
         f"Kernel {name!r} is not symmetric: entries ({row}, {col}) and ({col}, {row}) differ by "
-        f"{worst[row]:.3g}. A block between different samples is given with gram=False; otherwise "
-        "pass (K + K.T) / 2."
+        f"{worst[row]:.3g}. Pass gram=False for a block between different samples, otherwise "
+        "(K + K.T) / 2."
     )

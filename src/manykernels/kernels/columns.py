@@ -1,14 +1,15 @@
-"""What columns hold: numbers, truth values, text or dates; in training, and in new rows.
+"""Types of columns in training, and conversion of new rows to these types.
 
-A file of new rows may hold less than that of training: a column with 1, 2 and A is text, one with
-1 and 2 is read as numbers. New rows are brought to the kinds of training, entry by entry, so that
-an answer does not depend on the other rows, or are refused by the names of view and column.
+The same column may be read with another type from a file of new rows: with the entries 1, 2 and A
+it is text, with 1 and 2 it is numeric. New rows are converted to the types of training, entry by
+entry, so that a prediction does not depend on the other rows. If that is impossible, an error
+names the view and the column.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from numbers import Number
@@ -24,20 +25,20 @@ from .views import Views
 
 NUMBERS, TRUTH, TEXT, DATES, OTHERS = "numbers", "truth values", "text", "dates", "objects"
 
-# How many categories a warning lists.
+# Number of categories listed in a warning.
 _SHOWN = 5
-# Texts of truth values, as pandas reads and other programs write them.
+# Spellings of booleans, as pandas reads and other programs write them.
 _TRUTHS = {
     True: ("True", "TRUE", "true"),
     False: ("False", "FALSE", "false"),
 }
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
-# A whole number of more digits may have lost some of them as a float.
+# Larger integers are not represented exactly as a float.
 _EXACT = 2**53
 
 
 def kind_of(entry: Any) -> str:
-    """What a single entry is."""
+    """Return the kind of a single entry."""
     if isinstance(entry, bool | np.bool_):
         return TRUTH
     if isinstance(entry, str | bytes):
@@ -51,7 +52,7 @@ def kind_of(entry: Any) -> str:
 
 
 def odd_columns(table: Any) -> list[int]:
-    """Positions of columns that are not of a type of numbers or truth values."""
+    """Return the positions of columns without a numeric or boolean dtype."""
     if sparse.issparse(table) or len(table.shape) != 2:
         return []
     if is_frame(table):
@@ -62,7 +63,7 @@ def odd_columns(table: Any) -> list[int]:
 
 
 def entries_of(table: Any, position: int) -> np.ndarray:
-    """The entries of one column of a frame or array."""
+    """Return the entries of one column of a frame or array."""
     if not is_frame(table):
         return np.asarray(table[:, position])
     column = table.iloc[:, position] if hasattr(table, "iloc") else table[:, position]
@@ -72,7 +73,7 @@ def entries_of(table: Any, position: int) -> np.ndarray:
 
 
 def _truth_columns(table: Any) -> list[int]:
-    """Positions of columns of the type of truth values."""
+    """Return the positions of columns with a boolean dtype."""
     if sparse.issparse(table) or len(table.shape) != 2:
         return []
     dtypes = list(table.dtypes) if is_frame(table) else [table.dtype] * table.shape[1]
@@ -81,16 +82,16 @@ def _truth_columns(table: Any) -> list[int]:
 
 
 def _with_columns(table: Any, columns: dict[int, np.ndarray]) -> Any:
-    """The table with other entries in some columns."""
+    """Return the table with some columns replaced."""
     if not columns:
         return table
-    if hasattr(table, "with_columns"):  # of polars
+    if hasattr(table, "with_columns"):  # polars
         series = type(table[:, 0])
-        made = [
+        replaced = [
             series(table.columns[j], entries.tolist(), strict=False)
             for j, entries in columns.items()
         ]
-        return table.with_columns(made)
+        return table.with_columns(replaced)
     table = copied(table) if is_frame(table) else table.astype(object)
     for j, entries in columns.items():
         if is_frame(table):
@@ -106,22 +107,22 @@ def _with_columns(table: Any, columns: dict[int, np.ndarray]) -> Any:
 @storable
 @dataclass(frozen=True)
 class TrainedColumns:
-    """What the columns of one table held in training, of those that kernels compare.
+    """Kinds and categories of the compared columns of one training table.
 
-    Columns of numbers are not listed, unless a kernel compares them as categories.
+    Numeric columns are not listed, unless a kernel compares them as categories.
 
     Attributes
     ----------
     positions : ndarray of int
-        Where the columns are in the table.
+        Positions of the columns in the table.
     kinds : list of str
-        What each held, such as "text"; several kinds are joined by " and ".
+        Kind of each column, such as "text"; several kinds are joined by " and ".
     categories : ndarray of bool
-        Whether a kernel compares it as categories.
+        Whether a kernel compares the column as categories.
     known : list
-        Different entries of the columns, one column after the other.
+        Unique entries of the columns, one column after the other.
     stops : ndarray of int
-        Where those of each column end in `known`; it has none if they are not kept.
+        End of the entries of each column in `known`; a column may have none.
     """
 
     positions: np.ndarray
@@ -132,20 +133,22 @@ class TrainedColumns:
 
     @classmethod
     def of(cls, table: Any, compared: dict[int, bool]) -> Self:
-        """Of those columns of a training table that kernels compare, some as categories."""
+        """Describe the columns of a training table that are `compared`, some as categories."""
         listed = {*odd_columns(table), *_truth_columns(table)}
         listed |= {j for j, as_categories in compared.items() if as_categories}
         positions = sorted(listed & compared.keys())
-        kinds, known, stops = [], [], []
+        kinds: list[str] = []
+        known: list[Any] = []
+        stops: list[int] = []
         for j in positions:
             entries = entries_of(table, j)
             different = _different(entries)
-            found = dict.fromkeys(map(kind_of, different))
-            kinds.append(" and ".join(sorted(found)))
+            column_kinds = set(map(kind_of, different))
+            kinds.append(" and ".join(sorted(column_kinds)))
             # Texts that are mostly different, such as sequences, are no categories.
-            few = TEXT in found and len(different) <= len(entries) / 2
-            if (compared[j] or few) and not {DATES, OTHERS} & found.keys():
-                known += [one.item() if isinstance(one, np.generic) else one for one in different]
+            few = TEXT in column_kinds and len(different) <= len(entries) / 2
+            if (compared[j] or few) and not {DATES, OTHERS} & column_kinds:
+                known += map(_plain, different)
             stops.append(len(known))
         categories = np.array([compared[j] for j in positions], dtype=bool)
         return cls(
@@ -153,49 +156,49 @@ class TrainedColumns:
         )
 
     def known_of(self, place: int) -> list[Any]:
-        """Different entries in training of the column at this place of `positions`."""
+        """Return the unique training entries of the column ``positions[place]``."""
         start = int(self.stops[place - 1]) if place else 0
         return self.known[start : int(self.stops[place])]
 
 
 def _different(entries: np.ndarray) -> list[Any]:
-    """Different entries, without missing ones."""
+    """Return the unique entries, without missing ones."""
     if entries.dtype.kind in "biuf":
         values = np.unique(entries)
         return list(values[~np.isnan(values)] if values.dtype.kind == "f" else values)
+    unique: Iterable[Any]
     try:
-        every = dict.fromkeys(entries.tolist())
-    except TypeError:  # what cannot be hashed is no category
-        every = {id(one): one for one in entries}  # type: ignore[assignment]
-        return [one for one in every.values() if not is_missing(one)]
-    return [one for one in every if not is_missing(one)]
+        unique = dict.fromkeys(entries.tolist())
+    except TypeError:  # unhashable objects
+        unique = {id(entry): entry for entry in entries}.values()
+    return [entry for entry in unique if not is_missing(entry)]
 
 
 def trained_columns(union: Any, X: Any) -> dict[str, TrainedColumns]:
-    """What is remembered of the columns of training rows, by views; "" for a single table."""
+    """Describe the columns of training rows by view; "" for a single table."""
     tables = dict(X.items()) if isinstance(X, Views) else {"": X}
     odd = any(odd_columns(table) or _truth_columns(table) for table in tables.values())
     compared = compared_columns(union, X, only_categories=not odd)
-    found = {
+    trained = {
         view: TrainedColumns.of(table, compared[view])
         for view, table in tables.items()
         if view in compared
     }
-    return {view: columns for view, columns in found.items() if len(columns.positions)}
+    return {view: columns for view, columns in trained.items() if len(columns.positions)}
 
 
 def compared_columns(
     union: Any, X: Any, *, only_categories: bool = False
 ) -> dict[str, dict[int, bool]]:
-    """The columns that kernels compare, by views, and whether as categories."""
-    found: dict[str, dict[int, bool]] = {}
+    """Return the columns that kernels compare, by view, and whether as categories."""
+    compared: dict[str, dict[int, bool]] = {}
     for view, positions, as_categories in union.compared_columns(X):
         if only_categories and not as_categories:
             continue
-        columns = found.setdefault(view, {})
+        columns = compared.setdefault(view, {})
         for j in positions:
             columns[j] = columns.get(j, False) or as_categories
-    return found
+    return compared
 
 
 # -- new rows --------------------------------------------------------------------------------
@@ -204,9 +207,9 @@ def compared_columns(
 def like_training(
     X: Any, model: Any, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
 ) -> Any:
-    """New rows with what columns held in training, and one warning of unseen categories.
+    """Convert new rows to the types of training, with one warning about unseen categories.
 
-    `model` are training rows, perhaps not all. `compared` returns :func:`compared_columns`.
+    `model` are some or all training rows. `compared` returns :func:`compared_columns`.
     """
     unseen: list[str] = []
     if not isinstance(X, Views):
@@ -214,13 +217,14 @@ def like_training(
     else:
         tables = {}
         for view, table in X.items():
-            some = lambda view=view: compared().get(view, {})  # noqa: E731
-            of = f" of view {view!r}"
+            of_view = lambda view=view: compared().get(view, {})  # noqa: E731
             with naming(f"view {view!r}"):
-                tables[view] = _table_like(table, model[view], trained.get(view), some, unseen, of)
+                tables[view] = _table_like(
+                    table, model[view], trained.get(view), of_view, unseen, f" of view {view!r}"
+                )
         X = X.with_tables(tables)
     if unseen:
-        warn_caller("; ".join(unseen) + ". They equal no category of training.", UserWarning)
+        warn_caller("; ".join(unseen) + ". They match no training category.", UserWarning)
     return X
 
 
@@ -230,8 +234,9 @@ def _table_like(
     trained: TrainedColumns | None,
     compared: Callable[[], dict[int, bool]],
     unseen: list[str],
-    of: str,
+    suffix: str,
 ) -> Any:
+    """Convert the columns of one table; add messages about unseen categories to `unseen`."""
     if sparse.issparse(table) or len(table.shape) != 2 or len(model.shape) != 2:
         return table
     changed: dict[int, np.ndarray] = {}
@@ -242,7 +247,7 @@ def _table_like(
     for j in others:
         entries = entries_of(table, j)
         numbers = _converted(entries, _Expected(NUMBERS, []), column_label(model, j))
-        changed[j] = np.array([np.nan if is_missing(one) else float(one) for one in numbers])
+        changed[j] = np.array([np.nan if is_missing(value) else float(value) for value in numbers])
     for place, j in enumerate(positions):
         assert trained is not None
         expected = _Expected(trained.kinds[place], trained.known_of(place))
@@ -251,21 +256,21 @@ def _table_like(
         if converted is not entries:
             changed[j] = converted
         if trained.categories[place] and expected.known:
-            unseen += _unseen(converted, expected.known, label + of)
+            unseen += _unseen(converted, expected.known, label + suffix)
     return _with_columns(table, changed)
 
 
 def _unseen(entries: np.ndarray, known: list[Any], label: str) -> list[str]:
-    """A word about entries that training did not have, if there are any."""
-    every = set(known)
-    new = [one for one in _different(entries) if one not in every]
+    """Return a message about entries that did not occur in training, if there are any."""
+    seen = set(known)
+    new = [entry for entry in _different(entries) if entry not in seen]
     if not new:
         return []
     unknown = set(new)
-    count = sum(one in unknown for one in entries.tolist() if not is_missing(one))
-    some = ", ".join(map(repr, map(_plain, new[:_SHOWN]))) + (", …" if len(new) > _SHOWN else "")
+    count = sum(entry in unknown for entry in entries.tolist() if not is_missing(entry))
+    listed = ", ".join(map(repr, map(_plain, new[:_SHOWN]))) + (", …" if len(new) > _SHOWN else "")
     return [
-        f"{label}: {count} of {len(entries)} rows have categories that training did not: {some}"
+        f"{label}: {count} of {len(entries)} rows have categories that training did not: {listed}"
     ]
 
 
@@ -274,43 +279,43 @@ def _plain(entry: Any) -> Any:
 
 
 class _Expected:
-    """The kinds of a column in training, and its entries if they are known."""
+    """Kinds of a column in training, and its unique entries if they are stored."""
 
     def __init__(self, kinds: str, known: list[Any]) -> None:
         self.kinds, self.known = kinds, known
         self.each = set(kinds.split(" and ")) if kinds else set()
         self.every = set(known)
-        self.texts = {one for one in known if isinstance(one, str)}
+        self.texts = {entry for entry in known if isinstance(entry, str)}
 
     @property
     def numbers(self) -> dict[float, list[str]]:
-        """Texts of training that stand for numbers, by these."""
-        found: dict[float, list[str]] = {}
+        """Training texts that are numbers, by their values."""
+        texts: dict[float, list[str]] = {}
         for text in self.texts:
             if (number := exact_number(text)) is not None:
-                found.setdefault(number, []).append(text)
-        return found
+                texts.setdefault(number, []).append(text)
+        return texts
 
 
 def _converted(entries: np.ndarray, expected: _Expected, label: str) -> np.ndarray:
-    """Entries of a new column as training would have had them."""
+    """Convert the entries of a new column to the kinds of training."""
     if not expected.each or _is_as_expected(entries, expected):
         return entries
-    made: dict[Any, Any] = {}
+    cache: dict[Any, Any] = {}
     converted = np.empty(len(entries), dtype=object)
     for row, entry in enumerate(entries.tolist()):
         key = type(entry), entry
         if is_missing(entry):
             converted[row] = entry
             continue
-        if key not in made:
-            made[key] = _as_expected(entry, expected, label, row)
-        converted[row] = made[key]
+        if key not in cache:
+            cache[key] = _as_expected(entry, expected, label, row)
+        converted[row] = cache[key]
     return converted
 
 
 def _is_as_expected(entries: np.ndarray, expected: _Expected) -> bool:
-    """Whether nothing is to be converted, as the type of a column, or of its entries, tells."""
+    """Return True if the entries already have the kind of training."""
     if len(expected.each) > 1:
         return False
     kind = entries.dtype.kind
@@ -318,7 +323,7 @@ def _is_as_expected(entries: np.ndarray, expected: _Expected) -> bool:
         return NUMBERS in expected.each or (TRUTH in expected.each and _are_bits(entries))
     if kind == "b":
         return TRUTH in expected.each
-    return {kind_of(one) for one in entries.tolist() if not is_missing(one)} <= expected.each
+    return {kind_of(entry) for entry in entries.tolist() if not is_missing(entry)} <= expected.each
 
 
 def _are_bits(entries: np.ndarray) -> bool:
@@ -326,7 +331,7 @@ def _are_bits(entries: np.ndarray) -> bool:
 
 
 def _as_expected(entry: Any, expected: _Expected, label: str, row: int) -> Any:
-    """An entry as one of the kinds that training had, most often as it is."""
+    """Convert an entry to one of the kinds of training."""
     kind = kind_of(entry)
     if kind in expected.each:
         return entry if len(expected.each) == 1 else _as_known(entry, expected)
@@ -347,7 +352,7 @@ def _as_expected(entry: Any, expected: _Expected, label: str, row: int) -> Any:
 
 
 def _as_known(entry: Any, expected: _Expected) -> Any:
-    """An entry of one of several kinds; of another one if training had it as such."""
+    """Convert an entry to another kind if only that form occurred in training."""
     if entry in expected.every:
         return entry
     if kind_of(entry) == TEXT:
@@ -358,7 +363,7 @@ def _as_known(entry: Any, expected: _Expected) -> Any:
 
 
 def _forms(entry: Any) -> list[str]:
-    """Texts that a number or truth value may have been read from."""
+    """Return the texts that a number or boolean may have been read from."""
     if kind_of(entry) == TRUTH:
         return list(_TRUTHS[bool(entry)])
     if kind_of(entry) == NUMBERS and float(entry).is_integer():
@@ -367,7 +372,7 @@ def _forms(entry: Any) -> list[str]:
 
 
 def _as_text(entry: Any, expected: _Expected, label: str, row: int) -> str:
-    """The text that a number or truth value was read from, to judge by the texts of training."""
+    """Return the text that a number or boolean was read from, inferred from training texts."""
     forms = _forms(entry)
     seen = [form for form in forms if form in expected.texts]
     if len(seen) == 1:
@@ -380,7 +385,7 @@ def _as_text(entry: Any, expected: _Expected, label: str, row: int) -> str:
     if seen:
         raise ValueError(
             f"{label} was text in training, and the number {entry!r} at row {row} may stand for "
-            f"{' or '.join(map(repr, sorted(seen)))}: read the column as text, such as by "
+            f"{' or '.join(map(repr, sorted(seen)))}: read the column as text, for example with "
             "read_csv(..., dtype=str)."
         )
     _refuse(entry, kind_of(entry), expected, label, row)
@@ -390,22 +395,22 @@ def _refuse(entry: Any, kind: str, expected: _Expected, label: str, row: int) ->
     ways_out = {
         NUMBERS: "correct entries that are no numbers; pd.to_numeric(column, errors='coerce') "
         "shows which",
-        TEXT: "read it as text, as in training, such as by read_csv(..., dtype=str)",
-        TRUTH: "make it true or false",
-        DATES: "make dates of it by pd.to_datetime",
+        TEXT: "read it as text, as in training, for example with read_csv(..., dtype=str)",
+        TRUTH: "convert it to bool",
+        DATES: "convert it with pd.to_datetime",
     }
-    way_out = next((ways_out[one] for one in ways_out if one in expected.each), "")
+    way_out = next((text for target, text in ways_out.items() if target in expected.each), "")
     raise ValueError(
         f"{label} held {expected.kinds} in training, and holds {kind} now, the first {entry!r} at "
-        f"row {row}: {way_out or 'give it the type of training'}."
+        f"row {row}: {way_out or 'convert it to the type of training'}."
     )
 
 
 def exact_number(text: Any) -> float | None:
-    """The number that a text stands for; None if it stands for none."""
+    """Return the number that a text represents; None if it is no finite number."""
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
-    # Python takes 1_000 for a thousand, which no file means.
+    # Python reads 1_000 as a thousand, which is unlikely in a file.
     if "_" in text:
         return None
     try:
@@ -415,29 +420,27 @@ def exact_number(text: Any) -> float | None:
     return number if np.isfinite(number) else None
 
 
-# -- Columns that are no categories: texts nearly all different, numbers and dates in disguise ----
+# -- Text columns that are no categories: unique texts, numbers and dates -------------------------
 
 
-# Letters of an example in an error message.
+# Maximal length of an example in an error message.
 _LONGEST_SHOWN = 40
 
-# A category tells something about a row because other rows have it, too. If more than nine in ten
-# texts occur once, hardly any does: every row is like itself only. Names, texts, molecules and
-# measurements have hardly a repeat; among 20 rows nine in ten single categories would be a strange
-# accident, among fewer it may well be one.
+# A category is informative because several rows share it. Names, texts, molecules and measurements
+# are nearly always unique. With fewer than 20 rows, more than 90% unique entries may be chance.
 _FEWEST_TEXTS, _MOSTLY_DIFFERENT = 20, 0.9
-# Numbers and dates written as text are no categories, either, if there are more than these.
+# Numbers and dates stored as text are no categories if there are more unique ones than this.
 _MOST_LEVELS = 20
-# Digits that numbers have at least which may be a string of zeros and ones.
+# Smallest number that may be a string of zeros and ones: eight digits.
 _MANY_DIGITS = 1e7
 
 _NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _TIME = r"([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[AaPp][Mm]|[-+]\d{2}:?\d{2})?)?"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _PLAIN, _BITS = "plain numbers", "strings of zeros and ones"
-# What texts may be instead of categories, by a pattern that all of them match, and what to do.
+# Patterns of texts that are no categories, with their descriptions and the way out.
 _DISGUISES = (
-    (r"[01]{16,}", _BITS, "make a column of every letter, such as by "
+    (r"[01]{16,}", _BITS, "make a column of every digit, "
      "pd.DataFrame([list(map(int, text)) for text in column]), for the kernel Jaccard"),
     (_NUMBER, _PLAIN, "pd.to_numeric(column)"),
     (rf"{_NUMBER}\s*%", "percentages", "pd.to_numeric(column.str.rstrip('% '))"),
@@ -447,7 +450,7 @@ _DISGUISES = (
      "read_csv(..., decimal=','), or pd.to_numeric(column.str.replace('.', '', regex=False)"
      ".str.replace(',', '.'))"),
     (rf"[<>≤≥~]=?\s*{_NUMBER}", "numbers with limits of a measurement",
-     "pd.to_numeric(column.str.lstrip('<>≤≥~= ')), if a limit may stand for the number"),
+     "pd.to_numeric(column.str.lstrip('<>≤≥~= ')), if a limit may replace the number"),
     (rf"(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{4}}|\d{{2}})|"
      rf"\d{{1,2}}\.? {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}){_TIME}", "dates",
      "(pd.to_datetime(column) - pd.Timestamp('2000-01-01')) / pd.Timedelta('1D')"),
@@ -455,9 +458,9 @@ _DISGUISES = (
 
 
 class NoCategoriesError(ValueError):
-    """A column of text is not compared as categories; `advice`, the end of the message, says how.
+    """Error for a column of text that is not accepted as categories.
 
-    Whoever has no code to write, such as at the command line, needs another advice.
+    `advice`, the end of the message, is about Python code; the command line replaces it.
     """
 
     def __init__(self, message: str, advice: str = "") -> None:
@@ -466,53 +469,53 @@ class NoCategoriesError(ValueError):
 
 
 def refuse_no_categories(entries: np.ndarray, label: str, name: Any) -> None:
-    """Refuse a column of texts that are no categories: nearly all different, numbers, dates."""
+    """Raise an error if texts are no categories: nearly all different, numbers or dates."""
     texts = [entry.strip() for entry in entries if isinstance(entry, str)]
     different = list(dict.fromkeys(texts))
     nearly_all = len(texts) >= _FEWEST_TEXTS and len(different) > _MOSTLY_DIFFERENT * len(texts)
     if nearly_all or len(different) > _MOST_LEVELS:
-        # Codes such as 01234 are written as numbers, and may be categories if they repeat.
+        # Codes such as 01234 look like numbers, but may be categories if they repeat.
         refuse_disguised(different, label, plain=nearly_all)
     if nearly_all:
         shown = different[0][:_LONGEST_SHOWN] + "…" * (len(different[0]) > _LONGEST_SHOWN)
         raise NoCategoriesError(
             f"{label} is text, and {len(different)} of {len(texts)} entries are different, such "
             f"as {shown!r}: these are no categories.",
-            f"Compare them by a kernel of strings, Spectrum(3).on({name!r}), or of words, "
-            f"Cosine().on({name!r}).after(TfidfVectorizer()); or leave the column out, by "
-            f"X.drop(columns={name!r}) or kernels of others, .on(columns). If these are "
-            "categories, say so: .astype('category').",
+            f"Compare them with a kernel of strings, Spectrum(3).on({name!r}), or of words, "
+            f"Cosine().on({name!r}).after(TfidfVectorizer()); or leave the column out, with "
+            f"X.drop(columns={name!r}) or kernels of other columns, .on(columns). If these are "
+            "categories, declare them: .astype('category').",
         )
 
 
 def refuse_disguised(texts: list[str], label: str, *, plain: bool) -> None:
-    """Refuse texts that are numbers or dates all of them; `plain` numbers only if told so."""
-    found = _disguise(texts)
-    if found is None or (found[1] == _PLAIN and not plain):
+    """Raise an error if all texts are numbers or dates; plain numbers only with `plain`."""
+    disguise = _disguise(texts)
+    if disguise is None or (disguise[1] == _PLAIN and not plain):
         return
-    example, what, way_out = found
+    example, content, way_out = disguise
     raise NoCategoriesError(
-        f"{label} holds {what}, such as {example!r}, as text, which would be taken for "
+        f"{label} holds {content}, such as {example!r}, as text, which would be taken for "
         f"{len(texts)} categories.",
-        f"Convert it: {way_out}. If these are categories, say so: .astype('category').",
+        f"Convert it: {way_out}. If these are categories, declare them: .astype('category').",
     )
 
 
 def _disguise(texts: list[str]) -> tuple[str, str, str] | None:
-    """What all texts are, if they are no categories: an example, a name and what to do."""
+    """Return an example, a description and a way out if texts are no categories."""
     plain = re.compile(_NUMBER)
-    for pattern, what, way_out in _DISGUISES:
+    for pattern, content, way_out in _DISGUISES:
         matches = re.compile(pattern, re.IGNORECASE).fullmatch
-        # Plain numbers may be among others.
+        # Plain numbers may be among the others.
         if all(matches(text) or plain.fullmatch(text) for text in texts):
             example = next((text for text in texts if matches(text)), None)
-            if example is not None and (what != _BITS or all(map(matches, texts))):
-                return example, what, way_out
+            if example is not None and (content != _BITS or all(map(matches, texts))):
+                return example, content, way_out
     return None
 
 
 def refuse_letters_read_as_digits(values: np.ndarray, labels: Callable[[int], str]) -> None:
-    """Refuse columns of numbers that were strings of zeros and ones, read as one number."""
+    """Raise an error for columns of numbers that were read from strings of zeros and ones."""
     if not values.size:
         return
     for j in np.flatnonzero(values.max(axis=0) >= _MANY_DIGITS):
@@ -523,14 +526,14 @@ def refuse_letters_read_as_digits(values: np.ndarray, labels: Callable[[int], st
         if None not in ones and np.median(ones) >= 2:  # type: ignore[arg-type]
             raise ValueError(
                 f"{labels(int(j))} holds numbers of zeros and ones only, such as "
-                f"{values[:, j].max():.4g}: strings such as fingerprints that were read as one "
-                "number. Read it as text, such as by read_csv(..., dtype=str), and make a column "
-                "of every letter, for the kernel Jaccard."
+                f"{values[:, j].max():.4g}: probably strings such as fingerprints that were read "
+                "as one number. Read it as text, for example with read_csv(..., dtype=str), and "
+                "make a column of every digit, for the kernel Jaccard."
             )
 
 
 def _count_of_ones(value: float) -> int | None:
-    """How many ones a number has, of the digits that a float keeps; None if it has others."""
+    """Count the ones among the significant digits of a number; None if it has others than 0, 1."""
     if value < 0.0 or value % 1.0:
         return None
     digits = f"{value:.14e}".partition("e")[0].replace(".", "")

@@ -1,4 +1,4 @@
-"""Samples that lack kernels: their images are filled in, learnt on training samples.
+"""Completion of kernels that some samples lack.
 
 A sample lacks a kernel if its whole row and column of it, diagonal included, are NaN. Let φ(x) be
 the images in the feature space of one kernel, and let the training samples that have it have the
@@ -9,21 +9,21 @@ the images in the feature space of one kernel, and let the training samples that
 
 with training samples x_i that have the kernel. Both are sums of images whose coefficients add up
 to one, so the completed kernels ⟨ψ(x), ψ(x')⟩ are positive semi-definite, or become so by
-centring, whenever the given ones are, and they are defined for new samples. For a sample with all
-kernels nothing changes: s = 1 and ψ = φ.
+centring, whenever the original ones are, and they are defined for new samples. A sample with all
+kernels is unchanged: s = 1 and ψ = φ.
 
 * :class:`MeanCompletion`: ``w = 0``, the image is the mean.
 * :class:`ConditionalCompletion`: w(x) is a kernel ridge regression of φ on the kernels of the
-  other views (:mod:`manykernels.kernels.completion`).
+  other views.
 
-The factor s keeps the length of a sample. An image that is filled in is nearer to the mean than
-one that is there, so a sample with few views would be nearer to a decision boundary than others
-for this reason alone. With ρ_v(x) the share of the squared distance from the mean that is known
-of the image in the kernels of view v,
+The factor s preserves the distance of a sample from the mean. An imputed image is nearer to the
+mean than an observed one, so a sample with few views would be nearer to a decision boundary than
+others for this reason alone. Let ρ_v(x) be the known share of the squared distance from the mean
+in the kernels of view v. Then
 
     s(x)² = (number of views) / Σ_v ρ_v(x).
 
-ρ is 1 for a view that is there. For an image that is filled in at the squared distance l, with an
+ρ is 1 for an observed view. For an imputed image at the squared distance l from the mean, with an
 expected squared error e, it is l/(l + e): 0 for the mean, 1 for a reconstruction without error.
 """
 
@@ -54,13 +54,14 @@ from .tables import SharedTable, absent_rows, as_table, column_positions, select
 from .transforms import Chain, StackTransform, preparation
 from .views import are_views, as_views
 
-# -- PartialKernel: a kernel of those rows only that have what it compares ------------------------
+# -- Kernels that some rows lack ------------------------------------------------------------------
 
 
 class PartialKernel(Kernel):
-    """Base of kernels that some rows lack: NaN in the whole row and column of each of these.
+    """Base class of kernels that some rows lack: their rows and columns are NaN.
 
-    A subclass says which rows have the kernel. Its ``fit`` sets `kernel_`, fitted on these.
+    A subclass defines which rows have the kernel. Its ``fit`` sets `kernel_`, fitted on these
+    rows.
     """
 
     kernel: Kernel
@@ -72,14 +73,14 @@ class PartialKernel(Kernel):
 
     @abstractmethod
     def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
-        """Which rows have the kernel, and the table of these, which other kernels share."""
+        """Return a mask of the rows that have the kernel, and the shared table of these rows."""
 
     @abstractmethod
     def _explaining(self) -> AbstractContextManager[None]:
-        """What errors of the kernel are raised in, to say more."""
+        """Return a context manager that extends the error messages of the kernel."""
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Similarities of the rows of `X` with those of `Y`, or with each other."""
+        """Evaluate the kernel between the rows of `X` and those of `Y`, or of `X` again."""
         check_is_fitted(self)
         rows, left = self._rows(SharedTable.of(X))
         columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
@@ -93,7 +94,7 @@ class PartialKernel(Kernel):
         return K
 
     def diag(self, X: Any) -> np.ndarray:
-        """Similarities of the rows of `X` with themselves; NaN for rows that lack the kernel."""
+        """Return ``k(x, x)`` of the rows of `X`; NaN for rows that lack the kernel."""
         check_is_fitted(self)
         rows, known = self._rows(SharedTable.of(X))
         diagonal = np.full(len(rows), np.nan)
@@ -115,37 +116,37 @@ class PartialKernel(Kernel):
             return self.kernel_._compared(left, right)
 
 
-# -- Reconstruction of the images in one kernel from another kernel, by ridge regression ----------
+# -- Reconstruction of images by kernel ridge regression ------------------------------------------
 #
 # Let K be a centred kernel with images φ, known for some training samples, and O a kernel of the
-# same samples that is known for all. The regression of φ on the images of O, with weights
-# W = diag(w) of the samples and a mean, has
+# same samples that is known for all. The regression of φ on the images of O, with sample weights
+# W = diag(w) and an intercept, is
 #
 #     φ̂(x) = Σ_i w_i(x) φ(x_i),    w(x) = (O + λW⁻¹)⁻¹ o(x),
 #
 # where O is centred on the samples that have K and scaled to unit variance, and so is the row o(x)
 # of a new sample. The entries of w(x) add up to zero.
 #
-# λ is the one with the least error on samples that are left out. With ``S = W^{1/2}`` and
-# ``G = (SOS + λI)⁻¹``, the residual of sample i has the squared length
+# λ minimises the leave-one-out error. With ``S = W^{1/2}`` and ``G = (SOS + λI)⁻¹``, the residual
+# of sample i has the squared length
 #
 #     ‖r_i‖² = λ² (G SKS G)_ii / w_i,
 #
 # and a part δ of its weight can be left out in closed form: the residual is then divided by
-# ``1 − δ (1 − λG_ii) / w_i − δ / Σw``. A sample of weight two counts as two, of which one is left
-# out (δ = 1); a sample of less weight than one is left out as a whole (δ = w_i).
+# ``1 − δ (1 − λG_ii) / w_i − δ / Σw``. A sample of weight two counts as two samples, of which one
+# is left out (δ = 1); a sample of weight less than one is left out as a whole (δ = w_i).
 
 
-#: λ to choose from, for kernels of unit variance: from nearly no shrinkage to nearly the mean.
+#: Candidate values of λ, for kernels of unit variance, from little shrinkage to nearly the mean.
 REGS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @storable
 @dataclass(frozen=True)
 class Reconstruction:
-    """The regression at the best λ, `reg`; `inverse` is ``S G S`` on the samples `rows`.
+    """Kernel ridge regression at the best λ, `reg`; `inverse` is ``S G S`` on the samples `rows`.
 
-    `errors` are those on left-out samples, relative to that of the mean, for every λ of `REGS`.
+    `errors` are the leave-one-out errors for every λ of `REGS`, relative to the error of the mean.
     """
 
     rows: np.ndarray
@@ -159,12 +160,12 @@ class Reconstruction:
 
     @property
     def error(self) -> float:
-        """The error at the best λ."""
+        """Relative leave-one-out error at the best λ."""
         return float(self.errors.min())
 
     @classmethod
     def learn(cls, others: np.ndarray, kernel: np.ndarray, weights: np.ndarray) -> Reconstruction:
-        """From two kernels (m, m), where `weights` are zero for samples that lack `kernel`."""
+        """Fit from two kernels (m, m); `weights` are zero for samples that lack `kernel`."""
         rows = np.flatnonzero(weights > 0)
         weights = weights[rows]
         shares = weights / weights.sum()
@@ -177,15 +178,15 @@ class Reconstruction:
         roots = np.sqrt(weights)
         outer = np.outer(roots, roots)
         others, kernel = scale * others * outer, kernel * outer
-        found = [_left_out_error(others, kernel, weights, reg) for reg in REGS]
-        best = int(np.argmin([error for error, _ in found]))
-        inverse = found[best][1] * outer
-        whole = max(float(kernel.trace()), ACCUMULATED)
-        errors = np.array([error for error, _ in found]) / whole
+        fits = [_left_out_error(others, kernel, weights, reg) for reg in REGS]
+        errors = np.array([error for error, _ in fits])
+        best = int(np.argmin(errors))
+        inverse = fits[best][1] * outer
+        errors = errors / max(float(kernel.trace()), ACCUMULATED)
         return cls(rows, shares, means, grand_mean, scale, inverse, REGS[best], errors)
 
     def coefficients(self, others: np.ndarray) -> np.ndarray:
-        """w of new samples, (n_rows, m), from their kernel `others` with training samples."""
+        """Return w of new samples, (n_rows, m), from their kernel `others` with training."""
         known = others[:, self.rows]
         centred = known - (known @ self.shares)[:, None] - self.means + self.grand_mean
         weights = np.zeros(others.shape)
@@ -196,7 +197,7 @@ class Reconstruction:
 def _left_out_error(
     others: np.ndarray, kernel: np.ndarray, weights: np.ndarray, reg: float
 ) -> tuple[float, np.ndarray]:
-    """Weighted squared error on left-out samples, and G; from ``SOS`` and ``SKS``."""
+    """Return the weighted leave-one-out squared error, and G, from ``SOS`` and ``SKS``."""
     shifted = others.copy()
     shifted.flat[:: len(others) + 1] += reg
     factor, _ = linalg.lapack.dpotrf(shifted, lower=True)
@@ -210,17 +211,15 @@ def _left_out_error(
     return float(np.sum(squares / remainder**2)), G
 
 
-# -- What completions have in common: from what is filled in to completed kernels -----------------
-#
-# The formulas are those of :mod:`manykernels.kernels.completion`.
+# -- Completed kernels ----------------------------------------------------------------------------
 
 
 @storable
 class Sums(NamedTuple):
-    """``Σ_i w_i φ(x_i)`` over training samples x_i, for some samples that lack the kernel of φ.
+    """Sums ``Σ_i w_i φ(x_i)`` over training samples x_i, for samples that lack the kernel of φ.
 
-    Two tables (number of these samples, m): the coefficients w, and the inner products of the
-    sums with every φ(x_i), which are zero where x_i lacks φ.
+    Two arrays (number of these samples, m): the coefficients w, and the inner products of the
+    sums with every φ(x_i), zero where x_i lacks φ.
     """
 
     coefficients: np.ndarray
@@ -232,16 +231,16 @@ class Sums(NamedTuple):
 
     @property
     def squares(self) -> np.ndarray:
-        """Squared lengths of the sums."""
-        lengths: np.ndarray = np.sum(self.products * self.coefficients, axis=1)
-        return lengths
+        """Squared norms of the sums."""
+        norms: np.ndarray = np.sum(self.products * self.coefficients, axis=1)
+        return norms
 
 
 @storable
 class Images(NamedTuple):
-    """What is filled in for some samples: which kernels they have, s, and sums by kernel.
+    """Imputed images of some samples: which kernels they have, s (`stretch`), and sums by kernel.
 
-    `sums` has an entry for each kernel that some of the samples lack and that is not completed by
+    `sums` has an entry for each kernel that some of the samples lack, unless it is completed by
     its mean.
     """
 
@@ -250,30 +249,30 @@ class Images(NamedTuple):
     sums: dict[int, Sums]
 
     def take(self, samples: np.ndarray) -> Images:
-        """Those of some of the samples."""
-        chosen = {}
+        """Return the images of some of the samples."""
+        taken = {}
         for j, sums in self.sums.items():
             lacking = ~self.present[j]
-            # Of a sample among those that lack kernel j: which of them it is.
-            number = np.cumsum(lacking) - 1
-            own = number[samples][lacking[samples]]
-            chosen[j] = Sums(sums.coefficients[own], sums.products[own])
-        return Images(self.present[:, samples], self.stretch[samples], chosen)
+            # Row of each lacking sample in the arrays of `sums`.
+            sum_rows = np.cumsum(lacking) - 1
+            rows = sum_rows[samples][lacking[samples]]
+            taken[j] = Sums(sums.coefficients[rows], sums.products[rows])
+        return Images(self.present[:, samples], self.stretch[samples], taken)
 
 
 class Completion(StackTransform):
-    """Base of the completions; a subclass says what is filled in.
+    """Base class of completions; a subclass defines how images are imputed.
 
-    A new sample needs all kernels that it has, even if only some are asked for: s depends on how
-    many there are. It needs them with all training samples, for the mean.
+    For a new sample, all of its kernels with all training samples are needed, even if only some
+    kernels are requested: s depends on the number of its kernels, and the mean on all samples.
 
     Attributes
     ----------
-    present_ : ndarray of shape (n_kernels, n_samples)
+    present_ : ndarray of bool of shape (n_kernels, n_samples)
         Which training samples have which kernels.
     views_ : ndarray of int of shape (n_kernels,)
-        The view of each kernel: that of :meth:`KernelStack.with_views`, or else kernels that the
-        same training samples lack count as one view.
+        The view of each kernel, as set by :meth:`KernelStack.with_views`. By default, kernels that
+        are missing for the same training samples form one view.
     """
 
     takes_missing: ClassVar[bool] = True
@@ -287,8 +286,8 @@ class Completion(StackTransform):
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
         if not isinstance(stack, KernelStack):
             raise ValueError(
-                "Kernels that samples may lack are completed as whole matrices, but these are "
-                'computed by columns: use another solver, or missing="error".'
+                "Kernels with missing samples are completed as whole matrices, but these kernels "
+                'are computed by columns: use another solver, or missing="error".'
             )
         stack = check_stack(stack, missing=True, psd="ignore")
         assert stack.row_diag is not None
@@ -298,11 +297,11 @@ class Completion(StackTransform):
         self.views_ = _views_of(stack, self.present_)
         self.outputs_ = np.arange(stack.n_kernels)
         self.columns_ = np.arange(len(stack))
-        own = weights * self.present_
-        totals = own.sum(axis=1, keepdims=True)
-        # Kernels without any sample in training count for nothing.
+        kernel_weights = weights * self.present_
+        totals = kernel_weights.sum(axis=1, keepdims=True)
+        # Kernels that no training sample has are completed by zero.
         self.known_ = totals[:, 0] > 0
-        self.shares_ = own / np.where(totals > 0, totals, 1.0)
+        self.shares_ = kernel_weights / np.where(totals > 0, totals, 1.0)
         self.means_ = np.zeros(self.present_.shape)
         for j in np.flatnonzero(self.known_).tolist():
             self.means_[j] = filled_kernel(stack, j) @ self.shares_[j]
@@ -322,14 +321,14 @@ class Completion(StackTransform):
         )
 
     def _learn_more(self, stack: KernelStack, weights: np.ndarray) -> None:
-        """Set what a subclass needs besides means."""
+        """Set further attributes that a subclass needs."""
 
     @abstractmethod
     def _images(self, stack: KernelStack, present: np.ndarray) -> Images:
-        """What is filled in for the rows of a stack whose columns are the training samples."""
+        """Impute images for the rows of a stack whose columns are the training samples."""
 
     def _known_lengths(self, present: np.ndarray, filled: np.ndarray) -> np.ndarray:
-        """``Σ_v ρ_v``, given ρ of images that are filled in, (n_kernels, rows)."""
+        """Return ``Σ_v ρ_v``, given ρ of imputed images, (n_kernels, rows)."""
         lengths = np.where(present, 1.0, filled) * self.known_[:, None]
         views = self.views_[self.known_]
         sizes = np.bincount(views, minlength=self.views_.max() + 1)
@@ -337,11 +336,10 @@ class Completion(StackTransform):
         return total
 
     def _stretch(self, present: np.ndarray, filled: np.ndarray) -> np.ndarray:
-        """s of some samples."""
+        """Return s of some samples."""
         total = self._known_lengths(present, filled)
         n_views = len(np.unique(self.views_[self.known_]))
-        # Exactly one where nothing is missing; a sample that has none of the kernels of training
-        # has no length to be kept.
+        # Exactly one where nothing is missing, and for samples without any kernel of training.
         whole = present[self.known_].all(axis=0) | (total <= 0.0)
         stretch: np.ndarray = np.where(whole, 1.0, np.sqrt(n_views / np.where(whole, 1.0, total)))
         return stretch
@@ -399,22 +397,22 @@ class Completion(StackTransform):
         )
 
     def _present_rows(self, stack: KernelStack) -> np.ndarray:
-        """Which kernels the rows of a block have; the columns must fit the training samples."""
+        """Return which rows of a block have which kernels; refuse columns unlike training."""
         present = np.zeros((stack.n_kernels, len(stack)), dtype=bool)
         for j, name in enumerate(stack.names):
-            given, own = ~np.isnan(stack.data[j]), self.present_[j]
+            has_value, expected = ~np.isnan(stack.data[j]), self.present_[j]
             if not self.known_[j]:
-                present[j] = given.any(axis=1)
+                present[j] = has_value.any(axis=1)
                 continue
-            present[j] = given[:, own].any(axis=1)
-            wrong = given[present[j]] != own
+            present[j] = has_value[:, expected].any(axis=1)
+            wrong = has_value[present[j]] != expected
             if wrong.any():
                 row, column = np.argwhere(wrong)[0]
                 row = int(np.flatnonzero(present[j])[row])
-                what = "no value (NaN)" if own[column] else "a value"
-                has = "has" if own[column] else "lacks"
+                value = "no value (NaN)" if expected[column] else "a value"
+                has = "has" if expected[column] else "lacks"
                 raise ValueError(
-                    f"Kernel {name!r} has {what} at row {row}, column {column}, but the training "
+                    f"Kernel {name!r} has {value} at row {row}, column {column}, but the training "
                     f"sample of this column {has} it. A sample that lacks a kernel has NaN in its "
                     "whole row; columns are the training samples, in order."
                 )
@@ -422,7 +420,7 @@ class Completion(StackTransform):
         return present
 
     def _between_completed_and_given(self, j: int, block: np.ndarray, rows: Images) -> np.ndarray:
-        """``⟨ψ(x), φ(x_i)⟩`` for rows x and training samples x_i; zero where x_i lacks φ."""
+        """Return ``⟨ψ(x), φ(x_i)⟩`` of rows x and training samples x_i; zero if x_i lacks φ."""
         stretch, has = rows.stretch[:, None], rows.present[j]
         half = stretch * block
         half += (1.0 - stretch) * self.means_[j]
@@ -433,7 +431,7 @@ class Completion(StackTransform):
         return half
 
     def _columns_completed(self, j: int, half: np.ndarray, columns: Images) -> np.ndarray:
-        """``⟨ψ(x), ψ(x_i)⟩`` from ``⟨ψ(x), φ(x_i)⟩``."""
+        """Return ``⟨ψ(x), ψ(x_i)⟩`` from ``⟨ψ(x), φ(x_i)⟩``."""
         stretch, has = columns.stretch, columns.present[j]
         with_mean = (half @ self.shares_[j])[:, None]
         block: np.ndarray = half[:, self.columns_] * stretch
@@ -446,10 +444,10 @@ class Completion(StackTransform):
     def _lengths(
         self, j: int, with_mean: np.ndarray, squares: np.ndarray, rows: Images
     ) -> np.ndarray:
-        """``⟨ψ(x), ψ(x)⟩`` of rows x, from ``⟨φ(x), μ⟩`` and ``⟨φ(x), φ(x)⟩``."""
+        """Return ``⟨ψ(x), ψ(x)⟩`` of rows x, from ``⟨φ(x), μ⟩`` and ``⟨φ(x), φ(x)⟩``."""
         s, has, grand = rows.stretch, rows.present[j], self.grand_means_[j]
-        given = s**2 * np.where(has, squares, 0.0) + 2 * s * (1 - s) * with_mean
-        lengths = np.where(has, given + (1 - s) ** 2 * grand, grand)
+        observed = s**2 * np.where(has, squares, 0.0) + 2 * s * (1 - s) * with_mean
+        lengths = np.where(has, observed + (1 - s) ** 2 * grand, grand)
         if j in rows.sums:
             sums, s = rows.sums[j], s[~has]
             lengths[~has] += 2 * s * (sums.coefficients @ self.means_[j]) + s**2 * sums.squares
@@ -472,21 +470,22 @@ class Completion(StackTransform):
         return new
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """The transform of blocks with all training samples to some of them."""
+        """Return a copy that keeps only some of the training samples as columns."""
         new = copy(self)
         new.columns_ = self.columns_[columns]
         return new
 
 
 def filled_kernel(stack: KernelStack, j: int) -> np.ndarray:
-    """Kernel j with zero where a sample lacks it."""
+    """Return kernel j with zeros in the rows and columns of samples that lack it."""
     return np.nan_to_num(stack.kernel(j), copy=False, nan=0.0)
 
 
 def _views_of(stack: KernelStack, present: np.ndarray) -> np.ndarray:
-    """Numbers of the views of kernels."""
+    """Return the number of the view of each kernel."""
+    names: list[str | int | bytes]
     if stack.views is not None:
-        names: list[Any] = list(stack.views)
+        names = list(stack.views)
     else:
         names = [j if has.all() else has.tobytes() for j, has in enumerate(present)]
     first = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -496,20 +495,20 @@ def _views_of(stack: KernelStack, present: np.ndarray) -> np.ndarray:
 def refuse_samples_without_kernels(
     present: np.ndarray, names: list[str], samples: np.ndarray | None, what: str = "kernels"
 ) -> None:
-    """Refuse samples that lack every kernel, by their names or row numbers."""
+    """Raise an error that names the samples without any kernel, if there are any."""
     empty = np.flatnonzero(~present.any(axis=0))
     if not len(empty):
         return
     which = shown(empty if samples is None else samples[empty].astype(str))
     raise ValueError(
         f"{len(empty)} of {present.shape[1]} samples have none of the {what} "
-        f"({', '.join(names)}): rows {which}. Nothing is known of them: leave them out."
+        f"({', '.join(names)}): rows {which}. Leave these samples out."
     )
 
 
 @storable
 class MeanCompletion(Completion):
-    """The image of a sample in a kernel that it lacks is the mean; its length is kept.
+    """Complete missing kernels by the mean image of the training samples.
 
     Examples
     --------
@@ -530,16 +529,16 @@ class MeanCompletion(Completion):
 
 @storable
 class ConditionalCompletion(Completion):
-    """The image of a sample in a kernel that it lacks is reconstructed from its other views.
+    """Complete missing kernels by a regression on the other views of a sample.
 
-    By a kernel ridge regression on the mean kernel of the other views. Its λ has the least error
-    on training samples that are left out. The fitted transform keeps the kernels of the training
-    samples.
+    Images are reconstructed by kernel ridge regression on the mean kernel of the other views. The
+    regularisation λ minimises the leave-one-out error on training samples. The fitted transform
+    stores the kernels of the training samples.
     """
 
     def _learn_more(self, stack: KernelStack, weights: np.ndarray) -> None:
         self._stack, self._weights = stack, weights
-        # By view and by the training samples that have the kernel, learnt when first needed.
+        # Keys: the view, and the training samples that have the kernel. Learnt on first use.
         self._reconstructions: dict[tuple[int, bytes], Reconstruction] = {}
 
     def _images(self, stack: KernelStack, present: np.ndarray) -> Images:
@@ -550,14 +549,14 @@ class ConditionalCompletion(Completion):
             self._learn_reconstructions(lacking, similar if stack is self._stack else None)
         for j in lacking:
             others = self._others(similar, self.views_[j], present)[~present[j]]
-            found = self._reconstructions[self._key(j)]
-            sums[j] = Sums.of(found.coefficients(others), filled_kernel(self._stack, j))
+            regression = self._reconstructions[self._key(j)]
+            sums[j] = Sums.of(regression.coefficients(others), filled_kernel(self._stack, j))
             known = np.maximum(sums[j].squares * self.inverse_variances_[j], 0.0)
-            filled[j, ~present[j]] = known / (known + max(found.error, ACCUMULATED))
+            filled[j, ~present[j]] = known / (known + max(regression.error, ACCUMULATED))
         return Images(present, self._stretch(present, filled), sums)
 
     def _view_kernels(self, stack: KernelStack, present: np.ndarray) -> np.ndarray:
-        """The mean of the kernels of each view, centred, of unit variance, zero where lacking."""
+        """Return the mean of the standardised kernels of each view, zero where missing."""
         total = np.zeros((self.views_.max() + 1, *stack.shape[:2]))
         for j in np.flatnonzero(self.inverse_variances_ > 0.0).tolist():
             K, view = filled_kernel(stack, j), self.views_[j]
@@ -568,7 +567,7 @@ class ConditionalCompletion(Completion):
         return total
 
     def _others(self, similar: np.ndarray, view: int, present: np.ndarray) -> np.ndarray:
-        """Mean kernel of the views but one, with the length of every sample kept."""
+        """Return the mean kernel of all views but one, rescaled for missing views."""
         rows, columns = (self._stretch_without(view, has) for has in (present, self.present_))
         others: np.ndarray = (similar.sum(axis=0) - similar[view]) * np.outer(rows, columns)
         return others
@@ -579,15 +578,15 @@ class ConditionalCompletion(Completion):
         return np.sqrt(len(others) / np.maximum(counts, 1))
 
     def _can_be_reconstructed(self) -> np.ndarray:
-        """Kernels that another view may tell something about."""
-        telling = np.unique(self.views_[self.inverse_variances_ > 0.0])
-        return self.known_ & (len(telling) - np.isin(self.views_, telling) > 0)
+        """Return a mask of the kernels for which another view has variance."""
+        varying = np.unique(self.views_[self.inverse_variances_ > 0.0])
+        return self.known_ & (len(varying) - np.isin(self.views_, varying) > 0)
 
     def _key(self, j: int) -> tuple[int, bytes]:
         return int(self.views_[j]), self.present_[j].tobytes()
 
     def _learn_reconstructions(self, kernels: list[int], similar: np.ndarray | None) -> None:
-        """Learn how these kernels follow from other views; `similar` are those of training."""
+        """Fit the regressions of these kernels; `similar` are the training kernels by view."""
         for j in kernels:
             key, view = self._key(j), self.views_[j]
             if key in self._reconstructions:
@@ -608,7 +607,7 @@ __all__ = [
     "refuse_samples_without_kernels",
 ]
 
-#: The completions, by the name that the parameter `missing` of estimators takes.
+#: Completions by the value of the parameter `missing` of estimators.
 COMPLETIONS: dict[str, type[Completion]] = {
     "mean": MeanCompletion,
     "conditional": ConditionalCompletion,
@@ -616,39 +615,40 @@ COMPLETIONS: dict[str, type[Completion]] = {
 
 
 def preparation_with(missing: str, normalize: str | None, *, center: bool = True) -> Chain:
-    """The preparation of an estimator with these parameters, not yet fitted."""
+    """Return the unfitted preprocessing of an estimator with these parameters."""
     completion = COMPLETIONS[missing]() if missing != "error" else None
     return preparation(normalize, center=center, completion=completion)
 
 
-# -- Which samples have what: kernels of tables with missing rows, and the pattern as a kernel ----
+# -- Kernels of tables with missing values --------------------------------------------------------
 
 
 @contextmanager
 def _advising() -> Iterator[None]:
-    """Add to an error about NaN what the difference is between values and samples."""
+    """Append advice on single missing values to an error about NaN."""
     try:
         yield
     except ValueError as error:
         if "NaN" in str(error):
             raise ValueError(
                 f"{error} A sample lacks a kernel only if all columns of the kernel are missing: "
-                "fill in single values, such as by kernel.after(SimpleImputer())."
+                "impute single values, for example with kernel.after(SimpleImputer())."
             ) from error
         raise
 
 
 @storable
 class WhereKnown(PartialKernel):
-    """A kernel of those rows of a table that have values in its columns.
+    """Kernel of the rows of a table that have values in its columns.
 
-    A row with nothing but missing values in the columns of the kernel has no similarity to any
-    other: NaN, in its whole row and column. Estimators with ``missing="mean"`` or
-    ``"conditional"`` make these kernels of the given ones.
+    A row with only missing values in the columns of the kernel has NaN in its whole row and
+    column. Estimators with ``missing="mean"`` or ``"conditional"`` wrap their kernels in this
+    class.
 
     Parameters
     ----------
     kernel : Kernel
+        The wrapped kernel.
 
     Attributes
     ----------
@@ -674,7 +674,7 @@ class WhereKnown(PartialKernel):
 
     @property
     def columns(self) -> Any:
-        """The columns that the kernel compares."""
+        """Columns that the kernel compares."""
         return self.kernel.columns
 
     @property
@@ -682,26 +682,26 @@ class WhereKnown(PartialKernel):
         return self.kernel._title
 
     def on(self, columns: Any) -> Self:
-        """Copy of this kernel, unfitted, that compares only these columns."""
+        """Return an unfitted copy of this kernel that compares only `columns`."""
         return type(self)(self.kernel.on(columns))
 
     @property
     def frozen_columns(self) -> Any:
-        """The columns that the fitted kernel compares; a callable chose them in training."""
+        """Columns of the fitted kernel, where a callable has been replaced by its choice."""
         return getattr(getattr(self, "kernel_", None), "columns_", self.kernel.columns)
 
     def known(self, X: Any) -> np.ndarray:
-        """Whether each row of `X` has values in the columns of the kernel, (rows,)."""
+        """Return a mask of the rows of `X` with values in the columns of the kernel."""
         return self._rows(SharedTable.of(X))[0]
 
     def _rows(self, X: SharedTable) -> tuple[np.ndarray, SharedTable]:
         places = tuple(column_positions(X, self.frozen_columns))
 
-        def found() -> tuple[np.ndarray, SharedTable]:
+        def find_rows() -> tuple[np.ndarray, SharedTable]:
             has = ~absent_rows(as_table(select_columns(X, list(places))))
             return has, X if has.all() else SharedTable(safe_indexing(X.X, np.flatnonzero(has)))
 
-        rows: tuple[np.ndarray, SharedTable] = X.once(("rows with values", places), found)
+        rows: tuple[np.ndarray, SharedTable] = X.once(("rows with values", places), find_rows)
         return rows
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -711,16 +711,18 @@ class WhereKnown(PartialKernel):
         weights = check_sample_weight(
             sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
         )
-        # Of a new kernel: this one may have chosen its columns in an earlier fit.
+        # A new kernel, since this one may have resolved its columns in an earlier fit.
         has, known = type(self)(self.kernel)._rows(X)
         if not weights[has].any():
-            raise ValueError("no training sample has values in its columns.")
+            raise ValueError(
+                "no training sample has values in the columns of this kernel: leave it out."
+            )
         with self._explaining():
             self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
         return self
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """Those of the kernel."""
+        """Yield the columns that the wrapped kernel reads."""
         return self.kernel_.compared_columns(X)
 
     def _explaining(self) -> AbstractContextManager[None]:
@@ -729,16 +731,16 @@ class WhereKnown(PartialKernel):
 
 @storable
 class Presence(Kernel):
-    """The share of views that two samples both have: the pattern of absence as a kernel.
+    """Share of views that two samples both have: the pattern of missing data as a kernel.
 
-    Where a view is lacking for a reason, such as a measurement that only severe cases get, that it
-    is lacking says something. Of a single table, the share of columns that both have. The kernel
-    is constant, and of no use, where nothing is missing.
+    The kernel is useful where views are missing for a reason that is related to the target, such
+    as a measurement that is taken in severe cases only. For a single table, it is the share of
+    columns that both samples have. It is constant, and of no use, if nothing is missing.
 
     Parameters
     ----------
     columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns, or views, to look at; None means all.
+        The columns, or views, to compare; None means all.
 
     Examples
     --------
@@ -751,11 +753,11 @@ class Presence(Kernel):
            [0.5, 0.5]])
     """
 
-    #: It is a kernel of all views together, see :func:`.of_view.names_its_views`.
+    #: It compares all views together, see :func:`.composition.names_its_views`.
     of_all_views = True
 
     def _validated(self, X: Any) -> np.ndarray:
-        """1 for every view, or column, that a row has, else 0; (rows, n_views)."""
+        """Return 1 for every view, or column, that a row has, else 0; (rows, n_views)."""
         if are_views(X):
             return as_views(X).present.astype(np.float64)
         table = as_table(X)
@@ -763,7 +765,7 @@ class Presence(Kernel):
         return 1.0 - np.column_stack([absent_rows(column) for column in columns])
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """None: what the entries are does not matter."""
+        """Yield nothing: the kernel does not depend on the values of the columns."""
         return iter(())
 
     def _evaluate(self, X: np.ndarray, Y: np.ndarray | None) -> np.ndarray:
@@ -774,12 +776,12 @@ class Presence(Kernel):
 
 
 def known_where_possible(kernel: Kernel) -> Kernel:
-    """`kernel`, or the same of those rows only that have values in its columns."""
+    """Wrap a kernel in `WhereKnown`, unless it is a `Presence` kernel."""
     return kernel if isinstance(kernel, Presence) else WhereKnown(kernel)
 
 
 def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
-    """The view that each kernel is of: by its name, or by the columns of a table."""
+    """Return the view of each kernel: its name, or the columns of a table."""
     views = []
     for name, kernel in kernels:
         if isinstance(kernel, WhereKnown):
@@ -790,15 +792,15 @@ def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
 
 
 def refuse_rows_without_kernels(kernels: list[tuple[str, Any]], X: Any) -> None:
-    """Refuse rows of a table that lack every kernel but that of the pattern itself."""
-    own = [(name, kernel) for name, kernel in kernels if isinstance(kernel, WhereKnown)]
-    if own:
-        known = np.array([kernel.known(X) for _, kernel in own])
-        refuse_samples_without_kernels(known, [name for name, _ in own], row_names(X))
+    """Raise an error for rows of a table that lack every kernel except `Presence`."""
+    partial = [(name, kernel) for name, kernel in kernels if isinstance(kernel, WhereKnown)]
+    if partial:
+        known = np.array([kernel.known(X) for _, kernel in partial])
+        refuse_samples_without_kernels(known, [name for name, _ in partial], row_names(X))
 
 
 def refuse_rows_without_values(kernels: list[tuple[str, Any]], X: Any) -> None:
-    """Refuse rows of a table that lack all columns of a kernel, before kernels are computed."""
+    """Raise an error for rows of a table that lack all columns of a kernel."""
     X = as_table(X)
     for name, kernel in kernels:
         kernel = as_kernel(kernel)
@@ -817,7 +819,7 @@ def refuse_rows_without_values(kernels: list[tuple[str, Any]], X: Any) -> None:
 
 @contextmanager
 def explaining_lacking_rows(union: Any, X: Any) -> Iterator[None]:
-    """Rows that lack all columns of a kernel are a better reason to refuse a table than NaN."""
+    """Replace an error about NaN by one about rows that lack all columns of a kernel."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Sums and products of kernels, and kernels that are a number."""
+"""Sums and products of kernels, kernels of views, and kernels after transformers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .views import Views, are_views, as_views
 
 
 class _AnyTableKernel(Kernel):
-    """A kernel that does not read the entries of `X` itself, so any table is accepted."""
+    """Kernel that does not read the entries of `X` itself, so that any table is accepted."""
 
     def _validated(self, X: Any) -> Any:
         return X
@@ -48,7 +48,7 @@ class _AnyTableKernel(Kernel):
 
 @storable
 class Constant(_AnyTableKernel):
-    """The same similarity for every pair of rows.
+    """Constant kernel, the same similarity for every pair of rows.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Constant(_AnyTableKernel):
         pass
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """None: the entries do not matter."""
+        """Yield nothing: the kernel reads no columns."""
         return iter(())
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
@@ -90,7 +90,7 @@ class Constant(_AnyTableKernel):
 
 
 class _Pair(_AnyTableKernel):
-    """Two kernels of the same `columns`, combined entry by entry; each validates X itself."""
+    """Two kernels of the same `columns`, combined elementwise; each validates X itself."""
 
     _operation: np.ufunc
     _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
@@ -102,7 +102,7 @@ class _Pair(_AnyTableKernel):
 
     @classmethod
     def combining(cls, left: Any, right: Any) -> Any:
-        """Of two kernels or numbers, as operators need it: NotImplemented of anything else."""
+        """Combine two kernels or numbers; return NotImplemented for other operands."""
         operands = [Constant(float(k)) if isinstance(k, Real) else k for k in (left, right)]
         if not all(isinstance(k, Kernel) for k in operands):
             return NotImplemented
@@ -124,13 +124,14 @@ class _Pair(_AnyTableKernel):
         self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """Those of both kernels."""
+        """Yield the columns of both kernels."""
         columns = self._frozen_columns(X)
         chosen = X if columns is None else select_columns(X, columns)
         places = None if columns is None else column_positions(X, columns)
-        for part in self._parts():
-            for view, own, as_categories in part.compared_columns(chosen):
-                positions = own if places is None else [places[j] for j in own]
+        for kernel in self._parts():
+            for view, positions, as_categories in kernel.compared_columns(chosen):
+                if places is not None:
+                    positions = [places[j] for j in positions]
                 yield view, positions, as_categories
 
     def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
@@ -163,7 +164,7 @@ class Sum(_Pair):
 
 @storable
 class Product(_Pair):
-    """Product of the kernels `left` and `right`, entry by entry, written ``left * right``.
+    """Elementwise product of the kernels `left` and `right`, written ``left * right``.
 
     Examples
     --------
@@ -175,15 +176,15 @@ class Product(_Pair):
     _operation = np.multiply
 
 
-# -- OfView: a kernel of one of several views, written ``kernel.of("view")`` ----------------------
+# -- Kernels of one of several views --------------------------------------------------------------
 
 
 @storable
 class OfView(PartialKernel):
-    """A kernel of one of several views, written ``kernel.of("view")``.
+    """Kernel of one of several views, written ``kernel.of("view")``.
 
-    A sample that lacks the view has no similarity to any other: NaN, in its whole row and column.
-    Estimators complete these, see their parameter `missing`.
+    A sample that lacks the view has NaN in its whole row and column. Estimators complete these
+    entries, see their parameter `missing`.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ class OfView(PartialKernel):
         self.kernel = kernel
         self.view = view
 
-    #: A view is all that is chosen of `X`; columns are chosen by the kernel.
+    #: Columns are selected by the inner kernel.
     columns = None
 
     @property
@@ -221,11 +222,11 @@ class OfView(PartialKernel):
         return f"view {self.view!r}: {self.kernel._title}"
 
     def on(self, columns: Any) -> Self:
-        """Copy of this kernel, unfitted, that compares only these columns of its view."""
+        """Return an unfitted copy of this kernel that compares only `columns` of its view."""
         return type(self)(self.kernel.on(columns), self.view)
 
     def after(self, transformer: Any) -> Self:  # type: ignore[override]
-        """Copy of this kernel, unfitted, of what a transformer makes of the view."""
+        """Return an unfitted copy of this kernel that compares the transformed view."""
         return type(self)(self.kernel.after(transformer), self.view)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -237,7 +238,7 @@ class OfView(PartialKernel):
         )
         rows, table = self._rows(X)
         if not weights[rows].any():
-            raise ValueError(f"view {self.view!r}: no training sample has it: leave it out.")
+            raise ValueError(f"view {self.view!r}: no training sample has it: leave the view out.")
         with self._explaining():
             self.kernel_ = clone(self.kernel).fit(table, sample_weight=weights[rows])
         return self
@@ -248,7 +249,7 @@ class OfView(PartialKernel):
         return views.has(self.view), table
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """Those of the view."""
+        """Yield the columns of the view that the kernel reads."""
         _, table = self._rows(SharedTable.of(X))
         for _, positions, as_categories in self.kernel_.compared_columns(table):
             yield self.view, positions, as_categories
@@ -260,7 +261,7 @@ class OfView(PartialKernel):
         X = shared.X
         if not are_views(X):
             raise TypeError(
-                f"{self._title} compares a view of several: X has to be a dict of tables or "
+                f"{self._title} compares one of several views: X must be a dict of tables or "
                 f"Views, got {type(X).__name__}."
             )
         views: Views = shared.once("views", lambda: as_views(X))
@@ -270,7 +271,7 @@ class OfView(PartialKernel):
 
 
 def names_its_views(kernel: Any) -> bool:
-    """Whether a kernel says itself which views it compares, as ``kernel.of(...)`` does."""
+    """Return True if a kernel determines its views itself, as ``kernel.of(...)`` does."""
     if isinstance(kernel, OfView) or getattr(kernel, "of_all_views", False):
         return True
     parts = [getattr(kernel, side, None) for side in ("left", "right")]
@@ -278,35 +279,35 @@ def names_its_views(kernel: Any) -> bool:
 
 
 def views_of(kernel: Any) -> set[str]:
-    """The views that a kernel names, also as parts of a sum or product."""
+    """Return the views of a kernel, including those of the terms of a sum or product."""
     if isinstance(kernel, OfView):
         return {kernel.view}
     parts = [getattr(kernel, side, None) for side in ("left", "right")]
     return {view for part in parts if part is not None for view in views_of(part)}
 
 
-# -- After: a kernel of what a transformer makes of the columns, written ``kernel.after(...)`` ----
+# -- Kernels of transformed columns ---------------------------------------------------------------
 
 
 @storable
 class After(Kernel):
-    """A kernel of what a transformer makes of the columns, written ``kernel.after(transformer)``.
+    """Kernel of the output of a transformer, written ``kernel.after(transformer)``.
 
-    ``fit`` learns a clone of the transformer, then a clone of the kernel on its output. The
-    columns reach the transformer as they are, text and missing values included; what it returns
-    has to suit the kernel. Kernels of a union after equal transformers of the same columns share
-    one, unless its ``random_state`` is None. In ``kernel.after(a).after(b)``, `b` comes first, as
-    in a composition of functions.
+    ``fit`` fits a clone of the transformer, then a clone of the kernel on its output. The columns
+    are passed to the transformer unchanged, including text and missing values; its output must be
+    valid input of the kernel. Kernels of a union with equal transformers of the same columns share
+    the fitted transformer, unless its ``random_state`` is None. In ``kernel.after(a).after(b)``,
+    `b` is applied first, as in a composition of functions.
 
     Parameters
     ----------
     kernel : Kernel
-        Its own columns, and those of the parts of a sum or product, are columns of the output.
+        Its columns, and those of the terms of a sum or product, are columns of the output.
     transformer : scikit-learn transformer or Pipeline of transformers
-        Learnt without labels. One that takes texts, such as TfidfVectorizer, is given the texts of
-        a single column, or of a view of texts. It is given the weights of rows if its ``fit`` has
-        a parameter `sample_weight`, which those of Pipeline and ColumnTransformer have not; rows
-        of weight zero it never sees.
+        Fitted without labels. A transformer of texts, such as TfidfVectorizer, receives the texts
+        of a single column, or of a view of texts. Sample weights are passed if its ``fit`` has a
+        parameter `sample_weight`, unlike those of Pipeline and ColumnTransformer; rows of weight
+        zero are left out.
     columns : see :class:`Kernel`
         The columns that are transformed.
 
@@ -359,11 +360,11 @@ class After(Kernel):
         return SharedTable(self._texts(X) if _takes_texts(self.transformer) else as_table(X))
 
     def _texts(self, X: Any) -> np.ndarray:
-        """The entries of one column, or single objects as they are."""
+        """Return the texts of one column or of a list; raise an error for other entries."""
         rows = entries_of_one_column(X, "the transformer takes one text per row")
         for place, text in enumerate(rows):
             if not isinstance(text, str | bytes):
-                raise ValueError(f"the transformer takes texts, but row {place} is {text!r}.")
+                raise ValueError(f"the transformer needs texts, but row {place} is {text!r}.")
         return rows
 
     def _check_widths(self, X: Any, Y: Any) -> None:
@@ -386,14 +387,14 @@ class After(Kernel):
             X.once(self._fingerprint, lambda: output)
 
     def _learnt(self, X: SharedTable, weights: np.ndarray) -> tuple[Any, SharedTable]:
-        """A fitted transformer, and what it makes of the rows that count."""
+        """Return a fitted transformer, and its output for the rows of positive weight."""
         rows = np.flatnonzero(weights)
         table = X.X if len(rows) == len(weights) else safe_indexing(X.X, rows)
         weights = weights[rows]
         weighted = has_fit_parameter(self.transformer, "sample_weight") and (weights != 1).any()
         transformer = clone(self.transformer)
         with naming(self._title), _explaining(table):
-            # Copies, since a transformer with copy=False writes into the table that it is given.
+            # A copy, since a transformer with copy=False overwrites its input.
             transformer.fit(copied(table), **({"sample_weight": weights} if weighted else {}))
         return transformer, SharedTable(self._transformed(transformer, table))
 
@@ -421,21 +422,19 @@ class After(Kernel):
         if isinstance(self.transformer, type) or missing:
             reason = f"has no {missing[0]}" if missing else "is a class, not an instance"
             raise TypeError(
-                f"{type(self.kernel).__name__}.after: {self.transformer!r} {reason}; a "
-                "scikit-learn transformer is needed, such as StandardScaler()."
+                f"{type(self.kernel).__name__}.after: {self.transformer!r} {reason}; pass a "
+                "scikit-learn transformer, such as StandardScaler()."
             )
 
     def _outputs(self, X: SharedTable, Y: SharedTable | None = None) -> tuple[Any, Any]:
         if not hasattr(self, "transformer_"):
-            raise NotFittedError(
-                f"{self._title}: the transformer is learnt from training rows: call fit first."
-            )
+            raise NotFittedError(f"{self._title}: the transformer is not fitted: call fit first.")
         return self._output(X), None if Y is None else self._output(Y)
 
     def _output(self, X: SharedTable) -> SharedTable:
-        """What the transformer makes of a table, once for all kernels with an equal one."""
-        make = lambda: SharedTable(self._transformed(self.transformer_, X.X))  # noqa: E731
-        output: SharedTable = X.once(self._fingerprint, make)
+        """Return the transformed table, computed once for all kernels with equal transformers."""
+        transform = lambda: SharedTable(self._transformed(self.transformer_, X.X))  # noqa: E731
+        output: SharedTable = X.once(self._fingerprint, transform)
         return output
 
     def _transformed(self, transformer: Any, X: Any) -> Any:
@@ -445,14 +444,14 @@ class After(Kernel):
             if num_samples(output) != num_samples(X):
                 raise ValueError(
                     f"the transformer returned {num_samples(output)} rows for {num_samples(X)}; "
-                    "each row has to be transformed to one row."
+                    "it must return one row for each row."
                 )
         return output
 
 
 @contextmanager
 def _explaining(table: Any) -> Iterator[None]:
-    """Name the column behind an error of a transformer that does not."""
+    """Replace errors of a transformer by errors that name the column, where possible."""
     try:
         yield
     except Exception as error:
@@ -466,7 +465,7 @@ def _explaining(table: Any) -> Iterator[None]:
 
 
 def _takes_texts(transformer: Any) -> bool:
-    """Whether a transformer takes one text per row, as TfidfVectorizer does, and no table."""
+    """Return True if a transformer takes one text per row, as TfidfVectorizer does."""
     first = transformer.steps[0][1] if isinstance(transformer, Pipeline) else transformer
     if isinstance(first, type) or not hasattr(first, "__sklearn_tags__"):
         return False
@@ -475,15 +474,15 @@ def _takes_texts(transformer: Any) -> bool:
 
 
 def _fingerprint(transformer: Any, *, drawn: bool = True) -> Any:
-    """Equal only for transformers in the same state.
+    """Return a value that is equal only for transformers in the same state.
 
-    Equal to nothing else if the state cannot be written down, or if random numbers are not
-    `drawn` yet and will be others each time.
+    It is unique if the transformer cannot be pickled, or if its random numbers are not `drawn`
+    yet and differ from fit to fit.
     """
     parameters = {} if drawn else transformer.get_params()
     if any(name.endswith("random_state") and value is None for name, value in parameters.items()):
         return object()
     try:
         return hashlib.sha256(pickle.dumps(transformer)).digest()
-    except Exception:  # whatever a foreign object raises
+    except Exception:  # foreign objects may raise anything
         return object()

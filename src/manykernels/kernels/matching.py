@@ -1,8 +1,8 @@
-"""Rows of several tables matched by their labels, and targets matched with rows."""
+"""Matching of rows of several tables, and of targets with rows, by label."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from .stack import KernelStack
 
 
-# -- Names of samples, and whether the columns of a test block are the training samples -----------
+# -- Names of samples, and checks of the columns of test blocks -----------------------------------
 #
-# The shape of a square block between test and training samples does not tell it from its
-# transpose. The names of rows and columns of data frames do, and self-similarities may.
+# A square block between test and training samples has the same shape as its transpose. The names
+# of rows and columns of data frames distinguish them, and self-similarities may.
 
 
-# Self-similarities that differ by more than this part of the largest are those of different
-# samples: some ten times the rounding error of single precision, which blocks may have.
+# Relative difference above which self-similarities belong to different samples: some ten times
+# the rounding error of single precision, which blocks may have.
 _SAME = 1e-6
 
 
 def row_names(table: Any) -> np.ndarray | None:
-    """Names of the rows of a data frame or of views; None if they are numbers from 0.
+    """Return the names of the rows of a data frame or of views.
 
-    Other tables have none.
+    None for other tables, and for rows that are just numbered from 0.
     """
     if is_frame(table):
         return _names(getattr(table, "index", None))
@@ -41,7 +41,7 @@ def row_names(table: Any) -> np.ndarray | None:
 
 
 def column_names(table: Any) -> np.ndarray | None:
-    """Names of the columns of a data frame, as :func:`row_names`."""
+    """Return the names of the columns of a data frame; None as for :func:`row_names`."""
     return _names(table.columns) if is_frame(table) else None
 
 
@@ -51,12 +51,12 @@ def _names(index: Any) -> np.ndarray | None:
     return check_samples(index, len(index), "samples")
 
 
-def check_samples(names: Any, size: int, what: str) -> np.ndarray | None:
-    """`names` as strings, one per sample."""
+def check_samples(names: Iterable[object] | None, size: int, what: str) -> np.ndarray | None:
+    """Return `names` as a read-only array of strings, one per sample."""
     if names is None:
         return None
     if isinstance(names, str):
-        raise TypeError(f"{what} has one name per sample, not the single string {names!r}.")
+        raise TypeError(f"{what} must have one name per sample, got the string {names!r}.")
     strings = np.array([str(name) for name in names], dtype=np.str_)
     if len(strings) != size:
         raise ValueError(f"{what} has {len(strings)} names for {size} samples.")
@@ -65,12 +65,12 @@ def check_samples(names: Any, size: int, what: str) -> np.ndarray | None:
 
 
 def same_samples(left: np.ndarray | None, right: np.ndarray | None) -> bool:
-    """Whether the names are equal, as far as they are known."""
+    """Return True if the names are equal or unknown."""
     return left is None or right is None or np.array_equal(left, right)
 
 
 def first_difference(left: Any, right: Any) -> str:
-    """The first difference between two arrays of names, for an error message."""
+    """Describe the first difference between two arrays of names."""
     if len(left) != len(right):
         return f"{len(left)} names against {len(right)}"
     position = int(np.argmax(left != right))
@@ -80,17 +80,17 @@ def first_difference(left: Any, right: Any) -> str:
 @storable
 @dataclass(frozen=True)
 class TrainingSamples:
-    """What is remembered of the training samples, to check the columns of test blocks."""
+    """Names and self-similarities of training samples, to check the columns of test blocks."""
 
     names: np.ndarray | None
-    #: The first kernel whose self-similarities differ; None if there is none, as for Gaussians.
+    #: The first kernel with different self-similarities; None for Gaussians, for example.
     kernel: int | None
-    #: The self-similarities in this kernel.
+    #: Self-similarities in this kernel.
     diagonal: np.ndarray | None
 
     @classmethod
     def of(cls, stack: KernelStack) -> TrainingSamples:
-        """What is remembered of a Gram stack."""
+        """Extract names and self-similarities from a Gram stack."""
         for j, diagonal in enumerate(stack.row_diag if stack.row_diag is not None else []):
             known = diagonal[~np.isnan(diagonal)]
             if len(known) and not _equal(known, known[:1]):
@@ -98,7 +98,7 @@ class TrainingSamples:
         return cls(stack.col_samples, None, None)
 
     def check_columns(self, block: KernelStack) -> None:
-        """Refuse a block whose columns are known not to be the training samples, in order."""
+        """Raise an error if the columns of a block are not the training samples, in order."""
         self._check_names(block.col_samples, block.row_samples)
         if self.kernel is None or self.diagonal is None or block.col_diag is None:
             return
@@ -114,7 +114,7 @@ class TrainingSamples:
         if block.row_diag is not None and _equal(block.row_diag[self.kernel], self.diagonal):
             raise ValueError(
                 f"The rows of X are the training samples, to judge by their self-similarities in "
-                f"kernel {name!r}, and its columns are not: pass the transposed block."
+                f"kernel {name!r}, but its columns are not: pass the transposed block."
             )
 
     def _check_names(self, columns: np.ndarray | None, rows: np.ndarray | None) -> None:
@@ -134,25 +134,25 @@ class TrainingSamples:
 
 
 def _equal(left: np.ndarray, right: np.ndarray) -> bool:
-    """Whether self-similarities are equal up to rounding error; `right` may have one entry."""
+    """Return True if self-similarities are equal up to rounding; `right` may have one entry."""
     if left.shape != right.shape and right.shape != (1,):
         return False
     # Samples that lack the kernel have no self-similarity.
-    left, right = (np.where(np.isnan(one), 0.0, one) for one in (left, right))
-    with np.errstate(invalid="ignore"):  # infinite values are refused later
+    left, right = (np.where(np.isnan(values), 0.0, values) for values in (left, right))
+    with np.errstate(invalid="ignore"):  # infinite values raise an error later
         return bool(np.all(np.abs(left - right) <= _SAME * np.abs(left).max(initial=0.0)))
 
 
-#: What is done if the labels of the tables are not the same.
+#: Ways to join tables whose labels are not the same.
 JOINS = ("exact", "inner", "outer")
 
-# How many labels an error message lists.
+# Number of labels listed in an error message.
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A table with the labels of its rows; None if rows are known by position only."""
+    """Table with the labels of its rows; None if rows are matched by position."""
 
     table: Any
     labels: Any = None
@@ -161,14 +161,16 @@ class Labelled:
 def matched(
     tables: Mapping[str, Labelled], join: str
 ) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-    """Labels of the samples, and where each sample is in every table; −1 where it is not.
+    """Return the labels of the samples, and their rows in every table; −1 if missing.
 
-    Samples are in the order of the first table that has all of them; if there is none, in that of
-    the first table with labels, and those that it lacks come after. Tables without labels are
+    Samples are in the order of the first table that has all of them; if there is none, in the
+    order of the first table with labels, followed by the others. Tables without labels are
     matched by position.
     """
-    labelled = {name: _array(one.labels) for name, one in tables.items() if one.labels is not None}
-    sizes = {name: int(num_samples(one.table)) for name, one in tables.items()}
+    labelled = {
+        name: _array(view.labels) for name, view in tables.items() if view.labels is not None
+    }
+    sizes = {name: int(num_samples(view.table)) for name, view in tables.items()}
     if not labelled or _all_equal(list(labelled.values())):
         _check_sizes(sizes)
         labels = next(iter(labelled.values()), None)
@@ -182,22 +184,22 @@ def matched(
                 f"rows, such as pd.DataFrame(X, index=...), or put all views into the order of "
                 f"{first!r}."
             )
-    found = {name: _positions(labels, f"view {name!r}") for name, labels in labelled.items()}
-    labels = _joined_labels(labelled, found, join)
+    rows = {name: _positions(labels, f"view {name!r}") for name, labels in labelled.items()}
+    labels = _joined_labels(labelled, rows, join)
     places = {
         name: np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-        for name, known in found.items()
+        for name, known in rows.items()
     }
     return labels, places
 
 
 def _joined_labels(
-    labelled: dict[str, np.ndarray], found: dict[str, dict[Any, int]], join: str
+    labelled: dict[str, np.ndarray], rows: dict[str, dict[Any, int]], join: str
 ) -> np.ndarray:
     every = dict.fromkeys(label for labels in labelled.values() for label in labels.tolist())
-    common = [label for label in every if all(label in known for known in found.values())]
+    common = [label for label in every if all(label in known for known in rows.values())]
     if join == "outer":
-        # Targets and predictions without labels are in the order of some table that has them all.
+        # Unlabelled targets and predictions are in the order of the first complete table.
         whole = (labels for labels in labelled.values() if len(labels) == len(every))
         return next(whole, _array(list(every)))
     if join == "inner":
@@ -209,7 +211,7 @@ def _joined_labels(
             f"Views have no row labels in common: {_examples(labelled)}. Give them the same "
             "index, or pass arrays, which are matched by position."
         )
-    for name, known in found.items():
+    for name, known in rows.items():
         absent = [label for label in every if label not in known]
         if absent:
             raise ValueError(
@@ -226,14 +228,14 @@ def _check_sizes(sizes: dict[str, int]) -> None:
         if other != size:
             raise ValueError(
                 f"view {name!r} has {other} rows, view {first!r} has {size}. Views without labels "
-                "are matched by position and have to be equally long."
+                "are matched by position and must have the same number of rows."
             )
     if size == 0:
         raise ValueError(f"Found array with 0 sample(s): view {first!r} has no rows.")
 
 
 def _positions(labels: np.ndarray, what: str) -> dict[Any, int]:
-    """Position of each label; `what` has the rows."""
+    """Return the position of each label; `what` is the table in the error message."""
     places = {label: place for place, label in enumerate(labels.tolist())}
     if len(places) < len(labels):
         values = labels.tolist()
@@ -246,18 +248,18 @@ def _positions(labels: np.ndarray, what: str) -> dict[Any, int]:
 
 
 def in_one_order(tables: Mapping[str, Labelled]) -> bool:
-    """Whether one table has all samples, and the others theirs in the same order."""
-    labels = [list(_array(one.labels)) for one in tables.values() if one.labels is not None]
-    if not labels or all(own == labels[0] for own in labels):
+    """Return True if one table has all samples, and the others have theirs in its order."""
+    labels = [list(_array(view.labels)) for view in tables.values() if view.labels is not None]
+    if not labels or all(others == labels[0] for others in labels):
         return True
-    longest: list[Any] = max(labels, key=lambda own: len(own))
+    longest: list[Any] = max(labels, key=len)
     places = {label: place for place, label in enumerate(longest)}
-    found = [[places.get(label, -1) for label in own] for own in labels]
-    return all(-1 not in own and own == sorted(own) for own in found)
+    positions = [[places.get(label, -1) for label in others] for others in labels]
+    return all(-1 not in rows and rows == sorted(rows) for rows in positions)
 
 
 def refuse_unlabelled(targets: Mapping[str, Any]) -> None:
-    """Refuse targets without labels, for samples that have no one order."""
+    """Raise an error for targets without labels if tables have different orders."""
     for name, values in targets.items():
         if values is not None and row_labels(values) is None:
             raise ValueError(
@@ -268,22 +270,21 @@ def refuse_unlabelled(targets: Mapping[str, Any]) -> None:
 
 
 def row_labels(table: Any) -> Any:
-    """The index of a pandas frame or Series; None for what has none (a list has a method)."""
+    """Return the index of a pandas frame or Series; None for others (lists have a method)."""
     index = getattr(table, "index", None)
     return None if index is None or callable(index) else index
 
 
 def matched_targets(labels: Any, *, quiet: bool = False, **targets: Any) -> tuple[Any, ...]:
-    """What belongs to the samples of X, such as ``y=y, sample_weight=w``, in their order.
+    """Return targets, such as ``y=y, sample_weight=w``, in the order of the samples of X.
 
-    `labels` are those of the samples, and the index of a pandas Series or frame those of targets.
+    `labels` are the labels of the samples; those of targets are the index of a pandas object.
 
-    - The same labels in another order: targets are brought into the order of X, and a warning
-      says so unless it is to be `quiet`.
-    - The same numbers 0, 1, 2, …, in order on one side and not on the other: refused, since they
-      may be labels, or what pandas numbers rows by that were shuffled before.
-    - Only some labels in common: refused.
-    - None in common, labels that come twice, or no labels: by position, as in scikit-learn.
+    - The same labels in another order: targets are reordered, with a warning unless `quiet`.
+    - The same numbers 0, 1, 2, …, in order on one side only: an error, since they may be labels,
+      or the default index of rows that were shuffled before.
+    - Only some labels in common: an error.
+    - No labels in common, repeated labels, or no labels: by position, as in scikit-learn.
     """
     ordered, moved = [], []
     for name, values in targets.items():
@@ -303,25 +304,27 @@ def matched_targets(labels: Any, *, quiet: bool = False, **targets: Any) -> tupl
 
 
 def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
-    """Where the samples are among the rows of `what`; None if rows are matched by position."""
+    """Return the rows of the samples in `what`; None if rows are matched by position."""
     if labels is None or index is None or (hasattr(labels, "equals") and labels.equals(index)):
         return None
-    labels, found = _array(labels), _array(index)
-    numbered = all(isinstance(label, int) for label in found.tolist())
-    # Names of the samples of kernel stacks are texts.
-    own = found.tolist() if labels.dtype.kind != "U" else list(map(str, found.tolist()))
+    labels, targets = _array(labels), _array(index)
+    numbered = all(isinstance(label, int) for label in targets.tolist())
+    # The sample names of kernel stacks are strings.
+    target_labels = (
+        targets.tolist() if labels.dtype.kind != "U" else list(map(str, targets.tolist()))
+    )
     samples = labels.tolist()
-    if own == samples:
+    if target_labels == samples:
         return None
-    places = {label: place for place, label in enumerate(own)}
-    unique = len(places) == len(own) and len(set(samples)) == len(samples)
+    places = {label: place for place, label in enumerate(target_labels)}
+    unique = len(places) == len(target_labels) and len(set(samples)) == len(samples)
     shared = [label for label in samples if label in places]
     if not unique or not shared:
         return None
-    if len(shared) < max(len(own), len(samples)):
-        _refuse_some_shared(own, samples, len(shared), what)
-    if numbered and (_are_in_order(own) or _are_in_order(samples)):
-        first, second = (what, "X") if _are_in_order(own) else ("X", what)
+    if len(shared) < max(len(target_labels), len(samples)):
+        _refuse_some_shared(target_labels, samples, len(shared), what)
+    if numbered and (_are_in_order(target_labels) or _are_in_order(samples)):
+        first, second = (what, "X") if _are_in_order(target_labels) else ("X", what)
         raise ValueError(
             f"The rows of {first} are numbered 0, 1, 2, …, those of {second} have the same "
             "numbers in another order: rows may belong together by these labels, or by position "
@@ -331,33 +334,35 @@ def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
     return [places[label] for label in samples]
 
 
-def _refuse_some_shared(own: list[Any], samples: list[Any], n_shared: int, what: str) -> None:
-    known, every = set(own), set(samples)
+def _refuse_some_shared(
+    target_labels: list[Any], samples: list[Any], n_shared: int, what: str
+) -> None:
+    known, every = set(target_labels), set(samples)
     without = [label for label in samples if label not in known]
-    surplus = [label for label in own if label not in every]
-    said = [
+    surplus = [label for label in target_labels if label not in every]
+    differences = [
         f"{len(labels)} of {n_all} labels of {side} are not in {other}: {shown(labels)}"
         for labels, n_all, side, other in (
             (without, len(samples), "X", what),
-            (surplus, len(own), what, "X"),
+            (surplus, len(target_labels), what, "X"),
         )
         if labels
     ]
     raise ValueError(
-        f"The labels of {what} are not those of X: {'; '.join(said)} ({n_shared} are in both). "
-        f"Give both the same labels, such as by {what}.loc[X.index], or pass {what} as an array "
-        f"in the order of X, {what}.to_numpy(). If a search cuts both by position, bring {what} "
-        f"into the order of the rows first: {what}.loc[views.labels]."
+        f"The labels of {what} are not those of X: {'; '.join(differences)} ({n_shared} are in "
+        f"both). Give both the same labels, for example with {what}.loc[X.index], or pass {what} "
+        f"as an array in the order of X, {what}.to_numpy(). If a search splits both by position, "
+        f"bring {what} into the order of the rows first: {what}.loc[views.labels]."
     )
 
 
 def _are_in_order(labels: list[Any]) -> bool:
-    """Whether labels are the numbers 0, 1, 2, …, or texts of these."""
+    """Return True if labels are the numbers 0, 1, 2, …, or these as text."""
     return list(map(str, labels)) == list(map(str, range(len(labels))))
 
 
 def _array(labels: Any) -> np.ndarray:
-    """Labels in one dimension; those of several levels are tuples."""
+    """Return labels as a one-dimensional array; labels of several levels are tuples."""
     if isinstance(labels, np.ndarray) and labels.ndim == 1:
         return labels
     values = list(labels)
@@ -381,6 +386,6 @@ def _examples(labelled: dict[str, np.ndarray]) -> str:
 
 
 def shown(labels: Any) -> str:
-    """The first labels, for an error message."""
-    some = ", ".join(repr(label) for label in _array(labels)[:_SHOWN].tolist())
-    return some + (", …" if len(labels) > _SHOWN else "")
+    """List the first labels, for an error message."""
+    listed = ", ".join(repr(label) for label in _array(labels)[:_SHOWN].tolist())
+    return listed + (", …" if len(labels) > _SHOWN else "")

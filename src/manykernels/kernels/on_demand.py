@@ -1,14 +1,14 @@
-"""Very many kernels, computed when they are needed and dropped again.
+"""Kernels that are computed on demand and not stored.
 
-The matrices of 100 000 kernels of 208 rows take 35 GB. At p = 1 a few hundred of them are needed
-at a time: those that may have a weight. All others matter through one number each, their gain. So
-a *visit* computes all kernels block by block and hands every block to a function, which keeps what
-it needs. Several threads do so, each with memory for one block that it uses again and again: fresh
-memory would take several times as long to get as the kernels take to compute.
+The matrices of 100 000 kernels of 208 rows take 35 GB. At p = 1 only a few hundred of them are
+needed at a time: those that may have a nonzero weight. Of all others, only the gain is needed, one
+number each. So a *visit* computes all kernels block by block and passes every block to a function
+that extracts these numbers. Several threads share the work, each with memory for one block that it
+reuses: allocating memory would take several times as long as computing the kernels.
 
-Transforms are learnt from every kernel by itself. A transform is only written down when it is
-fitted to kernels on demand, and fitted to each block when that has been computed. So nothing is
-stored that has an entry for every kernel and every sample.
+Transforms are fitted to each kernel separately. Fitting a transform to kernels on demand only
+records it; it is fitted to each block once the block has been computed. So no array is stored that
+has an entry for every kernel and every sample.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import gen_batches
 
@@ -31,9 +32,8 @@ from .stack import KernelStack, chosen_kernels, positions
 from .tables import SharedTable, naming
 from .union import KernelUnion
 
-# Entries of a block: 8 MiB of float64, which stay in a third-level cache from when they are
-# computed until they have been multiplied. Measured at 208 rows: 2**17 takes half as long again,
-# 2**19 to 2**21 alike.
+# Entries of a block: 8 MiB of float64, which stay in a third-level cache between computation and
+# use. Measured at 208 rows: 2**17 takes 1.5 times as long, 2**19 to 2**21 the same time.
 _BLOCK_ENTRIES = 2**20
 
 Work = Callable[[KernelStack, np.ndarray], None]
@@ -41,7 +41,7 @@ Work = Callable[[KernelStack, np.ndarray], None]
 
 @dataclass
 class _Facts:
-    """What the first visit finds: constant kernels, and those that `n_steps` transforms erase."""
+    """Results of the first visit: constant kernels, and kernels erased by `n_steps` transforms."""
 
     constant: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     erased: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -50,7 +50,7 @@ class _Facts:
 
 
 class OnDemandKernels:
-    """The kernels of a fitted `union` between the m rows of the table `X`, none of them stored.
+    """Kernels of a fitted `union` between the m rows of the table `X`, computed on demand.
 
     Examples
     --------
@@ -65,9 +65,9 @@ class OnDemandKernels:
     ((20, 20, 2000), KernelStack(2 kernels, 20 x 20: 'subset1:rbf(2)', 'subset999:rbf(2)'))
     """
 
-    #: What losses and transforms ask; it is False of kernels that can be stored.
+    #: Read by losses and transforms; False for stored kernels.
     on_demand = True
-    #: Rows and columns are the same samples, and all weights have one bound, as in a Gram stack.
+    #: Rows and columns are the same samples.
     gram = True
     n_regions = 1
 
@@ -94,14 +94,14 @@ class OnDemandKernels:
     # -- transforms ------------------------------------------------------------------------
 
     def after(self, transform: Any, sample_weight: np.ndarray | None) -> OnDemandKernels:
-        """The same kernels transformed, by a `transform` that is fitted to each when it is there.
+        """Return the transformed kernels; `transform` is fitted to each kernel on demand.
 
-        ``transform.select(kernels)`` is then fitted to these kernels.
+        Afterwards ``transform.select(kernels)`` is fitted to these kernels.
         """
         if not transform.of_each_kernel:
             raise ValueError(
                 f"{type(transform).__name__} cannot be learnt from kernels that are computed on "
-                "demand. Leave it out, or pass so few kernels that they fit into memory, with "
+                "demand. Leave it out, or use fewer kernels, so that they fit into memory, with "
                 "solver=Newton(on_demand=False)."
             )
         new = OnDemandKernels.__new__(OnDemandKernels)
@@ -112,13 +112,13 @@ class OnDemandKernels:
         return new
 
     def fitted(self, kernels: np.ndarray) -> Any:
-        """The last transform, fitted to some of the kernels."""
+        """Return the last transform, fitted to some of the kernels."""
         return self._computed(kernels, None)[1][-1]
 
     def _computed(
         self, kernels: np.ndarray, out: np.ndarray | None
     ) -> tuple[KernelStack, list[Any], KernelStack]:
-        """Some kernels transformed, the transforms fitted to them, and the kernels before."""
+        """Return some kernels transformed, the fitted transforms, and the kernels before."""
         if out is None:
             out = allocate((len(kernels), *self.shape[:2]))
         plain = stack = self.union.gram_of(kernels, self._shared, out)
@@ -128,7 +128,7 @@ class OnDemandKernels:
             stack = steps[-1].fit_transform(stack, sample_weight=sample_weight)
         return stack, steps, plain
 
-    # -- what is computed ------------------------------------------------------------------
+    # -- computation -----------------------------------------------------------------------
 
     def visit(self, work: Work) -> None:
         """Call ``work(stack, positions)`` for blocks of all kernels, in several threads.
@@ -156,30 +156,27 @@ class OnDemandKernels:
             while facts.awaited:
                 facts.awaited.pop()()
 
-    def on_first_pass(self, tell: Callable[[], None]) -> None:
-        """Call ``tell()`` after the first visit to the transformed kernels.
+    def on_first_pass(self, callback: Callable[[], None]) -> None:
+        """Call ``callback()`` after the first visit to the transformed kernels."""
+        self._facts.awaited.append(callback)
 
-        A visit takes too long to be made for what is known after the next one anyway.
-        """
-        self._facts.awaited.append(tell)
-
-    def select(self, kernels: Any) -> KernelStack:
-        """Some of the kernels, by position, in memory."""
+    def select(self, kernels: ArrayLike) -> KernelStack:
+        """Return some of the kernels, by position, in memory."""
         positions = np.asarray(kernels, dtype=np.intp)
         return self._computed(positions, None)[0].with_samples(self._samples)
 
     def kernel(self, which: int) -> np.ndarray:
-        """One kernel matrix."""
+        """Return one kernel matrix."""
         return self.select([which]).kernel(0)
 
-    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """``Σ_j weights[j] K_j``, from the kernels with a weight."""
+    def combine(self, weights: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
+        """Return ``Σ_j weights[j] K_j``; only kernels of nonzero weight are computed."""
         weights = np.asarray(weights)
         held = np.flatnonzero(weights)
         return self.select(held).combine(weights[held], out)
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns): large."""
+        """Return the products ``K_j @ columns``, (n_kernels, m, n_columns): a large array."""
         products = allocate((self.n_kernels, *columns.shape)) if out is None else out
 
         def multiply(stack: KernelStack, positions: np.ndarray) -> None:
@@ -188,7 +185,7 @@ class OnDemandKernels:
         self.visit(multiply)
         return products
 
-    # -- what is known ---------------------------------------------------------------------
+    # -- properties ------------------------------------------------------------------------
 
     @property
     def row_diag(self) -> np.ndarray:
@@ -202,39 +199,39 @@ class OnDemandKernels:
         return diagonals
 
     def contributing(self, weights: np.ndarray) -> np.ndarray:
-        """As :meth:`KernelStack.contributing`."""
+        """Return positions as :meth:`KernelStack.contributing` does."""
         held = np.flatnonzero(weights)
         if not len(held):
             return held
         return held[self.select(held).contributing(weights[held])]
 
     def without_variance(self) -> np.ndarray:
-        """As :meth:`KernelStack.without_variance`."""
+        """Return positions as :meth:`KernelStack.without_variance` does."""
         return self._known(0).constant
 
     def erased(self) -> np.ndarray:
-        """Positions of the kernels that a transform makes zero because they have no variance."""
+        """Return the positions of kernels without variance, which a transform sets to zero."""
         return self._known(len(self._steps)).erased
 
     def _known(self, n_steps: int) -> _Facts:
-        """What is known of these kernels, and of those that they were made of by transforms."""
+        """Return the facts about the kernels after `n_steps` transforms; visit them if needed."""
         if self._facts.n_steps < n_steps:
             self.visit(lambda stack, positions: None)
         return self._facts
 
 
-# -- Kernels of training rows that are computed when they are needed and never stored whole -------
+# -- Kernels of training rows, computed by columns ------------------------------------------------
 #
-# A stack of n kernels of m rows takes n·m² numbers: 30 GiB for 10 kernels of 20 000 rows. Methods
-# that need a few columns at a time (solvers with ``by_columns``) can do without. Here every kernel
-# is evaluated in tiles small enough for the cache of the processor. Kernels that are functions of
-# the same distances share those of a tile, which are then dropped. Several threads compute tiles.
+# A stack of n kernels of m rows takes n·m² numbers: 30 GiB for 10 kernels of 20 000 rows. Solvers
+# with ``by_columns`` need only a few columns at a time. Here every kernel is evaluated in tiles
+# small enough for the cache of the processor. Kernels that are functions of the same distances
+# share those of a tile, which are then dropped. Several threads compute tiles.
 #
-# Panels ``K_j[:, indices]`` are kept as far as `cache_bytes` allow, the first ones for good. A
-# solver sweeps over all panels in turn, so the panel used least recently is the next one needed,
-# and a cache that dropped it would never hold the panel that is asked for.
+# Panels ``K_j[:, indices]`` are cached up to `cache_bytes`, and never evicted. A solver sweeps
+# over all panels in turn, so the least recently used panel is the next one needed, and a cache
+# that evicted it would never hit.
 #
-# Transforms are vectors, as those of a stack; centring learns its means in one pass.
+# Transforms are vectors, as in a stack; centring computes its means in one pass.
 
 
 # Entries of a tile: 1 MiB of float64, so that distances and kernel values of a tile stay in a
@@ -247,10 +244,10 @@ StreamedWork = Callable[[int, slice, np.ndarray], None]
 
 
 class StreamedKernels(TransformedKernels):
-    """The kernels of a fitted `union` between the m rows of the table `X`.
+    """Kernels of a fitted `union` between the m rows of the table `X`, computed by columns.
 
-    At most `cache_bytes` of memory are used to keep panels; the default of 2 GiB holds those of
-    one kernel of 16 000 rows.
+    At most `cache_bytes` of memory are used to cache panels; the default of 2 GiB holds all panels
+    of one kernel of 16 000 rows.
 
     Examples
     --------
@@ -283,7 +280,9 @@ class StreamedKernels(TransformedKernels):
         return n_rows, n_rows, n_kernels
 
     def _without_offsets(self) -> StreamedKernels:
-        raise ValueError("Kernels by columns can be normalised by sample before centring only.")
+        raise ValueError(
+            "Kernels that are computed by columns must be normalised by sample before centring."
+        )
 
     def _apply_stored(
         self, indices: np.ndarray, coefficients: np.ndarray, *, keep: bool = True
@@ -310,18 +309,18 @@ class StreamedKernels(TransformedKernels):
     def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         total = np.zeros((len(rows), len(cols)))
 
-        def add(j: int, part: slice, tile: np.ndarray) -> None:
+        def add(j: int, batch: slice, tile: np.ndarray) -> None:
             tile *= weights[j]
             if self._rows.factor is not None and self._cols.factor is not None:
-                tile *= self._rows.factor[j, rows[part], None]
+                tile *= self._rows.factor[j, rows[batch], None]
                 tile *= self._cols.factor[j, cols]
-            total[part] += tile
+            total[batch] += tile
 
         self._visit(rows, cols, np.flatnonzero(weights).tolist(), add)
         return total
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Products ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns), in one pass."""
+        """Return the products ``K_j @ columns``, (n_kernels, m, n_columns), in one pass."""
         columns = self._check_columns(columns)
         if out is None:
             # Each column is contiguous, as in the products of a stack.
@@ -331,8 +330,8 @@ class StreamedKernels(TransformedKernels):
             out += self._apply_stored(block, columns[block], keep=False)
         return self._transform_products(out, slice(None), columns)
 
-    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """``Σ_j weights[j] K_j``, a matrix (m, m)."""
+    def combine(self, weights: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
+        """Return ``Σ_j weights[j] K_j``, a matrix (m, m)."""
         weights = self._check_weights(weights)
         total = allocate(self.shape[:2]) if out is None else out
         for block in self._column_blocks():
@@ -341,12 +340,12 @@ class StreamedKernels(TransformedKernels):
         return total
 
     def kernel(self, which: int) -> np.ndarray:
-        """One kernel matrix (m, m)."""
+        """Return one kernel matrix (m, m)."""
         return self.combine(np.eye(self.n_kernels)[which])
 
     def __getitem__(self, key: Any) -> KernelStack:
-        """Stack of some rows and columns, ``streamed[np.ix_(rows, cols)]``."""
-        rows, columns = (positions(part, len(self)) for part in key)
+        """Return a stack of some rows and columns, ``streamed[np.ix_(rows, cols)]``."""
+        rows, columns = (positions(index, len(self)) for index in key)
         gram = np.array_equal(rows, columns)
         others = None if gram else safe_indexing(self._X, columns)
         stack = self.union(safe_indexing(self._X, rows), others)
@@ -363,25 +362,25 @@ class StreamedKernels(TransformedKernels):
     def _visit(
         self, rows: np.ndarray, columns: np.ndarray, kernels: list[int], work: StreamedWork
     ) -> None:
-        """Call ``work(j, part, values)`` for every kernel j and every tile ``rows[part]``."""
+        """Call ``work(j, batch, values)`` for every kernel j and every tile ``rows[batch]``."""
         if not kernels:
             return
         chosen = SharedTable(safe_indexing(self._X, columns))
         position = np.full(len(self), -1)
         position[columns] = np.arange(len(columns))
 
-        def visit_rows(part: slice) -> None:
-            evaluate = SharedComparisons(safe_indexing(self._X, rows[part]), chosen)
-            column = position[rows[part]]
+        def visit_rows(batch: slice) -> None:
+            evaluate = SharedComparisons(safe_indexing(self._X, rows[batch]), chosen)
+            column = position[rows[batch]]
             same = np.flatnonzero(column >= 0)
             for j in kernels:
                 name, kernel = self.union.kernels_[j]
                 with naming(f"kernel {name!r}"):
                     tile = evaluate(kernel)
-                # A formula for two tables gives self-similarities up to rounding error only, and
-                # without the noise that a kernel adds to single samples (WhiteKernel).
-                tile[same, column[same]] = self._diagonal[j, rows[part][same]]
-                work(j, part, tile)
+                # Between two tables, self-similarities have rounding errors, and lack the noise
+                # that a kernel adds to single samples (WhiteKernel).
+                tile[same, column[same]] = self._diagonal[j, rows[batch][same]]
+                work(j, batch, tile)
 
         height = max(1, _TILE_ENTRIES // len(columns))
         in_threads(visit_rows, list(gen_batches(len(rows), height)))
@@ -396,7 +395,7 @@ class Panel:
 
 
 class PanelCache:
-    """The first panels asked for, up to `max_bytes`; they take `n_bytes`."""
+    """Cache of the first panels requested, up to `max_bytes`; `n_bytes` are in use."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -404,7 +403,7 @@ class PanelCache:
         self._panels: dict[bytes, dict[int, Panel]] = {}
 
     def panels(self, indices: np.ndarray, n_kernels: int, n_rows: int) -> dict[int, Panel]:
-        """The panels to keep of these columns, by kernel; new ones are not `filled` yet."""
+        """Return the cached panels of these columns by kernel; new ones are not `filled`."""
         key = indices.tobytes()
         if key not in self._panels:
             size = 8 * n_rows * len(indices)
@@ -415,14 +414,14 @@ class PanelCache:
         return self._panels[key]
 
 
-# -------------------------------------------------------------------------------------------------
-# Kernels of regions: every kernel once for each region, as strong there as samples belong to it.
+# -- Kernels of regions ---------------------------------------------------------------------------
 #
 #     K_lj(r, c) = f_l(r) f_l(c) K_j(r, c)        for regions l and kernels j
 #
-# with factors f_l ≥ 0 of the samples. Such a kernel is positive semi-definite if K_j is. None of
-# them is stored: only the kernels and one vector of factors per region are, and the weighted sum
-# ``Σ_lj β_lj K_lj = Σ_l f_l f_lᵀ ∘ Σ_j β_lj K_j`` takes one pass over the kernels.
+# with factors f_l ≥ 0 that grow with the membership of a sample in region l. Such a kernel is
+# positive semi-definite if K_j is. Only the kernels K_j and one vector of factors per region are
+# stored, and the weighted sum ``Σ_lj β_lj K_lj = Σ_l f_l f_lᵀ ∘ Σ_j β_lj K_j`` takes one pass over
+# the kernels.
 
 
 # Entries of the sums of a block of rows, one sum per region: 16 MiB of float64, which stay in a
@@ -431,13 +430,13 @@ _REGIONAL_BLOCK_ENTRIES = 2**21
 
 
 class RegionalKernels(TransformedKernels):
-    """The kernels `base` in every region, region by region: kernel j of region l is ``l·n + j``.
+    """Kernels `base` in every region; kernel j of n in region l has the position ``l·n + j``.
 
     Parameters
     ----------
     base : KernelStack or StreamedKernels
     row_factors, col_factors : ndarray of shape (n_regions, rows) and (n_regions, cols)
-        f of the samples along the rows and the columns.
+        Factors f of the samples along the rows and the columns.
 
     Examples
     --------
@@ -455,14 +454,19 @@ class RegionalKernels(TransformedKernels):
            [0., 0., 2.]])
     """
 
-    def __init__(self, base: Any, row_factors: np.ndarray, col_factors: np.ndarray) -> None:
+    def __init__(
+        self,
+        base: Any,  # a KernelStack or StreamedKernels
+        row_factors: np.ndarray,
+        col_factors: np.ndarray,
+    ) -> None:
         n_regions, n_kernels = len(row_factors), base.n_kernels
         self.base, self._row_factors, self._col_factors = base, row_factors, col_factors
-        #: Region and kernel of `base` of every kernel here.
+        #: Region, and position in `base`, of every kernel.
         self.regions = np.repeat(np.arange(n_regions), n_kernels)
         self.sources = np.tile(np.arange(n_kernels), n_regions)
         self.names = [f"{name} [{region}]" for region in range(n_regions) for name in base.names]
-        # Of kernels that are positive semi-definite after centring only, products are not.
+        # Products with kernels that are only PSD after centring need not be PSD.
         self.guarantees = base.guarantees.of_rescaled()
         self._scale = np.ones(len(self.names))
         self._factor_errors = np.zeros(row_factors.shape)
@@ -475,19 +479,21 @@ class RegionalKernels(TransformedKernels):
         return factors[self.regions] ** 2 * diagonal[self.sources]
 
     def with_factor_errors(self, errors: np.ndarray) -> RegionalKernels:
-        """The same kernels; factors of the rows, found again, differ by these shares of them."""
+        """Return the kernels with relative errors of the factors of the rows."""
         return self._changed(_factor_errors=errors)
 
     def output_errors(self, weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Errors of ``Σ_j weights[j] K_j @ columns`` by those of the factors of the rows."""
+        """Propagate the errors of the row factors to ``Σ_j weights[j] K_j @ columns``."""
         squares = np.zeros((len(self), columns.shape[1]))
         if self._factor_errors.any():
             table = self._by_region(weights * self._scale)
             factors = zip(self._row_factors, self._col_factors, self._factor_errors, strict=True)
-            for part, (own, others, errors) in zip(table, factors, strict=True):
-                products = self.base.apply(others[:, None] * columns)
-                outputs = np.tensordot(part, products, 1)
-                squares += ((errors * own)[:, None] * outputs) ** 2
+            for region_weights, (row_factor, col_factor, errors) in zip(
+                table, factors, strict=True
+            ):
+                products = self.base.apply(col_factor[:, None] * columns)
+                outputs = np.tensordot(region_weights, products, 1)
+                squares += ((errors * row_factor)[:, None] * outputs) ** 2
         return np.sqrt(squares)
 
     @property
@@ -500,7 +506,7 @@ class RegionalKernels(TransformedKernels):
 
     @property
     def row_shares(self) -> np.ndarray:
-        """f² of the samples along the rows, (rows, n_regions)."""
+        """Squared factors f² of the rows, (rows, n_regions)."""
         return self._row_factors.T**2
 
     @property
@@ -509,18 +515,18 @@ class RegionalKernels(TransformedKernels):
         return rows, cols, len(self.names)
 
     def _without_offsets(self) -> RegionalKernels:
-        raise ValueError("Kernels of regions can be normalised by sample before centring only.")
+        raise ValueError("Kernels of regions must be normalised by sample before centring.")
 
     def _by_region(self, weights: np.ndarray) -> np.ndarray:
-        """Weights of the kernels of `base` in every region, (n_regions, kernels of base)."""
+        """Return the weights of the kernels of `base` in every region, (n_regions, n)."""
         table = np.zeros((self.n_regions, self.base.n_kernels))
         table[self.regions, self.sources] = weights
         return table
 
     # -- sums ------------------------------------------------------------------------------
 
-    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """``Σ_j weights[j] K_j``, in one pass over the kernels of `base`."""
+    def combine(self, weights: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
+        """Return ``Σ_j weights[j] K_j``, in one pass over the kernels of `base`."""
         weights = self._check_weights(weights)
         kept = np.zeros_like(weights)
         active = self.contributing(weights)
@@ -530,18 +536,19 @@ class RegionalKernels(TransformedKernels):
         for rows, sums in self._sums(table):
             block = total[rows]
             block[...] = 0.0
-            for own, others, part in zip(self._row_factors, self._col_factors, sums, strict=True):
-                # The product of factors first: it is exactly symmetric, and so is the result.
-                part *= own[rows, None] * others
-                block += part
+            factors = zip(self._row_factors, self._col_factors, sums, strict=True)
+            for row_factor, col_factor, term in factors:
+                # The product of the factors first: it is exactly symmetric, and so is the result.
+                term *= row_factor[rows, None] * col_factor
+                block += term
             self._subtract_offsets(block, kept, rows, slice(None))
         return total
 
     def _sums(self, table: np.ndarray) -> Iterator[tuple[slice, list[np.ndarray]]]:
-        """Weighted sums of the kernels of `base` in blocks of rows, one sum for each region."""
+        """Yield weighted sums of the kernels of `base`, by blocks of rows, one per region."""
         n_rows, n_cols, n_kernels = self.base.shape
         if not isinstance(self.base, KernelStack):
-            yield slice(0, n_rows), [self.base.combine(own) for own in table]
+            yield slice(0, n_rows), [self.base.combine(weights) for weights in table]
             return
         height = max(1, _REGIONAL_BLOCK_ENTRIES // (n_cols * len(table)))
         every = np.arange(n_kernels)
@@ -551,15 +558,16 @@ class RegionalKernels(TransformedKernels):
             yield rows, sums
 
     def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
-        """Several weighted sums, row r of `weights` into ``outs[r]``."""
+        """Write the weighted sum of row r of `weights` into ``outs[r]``."""
         for row, out in zip(weights, outs, strict=True):
             self.combine(row, out)
 
     def kernel(self, which: int | str) -> np.ndarray:
-        """One kernel matrix (rows, cols), by name or position."""
+        """Return one kernel matrix (rows, cols), by name or position."""
         j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
-        factors = (own[self.regions[j]] for own in (self._row_factors, self._col_factors))
-        matrix = np.multiply.outer(*factors) * self.base.kernel(int(self.sources[j]))
+        region = self.regions[j]
+        factors = np.multiply.outer(self._row_factors[region], self._col_factors[region])
+        matrix = factors * self.base.kernel(int(self.sources[j]))
         matrix *= self._scale[j]
         unit = np.eye(self.n_kernels)[j]
         return self._subtract_offsets(matrix, unit, slice(None), slice(None))
@@ -567,18 +575,18 @@ class RegionalKernels(TransformedKernels):
     # -- products --------------------------------------------------------------------------
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns)."""
+        """Return the products ``K_j @ columns``, shape (n_kernels, rows, n_columns)."""
         columns = self._check_columns(columns)
         products = self.base.apply(self._spread(columns, slice(None)))
         return self._transform_products(self._gathered(products, out), slice(None), columns)
 
     def _spread(self, columns: np.ndarray, indices: Positions) -> np.ndarray:
-        """``f_l ∘ columns`` of every region, side by side."""
+        """Return ``f_l ∘ columns`` of every region, side by side."""
         factors = self._col_factors[:, indices].T
         return np.reshape(factors[:, :, None] * columns[:, None], (len(columns), -1))
 
     def _gathered(self, products: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Products of the kernels here from those of `base` with what :meth:`_spread` returns.
+        """Return the products of the kernels, from those of `base` with the result of `_spread`.
 
         Each column is contiguous, as in the products of a stack.
         """
@@ -588,20 +596,22 @@ class RegionalKernels(TransformedKernels):
         factors = self._row_factors[self.regions, None]
         return np.multiply(chosen, factors, out=chosen if out is None else out.mT).mT
 
-    def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
-        """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
+    def apply_combined(self, weights: ArrayLike, columns: np.ndarray) -> np.ndarray:
+        """Return ``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
         weights = self._check_weights(weights)
         columns = self._check_columns(columns)
         total = np.zeros((len(self), columns.shape[1]))
         table = self._by_region(weights * self._scale)
-        for own, others, part in zip(self._row_factors, self._col_factors, table, strict=True):
-            total += own[:, None] * self.base.apply_combined(part, others[:, None] * columns)
+        regions = zip(self._row_factors, self._col_factors, table, strict=True)
+        for row_factor, col_factor, region_weights in regions:
+            products = self.base.apply_combined(region_weights, col_factor[:, None] * columns)
+            total += row_factor[:, None] * products
         if self._rows.offset is not None and self._cols.offset is not None:
             total -= np.outer(weights @ self._rows.offset, columns.sum(axis=0))
             total -= (weights @ self._cols.offset) @ columns
         return total
 
-    # -- a few columns, and parts ----------------------------------------------------------
+    # -- blocks and selections -------------------------------------------------------------
 
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         products = self.base.apply_columns(indices, self._spread(coefficients, indices))
@@ -609,17 +619,17 @@ class RegionalKernels(TransformedKernels):
 
     def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         block, base = np.zeros((len(rows), len(cols))), self.base
-        parts = zip(self._row_factors, self._col_factors, self._by_region(weights), strict=True)
-        for own, others, part in parts:
-            plain = base._sum_stored(part * base._scale, rows, cols)
-            plain = base._subtract_offsets(plain, part, rows, cols)
-            block += np.outer(own[rows], others[cols]) * plain
+        regions = zip(self._row_factors, self._col_factors, self._by_region(weights), strict=True)
+        for row_factor, col_factor, region_weights in regions:
+            plain = base._sum_stored(region_weights * base._scale, rows, cols)
+            plain = base._subtract_offsets(plain, region_weights, rows, cols)
+            block += np.outer(row_factor[rows], col_factor[cols]) * plain
         return block
 
     def __getitem__(self, key: Any) -> RegionalKernels:
-        """The kernels of some rows and columns, ``regional[np.ix_(rows, cols)]``."""
+        """Return the kernels of some rows and columns, ``regional[np.ix_(rows, cols)]``."""
         keys = key if isinstance(key, tuple) else (key, slice(None))
-        rows, cols = (positions(part, n) for part, n in zip(keys, self.shape[:2], strict=True))
+        rows, cols = (positions(index, n) for index, n in zip(keys, self.shape[:2], strict=True))
         gram = self.gram and np.array_equal(rows, cols)
         return self._changed(
             base=self.base[np.ix_(rows, cols)],
@@ -632,7 +642,7 @@ class RegionalKernels(TransformedKernels):
         )
 
     def select(self, kernels: Any) -> RegionalKernels:
-        """Some of the kernels, given by names, positions, a slice or a mask."""
+        """Return some of the kernels, selected by names, positions, a slice or a mask."""
         chosen = chosen_kernels(kernels, self.names)
         return self._changed(
             names=[self.names[j] for j in chosen],

@@ -1,14 +1,15 @@
-"""Sums and products of matrices in single precision, strip by strip and in threads.
+"""Weighted sums and products of many kernel matrices.
 
-A strip is a block of rows that fits into the cache of a core. It is converted there, so that all
-sums are those of double precision and no copy of a matrix is made. Of a symmetric matrix a strip
-begins at the diagonal,
+Matrices in single precision are processed in strips, by several threads. A strip is a block of
+rows that fits into the cache of a core. It is converted there, so that sums are accumulated in
+double precision without a copy of the matrix. A strip of a symmetric matrix begins at the
+diagonal,
 
     K = [[S, B], [Bᵀ, K']]  →  Kx = (S x₁ + B x₂,  Bᵀ x₁ + K' x₂),   [S, B] the first strip,
 
-and the rest is below it in K'. So about half of the values of a stack are never read: of 50
-kernels of 10 000 rows, 18.6 GiB in single precision, a pass needs 9.3 GiB from disk, or from the
-page cache where the system has room for them.
+and K' is treated in the same way. So about half of the values of a stack are never read: for 50
+kernels of 10 000 rows, 18.6 GiB in single precision, a pass reads 9.3 GiB from disk, or from the
+page cache if they fit.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 
 from ..utils.files import file_identity
@@ -38,21 +40,21 @@ from ..utils.numerics import (
 from ..utils.storable import storable
 
 # Entries of a strip: 512 KiB of float64, so that a strip and its part of a sum stay in the
-# second-level cache of a core. Measured on 30 kernels of 4000 rows, seconds of a processor for a
-# product with nine columns: 0.64 at 2¹⁴, 0.48, 0.40 at 2¹⁶, 0.62 from 2¹⁷ on.
+# second-level cache of a core. Measured on 30 kernels of 4000 rows, CPU seconds of a product with
+# nine columns: 0.64 at 2¹⁴, 0.48 at 2¹⁵, 0.40 at 2¹⁶, 0.62 from 2¹⁷ on.
 _STRIP_ENTRIES = 2**16
 #: Rows and columns of a tile: 512 KiB of float64, two of which fit into a second-level cache.
 TILE_ROWS = 256
 
-# Fewer parts than this are computed in less time than it takes to start threads.
+# Fewer tasks than this take less time than starting threads.
 _FEWEST_FOR_THREADS = 16
 
-#: Rows and columns of a part of a matrix.
+#: Rows and columns of a block of a matrix.
 Place = tuple[slice, slice]
 
 
 def strips(n_rows: int, n_cols: int, *, mirrored: bool) -> list[Place]:
-    """Places of strips; those of a symmetric, `mirrored`, matrix begin at the diagonal."""
+    """Return the places of strips; strips of a `mirrored` matrix begin at the diagonal."""
     places, start = [], 0
     while start < n_rows:
         left = start if mirrored else 0
@@ -69,9 +71,9 @@ def strip_sums(
     *,
     mirrored: bool,
 ) -> None:
-    """``Σ_j weights[r, j] K_j`` into ``outs[r]``, for every row r of weights, in one pass.
+    """Write ``Σ_j weights[r, j] K_j`` into ``outs[r]`` for every row r of weights, in one pass.
 
-    ``values(j, rows, cols)`` is a part of K_j, in single or double precision.
+    ``values(j, rows, cols)`` is a block of K_j, in single or double precision.
     """
     used = np.flatnonzero(weights.any(axis=0)).tolist()
 
@@ -81,10 +83,10 @@ def strip_sums(
         for total in totals:
             total.fill(0.0)
         for j in used:
-            part = values(j, *place)
+            strip = values(j, *place)
             for total, weight in zip(totals, weights[:, j], strict=True):
-                # A weight is a float64 scalar, so the product is one of double precision.
-                np.multiply(part, weight, out=term)
+                # A weight is a float64 scalar, so the product has double precision.
+                np.multiply(strip, weight, out=term)
                 total += term
 
     in_threads(add, strips(*outs[0].shape, mirrored=mirrored), _FEWEST_FOR_THREADS)
@@ -96,7 +98,7 @@ def strip_sums(
 def strip_products(
     multiply: Callable[[int], np.ndarray], shape: tuple[int, int], outs: np.ndarray
 ) -> None:
-    """``multiply(j)`` of every kernel j, of this shape, into ``outs[j]``, kernels in threads."""
+    """Write ``multiply(j)`` into ``outs[j]`` for every kernel j of this shape, in threads."""
 
     def fill(j: int) -> None:
         outs[j] = multiply(j)
@@ -107,7 +109,7 @@ def strip_products(
 
 
 def strip_product(matrix: np.ndarray, columns: np.ndarray, *, mirrored: bool) -> np.ndarray:
-    """``matrix @ columns`` in double precision, (rows, n_columns)."""
+    """Return ``matrix @ columns`` in double precision, (rows, n_columns)."""
     result = np.zeros((len(matrix), columns.shape[1]))
     for rows, cols in strips(*matrix.shape, mirrored=mirrored):
         strip = np.asarray(matrix[rows, cols], dtype=np.float64)
@@ -118,14 +120,14 @@ def strip_product(matrix: np.ndarray, columns: np.ndarray, *, mirrored: bool) ->
 
 
 def _mirror(matrix: np.ndarray) -> None:
-    """Copy what is above the diagonal of a square matrix to its place below."""
-    parts = list(gen_batches(len(matrix), TILE_ROWS))
-    tiles = list(combinations_with_replacement(parts, 2))
+    """Copy the upper triangle of a square matrix to the lower one."""
+    batches = list(gen_batches(len(matrix), TILE_ROWS))
+    tiles = list(combinations_with_replacement(batches, 2))
     in_threads(lambda tile: mirror_tile(matrix, *tile), tiles, _FEWEST_FOR_THREADS)
 
 
 def mirror_tile(matrix: np.ndarray, rows: slice, columns: slice) -> None:
-    """Copy a tile on or above the diagonal to its place below."""
+    """Copy a tile on or above the diagonal to the lower triangle."""
     tile = matrix[rows, columns]
     if rows == columns:
         tile[...] = np.triu(tile) + np.triu(tile, 1).T
@@ -133,13 +135,13 @@ def mirror_tile(matrix: np.ndarray, rows: slice, columns: slice) -> None:
         matrix[columns, rows] = tile.T
 
 
-# -- Kernels whose transforms are kept as vectors beside their values -----------------------------
+# -- Kernels with transforms stored as vectors ----------------------------------------------------
 #
 #     K_j(r, c) = scale_j · f_j(r) · f_j(c) · data[j, r, c] − o_j(r) − o_j(c)              (*)
 #
 # ``f`` are sample factors (spherical normalisation), ``o`` offsets (centring), ``scale`` one
 # number per kernel (trace and multiplicative normalisation). Whether ``data`` is stored
-# (:class:`~manykernels.KernelStack`) or computed when it is needed
+# (:class:`~manykernels.KernelStack`) or computed on demand
 # (:class:`~manykernels.kernels.on_demand.StreamedKernels`), a transform changes the vectors only.
 
 
@@ -149,11 +151,11 @@ Positions = np.ndarray | slice
 @storable
 @dataclass(frozen=True)
 class Guarantees:
-    """What is known about kernel matrices besides their values."""
+    """Known properties of kernel matrices."""
 
     #: Rows and columns are the same samples in the same order.
     gram: bool = False
-    #: :func:`~manykernels.kernels.check_stack` has nothing left to do.
+    #: The kernels have passed :func:`~manykernels.kernels.check_stack`.
     checked: bool = False
     #: The training samples have mean zero in feature space.
     centered: bool = False
@@ -163,15 +165,15 @@ class Guarantees:
     psd_if_centered: bool = False
 
     def of_part(self, *, gram: bool) -> Guarantees:
-        """What holds for some of the rows and columns, whose means are different."""
+        """Return the properties of a subset of rows and columns, which has other means."""
         return replace(self, gram=gram, centered=False)
 
     def of_centered(self) -> Guarantees:
-        """What holds for the same kernels after centring."""
+        """Return the properties of the kernels after centring."""
         return replace(self, centered=True, psd=self.psd_if_centered)
 
     def of_rescaled(self) -> Guarantees:
-        """What holds for ``f(r) f(c) K(r, c)``: it is PSD if K is, not if only centred K is."""
+        """Return the properties of ``f(r) f(c) K(r, c)``, which is PSD if K itself is."""
         return replace(self, centered=False, psd_if_centered=self.psd)
 
 
@@ -180,10 +182,10 @@ class Guarantees:
 class Samples:
     """Vectors of the samples along the rows, or along the columns, of kernels.
 
-    All but `names` have the shape (n_kernels, n_samples); each may be missing.
+    All but `names` have the shape (n_kernels, n_samples); each may be None.
     """
 
-    #: Self-similarities ``K_j(x, x)``, all transforms applied.
+    #: Self-similarities ``K_j(x, x)`` with all transforms applied.
     diagonal: np.ndarray | None = None
     #: f of (*).
     factor: np.ndarray | None = None
@@ -192,37 +194,37 @@ class Samples:
     names: np.ndarray | None = None
 
     def take(self, positions: Positions, axis: int = 1) -> Samples:
-        """The vectors of some of the samples or, with ``axis=0``, of some of the kernels."""
+        """Return the vectors of some samples or, with ``axis=0``, of some kernels."""
         names = take(self.names, positions, 0) if axis == 1 else self.names
         vectors = (self.diagonal, self.factor, self.offset)
         diagonal, factor, offset = (take(vector, positions, axis) for vector in vectors)
         return Samples(diagonal, factor, offset, names)
 
     def scaled(self, scale: np.ndarray) -> Samples:
-        """The vectors of kernels ``scale[j] K_j``."""
+        """Return the vectors of kernels ``scale[j] K_j``."""
         diagonal, offset = (_times(v, scale[:, None]) for v in (self.diagonal, self.offset))
         return replace(self, diagonal=diagonal, offset=offset)
 
     def rescaled(self, factor: np.ndarray) -> Samples:
-        """The vectors of kernels ``f_j(r) f_j(c) K_j(r, c)``; K_j must have no offsets."""
+        """Return the vectors of ``f_j(r) f_j(c) K_j(r, c)``; K_j must have no offsets."""
         product = factor if self.factor is None else self.factor * factor
         return replace(self, factor=product, diagonal=_times(self.diagonal, factor**2))
 
     def shifted(self, offset: np.ndarray) -> Samples:
-        """The vectors of kernels ``K_j(r, c) − o_j(r) − o_j(c)``."""
+        """Return the vectors of kernels ``K_j(r, c) − o_j(r) − o_j(c)``."""
         total = offset if self.offset is None else self.offset + offset
         diagonal = None if self.diagonal is None else self.diagonal - 2 * offset
         return replace(self, offset=total, diagonal=diagonal)
 
     def plain(self) -> Samples:
-        """The vectors of the same kernels with all transforms applied to their values."""
+        """Return the vectors of the kernels once all transforms are applied to their values."""
         return replace(self, factor=None, offset=None)
 
 
 class TransformedKernels(ABC):
-    """The vectors of (*), and what can be computed from them alone."""
+    """Base class of kernels with the transforms of (*)."""
 
-    #: Whether kernels are too many to be stored, see :mod:`manykernels.kernels.on_demand`.
+    #: Whether kernels are computed on demand, see :mod:`manykernels.kernels.on_demand`.
     on_demand = False
 
     names: list[str]
@@ -242,7 +244,7 @@ class TransformedKernels(ABC):
 
     @property
     def n_regions(self) -> int:
-        """In how many regions kernels are to have weights of their own, region by region."""
+        """Number of regions with separate kernel weights."""
         return 1
 
     def __len__(self) -> int:
@@ -260,7 +262,7 @@ class TransformedKernels(ABC):
 
     @property
     def resolution(self) -> float:
-        """Relative distance between neighbouring numbers, as the values are stored."""
+        """Machine epsilon of the stored values."""
         return EPS
 
     @property
@@ -276,17 +278,17 @@ class TransformedKernels(ABC):
     # -- transforms ------------------------------------------------------------------------
 
     def _changed(self, **changes: Any) -> Self:
-        """A copy that shares the values, with some attributes replaced."""
+        """Return a copy that shares the values, with some attributes replaced."""
         new = copy(self)
         vars(new).update(changes)
         return new
 
     @abstractmethod
     def _without_offsets(self) -> Self:
-        """The same kernels with the offsets applied to the values."""
+        """Return the kernels with the offsets applied to the values."""
 
     def scaled(self, scale: np.ndarray) -> Self:
-        """Kernels ``scale[j] K_j``."""
+        """Return the kernels ``scale[j] K_j``."""
         return self._changed(
             _scale=self._scale * scale,
             _rows=self._rows.scaled(scale),
@@ -294,7 +296,7 @@ class TransformedKernels(ABC):
         )
 
     def rescaled_samples(self, row_factor: np.ndarray, col_factor: np.ndarray) -> Self:
-        """Kernels ``f_j(r) f_j(c) K_j(r, c)`` for factors (n_kernels, rows) and (…, cols)."""
+        """Return ``f_j(r) f_j(c) K_j(r, c)`` for factors (n_kernels, rows) and (…, cols)."""
         base = self if self._rows.offset is None else self._without_offsets()
         return base._changed(
             _rows=base._rows.rescaled(row_factor),
@@ -303,7 +305,7 @@ class TransformedKernels(ABC):
         )
 
     def shifted(self, row_offset: np.ndarray, col_offset: np.ndarray) -> Self:
-        """Kernels ``K_j(r, c) − o_j(r) − o_j(c)``, where o centres them."""
+        """Return the centred kernels ``K_j(r, c) − o_j(r) − o_j(c)``."""
         return self._changed(
             _rows=self._rows.shifted(row_offset),
             _cols=self._cols.shifted(col_offset),
@@ -313,46 +315,46 @@ class TransformedKernels(ABC):
     # -- bounds ----------------------------------------------------------------------------
 
     def contributing(self, weights: np.ndarray) -> np.ndarray:
-        """Positions of the kernels whose part in the weighted sum exceeds its rounding error.
+        """Return the positions of kernels whose term exceeds the rounding error of the sum.
 
         The largest entry of a PSD matrix, in absolute value, is on its diagonal.
         """
         if not (self.gram and self.guarantees.psd) or self.row_diag is None:
             return np.flatnonzero(weights * self._scale)
-        part = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
+        sizes = np.abs(weights) * np.abs(self.row_diag).max(axis=1, initial=0.0)
         # Times 1e-3, so that leaving out even a thousand kernels is within rounding error.
-        return np.flatnonzero(part > 1e-3 * EPS * part.sum())
+        return np.flatnonzero(sizes > 1e-3 * EPS * sizes.sum())
 
     def without_variance(self) -> np.ndarray:
-        """Positions of the kernels in which all rows are the same point of feature space.
+        """Return the positions of kernels that are constant, and zero after centring.
 
-        There the squared distances from the first row, ``K_11 + K_ii − 2 K_1i``, are zero up to
-        rounding error: the kernel is constant, and zero once it has been centred.
+        Then the squared distances in feature space from the first row,
+        ``K_11 + K_ii − 2 K_1i``, are zero up to rounding error.
         """
         if not self.guarantees.psd_if_centered or self.row_diag is None:
             return np.empty(0, dtype=np.intp)
-        # The first row that has the kernel, where samples lack it.
+        # The first row that has the kernel, since some samples may lack it.
         starts = np.argmin(np.isnan(self.row_diag), axis=1)
         constant = np.zeros(self.n_kernels, dtype=bool)
         for start in np.unique(starts):
-            own = starts == start
-            first = self.apply_columns(np.array([start]), np.ones((1, 1)))[own, :, 0]
-            lengths = self.row_diag[own]
-            distances = lengths[:, start, None] + lengths - 2.0 * first
-            size = np.nanmax(np.abs(lengths), axis=1, keepdims=True, initial=0.0) + np.abs(first)
+            kernels = starts == start
+            first = self.apply_columns(np.array([start]), np.ones((1, 1)))[kernels, :, 0]
+            squares = self.row_diag[kernels]
+            distances = squares[:, start, None] + squares - 2.0 * first
+            size = np.nanmax(np.abs(squares), axis=1, keepdims=True, initial=0.0) + np.abs(first)
             rounding = max(ACCUMULATED, self.resolution) * size
-            constant[own] = ~(np.abs(distances) > rounding).any(axis=1)
+            constant[kernels] = ~(np.abs(distances) > rounding).any(axis=1)
         return np.flatnonzero(constant)
 
     def form_errors(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Rounding errors to be expected of ``tr(leftᵀ K_j right)``, (n_kernels,).
+        """Estimate the rounding errors of ``tr(leftᵀ K_j right)``, (n_kernels,).
 
         The terms have the size ``√(s_r s_c)``, where s is the diagonal before centring,
         ``s_r = |K_j(r, r)| + 2|o_j(r)|``. Each of the m additions along a row rounds the partial
-        sum, which grows like a random walk, by ``u = 2⁻⁵³`` of it. If rounding errors are
-        independent, the standard error of the result is about
-        ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned. Sums are those of double
-        precision however the values are stored, and the kernels are the ones that are stored.
+        sum, which grows like a random walk, by a relative error ``u = 2⁻⁵³``. If rounding errors
+        are independent, the standard error of the result is about
+        ``u ‖√s ∘ left‖₁ ‖√s ∘ right‖₂``. Twice that is returned. Sums are computed in double
+        precision for all storage types; rounding of the stored values is not included.
         """
         assert self.row_diag is not None
         sizes = np.abs(self.row_diag)
@@ -367,22 +369,22 @@ class TransformedKernels(ABC):
     # -- a few columns of Gram matrices ----------------------------------------------------
 
     def apply_columns(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """``K_j[:, indices] @ coefficients`` of every kernel, (n_kernels, rows, n_columns)."""
+        """Return ``K_j[:, indices] @ coefficients``, (n_kernels, rows, n_columns)."""
         products = self._apply_stored(indices, coefficients)
         return self._transform_products(products, indices, coefficients)
 
     def combine_block(self, weights: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """``Σ_j weights[j] K_j[indices, indices]``."""
+        """Return ``Σ_j weights[j] K_j[indices, indices]``."""
         block = self._sum_stored(weights * self._scale, indices, indices)
         return self._subtract_offsets(block, weights, indices, indices)
 
     @abstractmethod
     def _apply_stored(self, indices: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """``data[j][:, indices] @ (f_j(indices) · coefficients)`` of every kernel."""
+        """Return ``data[j][:, indices] @ (f_j(indices) · coefficients)`` for every kernel."""
 
     @abstractmethod
     def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """Weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` in some rows and columns."""
+        """Return the weighted sum of ``f_j(r) f_j(c) data[j, r, c]`` in some rows and columns."""
 
     def _transform_products(
         self, products: np.ndarray, columns: Positions, coefficients: np.ndarray
@@ -407,7 +409,7 @@ class TransformedKernels(ABC):
 
     # -- arguments -------------------------------------------------------------------------
 
-    def _check_weights(self, weights: Any) -> np.ndarray:
+    def _check_weights(self, weights: ArrayLike) -> np.ndarray:
         weights = np.asarray(weights, dtype=np.float64)
         if weights.shape != (self.n_kernels,):
             raise ValueError(
@@ -421,7 +423,7 @@ class TransformedKernels(ABC):
             )
         return weights
 
-    def _check_columns(self, columns: Any) -> np.ndarray:
+    def _check_columns(self, columns: ArrayLike) -> np.ndarray:
         array = np.asarray(columns)
         if array.ndim != 2 or len(array) != self.shape[1] or array.dtype.kind not in "biuf":
             raise ValueError(
@@ -432,7 +434,7 @@ class TransformedKernels(ABC):
 
 
 def take(array: np.ndarray | None, positions: Positions, axis: int) -> np.ndarray | None:
-    """Some entries of an array along an axis: a view for a slice, else a C-ordered copy."""
+    """Take entries of an array along an axis: a view for a slice, else a C-ordered copy."""
     if array is None:
         return None
     if isinstance(positions, slice):
@@ -444,24 +446,23 @@ def _times(array: np.ndarray | None, factor: np.ndarray) -> np.ndarray | None:
     return None if array is None else array * factor
 
 
-# -- Kernels whose values are stored: sums and products, each in one pass over the data -----------
+# -- Stored kernels: sums and products in one pass over the data ----------------------------------
 #
-# Values in double precision go to BLAS as they are, those in single precision strip by strip
-# (:mod:`manykernels.kernels.operators`). Either way results are the same to the last digit whether
-# values are in memory or mapped from a file, as joblib maps them for its workers. Equation (*) is
-# that of :mod:`manykernels.kernels.operators`.
+# Values in double precision are passed to BLAS, values in single precision are processed in
+# strips. In both cases results are the same to the last digit whether values are in memory or
+# mapped from a file, as joblib maps them for its workers.
 
 
 # Entries of a block of rows of one kernel: 2 MiB of float64, so that a block of the sum stays in
 # a second-level cache while the kernels are added to it.
 _BLOCK_ENTRIES = 2**18
-# Entries of a block of rows of all kernels, when several sums are computed by one matrix product:
+# Entries of a block of rows of all kernels, if several sums are computed by one matrix product:
 # 16 MiB of float64, which stay in a third-level cache and are enough for a fast product.
 _SHARED_ENTRIES = 2**21
 
 
 class StoredArray:
-    """A read-only view of an array, which may be mapped from a file."""
+    """Read-only view of an array, which may be mapped from a file."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array.view()
@@ -469,14 +470,14 @@ class StoredArray:
         self._file = file_identity(self.array)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # joblib sends a mapped array to other processes as the name of its file. If that name
-        # belongs to another file by now, the values are sent instead.
+        # joblib sends a mapped array to other processes by the name of its file. If another file
+        # has replaced it, the values are sent instead.
         replaced = self._file != file_identity(self.array)
         return StoredArray, (np.array(self.array) if replaced else self.array,)
 
 
 class StoredKernels(TransformedKernels):
-    """Kernels with stored values; base of ``KernelStack``."""
+    """Kernels with stored values; base class of ``KernelStack``."""
 
     _stored: StoredArray
 
@@ -505,13 +506,13 @@ class StoredKernels(TransformedKernels):
 
     @property
     def _mirrored(self) -> bool:
-        """Whether kernels are known to be exactly symmetric, all but for their offsets."""
+        """Whether the kernels without their offsets are known to be exactly symmetric."""
         factors = self._rows.factor, self._cols.factor
         same = factors[0] is factors[1] or np.array_equal(*factors)  # type: ignore[arg-type]
         return self.gram and self.guarantees.checked and same
 
     def _with_data(self, data: np.ndarray, **changes: Any) -> Self:
-        """A copy with other values and some other attributes replaced; nothing is checked."""
+        """Return a copy with other values and attributes, without checks."""
         return self._changed(_stored=StoredArray(data), **changes)
 
     def _row_blocks(self) -> Iterator[slice]:
@@ -520,17 +521,17 @@ class StoredKernels(TransformedKernels):
         return (slice(r, min(r + height, n_rows)) for r in range(0, n_rows, height))
 
     def _factored(self, j: int, rows: slice, cols: slice = slice(None)) -> np.ndarray:
-        """A part of ``f_j(r) f_j(c) data[j, r, c]``: (*) without scale and offsets."""
+        """Return a block of ``f_j(r) f_j(c) data[j, r, c]``: (*) without scale and offsets."""
         block = self.data[j, rows, cols]
         if self._rows.factor is None or self._cols.factor is None:
             return block
-        # The product of factors first: it is exactly symmetric, and so is the result.
+        # The product of the factors first: it is exactly symmetric, and so is the result.
         product = self._rows.factor[j, rows, None] * self._cols.factor[j, cols]
         product *= block
         return product
 
     def _values(self, j: int, rows: slice) -> np.ndarray:
-        """Some rows of kernel j, all transforms applied."""
+        """Return some rows of kernel j with all transforms applied."""
         block = self._factored(j, rows) * self._scale[j]
         if self._rows.offset is not None and self._cols.offset is not None:
             block -= self._rows.offset[j, rows, None] + self._cols.offset[j]
@@ -538,13 +539,13 @@ class StoredKernels(TransformedKernels):
 
     @property
     def _plain_dtype(self) -> np.dtype:
-        """The type of the transformed values: float64, unless there is no transform."""
+        """Type of the transformed values: float64, unless there is no transform."""
         vectors = (self._rows.factor, self._rows.offset, self._cols.factor, self._cols.offset)
         plain = all(vector is None for vector in vectors) and np.all(self._scale == 1.0)
         return self.dtype if plain else np.dtype(np.float64)
 
     def _blocks(self) -> Iterator[tuple[int, slice, np.ndarray]]:
-        """All kernels in blocks ``(kernel, rows, values)``, transforms applied."""
+        """Yield all kernels in blocks ``(kernel, rows, values)`` with transforms applied."""
         dtype = self._plain_dtype
         for j in range(self.n_kernels):
             for rows in self._row_blocks():
@@ -554,10 +555,10 @@ class StoredKernels(TransformedKernels):
         return self.materialized()
 
     def materialized(self, memmap: str | Path | None = None) -> Self:
-        """Copy with all transforms applied to the data, in memory or in the file `memmap`.
+        """Return a copy with all transforms applied, in memory or in the file `memmap`.
 
-        An older file is replaced once the new one is complete. Stacks that are mapped from the
-        older one keep their values.
+        An existing file is replaced once the new one is complete. Stacks that are mapped from the
+        replaced file keep their values.
         """
         with storage(self.data.shape, memmap, self._plain_dtype) as space:
             for j, rows, block in self._blocks():
@@ -569,14 +570,14 @@ class StoredKernels(TransformedKernels):
             _cols=self._cols.plain(),
         )
 
-    def combine(self, weights: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """Weighted sum of the kernels, ``Σ_j weights[j] K_j``; zero weights cost nothing.
+    def combine(self, weights: ArrayLike, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the weighted sum ``Σ_j weights[j] K_j``; kernels of weight zero are skipped.
 
         Parameters
         ----------
         weights : array-like of shape (n_kernels,)
         out : C-contiguous ndarray of shape (rows, cols), optional
-            Where to write the sum.
+            Array into which the sum is written.
         """
         weights = self._check_weights(weights)
         if out is None:
@@ -590,7 +591,7 @@ class StoredKernels(TransformedKernels):
                 f"out must be a C-contiguous float64 array of shape {self.data.shape[1:]}."
             )
         active = self.contributing(weights).tolist()
-        # The offsets of kernels that are left out are left out too.
+        # Skipped kernels must not contribute their offsets either.
         kept = np.zeros_like(weights)
         kept[active] = weights[active]
         if self._in_strips:
@@ -616,7 +617,7 @@ class StoredKernels(TransformedKernels):
         return out
 
     def combine_all(self, weights: np.ndarray, outs: list[np.ndarray]) -> None:
-        """Several weighted sums in one pass over the data, row r of `weights` into ``outs[r]``."""
+        """Write the weighted sum of row r of `weights` into ``outs[r]``, in one pass."""
         if self._in_strips:
             self._sum_strips(weights, outs)
             return
@@ -642,13 +643,13 @@ class StoredKernels(TransformedKernels):
                 self._subtract_offsets(out[rows], row, rows, slice(None))
 
     def apply(self, columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Products ``K_j @ columns`` of every kernel, shape (n_kernels, rows, n_columns).
+        """Return the products ``K_j @ columns``, shape (n_kernels, rows, n_columns).
 
         Parameters
         ----------
         columns : array-like of shape (cols, n_columns)
         out : ndarray, optional
-            An array that an earlier call with as many columns returned.
+            Array returned by an earlier call with the same number of columns, to be reused.
         """
         columns = self._check_columns(columns)
         n_kernels, n_rows, n_columns = self.n_kernels, len(self), columns.shape[1]
@@ -657,11 +658,11 @@ class StoredKernels(TransformedKernels):
             multiply = partial(self._factored_product, columns=columns, mirrored=self._mirrored)
             strip_products(multiply, self.shape[:2], products.mT)
         elif n_columns == 1 and self._cols.factor is None:
-            # One column times all kernels: a single product over contiguous memory.
+            # A single product over contiguous memory.
             flat = matmul(self.data.reshape(-1, self.shape[1]), columns)
             products = flat.reshape(n_kernels, 1, n_rows)
         else:
-            # Each column of a product is contiguous, as LAPACK wants it.
+            # Each column of a product is contiguous, as LAPACK needs it.
             products = np.empty((n_kernels, n_columns, n_rows)) if out is None else out.mT
             for j in range(n_kernels):
                 products[j] = self._factored_product(j, columns).T
@@ -672,8 +673,8 @@ class StoredKernels(TransformedKernels):
             products -= matmul(self._cols.offset, columns)[:, :, None]
         return products.mT
 
-    def apply_combined(self, weights: Any, columns: np.ndarray) -> np.ndarray:
-        """``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
+    def apply_combined(self, weights: ArrayLike, columns: np.ndarray) -> np.ndarray:
+        """Return ``Σ_j weights[j] K_j @ columns`` without forming the sum of the kernels."""
         weights = self._check_weights(weights)
         columns = self._check_columns(columns)
         total = np.zeros((len(self), columns.shape[1]))
@@ -685,7 +686,7 @@ class StoredKernels(TransformedKernels):
         return total
 
     def apply_each(self, columns: np.ndarray) -> np.ndarray:
-        """``Σ_j K_j @ columns[j]``: every kernel with columns of its own, (rows, n_columns).
+        """Return ``Σ_j K_j @ columns[j]``, shape (rows, n_columns).
 
         Parameters
         ----------
@@ -700,7 +701,7 @@ class StoredKernels(TransformedKernels):
         return total
 
     def _factored_product(self, j: int, columns: np.ndarray, mirrored: bool = False) -> np.ndarray:
-        """``f_j · (data[j] @ (f_j · columns))``."""
+        """Return ``f_j · (data[j] @ (f_j · columns))``."""
         if self._cols.factor is not None:
             columns = columns * self._cols.factor[j, :, None]
         if self._in_strips:
@@ -723,17 +724,17 @@ class StoredKernels(TransformedKernels):
     def _sum_stored(self, weights: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         block = np.zeros((len(rows), len(cols)))
         for j in np.flatnonzero(weights).tolist():
-            part = weights[j] * self.data[j][np.ix_(rows, cols)]
+            term = weights[j] * self.data[j][np.ix_(rows, cols)]
             if self._rows.factor is not None and self._cols.factor is not None:
-                part *= self._rows.factor[j, rows, None] * self._cols.factor[j, cols]
-            block += part
+                term *= self._rows.factor[j, rows, None] * self._cols.factor[j, cols]
+            block += term
         return block
 
     def alignment(self, *, centered: bool = False) -> np.ndarray:
-        """Cosines ``⟨K_i, K_j⟩ / (‖K_i‖ ‖K_j‖)`` of every pair, (n_kernels, n_kernels).
+        """Return ``⟨K_i, K_j⟩ / (‖K_i‖ ‖K_j‖)`` of every pair, (n_kernels, n_kernels).
 
-        With ``centered=True`` the kernels are centred in feature space first, as a discriminant
-        centres them (Yan 2012, Fig. 5). The alignment with a zero kernel is zero.
+        With ``centered=True`` the kernels are first centred in feature space, as in discriminant
+        analysis (Yan 2012, Fig. 5). The alignment with a zero kernel is zero.
         """
         if centered:
             from .transforms import preparation
@@ -746,23 +747,23 @@ class StoredKernels(TransformedKernels):
         return inner / np.outer(norms, norms)
 
     def inner_products(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
-        """``⟨K_i, K_j⟩`` of every pair, (n_kernels, n_kernels).
+        """Return ``⟨K_i, K_j⟩`` of every pair, (n_kernels, n_kernels).
 
-        With weights w of the samples of a Gram stack, ``Σ_rc w_r w_c K_i(r, c) K_j(r, c)``, as if
-        a sample of weight two were there twice.
+        With sample weights w of a Gram stack, ``Σ_rc w_r w_c K_i(r, c) K_j(r, c)``: a sample of
+        weight two counts as two equal samples.
         """
         inner = np.zeros((self.n_kernels, self.n_kernels))
         roots = None if sample_weight is None else np.sqrt(sample_weight)
         for rows in self._row_blocks():
             values = [self._values(j, rows) for j in range(self.n_kernels)]
             if roots is not None:
-                values = [roots[rows, None] * part * roots for part in values]
-            flat = np.stack([part.ravel() for part in values])
+                values = [roots[rows, None] * block * roots for block in values]
+            flat = np.stack([block.ravel() for block in values])
             inner += flat @ flat.T
         return inner
 
     def inner_products_with(self, matrix: np.ndarray) -> np.ndarray:
-        """``⟨K_j, matrix⟩`` of every kernel, (n_kernels,)."""
+        """Return ``⟨K_j, matrix⟩`` for every kernel, (n_kernels,)."""
         inner = np.zeros(self.n_kernels)
         for rows in self._row_blocks():
             for j in range(self.n_kernels):

@@ -1,4 +1,4 @@
-"""Denoised feature spaces and spectral bands: kernels cut along their principal axes.
+"""Denoising and spectral bands: kernels projected on some of their principal axes.
 
 Let K be a centred kernel of training samples, ``K = UΔUᵀ`` with eigenvalues in descending order
 (Yan, Kittler and Mikolajczyk 2010, (13)). The k-th principal axis of the feature space is
@@ -12,12 +12,10 @@ kernel: it is positive semi-definite and defined for new samples. The axes are d
 leading eigenvalues add up to a given share of the trace, which is the variance.
 
 * :class:`Denoise` keeps the leading axes only (section 3 of the paper), on the assumption that
-  the others hold noise. How many is given, or chosen by a rule of ``VARIANCE_RULES``.
-* :class:`Bands` makes a kernel of every range of axes, ``K = Σ_b K_b``. Learning their weights
-  chooses axes and kernels in one convex program; section 5 of the paper asks for an objective
-  that includes denoising.
-
-:mod:`manykernels.kernels.spectral` has the formulas with sample weights.
+  the others hold noise. Their number follows from a share of the variance, which is a parameter
+  or chosen by a rule of ``VARIANCE_RULES``.
+* :class:`Bands` returns a kernel for every range of axes, ``K = Σ_b K_b``. Learning their weights
+  selects axes and kernels in one convex program, as suggested in section 5 of the paper.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ from .operators import Samples
 from .stack import KernelStack
 from .transforms import Center, StackTransform, centered_trace
 
-# -- Principal axes of kernels with sample weights, and transforms that cut kernels along them ----
+# -- Principal axes with sample weights -----------------------------------------------------------
 #
 # A sample of weight w counts as w equal samples. With ``S = diag(√w)`` and the weighted mean
 # subtracted from the features Φ, their covariance is ``ΦᵀS²Φ``. The eigenvectors of
@@ -49,8 +47,8 @@ from .transforms import Center, StackTransform, centered_trace
 #     K_b = K S U_b Δ_b⁻¹ U_bᵀ S K,      K_t ↦ K_t (S U_b) (Δ_b⁻¹ U_bᵀ S K).
 #
 # In the columns of samples with positive weight ``Δ_b⁻¹ U_bᵀ S K = U_bᵀ S⁻¹``, which needs no
-# division by small eigenvalues. Nor does a range that ends with the last axis: its kernel is what
-# the axes U_a before it leave, ``K_t − K_t (S U_a)(U_aᵀ S⁻¹)``.
+# division by small eigenvalues. Nor does a range that ends with the last axis: its kernel is the
+# remainder after the preceding axes U_a, ``K_t − K_t (S U_a)(U_aᵀ S⁻¹)``.
 #
 # All eigenvalues are computed even if few axes are kept. Most of the cost is the reduction to
 # tridiagonal form: a tenth of the axes would take half the time, by LAPACK or by Lanczos.
@@ -59,7 +57,7 @@ from .transforms import Center, StackTransform, centered_trace
 @storable
 @dataclass(frozen=True)
 class Axes:
-    """Some principal axes of one kernel; ``(K_t @ left) @ right`` projects a block on them."""
+    """Principal axes of one kernel; ``(K_t @ left) @ right`` projects a block on them."""
 
     #: Eigenvalues Δ_b, in descending order.
     values: np.ndarray
@@ -70,10 +68,10 @@ class Axes:
 
 
 def spectrum(K: np.ndarray, weights: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of SKS in descending order, and eigenvectors in columns.
+    """Return the eigenvalues of SKS in descending order, and the eigenvectors in columns.
 
     Negative eigenvalues are set to zero, and so are the smallest ones whose sum is within
-    `rounding`: they are rounding errors, which a scaling to unit variance may amplify.
+    `rounding`: they are rounding errors, which scaling to unit variance may amplify.
     """
     roots = np.sqrt(weights)
     values, vectors = linalg.eigh(K * roots * roots[:, None], driver="evd", check_finite=False)
@@ -85,7 +83,7 @@ def spectrum(K: np.ndarray, weights: np.ndarray, rounding: float) -> tuple[np.nd
 def leading_axes(
     K: np.ndarray, weights: np.ndarray, values: np.ndarray, vectors: np.ndarray
 ) -> Axes:
-    """The axes of the leading eigenvalues `values`."""
+    """Return the axes of the leading eigenvalues `values`."""
     leading = np.ascontiguousarray(vectors[:, : len(values)])
     if np.all(weights == 1.0):
         return Axes(values, leading, leading.T)
@@ -98,9 +96,9 @@ def leading_axes(
 
 
 def n_leading(values: np.ndarray, share: float) -> int:
-    """The smallest number of leading values that add up to `share` of the sum of all.
+    """Return the smallest number of leading values that add up to `share` of their sum.
 
-    All of them, if what the others add is within rounding error.
+    It is the number of all values if the remaining ones are within rounding error.
     """
     sums = np.cumsum(values)
     number = 1 + int(np.searchsorted(sums, (share - ACCUMULATED) * sums[-1]))
@@ -109,36 +107,36 @@ def n_leading(values: np.ndarray, share: float) -> int:
 
 @storable
 class Cut(NamedTuple):
-    """A range of axes that becomes a kernel; without `stop`, all axes from `start` on."""
+    """Range of axes that forms a kernel; if `stop` is None, all axes from `start` on."""
 
     name: str
     start: int
     stop: int | None
 
     def self_similarities(self, by_axis: np.ndarray, whole: np.ndarray) -> np.ndarray:
-        """The diagonal of this kernel, from those of single axes and that of all axes."""
+        """Return the diagonal of this kernel, from those of single axes and of all axes."""
         if self.stop is None:
             return whole - by_axis.sum(axis=1)
         return by_axis[:, self.start : self.stop].sum(axis=1)
 
 
-# Takes the position of a kernel, its centred matrix and its eigenvalues; returns the cuts.
+# Function of the position of a kernel, its centred matrix and its eigenvalues.
 Cutter = Callable[[int, np.ndarray, np.ndarray], list[Cut]]
 
 
 class SpectralTransform(StackTransform):
-    """Base of the transforms that cut kernels along their axes; a subclass decides where.
+    """Base class of transforms that divide kernels along their axes.
 
     If the training stack is not centred, it is centred first, and so are the blocks to transform.
-    If it is centred, they must be too.
+    If it is centred, the blocks must be centred too.
     """
 
     @abstractmethod
     def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
-        """Check the parameters, and return the function that cuts one kernel."""
+        """Validate the parameters, and return the function that divides one kernel."""
 
     def most_kernels(self, n_kernels: int) -> int:
-        """The largest number of kernels that `n_kernels` can be cut into."""
+        """Return the largest number of outputs for `n_kernels` inputs."""
         return n_kernels
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -150,7 +148,7 @@ class SpectralTransform(StackTransform):
         cut = self._cutter(stack, weights, y)
         require_memory(
             (self.most_kernels(stack.n_kernels), len(stack), len(stack)),
-            f"The stack of kernels that {type(self).__name__} makes",
+            f"The output of {type(self).__name__}",
         )
         trace, rounding = centered_trace(stack, weights)
         self.center_ = None if stack.centered else Center()
@@ -196,7 +194,7 @@ class SpectralTransform(StackTransform):
                 "transform it with the Center of the training stack first."
             )
         shape = (len(self._cuts), *stack.shape[:2])
-        require_memory(shape, f"The stack of kernels that {type(self).__name__} makes")
+        require_memory(shape, f"The output of {type(self).__name__}")
         data = np.empty(shape)
         row_diag = None if stack.row_diag is None else np.empty(shape[:2])
         for j, axes in enumerate(self._axes):
@@ -236,13 +234,13 @@ class SpectralTransform(StackTransform):
         new._axes = [self._axes[j] for j in needed]
         for position, axes in enumerate(new._axes):
             # Drop the axes before the first and after the last that a chosen kernel needs.
-            mine = [i for i in range(len(chosen)) if new.sources_[i] == position]
-            if any(new._cuts[i].stop is None for i in mine):
+            outputs = [i for i in range(len(chosen)) if new.sources_[i] == position]
+            if any(new._cuts[i].stop is None for i in outputs):
                 continue
-            first = min(new._cuts[i].start for i in mine)
-            part = slice(first, max(new._cuts[i].stop or 0 for i in mine))
-            new._axes[position] = Axes(axes.values[part], axes.left[:, part], axes.right[part])
-            for i in mine:
+            first = min(new._cuts[i].start for i in outputs)
+            kept = slice(first, max(new._cuts[i].stop or 0 for i in outputs))
+            new._axes[position] = Axes(axes.values[kept], axes.left[:, kept], axes.right[kept])
+            for i in outputs:
                 name, start, stop = new._cuts[i]
                 new._cuts[i] = Cut(name, start - first, (stop or 0) - first)
         new._diagonals = self._diagonals[chosen]
@@ -255,11 +253,11 @@ class SpectralTransform(StackTransform):
         return new
 
 
-#: The shares of the variance that a rule chooses from.
+#: Candidate shares of the variance.
 VARIANCES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-#: From a centred kernel (m, m) to its error when cut at each of ``VARIANCES``; NaN if unknown.
+#: Function of a centred kernel (m, m) that returns the error at each of ``VARIANCES``, or NaN.
 VarianceErrors = Callable[[np.ndarray], np.ndarray]
-#: Rules that choose the variance, by the names that ``Denoise(variance=…)`` takes. Each is called
+#: Rules that choose the variance, by the value of ``Denoise(variance=…)``. Each is called
 #: with labels, sample weights and the parameters `reg` and `folds`. The only rule, "cv",
 #: is added by :mod:`manykernels.denoising`, since this folder imports no learning code.
 VARIANCE_RULES: dict[str, Callable[[Any, np.ndarray, Any, Any], VarianceErrors]] = {}
@@ -272,38 +270,39 @@ class Denoise(SpectralTransform):
     Parameters
     ----------
     variance : float in (0, 1], "cv" or sequence of float, default=0.9
-        The share of the variance to keep: the fewest axes that hold as much are kept. A sequence
-        has one share for each kernel. "cv" chooses one of ``VARIANCES`` (0.1, 0.2, …, 0.9, 0.95,
-        0.99 and 1) for each kernel by the cross-validated error of a discriminant on this kernel
-        alone. The axes are found without the held-out samples; `fit` needs the class labels.
+        The share of the variance to keep: the smallest number of leading axes that hold this
+        share is kept. A sequence has one share for each kernel. "cv" chooses one of ``VARIANCES``
+        (0.1, 0.2, …, 0.9, 0.95, 0.99 and 1) for each kernel by the cross-validated error of a
+        discriminant on this kernel alone. The axes are computed without the held-out samples;
+        `fit` needs the class labels.
     reg : float, optional
         λ of these discriminants, whose kernel has unit variance. Inside
         :class:`~manykernels.MKFDA` with a number for `reg` and ``normalize="multiplicative"``
         it defaults to that number; else to the best of 0.01, 0.1, 1, 10, 100 for every variance.
     folds : int, default=5
-        Number of folds of "cv", each of which takes a decomposition per kernel.
+        Number of folds of "cv"; each needs an eigendecomposition per kernel.
 
     Attributes
     ----------
     variance_ : ndarray of shape (n_kernels,)
-        The share given or chosen.
+        The share of the variance kept.
     n_components_ : ndarray of shape (n_kernels,)
         Number of axes kept.
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
         Spectra of the centred kernels, in descending order.
     cv_errors_ : ndarray of shape (n_kernels, 12)
         Squared error on held-out samples at each of ``VARIANCES``, relative to that of predicting
-        the mean. NaN without "cv", for a constant kernel, and if samples are too alike to be
-        divided into folds; such a kernel keeps all axes.
+        the mean. NaN without "cv", for a constant kernel, and if too many samples are equal to
+        be divided into folds; such a kernel keeps all axes.
 
     Notes
     -----
-    A stack that is not centred is centred first. A constant kernel becomes zero. Of variances
-    that are equally good the largest is chosen.
+    A stack that is not centred is centred first. A constant kernel becomes zero. Among equally
+    good variances the largest is chosen.
 
     :class:`~manykernels.MKFDA` computes its probabilities from samples that are left out of the
-    regression, but not when the axes are found. With a flat spectrum axes depend on single
-    samples, so that few axes seem better than they are (docs/benchmarks/denoising.md).
+    regression, but not of the computation of the axes. With a flat spectrum, axes depend on single
+    samples, so that the estimates for few axes are too optimistic (docs/benchmarks/denoising.md).
 
     References
     ----------
@@ -344,7 +343,7 @@ class Denoise(SpectralTransform):
             if errors_of is not None:
                 self.cv_errors_[j] = errors = errors_of(K)
                 if np.isfinite(errors).all():
-                    # Searched from the end: the largest of equally good variances.
+                    # Reversed, to find the largest of equally good variances.
                     self.variance_[j] = VARIANCES[len(errors) - 1 - errors[::-1].argmin()]
             stop = n_leading(values, self.variance_[j])
             return [Cut(stack.names[j], 0, None if stop == len(values) else stop)]
@@ -368,35 +367,35 @@ class Denoise(SpectralTransform):
 
 @storable
 class Bands(SpectralTransform):
-    """Cut every kernel into bands of its spectrum, each a kernel.
+    """Divide every kernel into bands of its spectrum, each of which is a kernel.
 
     Parameters
     ----------
     n_bands : int, default=3
-        Bands of equal shares of the variance, as far as single eigenvalues allow.
+        Number of bands of equal shares of the variance, as far as single eigenvalues allow.
     edges : sequence of float in (0, 1], optional
-        The shares of the variance at which bands end, increasing, such as ``[0.5, 0.9, 1]``;
+        The increasing shares of the variance at which bands end, such as ``[0.5, 0.9, 1]``;
         replaces `n_bands`. If the last edge is below 1, the axes beyond it are left out.
 
     Attributes
     ----------
     kernel_names_ : list of str
-        Such as "texture[0.5-0.9]".
+        Names of the bands, such as "texture[0.5-0.9]".
     sources_ : ndarray of shape (n_outputs,)
-        Position of the kernel that each band is cut from.
+        Position of the input kernel of each band.
     n_components_ : ndarray of shape (n_outputs,)
         Number of axes of each band.
     eigenvalues_ : ndarray of shape (n_kernels, n_samples)
-        As of :class:`Denoise`.
+        Spectra of the centred kernels, in descending order.
 
     Notes
     -----
-    An axis across edges belongs to the lowest of its bands. A band without axes is left out. A
-    stack that is not centred is centred first. A constant kernel becomes one kernel of zeros.
+    An axis that spans several bands belongs to the lowest of them. A band without axes is left
+    out. A stack that is not centred is centred first. A constant kernel becomes one zero kernel.
 
-    Weights are learnt from an error on training samples. With little regularisation the last
-    bands, which have the most axes, fit these best even if they hold noise. So `reg` has to be
-    chosen as without bands (docs/benchmarks/denoising.md, examples/machines/plot_denoising.py).
+    Weights are learnt from the training error. With little regularisation the last bands, which
+    have the most axes, fit the training samples best even if they hold noise. So `reg` has to be
+    tuned as without bands (docs/benchmarks/denoising.md, examples/machines/plot_denoising.py).
 
     Examples
     --------
@@ -416,7 +415,7 @@ class Bands(SpectralTransform):
         self.edges = edges
 
     def most_kernels(self, n_kernels: int) -> int:
-        """The largest number of bands that `n_kernels` can be cut into."""
+        """Return the largest number of bands of `n_kernels` kernels."""
         return n_kernels * len(self._checked_edges())
 
     def _checked_edges(self) -> list[float]:
@@ -458,7 +457,7 @@ def _is_share(value: Any) -> bool:
 
 
 def _range_labels(edges: list[float]) -> list[str]:
-    """Labels "0-0.5", "0.5-0.9", … with as many digits as make edges differ; 17 always do."""
+    """Return labels "0-0.5", "0.5-0.9", … with enough digits, at most 17, to distinguish edges."""
     for digits in range(3, 18):
         labels = [f"{edge:.{digits}g}" for edge in (0.0, *edges)]
         if len(set(labels)) == len(labels):

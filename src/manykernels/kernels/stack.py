@@ -1,4 +1,4 @@
-"""KernelStack: several kernel matrices of the same samples, as one array-like object.
+"""KernelStack: several kernel matrices of the same samples as one array-like object.
 
 A stack holds its matrices once, read-only, as ``data[j, r, c]``. Transforms are vectors beside
 them (:mod:`manykernels.kernels.operators`), so that centring and scaling copy no data.
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..utils.files import npy_header, read_npy_header, replacing
 from ..utils.numerics import allocate, require_memory
@@ -29,16 +30,16 @@ from .matching import check_samples, column_names, first_difference, row_names, 
 from .operators import Guarantees, Samples, StoredArray, StoredKernels, take
 from .tables import is_frame, naming, real_array
 
-# -- Matrices, names and indices of a kernel stack in all forms that users may give, checked ------
+# -- Validation of matrices, names and indices ----------------------------------------------------
 
 
 def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
-    """`names` as a list of one string per kernel, all different."""
+    """Validate that there is one unique name per kernel, and return them as a list."""
     names = list(names)
     if n_kernels == 0:
         raise ValueError("A kernel stack needs at least one kernel.")
     if len(names) != n_kernels:
-        raise ValueError(f"{n_kernels} kernels were given {len(names)} names.")
+        raise ValueError(f"names has {len(names)} entries, but there are {n_kernels} kernels.")
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"Kernel names must be strings, got {name!r}.")
@@ -48,29 +49,31 @@ def check_names(names: Sequence[str], n_kernels: int) -> list[str]:
     return names
 
 
-def check_diagonal(diagonal: Any, shape: tuple[int, ...], what: str) -> np.ndarray | None:
-    """`diagonal` as an array of this shape; `what` is its name in the error message."""
+def check_diagonal(
+    diagonal: ArrayLike | None, shape: tuple[int, ...], name: str
+) -> np.ndarray | None:
+    """Return `diagonal` as an array of this shape; `name` is used in the error message."""
     if diagonal is None:
         return None
     diagonal = np.asarray(diagonal, dtype=np.float64)
     if diagonal.shape != shape:
-        raise ValueError(f"{what} must have shape {shape}, got {diagonal.shape}.")
+        raise ValueError(f"{name} must have shape {shape}, got {diagonal.shape}.")
     return diagonal
 
 
-def check_dtype(dtype: Any) -> np.dtype:
-    """The type in which values of a stack are stored: float64 or float32."""
+def check_dtype(dtype: DTypeLike) -> np.dtype:
+    """Return the type of stored values, which must be float64 or float32."""
     try:
-        found = np.dtype(dtype)
+        resolved = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found not in (np.float64, np.float32):
+        resolved = None
+    if resolved not in (np.float64, np.float32):
         raise ValueError(f"Kernels are stored as float64 or float32, not as dtype={dtype!r}.")
-    return found
+    return resolved
 
 
-def refuse_transposed(arrays: Any) -> None:
-    """Refuse an array that has the kernels along its last axis, to judge by its shape."""
+def refuse_transposed(arrays: object) -> None:
+    """Raise an error for an array whose shape suggests kernels along the last axis."""
     shape = np.shape(arrays) if isinstance(arrays, np.ndarray) else ()
     if len(shape) == 3 and 1 < shape[0] == shape[1] != shape[2]:
         raise ValueError(
@@ -80,12 +83,12 @@ def refuse_transposed(arrays: Any) -> None:
         )
 
 
-# Types of arrays that are used without conversion; other subclasses may be masked arrays.
+# Array types that are used without conversion; other subclasses may be masked arrays.
 _PLAIN = (np.ndarray, np.memmap)
 
 
 class Matrices(NamedTuple):
-    """Kernel matrices as one array, and the names that came with them."""
+    """Kernel matrices as one array, with the names of kernels and samples."""
 
     data: np.ndarray
     names: list[str]
@@ -93,22 +96,26 @@ class Matrices(NamedTuple):
     col_samples: np.ndarray | None
 
 
-def read_matrices(arrays: Any, names: Sequence[str] | None = None, dtype: Any = None) -> Matrices:
-    """Read a list, a dict or an array of matrices, or of data frames.
+def read_matrices(
+    arrays: Any, names: Sequence[str] | None = None, dtype: DTypeLike | None = None
+) -> Matrices:
+    """Read matrices from a list, a dict or an array of arrays or data frames.
 
-    A C-ordered array of float64 or float32 is not copied, unless another `dtype` is asked for. By
-    default matrices in single precision stay so if all of them are.
+    A C-ordered array of float64 or float32 is not copied, unless another `dtype` is requested. By
+    default the result is float32 if all matrices are, else float64.
     """
     kinds: tuple[Any, ...] = (np.float32, np.float64) if dtype is None else (check_dtype(dtype),)
     if isinstance(arrays, Mapping):
         if names is not None:
-            raise ValueError("The keys of a dict are the names of the kernels: leave names out.")
+            raise ValueError(
+                "The keys of a dict are the names of the kernels: omit the parameter names."
+            )
         names, arrays = list(arrays), list(arrays.values())
     elif is_frame(arrays) or getattr(arrays, "ndim", None) == 2:
         arrays = arrays[None] if type(arrays) in _PLAIN else [arrays]
     elif not hasattr(arrays, "__iter__") or isinstance(arrays, str | bytes):
         raise TypeError(
-            "Kernel matrices come as a list, a dict or an array (n_kernels, rows, cols); got "
+            "Kernel matrices must be a list, a dict or an array (n_kernels, rows, cols), got "
             f"{arrays!r}."
         )
     labels = [f"kernel{j}" for j in range(len(arrays))] if names is None else list(names)
@@ -125,9 +132,9 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None, dtype: Any = 
         kinds = (np.float32,) if single else (np.float64,)
     data = np.empty((0, 0, 0))
     samples: dict[str, np.ndarray | None] = {"rows": None, "columns": None}
-    for j, given in enumerate(matrices):
+    for j, source in enumerate(matrices):
         label = labels[j] if j < len(labels) else f"kernel{j}"
-        matrix = real_array(given, f"Kernel {label!r}")
+        matrix = real_array(source, f"Kernel {label!r}")
         if matrix.ndim != 2:
             raise ValueError(f"Kernel {label!r} must be a matrix, got shape {matrix.shape}.")
         if j == 0:
@@ -135,29 +142,30 @@ def read_matrices(arrays: Any, names: Sequence[str] | None = None, dtype: Any = 
             data = allocate(shape, kinds[0])
         if matrix.shape != data.shape[1:]:
             raise ValueError(
-                f"Kernel {label!r} has shape {matrix.shape}, the first kernel {data.shape[1:]}."
+                f"All kernels must have the same shape: kernel {label!r} has shape "
+                f"{matrix.shape}, the first kernel {data.shape[1:]}."
             )
         for side, names_of in (("rows", row_names), ("columns", column_names)):
-            found, known = names_of(given), samples[side]
-            if not same_samples(found, known):
+            new, known = names_of(source), samples[side]
+            if not same_samples(new, known):
                 raise ValueError(
                     f"The {side} of kernel {label!r} have other names than those of the kernels "
-                    f"before it: {first_difference(found, known)}."
+                    f"before it: {first_difference(new, known)}."
                 )
-            samples[side] = known if found is None else found
-        # What is too large for single precision becomes infinite, and is refused with its place.
+            samples[side] = known if new is None else new
+        # Values too large for single precision become infinite, which is an error later.
         with np.errstate(over="ignore"):
             data[j] = matrix
     return Matrices(data, labels, samples["rows"], samples["columns"])
 
 
 def positions(key: Any, size: int) -> np.ndarray:
-    """Positions, among `size` samples, that a slice, a mask or integers choose."""
+    """Return the positions among `size` samples selected by a slice, a mask or integers."""
     if key is Ellipsis:
         return np.arange(size)
     if isinstance(key, int | np.integer):
         raise TypeError(
-            "A KernelStack is indexed by samples: use a slice or an array, not an int."
+            "A KernelStack is indexed by samples: use a slice or an array, not an integer."
         )
     if not isinstance(key, slice):
         key = np.asarray(key).ravel()
@@ -167,7 +175,7 @@ def positions(key: Any, size: int) -> np.ndarray:
 
 
 def chosen_kernels(key: Any, names: list[str]) -> np.ndarray:
-    """Positions of the kernels that a name, names, positions, a slice or a mask choose."""
+    """Return the positions of kernels selected by names, positions, a slice or a mask."""
     if isinstance(key, str):
         key = [key]
     if isinstance(key, list | tuple | np.ndarray) and any(isinstance(k, str) for k in key):
@@ -180,34 +188,33 @@ def chosen_kernels(key: Any, names: list[str]) -> np.ndarray:
         chosen = np.atleast_1d(np.arange(len(names))[index])
     except IndexError as error:
         raise IndexError(
-            f"{key!r} chooses none of the {len(names)} kernels ({error}): give names, positions, "
+            f"{key!r} selects none of the {len(names)} kernels ({error}): use names, positions, "
             "a slice or a mask."
         ) from error
     if chosen.ndim != 1 or not len(chosen):
-        raise ValueError(f"{key!r} chooses no kernel of {', '.join(names)}.")
+        raise ValueError(f"{key!r} selects no kernel of {', '.join(names)}.")
     return chosen
 
 
-# -- Stacks saved as .npz archives of arrays, as ``numpy.savez`` writes them ----------------------
+# -- Stacks saved as .npz archives, as written by ``numpy.savez`` ---------------------------------
 #
 # A file may be damaged or forged. So the sizes in its headers are compared with the sizes of its
-# members before memory is allocated, its claims about the kernels are checked, and nothing is
-# unpickled.
+# members before memory is allocated, its flags are verified, and nothing is unpickled.
 
 
-# Order of the booleans in the array "flags". Only "gram" and "centered" are read again.
+# Order of the booleans in the array "flags". Only "gram" and "centered" are read back.
 _FLAGS = ("gram", "checked", "centered", "psd", "psd_if_centered")
 _REQUIRED = ("data", "names", "flags")
 _OPTIONAL = ("row_diag", "col_diag", "features", "row_samples", "col_samples", "views")
 # Upper bound of the bytes of an archive besides its arrays: at most nine members, each with two
 # directory entries of some hundred bytes.
 _DIRECTORY_BYTES = 2**14
-# What NumPy and zipfile raise when an archive or an array in it is damaged, besides BadZipFile.
+# Exceptions of NumPy and zipfile for damaged archives and arrays, besides BadZipFile.
 _DAMAGED = (ValueError, TypeError, ArithmeticError, EOFError, RuntimeError, zlib.error)
 
 
 def write_stack(stack: KernelStack, path: str | Path) -> None:
-    """Write a stack to `path`; an older file is replaced once the new one is complete."""
+    """Write a stack to `path`; an existing file is replaced once the new one is complete."""
     arrays: dict[str, Any] = {
         "names": np.array(stack.names),
         "flags": np.array([getattr(stack.guarantees, flag) for flag in _FLAGS]),
@@ -226,12 +233,12 @@ def write_stack(stack: KernelStack, path: str | Path) -> None:
                     member.write(header)
                     for block in kernels if name == "data" else [arrays[name]]:
                         member.write(block.reshape(-1).view(np.uint8).data)
-        # Release space that was reserved and not needed.
+        # Release reserved space that was not needed.
         file.truncate(file.tell())
 
 
 def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> Any:
-    """The stack of class `kind` in a file, checked; see :meth:`KernelStack.load`."""
+    """Read and check a stack of class `kind`; see :meth:`KernelStack.load`."""
     arrays = _read_arrays(path)
     claimed = dict(zip(_FLAGS, arrays["flags"].tolist(), strict=True))
     row_diag, col_diag, features, row_samples, col_samples, views = map(arrays.get, _OPTIONAL)
@@ -247,16 +254,16 @@ def read_stack(kind: type[KernelStack], path: str | Path, psd: str | None) -> An
         if features is not None:
             stack = stack.with_features(features)
         if stack.gram:
-            _check_own_diagonals(stack)
+            _check_diagonals(stack)
         stack = _checked(stack) if psd is None else check_stack(stack, psd, missing=True)
-    # Sample weights are not saved, so kernels centred by a weighted mean do not count as centred;
-    # they can be centred once more without harm.
+    # Sample weights are not saved, so kernels centred by a weighted mean are not marked as
+    # centred; centring them once more does no harm.
     centered = claimed["centered"] and stack.gram and _means_vanish(stack)
     return stack._changed(guarantees=replace(stack.guarantees, centered=centered))
 
 
-def _checked(stack: Any) -> Any:
-    """The stack with the strongest guarantee that holds; refused if not finite and symmetric."""
+def _checked(stack: KernelStack) -> KernelStack:
+    """Return the stack with the strongest valid guarantee; raise if not finite and symmetric."""
     for centered in (False, True):
         with suppress(IndefiniteKernelError):
             return check_stack(stack, "raise", centered=centered, missing=True)
@@ -264,34 +271,35 @@ def _checked(stack: Any) -> Any:
     return stack._changed(guarantees=replace(stack.guarantees, checked=False))
 
 
-def _check_own_diagonals(stack: Any) -> None:
-    """Refuse saved diagonals that are not those of the saved Gram matrices."""
+def _check_diagonals(stack: KernelStack) -> None:
+    """Raise an error if saved diagonals differ from those of the saved Gram matrices."""
     for j, name in enumerate(stack.names):
         diagonal = stack.data[j].diagonal()
-        for what in ("row_diag", "col_diag"):
-            given = getattr(stack, what)[j]
+        for attribute in ("row_diag", "col_diag"):
+            saved = getattr(stack, attribute)[j]
             # Samples that lack the kernel have no self-similarity.
-            far = np.abs(np.where(np.isnan(given) & np.isnan(diagonal), 0.0, given - diagonal))
-            if not far.max(initial=0.0) <= SAME_ENTRY * _largest(stack.data[j]):
+            gap = np.abs(np.where(np.isnan(saved) & np.isnan(diagonal), 0.0, saved - diagonal))
+            if not gap.max(initial=0.0) <= SAME_ENTRY * _largest(stack.data[j]):
                 raise ValueError(
-                    f"{what} of kernel {name!r} is not its diagonal: {far.max():.3g} apart at "
-                    f"sample {far.argmax()}."
+                    f"{attribute} of kernel {name!r} is not its diagonal: {gap.max():.3g} apart "
+                    f"at sample {gap.argmax()}."
                 )
 
 
-def _means_vanish(stack: Any) -> bool:
+def _means_vanish(stack: KernelStack) -> bool:
     means = np.abs(stack.data.mean(axis=1, dtype=np.float64)).max(axis=1, initial=0.0)
-    return bool(np.all(means <= SAME_ENTRY * np.array([_largest(one) for one in stack.data])))
+    sizes = np.array([_largest(matrix) for matrix in stack.data])
+    return bool(np.all(means <= SAME_ENTRY * sizes))
 
 
 def _largest(matrix: np.ndarray) -> float:
-    """The largest absolute value that is not NaN, without a copy."""
+    """Return the largest absolute value, ignoring NaN, without a copy."""
     highest = np.fmax.reduce(matrix, axis=None, initial=0.0)
     return float(max(highest, -np.fmin.reduce(matrix, axis=None, initial=0.0)))
 
 
 def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays of a saved stack by name; optional ones may be missing."""
+    """Read the arrays of a saved stack by name; optional ones may be missing."""
     try:
         with zipfile.ZipFile(path) as archive:
             present = {name.removesuffix(".npy") for name in archive.namelist()}
@@ -308,14 +316,14 @@ def _read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         if Path(path).stat().st_size == 0:
             raise ValueError(f"{path} is not a saved KernelStack: it is empty.") from error
         raise ValueError(
-            f"{path} is not a saved KernelStack, or only the beginning of one: {error}."
+            f"{path} is not a saved KernelStack, or it is truncated: {error}."
         ) from error
     except _DAMAGED as error:
         raise ValueError(f"{path} is not a saved KernelStack: {error}.") from error
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """One array of the archive, read only if its size is the one its header gives."""
+    """Read one array of the archive if its size agrees with its header."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as member:
         shape, dtype = read_npy_header(member)
@@ -332,35 +340,35 @@ def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     return array
 
 
-# -- Stacks and views as notebooks show them: small tables of HTML --------------------------------
+# -- HTML representations of stacks and views for notebooks ---------------------------------------
 
 
-# Kernels and views that are listed; the others are counted.
+# Number of kernels or views listed; the others are counted.
 _LISTED = 30
-# Rows and columns whose values are looked at, so that a stack on disk is not read as a whole.
+# Rows and columns that are summarised, so that a stack on disk is not read as a whole.
 _SIDE = 200
-# Most rows, columns and kernels of which there are pictures: a page of them stays small.
+# Largest numbers of rows or columns, and of kernels, with pictures, to keep the page small.
 _TINY_SIDE, _TINY_KERNELS = 64, 12
 # Pixels of the longer side of a picture: a little more than two lines of text.
 _PIXELS = 48
-# Colour of the largest values; smaller ones let the ground through, be it light or dark.
+# Colour of the largest values; smaller ones are more transparent, for light and dark pages.
 _COLOR = 43, 131, 186
 
 
-def stack_html(stack: Any) -> str:
-    """A row for every kernel: its view, values and, of a small stack, a picture."""
+def stack_html(stack: KernelStack) -> str:
+    """Return a table with one row per kernel: view, values and, for small stacks, a picture."""
     n_rows, n_cols, n_kernels = stack.shape
     rows, cols = (
         np.linspace(0, size - 1, min(size, _SIDE)).round().astype(int) for size in (n_rows, n_cols)
     )
-    part = stack.select(np.arange(min(n_kernels, _LISTED)))[np.ix_(rows, cols)]
+    sample = stack.select(np.arange(min(n_kernels, _LISTED)))[np.ix_(rows, cols)]
     tiny = 0 < max(n_rows, n_cols) <= _TINY_SIDE and n_kernels <= _TINY_KERNELS
     header = ["kernel", "mean", "least", "most", "mean k(x, x)"]
     if stack.views is not None:
         header.insert(1, "view")
     table = []
-    for j, name in enumerate(part.names):
-        matrix = part.kernel(j)
+    for j, name in enumerate(sample.names):
+        matrix = sample.kernel(j)
         diagonal = None if stack.row_diag is None else stack.row_diag[j]
         cells = [shortened(name), *map(_number, _described(matrix)), _number(_mean(diagonal))]
         if stack.views is not None:
@@ -376,16 +384,16 @@ def stack_html(stack: Any) -> str:
 
 
 def views_html(views: Any) -> str:
-    """A row for every view: what it holds, and how many rows have it."""
+    """Return a table with view row per view: its type, columns and numbers of rows."""
     table = [
         [
             shortened(name),
-            type(one).__name__,
-            "1" if len(one.shape) == 1 else str(one.shape[1]),
+            type(view).__name__,
+            "1" if len(view.shape) == 1 else str(view.shape[1]),
             str(int(np.count_nonzero(views.has(name)))),
             str(int(np.count_nonzero(~views.has(name)))),
         ]
-        for name, one in list(views.items())[:_LISTED]
+        for name, view in list(views.items())[:_LISTED]
     ]
     more = len(views.names) - len(table)
     title = f"<p>Views: {len(views)} rows, {len(views.names)} views</p>"
@@ -394,7 +402,7 @@ def views_html(views: Any) -> str:
 
 
 def _described(matrix: np.ndarray) -> tuple[float, float, float]:
-    """Mean, least and largest value of those that are there."""
+    """Return the mean, minimum and maximum of the finite values."""
     known = matrix[np.isfinite(matrix)]
     if not known.size:
         return np.nan, np.nan, np.nan
@@ -411,7 +419,7 @@ def _number(value: float) -> str:
 
 
 def _picture(matrix: np.ndarray) -> Html:
-    """Values from the least, transparent, to the largest, as an image in the page itself."""
+    """Return an embedded image; the smallest value is transparent."""
     _, low, high = _described(matrix)
     scale = (high - low) or 1.0
     strength = np.nan_to_num((matrix - low) / scale, nan=0.0, posinf=1.0, neginf=0.0)
@@ -428,18 +436,18 @@ def _picture(matrix: np.ndarray) -> Html:
 
 
 def _png(pixels: np.ndarray) -> bytes:
-    """An image with red, green, blue and opacity, (height, width, 4), as a file."""
+    """Encode an RGBA image (height, width, 4) as PNG."""
     height, width, _ = pixels.shape
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         ending = struct.pack(">I", zlib.crc32(kind + content))
         return struct.pack(">I", len(content)) + kind + content + ending
 
-    # Eight bits each, and no filter in front of every line.
+    # Eight bits per channel; each line begins with a zero byte, no filter.
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    parts = [(b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*parts) for parts in chunks)
 
 
 __all__ = ["KernelStack", "check_stack"]
@@ -449,22 +457,22 @@ __all__ = ["KernelStack", "check_stack"]
 class KernelStack(StoredKernels):
     """Named kernel matrices of the same rows and columns.
 
-    Most users call :meth:`from_arrays` or get a stack from a
-    :class:`~manykernels.KernelUnion`; this constructor checks shapes only and copies nothing.
+    Most users call :meth:`from_arrays` or obtain a stack from a
+    :class:`~manykernels.KernelUnion`; the constructor checks shapes only and copies nothing.
 
     Parameters
     ----------
     data : ndarray of shape (n_kernels, rows, cols), float64 or float32
-        Kernel values; `shape` has another order. Sums and products are float64 either way.
+        Kernel values; `shape` has another order. Sums and products are float64 in both cases.
     names : sequence of str
-        One name per kernel, all different.
+        One unique name per kernel.
     row_diag, col_diag : ndarray of shape (n_kernels, rows) or (n_kernels, cols), optional
         Self-similarities ``k(x, x)`` of the row and column samples; spherical normalisation
-        of a test block needs them. Taken from the matrices themselves when ``gram``.
+        of a test block needs them. Taken from the matrices if ``gram=True``.
     gram : bool, default=False
-        Rows and columns are the same samples in the same order.
+        Whether rows and columns are the same samples in the same order.
     checked : bool, default=False
-        The matrices are known to be finite, symmetric and positive semi-definite.
+        Whether the matrices are known to be finite, symmetric and positive semi-definite.
 
     Attributes
     ----------
@@ -475,12 +483,12 @@ class KernelStack(StoredKernels):
     row_samples, col_samples : ndarray of str or None
         Names of the samples, see :meth:`with_samples`.
     views : tuple of str or None
-        The view that each kernel is of, see :meth:`with_views`.
+        The view of each kernel, see :meth:`with_views`.
     groups : ndarray of int or None
-        Numbers of the groups of row samples that are left out together where models are judged;
-        None if equal kernel rows are to be found.
+        Group numbers of the row samples; a group is left out as a whole in cross-validation.
+        None if samples with equal kernel rows form a group.
     guarantees : Guarantees
-        What is known about the matrices, such as `gram` and `checked`.
+        Known properties of the matrices, such as `gram` and `checked`.
 
     Examples
     --------
@@ -509,12 +517,13 @@ class KernelStack(StoredKernels):
         if data.ndim != 3 or data.dtype not in (np.float64, np.float32):
             raise ValueError(
                 "KernelStack data must be a float64 or float32 array (n_kernels, rows, cols); got "
-                f"{data.dtype} of shape {data.shape}. KernelStack.from_arrays converts."
+                f"{data.dtype} of shape {data.shape}. Convert it with KernelStack.from_arrays."
             )
         self.names = check_names(names, len(data))
         if gram and data.shape[1] != data.shape[2]:
             raise ValueError(
-                f"A Gram stack has as many rows as columns, got {data.shape[1]} x {data.shape[2]}."
+                "gram=True needs as many rows as columns, got "
+                f"{data.shape[1]} x {data.shape[2]}: pass gram=False."
             )
         if gram and row_diag is None:
             row_diag = np.einsum("jii->ji", data).copy()
@@ -530,7 +539,7 @@ class KernelStack(StoredKernels):
             col_diag = self.row_diag
         self._cols = Samples(check_diagonal(col_diag, data.shape[::2], "col_diag"))
 
-    # -- making one ------------------------------------------------------------------------
+    # -- construction ----------------------------------------------------------------------
 
     @classmethod
     def from_arrays(
@@ -545,16 +554,16 @@ class KernelStack(StoredKernels):
         gram: bool | None = None,
         psd: str = "raise",
         missing: bool = False,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> KernelStack:
-        """Build a checked stack from ready-made matrices.
+        """Build a checked stack from precomputed matrices.
 
         Parameters
         ----------
         arrays : list or dict of (rows, cols) matrices, or array (n_kernels, rows, cols)
             A C-ordered array of float64 or float32 is not copied, and float32 stays float32. The
-            keys of a dict, or of an opened .npz file, are the names. Data frames name the
-            samples, unless rows and columns are only numbered.
+            keys of a dict, or of an opened .npz file, are the kernel names. The index and columns
+            of data frames are the names of the samples, unless they are just numbers.
         names : sequence of str, optional
             Defaults to "kernel0", "kernel1", …
         row_diag, col_diag : array-like, optional
@@ -562,18 +571,18 @@ class KernelStack(StoredKernels):
         row_samples, col_samples : sequence, optional
             Names of the samples, see :meth:`with_samples`.
         gram : bool, optional
-            Whether rows and columns are the same samples. By default they are if the matrices
-            are square and the names of samples do not differ. Pass ``gram=False`` for a test
+            Whether rows and columns are the same samples. By default True if the matrices are
+            square and the names of the samples do not differ. Pass ``gram=False`` for a test
             block that happens to be square.
         psd : {"raise", "exact", "clip", "ignore"}, default="raise"
-            How to look for negative eigenvalues of Gram matrices, and what to do with them; see
+            How to detect and treat negative eigenvalues of Gram matrices; see
             :func:`check_stack`.
         missing : bool, default=False
             Allow samples that lack a kernel: NaN in their whole row and column of it. Estimators
-            take such stacks with ``missing="mean"`` or ``"conditional"``.
+            accept such stacks with ``missing="mean"`` or ``"conditional"``.
         dtype : {float64, float32}, optional
-            How values are stored, which copies matrices of another type. Sums are those of double
-            precision either way.
+            Type of the stored values; matrices of another type are copied. Sums are computed in
+            double precision in both cases.
 
         Examples
         --------
@@ -601,7 +610,7 @@ class KernelStack(StoredKernels):
 
     @property
     def checked(self) -> bool:
-        """Whether :func:`check_stack` has nothing left to do."""
+        """Whether the stack has passed :func:`check_stack`."""
         return self.guarantees.checked
 
     @property
@@ -612,7 +621,7 @@ class KernelStack(StoredKernels):
     def col_samples(self) -> np.ndarray | None:
         return self._cols.names
 
-    # -- what scikit-learn asks of an array ------------------------------------------------
+    # -- array interface -------------------------------------------------------------------
 
     ndim = 3
 
@@ -625,18 +634,18 @@ class KernelStack(StoredKernels):
     def _repr_html_(self) -> str:
         return stack_html(self)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("A KernelStack cannot become an array without a copy.")
+            raise ValueError("A KernelStack cannot be converted to an array with copy=False.")
         whole = np.stack([self.kernel(j) for j in range(self.n_kernels)], axis=-1)
         return whole if dtype is None else whole.astype(dtype)
 
     def __getitem__(self, key: Any) -> KernelStack:
-        """``stack[rows]``, ``stack[rows, cols]`` or ``stack[np.ix_(rows, cols)]``: a sub-stack."""
+        """Return a sub-stack: ``stack[rows]``, ``stack[rows, cols]`` or with ``np.ix_``."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > 2:
             raise TypeError(
-                "A KernelStack is indexed by rows and columns; select(...) chooses kernels."
+                "A KernelStack is indexed by rows and columns; use select(...) for kernels."
             )
         row_key, col_key = (*keys, slice(None))[:2]
         rows = positions(row_key, self.data.shape[1])
@@ -644,7 +653,7 @@ class KernelStack(StoredKernels):
         data = allocate((self.n_kernels, len(rows), len(cols)), self.dtype)
         flat = (rows[:, None] * self.data.shape[2] + cols).ravel()
         for source, target in zip(self.data, data, strict=True):
-            # mode="clip" skips a bounds check that `positions` has made already.
+            # mode="clip" skips the bounds check, which `positions` has already done.
             np.take(source.reshape(-1), flat, out=target.reshape(-1), mode="clip")
         return self._with_data(
             data,
@@ -655,10 +664,10 @@ class KernelStack(StoredKernels):
             _cols=self._cols.take(cols),
         )
 
-    def with_features(self, features: Any) -> KernelStack:
-        """The same stack with features of its rows, for the gates of localized machines.
+    def with_features(self, features: ArrayLike) -> KernelStack:
+        """Return the stack with features of its rows, for the gates of localized machines.
 
-        A sub-stack has the features of its rows.
+        Sub-stacks keep the features of their rows.
 
         Parameters
         ----------
@@ -676,29 +685,31 @@ class KernelStack(StoredKernels):
         table = np.array(features, dtype=np.float64)
         if table.ndim != 2 or len(table) != len(self):
             raise ValueError(
-                f"Features are a table with one row per row of the stack, {len(self)}; got an "
+                f"features must be a table with one row per row of the stack, {len(self)}; got an "
                 f"array of shape {table.shape}."
             )
         if not np.isfinite(table).all():
             row, column = np.argwhere(~np.isfinite(table))[0]
-            raise ValueError(f"Features have a value that is not finite at {row}, {column}.")
+            raise ValueError(
+                f"features has a value that is not finite at row {row}, column {column}."
+            )
         table.flags.writeable = False
         return self._changed(features=table)
 
     def with_samples(self, rows: Any, cols: Any = None) -> KernelStack:
-        """The same stack with names of its samples, which sub-stacks keep.
+        """Return the stack with names of its samples, which sub-stacks keep.
 
-        An estimator remembers the names of the training samples, and refuses a test block with
-        names whose columns are not those samples in that order, such as a transposed one. Without
-        names a square block can be told from its transpose only if the self-similarities of the
-        samples (:attr:`row_diag`, :attr:`col_diag`) differ.
+        An estimator stores the names of the training samples, and raises an error for a test block
+        whose columns have other names or another order, such as a transposed block. Without names
+        a square block can be distinguished from its transpose only if the self-similarities of
+        the samples (:attr:`row_diag`, :attr:`col_diag`) differ.
 
         Parameters
         ----------
         rows : sequence or None
-            One name per row; numbers and dates are turned into strings.
+            One name per row; numbers and dates are converted to strings.
         cols : sequence, optional
-            One name per column; those of the rows if ``gram``.
+            One name per column; by default the names of the rows if ``gram=True``.
 
         Examples
         --------
@@ -716,8 +727,8 @@ class KernelStack(StoredKernels):
             if not same_samples(row_samples, col_samples):
                 raise ValueError(
                     "Rows and columns of a Gram matrix are the same samples in the same order, "
-                    f"but their names differ: {first_difference(row_samples, col_samples)}. A "
-                    "block between different samples is given with gram=False."
+                    f"but their names differ: {first_difference(row_samples, col_samples)}. Pass "
+                    "gram=False for a block between different samples."
                 )
         return self._changed(
             _rows=replace(self._rows, names=row_samples),
@@ -725,11 +736,11 @@ class KernelStack(StoredKernels):
         )
 
     def with_views(self, views: Sequence[Any] | None) -> KernelStack:
-        """The same stack with the name of the view that each kernel is of.
+        """Return the stack with the name of the view of each kernel.
 
-        Kernels of one view are lacking together, and a sample that lacks them is completed from
-        the other views. Without names, kernels that the same training samples lack count as one
-        view.
+        Kernels of one view are missing together, and a sample that lacks them is completed from
+        the other views. By default, kernels that are missing for the same training samples form
+        one view.
 
         Parameters
         ----------
@@ -747,7 +758,8 @@ class KernelStack(StoredKernels):
         if views is not None:
             if isinstance(views, str) or len(views) != self.n_kernels:
                 raise ValueError(
-                    f"views has one name for each of the {self.n_kernels} kernels, got {views!r}."
+                    f"views must have one name for each of the {self.n_kernels} kernels, got "
+                    f"{views!r}."
                 )
             views = tuple(str(view) for view in views)
         return self._changed(views=views)
@@ -755,7 +767,7 @@ class KernelStack(StoredKernels):
     # -- kernels and their sums ------------------------------------------------------------
 
     def kernel(self, which: int | str) -> np.ndarray:
-        """One kernel matrix (rows, cols), by name or position, with all transforms applied."""
+        """Return a kernel matrix by name or position, with all transforms applied."""
         j = int(chosen_kernels(which, self.names)[0]) if isinstance(which, str) else which
         matrix = np.empty(self.data.shape[1:])
         for rows in self._row_blocks():
@@ -763,11 +775,11 @@ class KernelStack(StoredKernels):
         return matrix
 
     def select(self, kernels: Any) -> KernelStack:
-        """Stack of some of the kernels, given by names, positions, a slice or a mask."""
+        """Return a stack of some kernels, selected by names, positions, a slice or a mask."""
         chosen = chosen_kernels(kernels, self.names)
         if np.array_equal(chosen, np.arange(self.n_kernels)):
             return self
-        # Neighbours are not copied, so that parts of a stack on disk stay there.
+        # Neighbours are not copied, so that a part of a stack on disk stays there.
         run = slice(chosen[0], chosen[-1] + 1)
         neighbours = np.array_equal(chosen, np.arange(run.start, run.stop))
         return self._with_data(
@@ -780,22 +792,22 @@ class KernelStack(StoredKernels):
         )
 
     def rows(self, rows: slice, kernels: np.ndarray) -> KernelStack:
-        """A block of rows of some of the kernels, copied only if kernels are left out."""
-        part = self._with_data(
+        """Return a block of rows of some kernels, copied only if kernels are left out."""
+        block = self._with_data(
             self.data[:, rows],
             guarantees=self.guarantees.of_part(gram=False),
             features=take(self.features, rows, 0),
             groups=take(self.groups, rows, 0),
             _rows=self._rows.take(rows),
         )
-        return part.select(kernels)
+        return block.select(kernels)
 
     # -- files -----------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write the stack to a .npz file, with all transforms applied to its values.
 
-        An older file is replaced as by :meth:`materialized`. Values are written block by block,
+        An existing file is replaced as in :meth:`materialized`. Values are written block by block,
         so that a stack on disk is not copied into memory.
         """
         write_stack(self, path)
@@ -804,22 +816,23 @@ class KernelStack(StoredKernels):
     def load(cls, path: str | Path, *, psd: str | None = None) -> Self:
         """Read a stack written by :meth:`save`.
 
-        The kernels are checked as by :meth:`from_arrays`, whatever the file says of them.
+        The kernels are checked as in :meth:`from_arrays`, regardless of the flags in the file.
 
         Parameters
         ----------
-        path : path
+        path : str or Path
+            The file.
         psd : {"raise", "exact", "clip", "ignore"}, optional
-            What to do with significant negative eigenvalues, see :func:`check_stack`. By default
+            How to treat significant negative eigenvalues, see :func:`check_stack`. By default
             a stack that has some even after centring is returned unchecked, and refused by
-            methods that need it to be positive semi-definite.
+            methods that need positive semi-definite kernels.
 
         Raises
         ------
         ValueError
-            With the path, if the file is empty, damaged or not a saved stack, or a kernel is not
-            finite or not symmetric.
+            If the file is empty, damaged or not a saved stack, or a kernel is not finite or not
+            symmetric. The message contains the path.
         MemoryError
-            Before an array is read that does not fit into memory.
+            If an array does not fit into memory; raised before it is read.
         """
         return read_stack(cls, path, psd)

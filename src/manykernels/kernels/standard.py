@@ -1,7 +1,7 @@
-"""The standard kernels of tables of numbers.
+"""Standard kernels of numeric tables.
 
-All have the parameter `columns` of :class:`~manykernels.kernels.Kernel`. Those with a factor
-`gamma` have an attribute `gamma_` after ``fit``, the number in use.
+All have the parameter `columns` of :class:`~manykernels.kernels.Kernel`. Kernels with a factor
+`gamma` have an attribute `gamma_` after ``fit``, its numerical value.
 """
 
 from __future__ import annotations
@@ -33,26 +33,25 @@ from .transforms import GammaKernel, gamma_options
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
 _BLOCK_ENTRIES = 2**22
-# exp of less counts as exp of this, 1e-304: nothing beside the diagonal of ones. Processors take
-# forty times as long for results below 1e-308, and for products with them.
+# Smaller exponents are replaced by this one, exp of which is 1e-304, negligible beside the
+# diagonal of ones. Denormal numbers below 1e-308 take forty times as long.
 _LOWEST_EXPONENT = -700.0
 
 
 class ComparingKernel(Kernel):
-    """A kernel that is a function of one number for each pair of rows, `_comparison`.
+    """Kernel that is a function of an inner product or a distance, its `_comparison`.
 
-    A :class:`~manykernels.KernelUnion` computes that number once for all such kernels of the
-    same rows, a tile at a time.
+    A :class:`~manykernels.KernelUnion` computes the comparison once for all such kernels of the
+    same rows, tile by tile.
     """
 
     _comparison: ClassVar[type[Comparison]]
 
     @abstractmethod
     def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Write the kernel of pairs with these values into `out`, which may be `values`.
+        """Write the kernel of the compared `values` into `out`, which may be `values`.
 
-        The larger of the absolute results at both ends of an interval of values bounds those
-        inside.
+        On an interval, the absolute value of the kernel is largest at one of the ends.
         """
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
@@ -61,11 +60,11 @@ class ComparingKernel(Kernel):
 
     def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
         if type(self)._evaluate is not ComparingKernel._evaluate:
-            return None  # a subclass with a formula of its own
+            return None  # a subclass overrides _evaluate
         self._validate_params()
         shared = SharedTable.of(X)
         X, Y = self._prepared(shared, Y)
-        # The tables stay in memory as long as what is shared, and so do their identities.
+        # The tables live as long as the cache, so their ids stay unique.
         key = self._comparison, id(X), id(Y)
         with np.errstate(over="ignore", invalid="ignore"):
             return shared.once(key, lambda: self._comparison(X, Y)), self
@@ -79,7 +78,7 @@ class ComparingKernel(Kernel):
 
 @storable
 class Linear(ComparingKernel):
-    """Inner product ``⟨x, y⟩``.
+    """Linear kernel ``⟨x, y⟩``.
 
     Examples
     --------
@@ -101,15 +100,17 @@ class Linear(ComparingKernel):
 class Polynomial(ComparingKernel, GammaKernel):
     """Polynomial kernel ``(gamma ⟨x, y⟩ + coef0) ** degree``.
 
-    Positive semi-definite by construction when `coef0` is not negative.
+    It is positive semi-definite if `coef0` is not negative.
 
     Parameters
     ----------
     degree : int, default=3
+        Degree of the polynomial.
     gamma : float or {"auto", "scale"}, default="auto"
-        "auto" is one over the number of columns, "scale" that over the variance of the
-        training entries.
+        "auto" is ``1 / n_columns``, "scale" is ``1 / (n_columns · variance)``, with the variance
+        of all training entries.
     coef0 : float, default=1.0
+        Constant term.
     columns : see :class:`Kernel`
 
     Examples
@@ -156,9 +157,9 @@ class Polynomial(ComparingKernel, GammaKernel):
 
 
 def _raise_to(values: np.ndarray, degree: int) -> None:
-    """``values **= degree`` by products, ten times as fast as numpy.power."""
+    """Compute ``values **= degree`` by repeated squaring, ten times as fast as numpy.power."""
     base = values.copy()
-    # The digits of the degree after the first, as in Horner's rule.
+    # The binary digits of the degree after the first.
     for digit in f"{degree:b}"[1:]:
         values *= values
         if digit == "1":
@@ -167,7 +168,7 @@ def _raise_to(values: np.ndarray, degree: int) -> None:
 
 @storable
 class Cosine(ComparingKernel):
-    """Cosine of the angle between rows; zero for a row of zeros, also with itself.
+    """Cosine of the angle between rows; zero for a row of zeros, even with itself.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class Cosine(ComparingKernel):
 
 
 class DistanceKernel(ComparingKernel, GammaKernel):
-    """A kernel that decays exponentially with a distance, its `_comparison`."""
+    """Base class of kernels that decay exponentially with a distance, their `_comparison`."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": gamma_options("scale", "auto", "median")
@@ -213,11 +214,11 @@ class RBF(DistanceKernel):
     ----------
     gamma : float or {"scale", "auto", "median"}, default="scale"
         "scale" is ``1 / (n_columns · variance)``, with the variance of all training entries, as in
-        :class:`~sklearn.svm.SVC`; "auto" one over the number of columns; "median" one over the
+        :class:`~sklearn.svm.SVC`; "auto" is ``1 / n_columns``; "median" is the inverse of the
         median squared distance of training rows.
     width : float, default=1.0
-        With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise a multiple of
-        the bandwidth that `gamma` stands for.
+        With ``gamma=0.5`` the standard deviation σ of the Gaussian; otherwise a factor of the
+        bandwidth determined by `gamma`.
     columns : see :class:`Kernel`
 
     Examples
@@ -245,7 +246,7 @@ class RBF(DistanceKernel):
         self.columns = columns
 
     def _factor(self) -> float:
-        # Divided twice, since the square of an extreme width may overflow.
+        # Two divisions, since the square of an extreme width may overflow.
         return super()._factor() / self.width / self.width
 
 
@@ -256,7 +257,7 @@ class Laplacian(DistanceKernel):
     Parameters
     ----------
     gamma : float or {"scale", "auto", "median"}, default="scale"
-        As for :class:`RBF`, "median" with the L1 distance.
+        As for :class:`RBF`, but "median" uses the L1 distance.
     columns : see :class:`Kernel`
 
     Examples
@@ -270,7 +271,7 @@ class Laplacian(DistanceKernel):
 
 
 class _HistogramKernel(Kernel):
-    """A kernel of histograms: rows of a dense table without negative entries."""
+    """Base class of kernels of histograms: dense rows without negative entries."""
 
     _accepts_sparse = False
 
@@ -292,7 +293,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     Parameters
     ----------
     gamma : float or "median", default=1.0
-        "median" is one over the median χ² distance of training rows.
+        "median" is the inverse of the median χ² distance of training rows.
     columns : see :class:`Kernel`
 
     Examples
@@ -311,7 +312,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
 
 @storable
 class Intersection(_HistogramKernel):
-    """Histogram intersection ``Σ min(x, y)``.
+    """Histogram intersection kernel ``Σ min(x, y)``.
 
     Examples
     --------

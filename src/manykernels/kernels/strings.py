@@ -1,9 +1,9 @@
-"""Kernels of strings, such as of proteins and DNA: how many words they have in common.
+"""Kernels of strings, such as proteins and DNA, that count common words.
 
 All are sums of inner products of counts, ``K = Σ_t c_t C_t C_tᵀ``, one for each *term*, a kind of
-words (`_words.py`). A fitted kernel keeps the letters of training, `letters_`. A word with a
-letter that training had not equals no word of training; it counts as a word of its own in the
-similarity of new strings with each other and with themselves.
+words (:mod:`manykernels.kernels.words`). A fitted kernel stores the letters of training,
+`letters_`. A word with a letter that did not occur in training equals no training word; it counts
+as a separate word in the similarity of new strings with each other and with themselves.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .words import Counts, Occurrences, Sequences, Term, add_products, letters_o
 
 
 class StringKernel(Kernel):
-    """Base of kernels of strings; a subclass says what words it counts, `_terms`.
+    """Base class of string kernels; a subclass defines the words that are counted, `_terms`.
 
-    `_span` letters in a row have to be there for a string to have any word.
+    A string needs at least `_span` consecutive letters to have any word.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -44,15 +44,15 @@ class StringKernel(Kernel):
 
     @abstractmethod
     def _terms(self) -> list[tuple[float, Term]]:
-        """Kinds of words, and the factor of each."""
+        """Return kinds of words, with their factors."""
 
     @property
     @abstractmethod
     def _span(self) -> tuple[int, str]:
-        """How many letters a string needs at least, and what it is called."""
+        """Least number of letters of a string, and its name in error messages."""
 
     def _letters(self) -> str | None:
-        """The letters that words are made of; None means all."""
+        """Return the letters of words; None means all."""
         return None if self.alphabet is None else letters_of(self.alphabet)
 
     def _validated(self, X: Any) -> Sequences:
@@ -73,7 +73,7 @@ class StringKernel(Kernel):
         return X, Y
 
     def _check(self, X: Sequences) -> None:
-        """Refuse strings that are too short, or have other letters."""
+        """Raise an error for strings that are too short or have letters outside the alphabet."""
         X.refuse_short(*self._span)
         letters = self._letters()
         if letters is not None and self.unknown == "error":
@@ -86,7 +86,7 @@ class StringKernel(Kernel):
         Y = X if Y is None else Y
         K = np.zeros((len(X), len(Y)))
         for weight, term in self._terms():
-            # Training strings are compared with blocks of new ones, one after the other.
+            # Counts of training strings are kept, since several blocks are compared with them.
             counts = Counts.of(term, Y, keep=not gram)
             left = counts.matrix if gram else counts.like(term, X)
             add_products(K, weight, left, counts.matrix, gram=gram)
@@ -100,23 +100,23 @@ class StringKernel(Kernel):
         return np.ones(len(X)) if self.normalize else self._squares(X)
 
     def _squares(self, X: Sequences) -> np.ndarray:
-        """Similarities of strings with themselves, before they are normalised."""
+        """Return the self-similarities of strings before normalisation."""
         terms = tuple(self._terms())
 
         def squares() -> np.ndarray:
             lengths = [weight * Counts.of(term, X).squared_lengths() for weight, term in terms]
             return np.sum(lengths, axis=0)
 
-        found: np.ndarray = X.once(("squares", terms), squares)
-        return found
+        result: np.ndarray = X.once(("squares", terms), squares)
+        return result
 
 
 @storable
 @dataclass(frozen=True)
 class Words:
-    """Letters at some `places` of every window of `span` letters, all of `letters` (None: any).
+    """Letters at some `places` of every window of `span` letters, all in `letters` (None: any).
 
-    With `others`, of those windows that have other letters as well.
+    With `others`, of the windows that contain other letters instead.
     """
 
     places: tuple[int, ...]
@@ -137,27 +137,28 @@ class Words:
 
 @storable
 class Spectrum(StringKernel):
-    """Number of common words of k letters: ``Σ_w n_w(x) n_w(y)``, n_w(x) how often w is in x.
+    """Spectrum kernel, the number of common words of k letters.
 
-    Words are all k letters in a row, also overlapping ones. A word with a letter that did not
-    occur in training matches no training string.
+    ``K(x, y) = Σ_w n_w(x) n_w(y)``, where n_w(x) is the number of occurrences of w in x. Words are
+    all k consecutive letters, including overlapping ones. A word with a letter that did not occur
+    in training matches no training string.
 
     Parameters
     ----------
     k : int, default=3
-        Letters of a word. A string with fewer is refused.
+        Number of letters of a word. A shorter string is an error.
     normalize : bool, default=True
-        Divide by the lengths of both images in feature space, so that every string has the
+        Divide by the norms of both images in feature space, so that every string has the
         similarity 1 with itself. Otherwise similarities grow with the product of the numbers of
         letters.
     alphabet : str, default=None
         The letters that may occur, such as "ACGT", or one of "dna", "rna" and "protein" (the
-        twenty amino acids). None takes any letters.
+        twenty amino acids). None allows any letters.
     unknown : {"error", "skip"}, default="error"
-        What to do about letters that are not of a given `alphabet`, such as N and X for unknown
-        ones: refuse them, or leave out words that contain them.
+        How to treat letters outside of `alphabet`, such as N and X for unknown letters: raise an
+        error, or skip words that contain them.
     columns : see :class:`Kernel`
-        One column of strings; no choice is needed where there is but one, or a list of strings.
+        One column of strings; not needed for a table with a single column or a list of strings.
 
     Attributes
     ----------
@@ -209,7 +210,7 @@ class Spectrum(StringKernel):
 @storable
 @dataclass(frozen=True)
 class _PlacedWords:
-    """d letters in a row, each together with where it is in its string."""
+    """Words of d consecutive letters together with their positions in the string."""
 
     d: int
     letters: str | None
@@ -224,17 +225,17 @@ class _PlacedWords:
 
 @storable
 class WeightedDegree(StringKernel):
-    """Common words of up to d letters at the same places of strings of one length.
+    """Weighted degree kernel, common words of up to d letters at the same positions.
 
-    ``K(x, y) = Σ_{i=1}^{d} β_i Σ_l [x and y have the same i letters from place l on]``, with
-    ``β_i = 2 (d − i + 1) / (d (d + 1))``: short words count more, since a long one that is common
-    contains many short ones. For strings that are aligned, such as the surroundings of splice
-    sites.
+    ``K(x, y) = Σ_{i=1}^{d} β_i Σ_l [x and y have the same i letters from position l on]``, with
+    ``β_i = 2 (d − i + 1) / (d (d + 1))``: short words have larger weights, since a long common
+    word contains many short ones. For aligned strings of equal length, such as sequences around
+    splice sites.
 
     Parameters
     ----------
     d : int, default=10
-        Letters of the longest words, at most those of a string.
+        Number of letters of the longest words, at most the length of a string.
     normalize, alphabet, unknown, columns : see :class:`Spectrum`
 
     Attributes
@@ -242,7 +243,7 @@ class WeightedDegree(StringKernel):
     letters_ : str
         The alphabet, or the letters of training strings.
     length_ : int
-        How many letters strings have.
+        Number of letters of each string.
 
     References
     ----------
@@ -292,7 +293,7 @@ class WeightedDegree(StringKernel):
         if Y is not None and X.lengths[0] != Y.lengths[0]:
             raise ValueError(
                 f"{self._title}: strings of X have {X.lengths[0]} letters, those of Y "
-                f"{Y.lengths[0]}; places are compared, so all need the same number."
+                f"{Y.lengths[0]}; places are compared, so all strings need the same length."
             )
         return X, Y
 
@@ -304,7 +305,7 @@ class WeightedDegree(StringKernel):
             row = int(others[0])
             raise ValueError(
                 f"row {row} has {X.lengths[row]} letters, others have {expected}; places are "
-                "compared, so all strings need the same number: align or cut them."
+                "compared, so all strings need the same length: align or cut them."
             )
         if self.d > expected:
             raise ValueError(f"d={self.d} is more than the {expected} letters of a string.")
@@ -316,42 +317,43 @@ class WeightedDegree(StringKernel):
         ]
 
 
-# -- Kernels of strings whose common words need not be equal letter by letter ---------------------
+# -- Kernels with mismatches and gaps -------------------------------------------------------------
 
 
-# More kinds of words than these would take minutes to count.
+# More kinds of words than this would take minutes to count.
 _MOST_PATTERNS = 1000
 
 
 @storable
 class Mismatch(StringKernel):
-    """Number of common words of k letters, up to m mismatches in each.
+    """Mismatch kernel, the number of common words of k letters with up to m mismatches.
 
-    Every word of a string counts for all words of k letters of the alphabet Σ that differ from it
-    at no more than m places: ``K(x, y) = Σ_w n_w(x) n_w(y)``, w ∈ Σ^k, where n_w(x) is the number
-    of words in x that differ from w at no more than m places. With m = 0 it is :class:`Spectrum`.
+    ``K(x, y) = Σ_w n_w(x) n_w(y)`` over all words w ∈ Σ^k of k letters of the alphabet Σ, where
+    n_w(x) is the number of words in x that differ from w at no more than m places. With m = 0 it
+    is :class:`Spectrum`.
 
-    The features are not counted one by one. Two words that differ at d places have f(d) words
-    near to both, so ``K(x, y) = Σ_d f(d) M_d``, M_d the number of pairs of words, one of each
-    string, that differ at d places. Let S_J be the number of pairs that agree at the places J;
-    those are products of counts of shorter words. Since pairs at distance d agree at
-    ``C(k − d, j)`` sets of j places::
+    The features are not computed explicitly. Let f(d) be the number of words within m mismatches
+    of both of two words that differ at d places. Then ``K(x, y) = Σ_d f(d) M_d``, where M_d is the
+    number of pairs of words, one of each string, that differ at d places. Let S_J be the number of
+    pairs that agree at the places J, a product of counts of shorter words. Since pairs at distance
+    d agree at ``C(k − d, j)`` sets of j places::
 
         Σ_{|J|=j} S_J = Σ_d C(k − d, j) M_d   and so   K(x, y) = Σ_j c_j Σ_{|J|=j} S_J
 
     with ``f(d) = Σ_j c_j C(k − d, j)``, that is ``c_j = Σ_e (−1)^(j−e) C(j, e) f(k − e)``. As f is
-    zero beyond 2m, c_j is zero for j < k − 2m. All numbers are whole, and the result is exact.
+    zero beyond 2m, c_j is zero for j < k − 2m. All numbers are integers, and the result is exact.
 
     Parameters
     ----------
     k : int, default=3
-        Letters of a word. A string with fewer is refused.
+        Number of letters of a word. A shorter string is an error.
     m : int, default=1
-        Mismatches that are allowed, fewer than k. Time grows with the number of sets of k − 2m to
-        k of k places, of which at most 1000 are accepted.
+        Number of mismatches allowed, less than k. Time grows with the number of subsets of k − 2m
+        to k of the k places, which must be at most 1000.
     alphabet : str, default=None
-        As for :class:`Spectrum`, but the kernel depends on the number of letters, and None takes
-        those of training strings. In new strings, a word with another letter equals only itself.
+        As for :class:`Spectrum`, but the kernel depends on the number of letters, and None means
+        the letters of the training strings. In new strings, a word with another letter matches
+        only itself.
     normalize, unknown, columns : see :class:`Spectrum`
 
     Attributes
@@ -402,7 +404,7 @@ class Mismatch(StringKernel):
 
     def _check(self, X: Sequences) -> None:
         if self.m >= self.k:
-            raise ValueError(f"m={self.m} mismatches are as many as the k={self.k} letters.")
+            raise ValueError(f"m={self.m} must be less than the number of letters, k={self.k}.")
         n_patterns = sum(comb(self.k, j) for j in self._agreeing)
         if n_patterns > _MOST_PATTERNS:
             raise ValueError(
@@ -413,7 +415,7 @@ class Mismatch(StringKernel):
 
     @property
     def _agreeing(self) -> range:
-        """Numbers of places at which pairs of words have to agree to count."""
+        """Numbers of agreeing places with a nonzero coefficient c_j."""
         return range(max(self.k - 2 * self.m, 0), self.k + 1)
 
     def _terms(self) -> list[tuple[float, Term]]:
@@ -421,7 +423,7 @@ class Mismatch(StringKernel):
         if letters is None:
             raise NotFittedError(
                 "Mismatch(alphabet=None) takes its letters from training strings: call fit first, "
-                "or give the alphabet."
+                "or pass the alphabet."
             )
         near = [_near_both(self.k, self.m, d, len(letters)) for d in range(self.k + 1)]
         terms: list[tuple[float, Term]] = []
@@ -430,17 +432,17 @@ class Mismatch(StringKernel):
             for places in combinations(range(self.k), j):
                 terms.append((float(factor), Words(places, self.k, letters)))
         if self.alphabet is None:
-            # Words with letters that training had not.
+            # Words with letters that did not occur in training.
             whole = tuple(range(self.k))
             terms.append((1.0, Words(whole, self.k, letters, others=True)))
         return terms
 
 
 def _near_both(k: int, m: int, d: int, n_letters: int) -> int:
-    """How many words differ at no more than m places from each of two that differ at d places.
+    """Count the words within m mismatches of both of two words that differ at d places.
 
-    At `same` of the k − d places where the two agree, the word has another letter than both; at
-    `first` and `second` of the d others it has the letter of the first, and of the second word.
+    At `same` of the k − d places where the two agree, the word has a different letter; at `first`
+    and `second` of the d other places it has the letter of the first, or of the second word.
     """
     total = 0
     for same in range(min(m, k - d) + 1):
@@ -457,7 +459,7 @@ def _near_both(k: int, m: int, d: int, n_letters: int) -> int:
 @storable
 @dataclass(frozen=True)
 class _Subsequences:
-    """k letters in order, with gaps, of every window of g letters."""
+    """Words of k letters, with gaps, in every window of g letters."""
 
     k: int
     g: int
@@ -474,10 +476,10 @@ class _Subsequences:
                 n_gaps = places[-1] - places[0] + 1 - self.k
                 yield Occurrences(rows, word, len(letters) + 1, weight=self.decay**n_gaps)
                 continue
-            # A word may be in a window at several places; it counts at the leftmost ones, where
-            # none of its letters is already among those that were passed over before it.
+            # A word may occur several times in a window; only the leftmost occurrence counts,
+            # where no letter of the word equals one of the letters skipped before it.
             first = self._leftmost(strings, starts, places)
-            yield Occurrences(rows[first], [one[first] for one in word], len(letters) + 1)
+            yield Occurrences(rows[first], [letter[first] for letter in word], len(letters) + 1)
 
     def _leftmost(
         self, strings: Sequences, starts: np.ndarray, places: tuple[int, ...]
@@ -491,23 +493,22 @@ class _Subsequences:
 
 @storable
 class Gapped(StringKernel):
-    """Number of common words of k letters with gaps, within windows of g letters.
+    """Gappy kernel, the number of common words of k letters with gaps in windows of g letters.
 
-    ``K(x, y) = Σ_w n_w(x) n_w(y)``, where n_w(x) is the number of windows, g letters of x in a
-    row, in which the k letters of w occur in this order, with others between them or not. A window
-    counts once for w, at however many places it has it. With `decay`, it counts
-    ``decay ** (number of letters between)`` for each of these places. With g = k it is
-    :class:`Spectrum`.
+    ``K(x, y) = Σ_w n_w(x) n_w(y)``, where n_w(x) is the number of windows of g consecutive letters
+    of x in which the k letters of w occur in this order, possibly with other letters between them.
+    A window counts once for w, even if w occurs in it several times. With `decay`, each occurrence
+    counts ``decay ** (number of letters between)``. With g = k it is :class:`Spectrum`.
 
     Parameters
     ----------
     k : int, default=3
-        Letters of a word.
+        Number of letters of a word.
     g : int, default=5
-        Letters of a window, k or more; a string with fewer is refused. Time grows with the number
-        of sets of k of g places, of which at most 1000 are accepted.
+        Number of letters of a window, at least k; a shorter string is an error. Time grows with
+        the number of subsets of k of the g places, which must be at most 1000.
     decay : float, default=None
-        How much a letter between counts, in (0, 1].
+        Factor for each letter in a gap, in (0, 1].
     normalize, alphabet, unknown, columns : see :class:`Spectrum`
 
     Attributes
@@ -563,7 +564,7 @@ class Gapped(StringKernel):
 
     def _check(self, X: Sequences) -> None:
         if self.g < self.k:
-            raise ValueError(f"windows of g={self.g} letters have no k={self.k} letters.")
+            raise ValueError(f"windows of g={self.g} letters are shorter than k={self.k}.")
         if comb(self.g, self.k) > _MOST_PATTERNS:
             raise ValueError(
                 f"k={self.k} of g={self.g} places are {comb(self.g, self.k)} kinds of words, more "

@@ -1,7 +1,7 @@
-"""Tables: the columns that a kernel compares, and whether they hold numbers.
+"""Selection of columns of tables, and checks that they hold numbers.
 
-Complex numbers, masked entries and dates are refused before a table is converted to float64:
-NumPy would drop imaginary parts and masks, and turn dates into numbers, without an error.
+Complex numbers, masked entries and dates raise an error before a table is converted to float64:
+NumPy would silently drop imaginary parts and masks, and convert dates to numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ..utils.sklearn import get_column_indices, safe_indexing
 
-# How many column names an error message lists.
+# Number of column names listed in an error message.
 _NAMES_SHOWN = 20
 
 _NOT_REAL = {
@@ -28,38 +28,38 @@ _NOT_REAL = {
 
 
 @contextmanager
-def naming(culprit: str) -> Iterator[None]:
-    """Put `culprit`, if any, in front of the message of any error raised inside."""
+def naming(prefix: str) -> Iterator[None]:
+    """Prepend `prefix` to the message of any error raised inside."""
     try:
         yield
     except Exception as error:
-        if culprit:
-            error.args = (f"{culprit}: {error}", *error.args[1:])
+        if prefix:
+            error.args = (f"{prefix}: {error}", *error.args[1:])
         raise
 
 
 def is_frame(table: Any) -> bool:
-    """Whether `table` is a data frame of any library."""
-    # Of the class: a table makes the list of all its types whenever it is asked for them.
+    """Return True if `table` is a data frame of any library."""
+    # The class is inspected, since the property `dtypes` of a table builds a list.
     return hasattr(table, "columns") and hasattr(type(table), "dtypes")
 
 
 def copied(table: Any) -> Any:
-    """A copy of a table of any kind."""
+    """Return a copy of a table of any kind."""
     return table.clone() if hasattr(table, "clone") else table.copy()
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value of any kind is None or not a number."""
+    """Return True if a value of any kind is None, NaN, NaT or NA."""
     if value is None:
         return True
     unequal = value != value
-    # True for nan and NaT, which differ from themselves; a comparison of pandas.NA is pandas.NA.
+    # nan and NaT differ from themselves; a comparison with pandas.NA returns pandas.NA.
     return unequal is value or (isinstance(unequal, bool | np.bool_) and bool(unequal))
 
 
 def stands_for_number(entry: Any) -> bool:
-    """Whether a value, such as a text, can be converted to a number."""
+    """Return True if a value, such as a text, can be converted to a number."""
     try:
         float(entry)
     except (TypeError, ValueError):
@@ -68,10 +68,10 @@ def stands_for_number(entry: Any) -> bool:
 
 
 class SharedTable:
-    """A table `X`, and what several kernels need of it, each made once.
+    """Table `X` with a cache of results that several kernels share.
 
-    A union passes it to its kernels in the place of the table. They find in it columns that were
-    selected, checked or transformed for another kernel.
+    A union passes it to its kernels instead of the table, so that columns are selected, checked
+    and transformed only once.
     """
 
     def __init__(self, X: Any) -> None:
@@ -80,7 +80,7 @@ class SharedTable:
 
     @classmethod
     def of(cls, X: Any) -> SharedTable:
-        """`X` itself if it is shared already."""
+        """Wrap `X`, unless it is a SharedTable already."""
         return X if isinstance(X, cls) else cls(X)
 
     @property
@@ -88,15 +88,15 @@ class SharedTable:
         return self.X.shape
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` returned when it was called first for this key."""
+        """Return the cached result for `key`; call `make` the first time."""
         if key not in self._made:
-            # One of several threads is the first.
+            # setdefault, since several threads may get here.
             self._made.setdefault(key, make())
         return self._made[key]
 
 
 def refuse_repeated_columns(frame: Any) -> None:
-    """Refuse a data frame with a name that several of its columns have."""
+    """Raise an error if several columns of a data frame have the same name."""
     names = list(frame.columns)
     if len(set(names)) < len(names):
         name, _ = Counter(names).most_common(1)[0]
@@ -107,19 +107,19 @@ def refuse_repeated_columns(frame: Any) -> None:
 
 
 def resolve_columns(columns: Any, X: Any) -> Any:
-    """The columns that a callable such as `make_column_selector` chooses; else `columns`."""
+    """Return the result of a callable such as `make_column_selector`, else `columns`."""
     return columns(SharedTable.of(X).X) if callable(columns) else columns
 
 
 def column_positions(X: Any, columns: Any) -> list[int]:
-    """Positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
+    """Return the positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
     shared = SharedTable.of(X)
     X = as_table(shared.X)
     columns = slice(None) if columns is None else resolve_columns(columns, X)
     if isinstance(columns, slice) and not isinstance(columns.start or columns.stop, str):
         return list(range(X.shape[1])[columns])
-    if (found := _positions_of_list(shared, columns)) is not None:
-        return found
+    if (positions := _positions_of_list(shared, columns)) is not None:
+        return positions
     try:
         return get_column_indices(X, columns)
     except (ValueError, IndexError) as error:
@@ -130,7 +130,7 @@ def column_positions(X: Any, columns: Any) -> list[int]:
 
 
 def _positions_of_list(table: SharedTable, columns: Any) -> list[int] | None:
-    """Positions of a list of names, or of positions, that are all there; None for anything else.
+    """Return the positions of a list of existing names or positions; None for anything else.
 
     scikit-learn looks them up one by one, which takes minutes for tens of thousands of columns.
     """
@@ -143,38 +143,38 @@ def _positions_of_list(table: SharedTable, columns: Any) -> list[int] | None:
     if not is_frame(table.X) or not all(issubclass(kind, str) for kind in kinds):
         return None
     places = table.once("places", lambda: _places(table.X))
-    found = list(map(places.get, listed))
-    return None if None in found or len(places) < width else found
+    positions = list(map(places.get, listed))
+    return None if None in positions or len(places) < width else positions
 
 
 def _places(frame: Any) -> dict[Any, int]:
-    """Position of every column by its name."""
+    """Return the position of every column by its name."""
     names = frame.columns
-    # Iterating over an index of pandas takes ten times as long as its list.
+    # Iterating over a pandas index takes ten times as long as over its list.
     return {
         name: j for j, name in enumerate(names.tolist() if hasattr(names, "tolist") else names)
     }
 
 
 def select_columns(X: Any, columns: Any) -> Any:
-    """Some columns of `X`, in two dimensions and in the same kind of container."""
+    """Return some columns of `X`, in two dimensions and in the same type of container."""
     shared = SharedTable.of(X)
     if columns is None:
         return shared.X
-    found = column_positions(shared, columns)
-    if found and found == list(range(found[0], found[0] + len(found))):
-        # Neighbours are a view of most tables, others a copy.
-        return safe_indexing(as_table(shared.X), slice(found[0], found[-1] + 1), axis=1)
-    return safe_indexing(as_table(shared.X), np.array(found, dtype=np.intp), axis=1)
+    positions = column_positions(shared, columns)
+    if positions and positions == list(range(positions[0], positions[0] + len(positions))):
+        # A slice of neighbours is not copied in most tables.
+        return safe_indexing(as_table(shared.X), slice(positions[0], positions[-1] + 1), axis=1)
+    return safe_indexing(as_table(shared.X), np.array(positions, dtype=np.intp), axis=1)
 
 
 def as_table(X: Any) -> Any:
-    """`X` in two dimensions; lists become arrays, of objects if not all entries are numbers."""
+    """Convert `X` to two dimensions; lists become arrays, of objects if not all numbers."""
     if sparse.issparse(X):
         return X.tocsr()
     table = X if hasattr(X, "shape") else np.asarray(X)
     if table is not X and table.dtype.kind in "US":
-        # NumPy has turned numbers between texts into texts.
+        # NumPy has converted numbers among texts to texts.
         table = np.asarray(X, dtype=object)
     if len(table.shape) != 2:
         raise ValueError(
@@ -184,7 +184,7 @@ def as_table(X: Any) -> Any:
 
 
 def column_label(X: Any, position: int) -> str:
-    """What error messages call a column of the table `X` of selected columns."""
+    """Return the name of a column of the table `X` of selected columns in error messages."""
     return f"column {X.columns[position]!r}" if is_frame(X) else f"selected column {position}"
 
 
@@ -197,10 +197,10 @@ def _existing_columns(X: Any) -> str:
 
 
 def check_numbers(table: Any, what: str, way_out: str = "") -> None:
-    """Refuse complex numbers, dates, masked entries and text in a table of any kind.
+    """Raise an error for complex numbers, dates, masked entries and text in a table.
 
     `what`, such as "Kernel 'a'", is the subject of the error message. For text, and for a column
-    of a data frame, the message ends with `way_out`, what can be done about it.
+    of a data frame, the message ends with the advice `way_out`.
     """
     if is_frame(table):
         _check_columns(table, what, way_out)
@@ -212,14 +212,14 @@ def check_numbers(table: Any, what: str, way_out: str = "") -> None:
 
 
 def refuse_kinds(array: Any, what: str, kinds: str) -> None:
-    """Refuse arrays of some kinds: "c" complex numbers, "M" dates, "m" differences of times."""
+    """Raise an error for arrays of some kinds: "c" complex, "M" dates, "m" time differences."""
     kind = getattr(getattr(array, "dtype", None), "kind", None)
     if kind is not None and kind in kinds:
         raise ValueError(_NOT_REAL[kind].format(what=what, dtype=array.dtype))
 
 
 def refuse_masked(array: Any, what: str) -> None:
-    """Refuse an array with masked entries, which NumPy would convert as if they were valid."""
+    """Raise an error for masked entries, which NumPy would convert as if they were valid."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         place = _place(np.argwhere(np.ma.getmaskarray(array))[0])
         raise ValueError(
@@ -229,17 +229,17 @@ def refuse_masked(array: Any, what: str) -> None:
 
 
 def refuse_not_finite(table: Any, what: str) -> None:
-    """Refuse a table of numbers with an infinite or missing one: NaN, in data frames None, NA."""
+    """Raise an error for infinite or missing numbers: NaN, in data frames also None and NA."""
     refuse_infinite(table, what)
     if place := _first_place(table, np.isnan):
         raise ValueError(
-            f"{what} has a missing value (NaN) at {place}: fill it in, or let the kernel do so, "
+            f"{what} has a missing value (NaN) at {place}: impute it, or let the kernel do so, "
             "as in RBF().after(make_pipeline(SimpleImputer(), StandardScaler()))."
         )
 
 
 def refuse_infinite(table: Any, what: str) -> None:
-    """Refuse a table of numbers with an infinite one."""
+    """Raise an error for infinite numbers in a table."""
     if place := _first_place(table, np.isinf):
         raise ValueError(
             f"{what} has an infinite value (inf) at {place}: correct it, or leave the row out."
@@ -247,25 +247,25 @@ def refuse_infinite(table: Any, what: str) -> None:
 
 
 def _first_place(table: Any, wrong: Callable[[np.ndarray], np.ndarray]) -> str:
-    """Row and column of the first entry that is wrong, or nothing if none is."""
+    """Return the row and column of the first wrong entry as text; empty if there is none."""
     if sparse.issparse(table):
         entries = table.tocoo()
-        found = wrong(entries.data)
-        places = np.transpose([entries.row[found], entries.col[found]])
+        bad = wrong(entries.data)
+        places = np.transpose([entries.row[bad], entries.col[bad]])
     else:
         places = np.argwhere(wrong(as_numbers(table)))
     return f"row {places[0, 0]}, {column_label(table, places[0, 1])}" if len(places) else ""
 
 
 def as_numbers(table: Any) -> np.ndarray:
-    """The entries of a table that is not sparse; NaN where data frames have None or NA."""
+    """Return the entries of a dense table as float64; None and NA become NaN."""
     if is_frame(table) and hasattr(table, "iloc"):
-        return table.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas.NA is no number
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.asarray(table, dtype=np.float64)
 
 
 def real_array(table: Any, what: str) -> np.ndarray:
-    """`table` as a float32 array if it is one, else as float64; ValueError if not numbers."""
+    """Return `table` as an array of float32 if it is one, else of float64."""
     try:
         check_numbers(table, what)
         array = np.asarray(table)
@@ -276,13 +276,13 @@ def real_array(table: Any, what: str) -> np.ndarray:
 
 
 def array_if_plain(table: Any) -> Any:
-    """A data frame whose columns are arrays of numbers as one array; anything else as it is.
+    """Convert a data frame of NumPy numbers to an array; return anything else unchanged.
 
-    scikit-learn asks every column for its type, which takes seconds for tens of thousands.
+    scikit-learn inspects every column, which takes seconds for tens of thousands of columns.
     """
     if is_frame(table) and hasattr(table, "to_numpy"):
         types = set(table.dtypes)
-        if types and all(isinstance(one, np.dtype) and one.kind in "biuf" for one in types):
+        if types and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in types):
             return table.to_numpy(dtype=np.float64)
     return table
 
@@ -301,13 +301,13 @@ def _check_columns(frame: Any, what: str, way_out: str) -> None:
 
 
 def is_numeric(dtype: Any) -> bool:
-    """Whether a column of this type holds numbers or truth values."""
-    # polars has types of its own.
+    """Return True if a column of this dtype holds numbers or booleans."""
+    # polars dtypes have a method, NumPy and pandas dtypes a kind.
     return bool(dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biuf")
 
 
 def _check_objects(array: np.ndarray, what: str, way_out: str) -> None:
-    """Accept text and objects that stand for numbers, and name the first that does not."""
+    """Raise an error that names the first entry that cannot be converted to a number."""
     try:
         array.astype(np.float64)
         return
@@ -325,17 +325,17 @@ def _place(position: Any) -> str:
     return ", ".join(map(str, position))
 
 
-# -- The table of one view: what is accepted, and which of its rows hold nothing ------------------
+# -- Tables of views, and their missing rows ------------------------------------------------------
 
 
 def as_view(table: Any) -> Any:
-    """A data frame, csr matrix or array of rows; texts and other objects in one dimension."""
+    """Return a data frame, csr matrix or array; texts and other objects in one dimension."""
     if table is None:
         raise ValueError("it is None; a table is needed.")
     if sparse.issparse(table):
         return table.tocsr()
     if hasattr(table, "collect_schema") and not hasattr(table, "shape"):
-        raise TypeError("it is lazy, without rows so far: pass table.collect().")
+        raise TypeError("it is a lazy frame without rows: pass table.collect().")
     if is_frame(table):
         if table.shape[1] == 0:
             raise ValueError("Found array with 0 feature(s): the table has no columns.")
@@ -373,15 +373,15 @@ def _as_array(table: Any) -> np.ndarray:
 
 
 def entries_of_one_column(table: Any, why: str) -> np.ndarray:
-    """Single objects as they are, or the entries of a table of one column.
+    """Return single objects unchanged, or the entries of a table with one column.
 
-    `why`, such as "the transformer takes one text per row", begins the message about others.
+    `why`, such as "the transformer takes one text per row", begins the error message.
     """
     rows = as_view(table)
     if len(rows.shape) == 2:
         if rows.shape[1] != 1:
             raise ValueError(
-                f"{why}, but there are {rows.shape[1]} columns: choose one, as by "
+                f"{why}, but there are {rows.shape[1]} columns: choose one, as in "
                 "kernel.on('text')."
             )
         rows = np.asarray(rows).ravel()
@@ -389,9 +389,9 @@ def entries_of_one_column(table: Any, why: str) -> np.ndarray:
 
 
 def column_of_strings(table: Any) -> np.ndarray | None:
-    """A list, Series or array of strings as a new table of one column; None for anything else.
+    """Convert a list, Series or array of strings to a table of one column; else return None.
 
-    Some may be missing. An array of one column of texts that all stand for numbers holds numbers.
+    Some strings may be missing. An array of one column of texts that are all numbers is numeric.
     """
     if isinstance(table, np.ndarray):
         if table.dtype.kind not in "OUT" or table.shape[1:] not in ((), (1,)):
@@ -415,7 +415,7 @@ def _objects(items: list[Any]) -> np.ndarray:
 
 
 def absent_rows(table: Any) -> np.ndarray:
-    """Which rows hold nothing but missing values, (n_rows,)."""
+    """Return a mask of the rows with missing values only, (n_rows,)."""
     n_rows = table.shape[0]
     if sparse.issparse(table) or n_rows == 0:
         return np.zeros(n_rows, dtype=bool)
@@ -423,7 +423,7 @@ def absent_rows(table: Any) -> np.ndarray:
     for column in _columns(table):
         rows = np.flatnonzero(absent)
         absent[rows] = _missing(column[rows])
-        # Most tables are known to be complete after their first column.
+        # In most tables this holds after the first column.
         if not absent.any():
             break
     return absent

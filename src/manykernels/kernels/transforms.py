@@ -1,6 +1,6 @@
-"""Transforms of kernel stacks, learnt on training samples and applied to blocks of new ones.
+"""Transforms of kernel stacks, fitted on training samples and applied to blocks of new samples.
 
-Those in this module do not copy the values of a stack, except Spherical after centring.
+The transforms of this module do not copy the values of a stack, except Spherical after centring.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ..utils.storable import storable
 from .base import Kernel
 from .stack import KernelStack
 
-# -- Bandwidths taken from training rows; a row of weight two counts as two equal rows ------------
+# -- Bandwidths from training rows; a row of weight two counts as two equal rows ------------------
 
 
-# The median distance is that of at most this many rows. Its standard error is then one to six per
-# cent (measured for 50 to 1 normally distributed columns), which is enough for a bandwidth.
+# The median distance is computed from at most this many rows. Its standard error is then one to
+# six per cent (measured for 50 to 1 normally distributed columns), enough for a bandwidth.
 _MEDIAN_ROWS = 500
 
 
 def gamma_options(*rules: str) -> list[Any]:
-    """Constraints of a parameter `gamma`: a positive number or the name of one of `rules`."""
+    """Return constraints of a parameter `gamma`: a positive number or one of `rules`."""
     return [Interval(Real, 0, None, closed="neither"), StrOptions(set(rules))]
 
 
 def frozen_scale(kernel: Kernel, parameter: str, learnt: str) -> float:
-    """The scale in use: attribute `learnt` of a fitted kernel, else the number `parameter`."""
+    """Return the attribute `learnt` of a fitted kernel, else the number `parameter`."""
     if hasattr(kernel, learnt):
         return getattr(kernel, learnt)
     value = getattr(kernel, parameter)
@@ -44,14 +44,14 @@ def frozen_scale(kernel: Kernel, parameter: str, learnt: str) -> float:
         return float(value)
     raise NotFittedError(
         f"{type(kernel).__name__}({parameter}={value!r}) takes its {parameter} from training "
-        f"rows: call fit first, or give {parameter} as a number."
+        f"rows: call fit first, or pass {parameter} as a number."
     )
 
 
 class GammaKernel(Kernel):
-    """A kernel with a factor `gamma`: a number or the name of a rule in ``GAMMA_RULES``.
+    """Base class of kernels with a factor `gamma`: a number or a rule in ``GAMMA_RULES``.
 
-    A fitted kernel has the number as its attribute `gamma_`.
+    A fitted kernel has the number in its attribute `gamma_`.
     """
 
     gamma: float | str
@@ -67,19 +67,19 @@ class GammaKernel(Kernel):
 
 
 def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    """``1 / (n_columns · variance)``, with the variance of all entries."""
+    """Return ``1 / (n_columns · variance)``, with the variance of all entries."""
     centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
     variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
-    # Equal entries have the squared error of their mean as variance. `not` covers NaN (overflow).
+    # The computed variance of equal entries is a squared rounding error. `not` covers NaN.
     if not variance > (ACCUMULATED * centre) ** 2:
         return 1.0
     return 1.0 / (X.shape[1] * variance)
 
 
 def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
-    """One over the weighted median distance of all ordered pairs, or over the mean if that is 0.
+    """Return the inverse of the weighted median distance of pairs, or of the mean if that is 0.
 
-    Pairs of a row with itself count, since a row of weight two must count as two equal rows.
+    Pairs of a row with itself are included, since a row of weight two counts as two equal rows.
     """
     rows = np.arange(len(weights))
     if len(rows) > _MEDIAN_ROWS:
@@ -87,7 +87,7 @@ def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         distances = kernel._comparison(X[rows], None).whole().ravel()
     pair_weights = np.outer(weights[rows], weights[rows]).ravel()
-    # Without weights, the median is found without sorting.
+    # With equal weights, the median needs no sorting.
     equal = np.ptp(weights[rows]) == 0.0
     median = np.quantile(
         distances, 0.5, weights=None if equal else pair_weights, method="inverted_cdf"
@@ -96,7 +96,7 @@ def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
 
 
 def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
-    """The mean of (entry − centre)² in each row."""
+    """Return the mean of (entry − centre)² in each row."""
     if not sparse.issparse(X):
         return ((X - centre) ** 2).mean(axis=1)
     stored = sparse.csr_array(X, copy=True)
@@ -115,19 +115,19 @@ GAMMA_RULES = {
 
 
 class StackTransform(BaseEstimator, ABC):
-    """Base of the transforms: ``fit`` on a Gram stack, ``transform`` of any block."""
+    """Base class of transforms: ``fit`` on a Gram stack, ``transform`` of any block."""
 
     #: Names of the learnt arrays with one row per kernel.
     _per_kernel: ClassVar[tuple[str, ...]] = ()
-    #: Names of those among them with one column per training sample.
+    #: Names of those learnt arrays that have one column per training sample.
     _per_column: ClassVar[tuple[str, ...]] = ()
-    #: Whether it does more to the feature space than scale it; then it comes before centring.
+    #: Whether it changes the feature space other than by scaling; then it precedes centring.
     moves_samples: ClassVar[bool] = False
-    #: Whether training samples may lack kernels; other transforms would spread their NaN.
+    #: Whether training samples may lack kernels; other transforms would propagate NaN.
     takes_missing: ClassVar[bool] = False
-    #: Whether it is learnt from, and applied to, every kernel without regard to the others.
+    #: Whether it is fitted to, and applied to, every kernel independently.
     of_each_kernel: ClassVar[bool] = False
-    #: The kernels on demand that it is to be fitted to, see :mod:`manykernels.kernels.on_demand`.
+    #: Kernels on demand that it is fitted to later, see :mod:`manykernels.kernels.on_demand`.
     deferred_: Any = None
 
     def __sklearn_tags__(self) -> Any:
@@ -138,18 +138,18 @@ class StackTransform(BaseEstimator, ABC):
     def fit_transform(
         self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
-        """Learn from a training stack and return it transformed."""
+        """Fit to a training stack and return it transformed."""
         if stack.on_demand:
-            return self._noted(stack, sample_weight)
+            return self._deferred(stack, sample_weight)
         return self.fit(stack, y, sample_weight).transform(stack)
 
     def fit(self, stack: KernelStack, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from a stack whose rows and columns are the training samples.
+        """Fit to a stack whose rows and columns are the training samples.
 
-        Class labels `y` are for transforms that choose something by cross-validation.
+        Class labels `y` are needed by transforms that are tuned by cross-validation.
         """
         if stack.on_demand:
-            self._noted(stack, sample_weight)
+            self._deferred(stack, sample_weight)
             return self
         if not stack.gram:
             raise ValueError(
@@ -162,7 +162,7 @@ class StackTransform(BaseEstimator, ABC):
             j = int(lacking.argmax())
             raise ValueError(
                 f"{type(self).__name__} cannot take kernel {stack.names[j]!r}, which some samples "
-                "lack: a completion comes first, see manykernels.kernels.completion."
+                "lack: complete it first, see manykernels.kernels.completion."
             )
         weights = check_sample_weight(
             sample_weight, stack, dtype=np.float64, ensure_non_negative=True
@@ -171,8 +171,8 @@ class StackTransform(BaseEstimator, ABC):
         self.n_samples_fit_ = len(stack)
         return self
 
-    def _noted(self, kernels: Any, sample_weight: Any) -> Any:
-        """Kernels on demand, transformed: it will be fitted to those of them that are needed."""
+    def _deferred(self, kernels: Any, sample_weight: Any) -> Any:
+        """Return transformed kernels on demand, to which this is fitted when they are needed."""
         return kernels.after(self, sample_weight)
 
     @abstractmethod
@@ -185,37 +185,37 @@ class StackTransform(BaseEstimator, ABC):
         if stack.shape[1] != self.n_samples_fit_:
             raise ValueError(
                 f"The block has {stack.shape[1]} columns, but {type(self).__name__} was "
-                f"fitted on {self.n_samples_fit_} training samples, which the columns must be."
+                f"fitted on {self.n_samples_fit_} training samples; each is one column."
             )
         return self._transform(stack)
 
     @abstractmethod
     def _transform(self, stack: KernelStack) -> KernelStack:
-        """Transform a stack whose columns are known to be as many as the training samples."""
+        """Transform a stack with as many columns as training samples."""
 
     def sources(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the input kernels that some output kernels are computed from.
+        """Return the positions of input kernels from which some output kernels are computed.
 
-        The transform ``select(kernels)`` takes a stack of these, in this order.
+        The transform ``select(kernels)`` takes a stack of these kernels, in this order.
         """
         kernels = np.asarray(kernels)
         return np.flatnonzero(kernels) if kernels.dtype == bool else kernels
 
     def origins(self, kernels: np.ndarray) -> np.ndarray:
-        """Positions of the input kernels that some output kernels are versions of."""
+        """Return the positions of the input kernels that correspond to some output kernels."""
         return self.sources(kernels)
 
     def erased(self) -> np.ndarray:
-        """Positions of the input kernels that become zero because they have no variance."""
+        """Return the positions of input kernels that become zero for lack of variance."""
         return np.empty(0, dtype=np.intp) if self.deferred_ is None else self.deferred_.erased()
 
     @property
     def needs_all_columns(self) -> bool:
-        """Whether blocks have the columns of all training samples even after `for_columns`."""
+        """Whether blocks need the columns of all training samples even after `for_columns`."""
         return False
 
     def select(self, kernels: np.ndarray) -> Self:
-        """The fitted transform that returns only some of the kernels."""
+        """Return a fitted transform that returns only some of the kernels."""
         if self.deferred_ is not None:
             return self.deferred_.fitted(kernels)
         new = copy(self)
@@ -224,7 +224,7 @@ class StackTransform(BaseEstimator, ABC):
         return new
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """The fitted transform of blocks whose columns are only some of the training samples."""
+        """Return a fitted transform of blocks whose columns are some of the training samples."""
         new = copy(self)
         new.n_samples_fit_ = len(columns)
         for name in self._per_column:
@@ -270,7 +270,7 @@ class Center(StackTransform):
     ) -> KernelStack:
         if stack.on_demand:
             return super().fit_transform(stack, y, sample_weight)
-        # The row means of a Gram matrix are its column means: one pass over the stack, not two.
+        # The row means of a Gram matrix are its column means, which saves a pass over the stack.
         self.fit(stack, y, sample_weight)
         return self._shift(stack, self.means_)
 
@@ -278,14 +278,14 @@ class Center(StackTransform):
         return self._shift(stack, stack.apply(self.sample_weight_[:, None])[:, :, 0])
 
     def for_columns(self, columns: np.ndarray) -> Self:
-        """Not possible: a row is centred by its mean over all training samples."""
+        """Raise a TypeError: a row is centred by its mean over all training samples."""
         raise TypeError("Center needs the columns of all training samples.")
 
     @property
     def offsets_(self) -> np.ndarray:
-        """The offsets o of training samples, (n_kernels, n_samples): ``K_ij − o_i − o_j``.
+        """Offsets o of the training samples in ``K_ij − o_i − o_j``, (n_kernels, n_samples).
 
-        With half of the grand mean in each, rows and columns have the same offsets.
+        Each contains half of the grand mean, so that rows and columns have the same offsets.
         """
         return self.means_ - self.grand_means_[:, None] / 2
 
@@ -298,7 +298,7 @@ class Spherical(StackTransform):
     """Project every sample on the unit sphere: ``K_ij / sqrt(K_ii K_jj)``.
 
     A test block needs the self-similarities `row_diag` of its rows; those of the training samples
-    are remembered. Samples of zero norm stay zero.
+    are stored. Samples of zero norm stay zero.
     """
 
     _per_kernel = _per_column = ("col_factor_",)
@@ -319,7 +319,7 @@ class Spherical(StackTransform):
 
 @storable
 class UnitTrace(StackTransform):
-    """Divide every kernel by the trace it has after centring.
+    """Divide every kernel by its trace after centring.
 
     A constant kernel, which has no variance, becomes zero.
 
@@ -359,7 +359,7 @@ class Multiplicative(UnitTrace):
 
 @storable
 class Chain(StackTransform):
-    """Several transforms, each learnt on the result of the one before it."""
+    """Sequence of transforms, each fitted to the output of the previous one."""
 
     takes_missing = True
 
@@ -388,10 +388,10 @@ class Chain(StackTransform):
         return kernels
 
     def erased(self) -> np.ndarray:
-        found = np.empty(0, dtype=np.intp)
+        erased_kernels = np.empty(0, dtype=np.intp)
         for step in reversed(self.steps):
-            found = np.union1d(step.origins(found), step.erased())
-        return found
+            erased_kernels = np.union1d(step.origins(erased_kernels), step.erased())
+        return erased_kernels
 
     def origins(self, kernels: np.ndarray) -> np.ndarray:
         for step in reversed(self.steps):
@@ -412,7 +412,7 @@ class Chain(StackTransform):
 
     def for_columns(self, columns: np.ndarray) -> Self:
         new = super().for_columns(columns)
-        # A step that needs all columns gets them from those before it.
+        # All steps before the last one that needs all columns must return all columns.
         needing = [i for i, step in enumerate(self.steps) if step.needs_all_columns]
         whole = self.steps[: needing[-1]] if needing else []
         new.steps = [*whole, *(step.for_columns(columns) for step in self.steps[len(whole) :])]
@@ -421,7 +421,7 @@ class Chain(StackTransform):
         return new
 
 
-#: The normalisations, by the name that `normalize` takes.
+#: Normalisations by the value of the parameter `normalize`.
 NORMALIZATIONS: dict[str, type[StackTransform]] = {
     "multiplicative": Multiplicative,
     "spherical": Spherical,
@@ -432,11 +432,11 @@ NORMALIZATIONS: dict[str, type[StackTransform]] = {
 def preparation(
     normalize: str | None, *, center: bool = True, completion: StackTransform | None = None
 ) -> Chain:
-    """Centring and one of ``NORMALIZATIONS``, in the order of Yan 2012, section 3.
+    """Return centring and one of ``NORMALIZATIONS``, in the order of Yan 2012, section 3.
 
-    Where samples may lack kernels, a `completion` comes first. Spherical normalisation comes
-    before centring, since it moves the samples; the others, which only scale, come after it.
-    Machines with a bias learn the same with ``center=False``.
+    A `completion`, if any, comes first. Spherical normalisation precedes centring, since it moves
+    the samples; the other normalisations, which only scale, follow it. Machines with a bias learn
+    the same function with ``center=False``.
     """
     steps: list[StackTransform] = [Center()] if center else []
     if normalize is not None:
@@ -449,11 +449,11 @@ def preparation(
 
 
 def centered_trace(stack: KernelStack, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted trace of each kernel after centring, and its rounding error.
+    """Return the weighted trace of each kernel after centring, and its rounding error.
 
-    The error is a part of the trace before centring, in single precision that of rounding the
-    values. A trace within its error counts as zero: a division by it would amplify rounding
-    errors.
+    The error is proportional to the trace before centring; for single precision it includes the
+    rounding of the stored values. A trace within its error counts as zero: a division by it would
+    amplify rounding errors.
     """
     centered = stack if stack.centered else Center().fit_transform(stack, sample_weight=weights)
     assert stack.row_diag is not None

@@ -33,18 +33,19 @@ from .views import one_or_views
 
 @storable
 class KernelUnion(BaseComposition):
-    """Named kernels of the rows of one table, each of columns of its own.
+    """Named kernels of the rows of one table, which may compare different columns.
 
     Parameters
     ----------
     kernels : list of (str, kernel), or dict
-        Names, all different, and anything :func:`as_kernel` takes.
+        Unique names, and anything that :func:`as_kernel` accepts.
 
     Attributes
     ----------
     kernels_ : list of (str, Kernel)
-        The kernels, fitted.
+        The fitted kernels.
     names_ : list of str
+        Names of the kernels.
 
     Examples
     --------
@@ -63,7 +64,7 @@ class KernelUnion(BaseComposition):
 
     @property
     def _pairs(self) -> Any:
-        """`kernels` as a list of pairs; a dict stays a dict when pairs are set."""
+        """Kernels as a list of pairs; setting it keeps the type of `kernels`."""
         return list(self.kernels.items()) if isinstance(self.kernels, Mapping) else self.kernels
 
     @_pairs.setter
@@ -71,7 +72,7 @@ class KernelUnion(BaseComposition):
         self.kernels = dict(pairs) if isinstance(self.kernels, Mapping) else pairs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a clone of every kernel; the arguments are those of :meth:`Kernel.fit`."""
+        """Fit a clone of every kernel; arguments as in :meth:`Kernel.fit`."""
         X, fitted = _shared(X), []
         for name, kernel in self._checked_kernels():
             with naming(f"kernel {name!r}"):
@@ -88,23 +89,23 @@ class KernelUnion(BaseComposition):
         dtype: Any = np.float64,
         memmap: str | Path | None = None,
     ) -> KernelStack:
-        """Evaluate every kernel between the rows of `X` and `Y`, or of `X` with each other.
+        """Evaluate every kernel between the rows of `X` and those of `Y`, or of `X` again.
 
         Parameters
         ----------
         X, Y : {array-like, dataframe, sparse matrix, dict of these, Views}
         dtype : {float64, float32}, default=float64
-            How values are stored. Single precision takes half of the space; values are computed
-            in double precision and rounded, and all sums are those of double precision.
+            Type of the stored values. Single precision takes half of the space; values are
+            computed in double precision and rounded, and all sums are in double precision.
         memmap : path, optional
-            File (.npy) that holds the values instead of memory. An older file is replaced as by
-            :meth:`KernelStack.materialized`.
+            File (.npy) that holds the values instead of memory. An existing file is replaced as
+            in :meth:`KernelStack.materialized`.
 
         Returns
         -------
         stack : KernelStack
-            Checked: finite and, without `Y`, symmetric and positive semi-definite. Its samples
-            have the names of the rows of data frames.
+            Checked to be finite and, without `Y`, symmetric and positive semi-definite. Its
+            samples have the names of the rows of data frames.
 
         Examples
         --------
@@ -124,14 +125,14 @@ class KernelUnion(BaseComposition):
         psd = all(kernel.is_psd for _, kernel in self.kernels_)
         with storage(shape, memmap, dtype) as space:
             evaluate_into(space.data, self.kernels_, X, Y)
-            # Checked before the file replaces an older one.
+            # Checked before an existing file is replaced.
             stack = KernelStack(space.data, self.names_, gram=gram, checked=psd, **diagonals)
             stack = check_stack(stack, missing=True)
         stack = stack._with_data(space.data)
         return stack.with_samples(*map(row_names, samples))
 
     def diag(self, X: Any) -> np.ndarray:
-        """Similarities of the rows of `X` with themselves, (n_kernels, rows)."""
+        """Return ``k(x, x)`` of the rows of `X` for every kernel, (n_kernels, rows)."""
         check_is_fitted(self)
         X = _shared(X)
         diagonals = np.empty((len(self.kernels_), num_samples(X.X)))
@@ -141,25 +142,25 @@ class KernelUnion(BaseComposition):
         return diagonals
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """The columns that fitted kernels compare, see :meth:`Kernel.compared_columns`."""
+        """Yield the columns that fitted kernels compare, see :meth:`Kernel.compared_columns`."""
         check_is_fitted(self)
         X = _shared(X)
         for _, kernel in self.kernels_:
             yield from kernel.compared_columns(X)
 
     def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
-        """Gram stack of the kernels at these positions, checked; its values are written to `out`.
+        """Return a checked Gram stack of the kernels at these positions, stored in `out`.
 
-        `out` is (number of kernels, rows, rows).
+        `out` has the shape (number of kernels, rows, rows).
         """
         union = self.subset(kernels)
-        # What kernels share of the table is dropped with them: there may be very many.
+        # A new cache, which is dropped with the kernels: there may be very many.
         evaluate_into(out, union.kernels_, SharedTable(X.X), None)
         psd = all(kernel.is_psd for _, kernel in union.kernels_)
         return check_stack(KernelStack(out, union.names_, gram=True, checked=psd))
 
     def subset(self, indices: Any) -> KernelUnion:
-        """Fitted union of the kernels at `indices` (integers, a slice or a mask) only."""
+        """Return a fitted union of the kernels at `indices` (integers, a slice or a mask)."""
         check_is_fitted(self)
         chosen = np.atleast_1d(np.arange(len(self.kernels_))[indices])
         union = type(self)([self._pairs[j] for j in chosen])
@@ -172,11 +173,11 @@ class KernelUnion(BaseComposition):
         return [name for name, _ in self.kernels_]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, with those of the kernels as ``name__parameter``."""
+        """Return the parameters, including those of the kernels as ``name__parameter``."""
         return self._get_params("_pairs", deep=deep)
 
     def set_params(self, **params: Any) -> Self:
-        """Set ``kernels``, one kernel by its name, or parameters by ``name__parameter``."""
+        """Set ``kernels``, a kernel by its name, or parameters as ``name__parameter``."""
         if "kernels" in params:
             self.kernels = params.pop("kernels")
         return self._set_params("_pairs", **params)
@@ -204,20 +205,21 @@ class KernelUnion(BaseComposition):
 def rbf_grid(
     widths: Iterable[float], gamma: float | str = 0.5, columns: Any = None
 ) -> KernelUnion:
-    """Gaussian kernels of several widths on the same columns.
+    """Return Gaussian kernels of several widths on the same columns.
 
     Parameters
     ----------
     widths : iterable of float
-        With ``gamma=0.5`` the standard deviations σ, as in the papers.
+        With ``gamma=0.5`` these are the standard deviations σ.
     gamma : float or {"scale", "auto", "median"}, default=0.5
         With "median" the widths are relative to the median distance of training rows.
     columns : str, int, list, slice, boolean mask or callable, default=None
-        The columns compared; None means all.
+        The compared columns; None means all.
 
     Returns
     -------
     union : KernelUnion
+        The kernels, not fitted.
 
     Examples
     --------
@@ -232,37 +234,38 @@ def _shared(X: Any) -> SharedTable:
     return SharedTable.of(one_or_views(X))
 
 
-# -- RBFSubsets: Gaussian kernels of very many sets of columns, held as a few arrays --------------
+# -- Gaussian kernels of very many sets of columns, stored as a few arrays ------------------------
 
 
 @storable
 class RBFSubsets(KernelUnion):
     """Gaussian kernels of random sets of columns, each of several widths.
 
-    It is a :class:`KernelUnion` of ``n_subsets * len(widths)`` kernels, made one by one when they
-    are asked for, so that a million of them take no more memory than the column numbers. Meant for
-    ``p=1``, where estimators with the solver "newton" compute kernels on demand if their matrices
-    would not fit into memory.
+    This :class:`KernelUnion` of ``n_subsets * len(widths)`` kernels creates them on demand, so
+    that a million kernels take no more memory than their column numbers. It is meant for ``p=1``,
+    where estimators with the solver "newton" compute kernels on demand if their matrices do not
+    fit into memory.
 
     Parameters
     ----------
     n_subsets : int
         Number of sets of columns. Some may be equal if there are few columns.
     widths : sequence of float, default=(1.0,)
-        As for :class:`RBF`, for each set.
+        Widths of the kernels of each set, as for :class:`RBF`.
     sizes : tuple of two int, default=None
-        Fewest and most columns of a set, which are all as likely. None means from one to all.
+        Smallest and largest number of columns of a set; numbers between them are equally likely.
+        None means from one to all.
     gamma : float or {"scale", "auto", "median"}, default="scale"
-        As for :class:`RBF`, for each set.
+        Bandwidth of each set, as for :class:`RBF`.
     random_state : int, RandomState instance or None, default=0
-        Which columns are drawn.
+        Controls which columns are drawn.
 
     Attributes
     ----------
     kernels_ : sequence of (str, RBF)
-        The kernels, fitted, each made when it is asked for. Those of one set follow each other.
+        The fitted kernels, created on access. Kernels of one set are consecutive.
     names_ : sequence of str
-        Such as ``"subset17:rbf(0.5)"``.
+        Names such as ``"subset17:rbf(0.5)"``.
 
     Examples
     --------
@@ -303,11 +306,11 @@ class RBFSubsets(KernelUnion):
         self.gamma = gamma
         self.random_state = random_state
 
-    # -- the kernels, one by one -----------------------------------------------------------
+    # -- single kernels --------------------------------------------------------------------
 
     @property
     def kernels(self) -> Sequence[tuple[str, Any]]:  # type: ignore[override]
-        """As many as there will be; what they are is known once it is fitted."""
+        """Sequence of the kernels, whose items exist once the union is fitted."""
         return _Made(self.n_subsets * len(self.widths), self._pair)
 
     @property
@@ -332,7 +335,7 @@ class RBFSubsets(KernelUnion):
         if not hasattr(self, "gammas_"):
             raise ValueError(
                 "The kernels of RBFSubsets are not known before it is fitted, to one table "
-                "without missing values; with several views, or missing values, pass other ones."
+                "without missing values; use other kernels with several views or missing values."
             )
         subset, which = divmod(position, len(self.widths_))
         columns = self._columns_of(subset).tolist()
@@ -344,10 +347,10 @@ class RBFSubsets(KernelUnion):
     def _columns_of(self, subset: int) -> np.ndarray:
         return self._columns[self._starts[subset] : self._starts[subset + 1]]
 
-    # -- what a union does -----------------------------------------------------------------
+    # -- interface of a union --------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Draw the sets of columns and learn gamma of each; arguments as for :class:`RBF`."""
+        """Draw the sets of columns and learn gamma of each; arguments as in :meth:`Kernel.fit`."""
         self._validate_params()
         widths = self._checked_widths()
         table = _numbers(X)
@@ -363,9 +366,9 @@ class RBFSubsets(KernelUnion):
         gammas = np.empty(self.n_subsets)
         rule = GAMMA_RULES[self.gamma] if isinstance(self.gamma, str) else None
         for subset, (start, stop) in enumerate(pairwise(starts)):
-            own = columns[start:stop]
-            own[...] = np.sort(rng.permutation(table.shape[1])[: stop - start])
-            gammas[subset] = self.gamma if rule is None else rule(RBF, counted[:, own], weights)
+            chosen = columns[start:stop]
+            chosen[...] = np.sort(rng.permutation(table.shape[1])[: stop - start])
+            gammas[subset] = self.gamma if rule is None else rule(RBF, counted[:, chosen], weights)
         self.widths_, self.gammas_ = widths, gammas
         self._starts, self._columns = starts, columns
         return self
@@ -373,38 +376,37 @@ class RBFSubsets(KernelUnion):
     def _checked_widths(self) -> list[float]:
         widths = [float(width) for width in self.widths]
         if not widths or not all(0.0 < width < np.inf for width in widths):
-            raise ValueError(
-                f"widths must be positive numbers, at least one; got {self.widths!r}."
-            )
+            raise ValueError(f"widths must be one or more positive numbers, got {self.widths!r}.")
         return widths
 
     def _checked_sizes(self, n_columns: int) -> tuple[int, int]:
         sizes = (1, n_columns) if self.sizes is None else tuple(self.sizes)
-        whole = len(sizes) == 2 and all(isinstance(size, Integral) for size in sizes)
-        if not (whole and 1 <= sizes[0] <= sizes[1] <= n_columns):
+        integers = len(sizes) == 2 and all(isinstance(size, Integral) for size in sizes)
+        if not (integers and 1 <= sizes[0] <= sizes[1] <= n_columns):
             raise ValueError(
-                "sizes are the fewest and the most columns of a set, two integers from 1 to the "
-                f"{n_columns} columns of X; got {self.sizes!r}."
+                "sizes must be the smallest and the largest number of columns of a set, two "
+                f"integers from 1 to the {n_columns} columns of X; got {self.sizes!r}."
             )
         return int(sizes[0]), int(sizes[1])
 
     def subset(self, indices: Any) -> KernelUnion:
-        """Fitted :class:`KernelUnion` of the kernels at `indices` only."""
-        made = [self.kernels_[j] for j in np.atleast_1d(np.arange(len(self.kernels_))[indices])]
-        union = KernelUnion(made)
-        union.kernels_ = made
+        """Return a fitted :class:`KernelUnion` of the kernels at `indices`."""
+        chosen = np.atleast_1d(np.arange(len(self.kernels_))[indices])
+        kernels = [self.kernels_[j] for j in chosen]
+        union = KernelUnion(kernels)
+        union.kernels_ = kernels
         return union
 
     def diag(self, X: Any) -> np.ndarray:
-        """Self-similarities, which are one."""
+        """Return the self-similarities of a Gaussian, which are one."""
         return np.ones((len(self.kernels_), _numbers(X).shape[0]))
 
     def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
-        """All columns, as numbers: each set may be of any."""
+        """Yield all columns, as numbers: each may be in a set."""
         yield "", list(range(_numbers(X).shape[1])), False
 
     def gram_of(self, kernels: np.ndarray, X: SharedTable, out: np.ndarray) -> KernelStack:
-        """As that of any union; kernels of one set share its distances."""
+        """Return a Gram stack of some kernels; kernels of one set share its distances."""
         table, before, names = _numbers(X), -1, []
         for matrix, position in zip(out, kernels.tolist(), strict=True):
             name, kernel = self._pair(position)
@@ -413,11 +415,11 @@ class RBFSubsets(KernelUnion):
                 if subset != before:
                     comparison = SquaredDistances(table[:, kernel.columns], None)
                     distances = comparison.whole()
-                    # Exactly symmetric, and in less time than by triangles.
+                    # Exactly symmetric, and faster than copying a triangle.
                     distances = 0.5 * (distances + distances.T)
                 kernel._from_compared(distances, matrix)
                 if subset != before:
-                    # If one is finite then all widths are: none is above one.
+                    # One check per set: all widths are finite if one is.
                     check_filled(matrix, kernel, comparison)
             before = subset
             names.append(name)
@@ -426,7 +428,7 @@ class RBFSubsets(KernelUnion):
     # -- parameters ------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters above, not those of the kernels."""
+        """Return the parameters of the union, not those of the kernels."""
         return BaseEstimator.get_params(self, deep=deep)
 
     def set_params(self, **params: Any) -> Self:
@@ -438,7 +440,7 @@ class RBFSubsets(KernelUnion):
 
 
 class _Made(Sequence):  # type: ignore[type-arg]
-    """A sequence whose items are made when they are asked for."""
+    """Sequence whose items are created on access."""
 
     def __init__(self, length: int, make: Callable[[int], Any]) -> None:
         self._length, self._make = length, make
@@ -451,8 +453,8 @@ class _Made(Sequence):  # type: ignore[type-arg]
     @overload
     def __getitem__(self, which: slice) -> list[Any]: ...
     def __getitem__(self, which: Any) -> Any:
-        found = range(self._length)[which]
-        return self._make(found) if isinstance(found, int) else [self._make(j) for j in found]
+        chosen = range(self._length)[which]
+        return self._make(chosen) if isinstance(chosen, int) else [self._make(j) for j in chosen]
 
     def __iter__(self) -> Iterator[Any]:
         return map(self._make, range(self._length))
@@ -468,5 +470,5 @@ class _Made(Sequence):  # type: ignore[type-arg]
 
 
 def _numbers(X: Any) -> Any:
-    """The table as numbers, checked once for all that share it."""
+    """Return the table as validated numbers, computed once for all kernels that share it."""
     return RBF()._chosen(SharedTable.of(one_or_views(X)), None)

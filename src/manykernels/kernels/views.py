@@ -24,51 +24,51 @@ from .matching import (
 from .stack import positions, views_html
 from .tables import absent_rows, as_view, column_positions, copied, is_frame, naming
 
-# -- Named tables, with the labels of their rows, from whatever holds several of them -------------
+# -- Named tables with row labels, from dicts, data frames, MuData and AnnData --------------------
 
 
 def named_tables(tables: Any, columns: Mapping[str, Any] | None = None) -> dict[str, Labelled]:
-    """Tables by the names of the views; see :class:`~manykernels.Views`."""
+    """Return tables by the names of the views; see :class:`~manykernels.Views`."""
     if columns is not None:
-        found = _column_groups(tables, columns)
+        labelled = _column_groups(tables, columns)
     elif _is_mapping(tables, "mod"):
-        found = {name: _annotated(data) for name, data in tables.mod.items()}
+        labelled = {name: _annotated(data) for name, data in tables.mod.items()}
     elif _is_mapping(tables, "obsm"):
-        found = _matrices_of(tables)
+        labelled = _matrices_of(tables)
     elif is_frame(tables):
-        found = _levels(tables)
+        labelled = _levels(tables)
     elif isinstance(tables, Mapping):
-        found = {name: Labelled(table, row_labels(table)) for name, table in tables.items()}
+        labelled = {name: Labelled(table, row_labels(table)) for name, table in tables.items()}
     else:
         raise TypeError(
-            "Views are made of a dict of tables by the names of the views, such as "
+            "Views need a dict of tables by the names of the views, such as "
             f'{{"audio": X1, "text": X2}}; got {type(tables).__name__}.'
         )
-    if not found:
-        raise ValueError("At least one view is needed; there is none.")
-    for name in found:
+    if not labelled:
+        raise ValueError("At least one view is needed, got an empty dict or table.")
+    for name in labelled:
         if not isinstance(name, str):
-            raise TypeError(f"Names of views are strings, got {name!r}.")
-    return found
+            raise TypeError(f"Names of views must be strings, got {name!r}.")
+    return labelled
 
 
 def holds_modalities(data: Any) -> bool:
-    """Whether `data` is MuData or AnnData."""
+    """Return True if `data` is MuData or AnnData."""
     return _is_mapping(data, "mod") or _is_mapping(data, "obsm")
 
 
 def _is_mapping(data: Any, attribute: str) -> bool:
-    # Data frames have a method of the name "mod".
+    # Data frames have a method named "mod".
     return isinstance(getattr(data, attribute, None), Mapping)
 
 
 def _column_groups(frame: Any, columns: Mapping[str, Any]) -> dict[str, Labelled]:
     labels = row_labels(frame)
-    found = {}
-    for name, some in columns.items():
-        positions = column_positions(frame, _listed(some))
-        found[name] = Labelled(safe_indexing(frame, positions, axis=1), labels)
-    return found
+    groups = {}
+    for name, selection in columns.items():
+        positions = column_positions(frame, _listed(selection))
+        groups[name] = Labelled(safe_indexing(frame, positions, axis=1), labels)
+    return groups
 
 
 def _listed(columns: Any) -> Any:
@@ -76,12 +76,12 @@ def _listed(columns: Any) -> Any:
 
 
 def _levels(frame: Any) -> dict[str, Labelled]:
-    """Views of a pandas frame with two-level columns."""
+    """Return the views of a pandas frame with two-level columns."""
     levels = getattr(frame.columns, "nlevels", 1)
     if levels != 2:
         raise TypeError(
-            "One data frame has several views if its columns have two levels of names; this one "
-            f"has {levels}. Name the columns of each view: Views(frame, columns={{...}})."
+            "A data frame has several views if its columns have two levels of names; this one "
+            f"has {levels}. Pass the columns of each view: Views(frame, columns={{...}})."
         )
     first = frame.columns.get_level_values(0)
     return {
@@ -91,29 +91,29 @@ def _levels(frame: Any) -> dict[str, Labelled]:
 
 
 def _annotated(data: Any) -> Labelled:
-    """The table ``X`` of an AnnData, with the names of observations and variables."""
+    """Return the table ``X`` of an AnnData, with the names of observations and variables."""
     if sparse.issparse(data.X):
         return Labelled(data.X, data.obs_names)
     return Labelled(data.to_df(), data.obs_names)
 
 
 def _matrices_of(data: Any) -> dict[str, Labelled]:
-    """Views of an AnnData: X, and its other tables of the same observations."""
-    found = {} if data.X is None else {"X": _annotated(data)}
+    """Return the views of an AnnData: X, and its other tables of the same observations."""
+    tables = {} if data.X is None else {"X": _annotated(data)}
     for name in data.obsm:
-        found[name] = Labelled(data.obsm[name], data.obs_names)
-    return found
+        tables[name] = Labelled(data.obsm[name], data.obs_names)
+    return tables
 
 
 @storable
 class Views:
     """Named tables of the same samples; each row is one sample.
 
-    Rows of data frames have labels, their index, and are matched by label: views with the same
-    labels in another order are reordered. Arrays, sparse matrices and polars frames are matched
-    by position. How y is matched with the rows is said in ``fit`` of the estimators. In
-    scikit-learn's searches, cross-validation, pipelines, calibration and stacking, a `Views` is
-    cut by rows like a table whose columns are the views.
+    Rows of pandas data frames are matched by their labels, the index: views with the same labels
+    in another order are reordered. Arrays, sparse matrices and polars frames are matched by
+    position. The documentation of ``fit`` of the estimators describes how y is matched with the
+    rows. In scikit-learn's searches, cross-validation, pipelines, calibration and stacking, a
+    `Views` is indexed by rows like a table whose columns are the views.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ class Views:
         name of the first level; MuData has one for each modality; AnnData has "X" and one for
         each entry of ``obsm``.
     join : {"exact", "inner", "outer"}, default="exact"
-        What to do if labels are not the same in all views: refuse; keep the samples that are in
-        all views; or keep all samples, of which some then lack a view (see the parameter
+        What to do if labels are not the same in all views: raise an error; keep the samples that
+        are in all views; or keep all samples, some of which then lack a view (see the parameter
         `missing` of estimators).
     columns : dict of str to list, optional
         With one data frame: the columns of each view.
@@ -135,9 +135,9 @@ class Views:
         Names of the views.
     labels : ndarray or None
         Labels of the rows, in the order of the first view that has all of them; if there is none,
-        in that of the first view with labels, and those that it lacks come after.
+        in the order of the first view with labels, followed by the other labels.
     present : ndarray of bool, (n_rows, n_views)
-        Which rows have which view. A row of a view with nothing but missing values is lacking.
+        Which rows have which view. A row with only missing values in a view lacks the view.
     shape : tuple of int
         Numbers of rows and of views.
 
@@ -168,19 +168,19 @@ class Views:
     ) -> None:
         if join not in JOINS:
             raise ValueError(f"join must be one of {', '.join(map(repr, JOINS))}, got {join!r}.")
-        given = {}
+        checked = {}
         for name, labelled in named_tables(tables, columns).items():
             with naming(f"view {name!r}"):
-                given[name] = Labelled(as_view(labelled.table), labelled.labels)
-        self.labels, places = matched(given, join)
+                checked[name] = Labelled(as_view(labelled.table), labelled.labels)
+        self.labels, places = matched(checked, join)
         self._tables: dict[str, Any] = {}
-        # Where each sample is in the table of the view; negative if it lacks the view.
+        # Row of each sample in the table of the view; negative if it lacks the view.
         self._places: dict[str, np.ndarray] = {}
-        for name, one in given.items():
-            self._set(name, one.table, places[name])
+        for name, labelled in checked.items():
+            self._set(name, labelled.table, places[name])
 
     def _set(self, name: str, table: Any, places: np.ndarray) -> None:
-        """Keep the rows of `table` that samples have, in the order of the samples."""
+        """Store the rows of `table` in the order of the samples, without empty rows."""
         rows = places[places >= 0]
         if not np.array_equal(rows, np.arange(num_samples(table))):
             table = safe_indexing(table, rows)
@@ -200,13 +200,13 @@ class Views:
 
     @classmethod
     def stacked(cls, parts: Sequence[Views], stack: Callable[[list[Any]], Any]) -> Self:
-        """The rows of several `Views` of the same names; `stack` joins tables of one view."""
-        labels = [one.labels for one in parts if one.labels is not None]
+        """Concatenate the rows of several `Views`; `stack` joins the tables of one view."""
+        labels = [part.labels for part in parts if part.labels is not None]
         joined = np.concatenate(labels) if len(labels) == len(parts) else None
         views = cls._of(joined, {}, {})
         for name in parts[0].names:
-            has = np.concatenate([one.has(name) for one in parts])
-            views._tables[name] = stack([one[name] for one in parts])
+            has = np.concatenate([part.has(name) for part in parts])
+            views._tables[name] = stack([part[name] for part in parts])
             views._places[name] = np.where(has, np.cumsum(has) - 1, -1)
         return views
 
@@ -217,11 +217,11 @@ class Views:
         return list(self._tables)
 
     def items(self) -> ItemsView[str, Any]:
-        """Names and tables; each table has the rows that have this view."""
+        """Return names and tables; each table has only the rows that have this view."""
         return self._tables.items()
 
     def keys(self) -> list[str]:
-        """Names of the views."""
+        """Return the names of the views."""
         return self.names
 
     def __iter__(self) -> Iterator[str]:
@@ -231,7 +231,7 @@ class Views:
         return name in self._tables
 
     def position(self, name: str) -> int:
-        """Where a view is among the names."""
+        """Return the position of a view among the names."""
         if name not in self._tables:
             raise KeyError(f"There is no view {name!r}, only {', '.join(self._tables)}.")
         return self.names.index(name)
@@ -250,24 +250,24 @@ class Views:
         return np.column_stack([self.has(name) for name in self._tables])
 
     def has(self, name: str) -> np.ndarray:
-        """Whether each row has this view, (n_rows,)."""
+        """Return a mask of the rows that have this view, (n_rows,)."""
         has: np.ndarray = self._places[name] >= 0
         return has
 
     def __getitem__(self, key: Any) -> Any:
-        """``views[name]`` is a table, of the rows that have this view; ``views[rows]`` a Views."""
+        """Return ``views[name]``, the table of a view, or ``views[rows]``, a Views of rows."""
         if isinstance(key, str):
-            self.position(key)  # which refuses unknown names
+            self.position(key)  # raises an error for unknown names
             return self._tables[key]
         if isinstance(key, int | np.integer):
             raise TypeError(
-                "Views are indexed by the name of a view, or by rows: a slice or an array, not an "
-                "int."
+                "Views are indexed by the name of a view, or by rows: use a slice or an array, "
+                "not an integer."
             )
         return self.take(positions(key, len(self)))
 
     def take(self, rows: Any, axis: int = 0) -> Self:
-        """Some of the rows, by their numbers; with ``axis=1`` some of the views."""
+        """Return some of the rows by their positions; with ``axis=1`` some of the views."""
         numbers = np.arange(self.shape[axis])[np.asarray(rows, dtype=np.intp)]
         if axis == 1:
             names = [self.names[j] for j in numbers]
@@ -283,41 +283,41 @@ class Views:
         return taken
 
     def copy(self) -> Self:
-        """The same views, with tables of their own."""
+        """Return a copy of the views and their tables."""
         tables = {name: copied(table) for name, table in self._tables.items()}
         return self._of(self.labels, tables, dict(self._places))
 
     def with_tables(self, tables: dict[str, Any]) -> Self:
-        """The same rows with other tables, each of the rows that have its view."""
+        """Return the rows with other tables; each has only the rows that have its view."""
         return self._of(self.labels, tables, {name: self._places[name] for name in tables})
 
-    # What scikit-learn asks of a pandas frame, so that permutation_importance shuffles whole
-    # views: X.iloc[rows, j] is a column, and X[name] = column puts it back.
+    # The interface of a pandas frame that permutation_importance uses to shuffle whole views:
+    # X.iloc[rows, j] is a column, and X[name] = column replaces it.
 
     @property
     def columns(self) -> list[str]:
-        """The names: views are the columns of this table."""
+        """Names of the views, which are the columns of this table."""
         return self.names
 
     @property
     def index(self) -> np.ndarray:
-        """Labels of the rows, or their numbers."""
+        """Labels of the rows, or their positions if there are none."""
         return np.arange(len(self)) if self.labels is None else self.labels
 
     @index.setter
     def index(self, labels: Any) -> None:
         if len(labels) != len(self):
-            raise ValueError(f"There are {len(labels)} labels for {len(self)} rows.")
+            raise ValueError(f"index has {len(labels)} labels for {len(self)} rows.")
         self.labels = np.asarray(labels)
 
     @property
     def iloc(self) -> _Places:
-        """Rows, or rows and views, by their numbers."""
+        """Indexer of rows, or rows and views, by position."""
         return _Places(self)
 
     @property
     def loc(self) -> _Places:
-        """Rows by a mask."""
+        """Indexer of rows by a mask."""
         return _Places(self)
 
     def __setitem__(self, name: str, column: Views) -> None:
@@ -325,17 +325,17 @@ class Views:
             raise TypeError(
                 "Only a view of the same rows can be set; make a new Views of all the tables."
             )
-        (own,) = column.names
-        self._tables[name], self._places[name] = column._tables[own], column._places[own]
+        (source,) = column.names
+        self._tables[name], self._places[name] = column._tables[source], column._places[source]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
-            "Views are several tables and cannot become one array. Estimators of manykernels take "
-            "them as they are; for others join the tables first: views.joined()."
+            "Views are several tables and cannot become one array. Estimators of manykernels "
+            "accept Views; for others join the tables first: views.joined()."
         )
 
     def joined(self) -> Any:
-        """All tables side by side, of numbers: an array, or a csr matrix if one is sparse."""
+        """Return all numeric tables side by side: an array, or a csr matrix if one is sparse."""
         for name in self._tables:
             if not self.has(name).all():
                 row = int(np.argmin(self.has(name)))
@@ -367,17 +367,18 @@ class Views:
     # -- new samples -----------------------------------------------------------------------
 
     def like(self, training: Views, *, may_lack: bool = False) -> Self:
-        """These views in the order of `training`, the columns of each in its order.
+        """Return the views, and the columns of each, in the order of `training`.
 
-        Views and named columns that are not those of `training` are refused. If a view of
-        `training` is not here, all rows lack it, which is refused unless they `may_lack` views.
+        Views and named columns that are not those of `training` are an error. A missing view is
+        an error too, unless rows `may_lack` views: then all rows lack it.
         """
         unknown = [name for name in self if name not in training]
         lost = [name for name in training if name not in self]
         known = ", ".join(map(repr, training))
         if unknown:
             raise ValueError(
-                f"X has a view {unknown[0]!r} that training had not; its views were {known}."
+                f"X has a view {unknown[0]!r} that training had not; training had the views "
+                f"{known}."
             )
         if lost and not may_lack:
             raise ValueError(
@@ -413,7 +414,7 @@ class Views:
 
 
 class _Places:
-    """``views.iloc[rows]`` and ``views.iloc[rows, view]``."""
+    """Indexer for ``views.iloc[rows]`` and ``views.iloc[rows, view]``."""
 
     def __init__(self, views: Views) -> None:
         self._views = views
@@ -425,7 +426,7 @@ class _Places:
 
 
 def columns_like(table: Any, model: Any, then: str = "training") -> Any:
-    """`table` with its columns in the order of `model`, the table in training or `then`."""
+    """Return `table` with its columns in the order of `model`, the table of training or `then`."""
     dimensions, expected_dimensions = len(table.shape), len(model.shape)
     if dimensions != expected_dimensions:
         kinds = {1: "single objects", 2: "a table"}
@@ -435,17 +436,17 @@ def columns_like(table: Any, model: Any, then: str = "training") -> Any:
     if dimensions == 1:
         return table
     if is_frame(model) and is_frame(table):
-        expected, found = list(model.columns), list(table.columns)
-        if expected == found:
+        expected, names = list(model.columns), list(table.columns)
+        if expected == names:
             return table
-        surplus, lost = set(found) - set(expected), set(expected) - set(found)
+        surplus, lost = set(names) - set(expected), set(expected) - set(names)
         if surplus or lost:
-            which = (
+            problem = (
                 f"no column {_first(expected, lost)!r}"
                 if lost
-                else f"a column {_first(found, surplus)!r} that it had not in {then}"
+                else f"a column {_first(names, surplus)!r} that it had not in {then}"
             )
-            raise ValueError(f"it has {which} ({then} had {len(expected)} columns).")
+            raise ValueError(f"it has {problem} ({then} had {len(expected)} columns).")
         return safe_indexing(table, column_positions(table, expected), axis=1)
     if table.shape[1] != model.shape[1]:
         raise ValueError(f"it has {table.shape[1]} columns, but had {model.shape[1]} in {then}.")
@@ -457,33 +458,33 @@ def _first(names: list[Any], chosen: set[Any]) -> Any:
 
 
 def are_views(X: Any) -> bool:
-    """Whether `X` holds several tables."""
+    """Return True if `X` holds several tables."""
     if sparse.issparse(X):
-        return False  # although some are dicts
+        return False  # some sparse matrices are dicts
     if isinstance(X, Views | Mapping) or holds_modalities(X):
         return True
     return is_frame(X) and getattr(X.columns, "nlevels", 1) > 1
 
 
 def as_views(X: Any, *, join: str = "exact") -> Views:
-    """`X` itself, or the views of a dict, a frame with two-level columns, MuData or AnnData."""
+    """Convert a dict, a frame with two-level columns, MuData or AnnData to Views."""
     return X if isinstance(X, Views) else Views(X, join=join)
 
 
 def one_or_views(X: Any) -> Any:
-    """A table as it is, several as :class:`Views`."""
+    """Return a single table unchanged, several tables as :class:`Views`."""
     return as_views(X) if are_views(X) else X
 
 
 def matched_views(
     X: Any, y: Any, sample_weight: Any = None, *, may_lack: bool
 ) -> tuple[Views, Any, Any]:
-    """Several tables as :class:`Views`, and what belongs to their rows in the same order."""
+    """Return several tables as :class:`Views`, with y and sample weights in the same order."""
     views = as_views(X, join="outer" if may_lack else "exact")
     one_order = isinstance(X, Views) or in_one_order(named_tables(X))
     if not one_order:
         refuse_unlabelled({"y": y, "sample_weight": sample_weight})
-    # Targets of tables in different orders are in another one than some of these anyway.
+    # No warning about reordered targets if the tables themselves were reordered.
     y, sample_weight = matched_targets(
         views.labels, y=y, sample_weight=sample_weight, quiet=not one_order
     )
@@ -491,7 +492,7 @@ def matched_views(
 
 
 def row_keys(table: Any) -> list[Any]:
-    """A key for every row, the same for rows with the same entries."""
+    """Return a hashable key for every row; rows with the same entries have the same key."""
     if isinstance(table, Views):
         keys: list[list[Any]] = []
         for name, view in table.items():
@@ -508,16 +509,16 @@ def row_keys(table: Any) -> list[Any]:
     array = table.to_numpy() if is_frame(table) else np.asarray(table)
     array = array[:, None] if array.ndim == 1 else array
     if array.dtype.kind in "biuf":
-        # Zero is zero, whatever its sign.
+        # Adding 0.0 turns −0.0 into 0.0.
         return [_digest((row.astype(np.float64) + 0.0).tobytes()) for row in array]
     return [_digest("".join(map(_text, row)).encode("utf-8", "surrogatepass")) for row in array]
 
 
 def _text(entry: Any) -> str:
-    """All that an entry holds as text; arrays would show only a part of theirs."""
+    """Return an entry as text; arrays as lists, since their repr is abbreviated."""
     return repr(entry.tolist() if isinstance(entry, np.ndarray | np.generic) else entry) + "\n"
 
 
 def _digest(content: bytes) -> bytes:
-    """Sixteen bytes in the place of a row, which may be long."""
+    """Return a hash of sixteen bytes."""
     return blake2b(content, digest_size=16).digest()

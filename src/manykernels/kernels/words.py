@@ -1,8 +1,8 @@
-"""Sequences: the strings of one column as one array of letters, and where each begins.
+"""Sequences: the strings of one column as one array of letters.
 
 Kernels of strings count short words. They do so for all strings at once, by operations on the
-concatenated letters; a *window* is a place in that array where a word begins and does not reach
-beyond the end of its string.
+concatenated letters; a *window* is a position in that array where a word begins that does not
+extend beyond the end of its string.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .tables import entries_of_one_column, is_missing, refuse_masked
 #: Alphabets by name.
 ALPHABETS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 
-# How much of a string is shown in a message.
+# Number of letters of a string shown in a message.
 _SHOWN = 20
 
 
 class Sequences:
-    """Strings as numbers: `codes` are the code points of all letters, string by string.
+    """Strings as arrays: `codes` are the code points of the concatenated letters.
 
-    ``bounds[i]`` to ``bounds[i + 1]`` are the letters of string i.
+    ``codes[bounds[i]:bounds[i + 1]]`` are the letters of string i.
     """
 
     def __init__(self, codes: np.ndarray, bounds: np.ndarray) -> None:
@@ -38,7 +38,7 @@ class Sequences:
 
     @classmethod
     def of(cls, X: Any) -> Sequences:
-        """The strings of a list, Series, array or data frame of one column."""
+        """Convert a list, Series, array or data frame of one column of strings."""
         refuse_masked(X, "X")
         texts = entries_of_one_column(X, "the kernel compares one string per row")
         if len(texts) == 0:
@@ -50,13 +50,13 @@ class Sequences:
         joined = "".join(texts)
         if joined.isascii():
             return cls(np.frombuffer(joined.encode("ascii"), dtype=np.uint8), bounds)
-        # Half of a surrogate pair is no letter, but may be in a string of Python.
+        # Python strings may contain single halves of surrogate pairs.
         encoded = joined.encode("utf-32-le", errors="surrogatepass")
         return cls(np.frombuffer(encoded, dtype="<u4"), bounds)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of a table with one column."""
+        """Shape of a table with one column."""
         return len(self), 1
 
     def __len__(self) -> int:
@@ -64,42 +64,42 @@ class Sequences:
 
     @property
     def lengths(self) -> np.ndarray:
-        """How many letters each string has."""
+        """Number of letters of each string."""
         return np.diff(self.bounds)
 
     def __getitem__(self, rows: Any) -> Sequences:
-        """Some of the strings: a slice, a mask or positions."""
+        """Return some of the strings, selected by a slice, a mask or positions."""
         chosen = np.arange(len(self))[rows]
         lengths = self.lengths[chosen]
         bounds = np.concatenate([[0], np.cumsum(lengths)])
-        # Where each chosen letter is among all letters.
+        # Positions of the chosen letters among all letters.
         places = np.arange(bounds[-1]) + np.repeat(self.bounds[chosen] - bounds[:-1], lengths)
         return Sequences(self.codes[places], bounds)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` returned when it was called first for this key."""
+        """Return the cached result for `key`; call `make` the first time."""
         if key not in self._made:
             self._made.setdefault(key, make())
         return self._made[key]
 
     def has(self, key: Any) -> bool:
-        """Whether something was made for this key."""
+        """Return True if there is a cached result for `key`."""
         return key in self._made
 
     @property
     def letters(self) -> str:
-        """All letters that occur, in order."""
-        found: str = self.once("letters", lambda: "".join(map(chr, np.unique(self.codes))))
-        return found
+        """All letters that occur, sorted."""
+        letters: str = self.once("letters", lambda: "".join(map(chr, np.unique(self.codes))))
+        return letters
 
     def text(self, row: int) -> str:
-        """A string, or its beginning, as messages show it."""
+        """Return a string, or its beginning, for a message."""
         codes = self.codes[self.bounds[row] : self.bounds[row + 1]]
         shown = "".join(map(chr, codes[:_SHOWN]))
         return repr(shown + "…" if len(codes) > _SHOWN else shown)
 
     def digits(self, letters: str) -> np.ndarray:
-        """The place of every letter among `letters`, from 1; 0 if it is none of them."""
+        """Return the position of every letter in `letters`, from 1; 0 for other letters."""
         return self.once(("digits", letters), lambda: self._digits(letters))
 
     def _digits(self, letters: str) -> np.ndarray:
@@ -110,9 +110,9 @@ class Sequences:
         return np.where(known[places] == codes, places + 1, 0)
 
     def windows(self, span: int, letters: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Where `span` letters in a row begin, all of `letters` (None: any), and in which string.
+        """Return starts and strings of all windows of `span` letters in `letters` (None: any).
 
-        Both are of the same length, in the order of the strings.
+        Both arrays have the same length, in the order of the strings.
         """
         return self.once(("windows", span, letters), lambda: self._windows(span, letters))
 
@@ -128,10 +128,10 @@ class Sequences:
         starts = np.flatnonzero(fits)
         return starts, rows[starts]
 
-    # -- what is refused -------------------------------------------------------------------
+    # -- validation ------------------------------------------------------------------------
 
     def refuse_short(self, span: int, what: str) -> None:
-        """Refuse a string with fewer letters than `span`, which is `what`."""
+        """Raise an error for strings shorter than `span`; `what` is its name in the message."""
         short = np.flatnonzero(self.lengths < span)
         if len(short):
             row = int(short[0])
@@ -143,7 +143,7 @@ class Sequences:
             )
 
     def refuse_letters(self, alphabet: str) -> None:
-        """Refuse a letter that is not of an alphabet."""
+        """Raise an error for letters outside of an alphabet."""
         others = np.flatnonzero(self.digits(alphabet) == 0)
         if len(others) == 0:
             return
@@ -152,28 +152,28 @@ class Sequences:
         case = ""
         if letter.swapcase() in alphabet:
             method = "upper" if letter.islower() else "lower"
-            case = f"change its case, such as by X.str.{method}(); "
+            case = f"change its case, for example with X.str.{method}(); "
         raise ValueError(
             f"row {row} has the letter {letter!r} at position {others[0] - self.bounds[row]}, "
             f"which is not of the alphabet {alphabet!r} ({len(others)} letters are not): {case}"
-            'pass unknown="skip" to leave out words with such letters, or alphabet=None, which '
-            "takes all."
+            'pass unknown="skip" to leave out words with such letters, or alphabet=None to '
+            "allow all letters."
         )
 
     def refuse_empty(self, span: int, letters: str) -> None:
-        """Refuse a string in which no `span` letters in a row are all of `letters`."""
+        """Raise an error for strings without a window of `span` letters in `letters`."""
         _, rows = self.windows(span, letters)
         counts = np.bincount(rows, minlength=len(self))
         if not counts.all():
             row = int(np.argmin(counts))
             raise ValueError(
                 f"row {row} ({self.text(row)}) has no {span} letters in a row that are all of the "
-                f"alphabet {letters!r}: leave it out, or compare shorter words."
+                f"alphabet {letters!r}: leave the row out, or compare shorter words."
             )
 
 
 def _refuse_entry(entry: Any, row: int) -> None:
-    """Refuse what is not a string."""
+    """Raise an error for an entry that is not a string."""
     if is_missing(entry):
         raise ValueError(
             f"X has a missing value (None, NaN or NA) at row {row}: leave the row out, or pass "
@@ -184,49 +184,49 @@ def _refuse_entry(entry: Any, row: int) -> None:
 
 
 def letters_of(alphabet: str) -> str:
-    """The letters of an alphabet, given by its name or by the letters themselves."""
+    """Return the sorted letters of an alphabet, given by its name or its letters."""
     letters = ALPHABETS.get(alphabet, alphabet)
     if len(letters) < 2 or len(set(letters)) < len(letters):
         raise ValueError(
-            f"alphabet={alphabet!r} is neither one of {', '.join(map(repr, ALPHABETS))} nor two "
-            "or more letters, all different, such as 'ACGT'."
+            f"alphabet={alphabet!r} must be one of {', '.join(map(repr, ALPHABETS))}, or two or "
+            "more different letters, such as 'ACGT'."
         )
     return "".join(sorted(letters))
 
 
-# -- Words of strings counted in sparse matrices, and products of these matrices ------------------
+# -- Sparse matrices of word counts, and their products -------------------------------------------
 #
-# A *word* is what a kernel of strings counts: k letters in a row, or letters at some places of a
-# window. Words are numbers in the base of the alphabet. The letters and the vocabulary are those
-# of the second of two sets of strings, with which the first is compared: a word that only the
-# first has matches nothing.
+# A *word* is the unit that a kernel of strings counts: k consecutive letters, or letters at some
+# places of a window. Words are integers in the base of the alphabet. If two sets of strings are
+# compared, the letters and the vocabulary are those of the second set: a word that only occurs in
+# the first set matches nothing.
 #
-# A product of counts costs, for every word, the number of pairs of strings that both have it.
-# Words that most strings have are cheaper as columns of a dense matrix, since BLAS does some
-# forty multiplications while one pair is looked up; words of fewer strings are looked up.
+# A product of counts costs, for every word, the number of pairs of strings that contain it.
+# Frequent words are cheaper as columns of a dense matrix, since BLAS does some forty
+# multiplications in the time of one lookup of a pair; other words are looked up.
 
 
-# If no more words are possible than this, or than this many for each that occurs, all of them have
-# a column, whether they occur or not. Otherwise words have to be entered in a vocabulary.
+# If there are at most this many possible words, or this many for each occurrence, each has a
+# column, whether it occurs or not. Otherwise words are numbered by a vocabulary.
 _FEW_WORDS = 2**16
 _WORDS_PER_OCCURRENCE = 4
-# Words are numbered again before they reach this.
+# Words are renumbered before they reach this, to avoid overflow.
 _LARGEST_WORD = 2**62
-# A word that a larger share of pairs of strings have in common is a column for BLAS.
+# A word shared by a larger fraction of pairs of strings is multiplied by BLAS.
 _FREQUENT = 1.0 / 40.0
-# Rows that are multiplied at once.
+# Number of rows multiplied at once.
 _BLOCK_ROWS = 512
 # Entries of a dense matrix of frequent words: 256 MiB in single precision.
 _DENSE_ENTRIES = 2**26
-# Single precision is exact for whole numbers up to this.
+# Single precision is exact for integers up to this.
 _EXACT_SINGLE = 2**24
 
 
 class Occurrences(NamedTuple):
-    """Words where they occur: one entry for each occurrence, strings in order.
+    """Occurrences of words: one entry per occurrence, in the order of the strings.
 
-    The letters of a word are `digits`, each below `base`; a word may have a number in front, its
-    `place`, below `n_places`. All occurrences count as much as `weight` says.
+    The letters of a word are `digits`, each below `base`; its position in the string, `place`,
+    below `n_places`, may be part of the word. Each occurrence counts `weight`.
     """
 
     rows: np.ndarray
@@ -238,25 +238,26 @@ class Occurrences(NamedTuple):
 
     @property
     def n_words(self) -> int:
-        """How many different words there may be."""
+        """Number of possible words."""
         return self.n_places * self.base ** len(self.digits)
 
 
 class Term(Protocol):
-    """A kind of words; it can be hashed."""
+    """Kind of words; hashable."""
 
     def occurrences(self, strings: Sequences, letters: str) -> Iterable[Occurrences]:
-        """Where they occur in `strings`, as digits of `letters`; the digit 0 is any other letter.
+        """Yield the occurrences in `strings`; the digit 0 is any letter not in `letters`.
 
-        At least one part, and the same parts for all strings.
+        The number of items is positive and does not depend on the strings.
         """
         ...
 
 
 class Vocabulary:
-    """Numbers of words of which too many are possible to have a column each.
+    """Numbers of the words that occur, if too many words are possible for a column each.
 
-    A word of many letters is numbered by its beginning, then by that number and the next letters.
+    A long word is numbered in stages: its first letters are replaced by a number, which is then
+    combined with the next letters.
     """
 
     def __init__(self) -> None:
@@ -266,19 +267,19 @@ class Vocabulary:
         return len(self._stages[-1])
 
     def learn(self, words: Occurrences) -> np.ndarray:
-        """Enter all words, and return their numbers."""
+        """Add all words, and return their numbers."""
 
-        def entered(values: np.ndarray, stage: int) -> np.ndarray:
+        def add(values: np.ndarray, stage: int) -> np.ndarray:
             known, numbers = np.unique(values, return_inverse=True)
             self._stages.append(known)
             return numbers
 
-        return self._numbered(words, entered)
+        return self._numbered(words, add)
 
     def numbers(self, words: Occurrences) -> np.ndarray:
-        """Numbers of words; one that is not entered has the number ``len(vocabulary)``."""
+        """Return the numbers of words; unknown words have the number ``len(vocabulary)``."""
 
-        def found(values: np.ndarray, stage: int) -> np.ndarray:
+        def look_up(values: np.ndarray, stage: int) -> np.ndarray:
             known = self._stages[stage]
             if len(known) == 0:
                 return np.zeros(len(values), dtype=np.int64)
@@ -286,7 +287,7 @@ class Vocabulary:
             numbers[known[np.minimum(numbers, len(known) - 1)] != values] = len(known)
             return numbers
 
-        return self._numbered(words, found)
+        return self._numbered(words, look_up)
 
     def _numbered(
         self, words: Occurrences, number: Callable[[np.ndarray, int], np.ndarray]
@@ -296,7 +297,7 @@ class Vocabulary:
         for digit in words.digits:
             if size * words.base >= _LARGEST_WORD:
                 values = number(values, stage)
-                # One more for words that are not entered.
+                # One more for unknown words.
                 size, stage = len(self._stages[stage]) + 1, stage + 1
             values = values * words.base + digit
             size *= words.base
@@ -305,9 +306,9 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Counts:
-    """How often every string has every word.
+    """Matrix of the counts of words in strings.
 
-    Without a `vocabulary`, all words have a column, whether they occur or not.
+    Without a `vocabulary`, each possible word has a column.
     """
 
     letters: str
@@ -316,7 +317,7 @@ class Counts:
 
     @classmethod
     def of(cls, term: Term, strings: Sequences, *, keep: bool = False) -> Counts:
-        """Counts of all words that occur in `strings`; those that are kept are made once."""
+        """Count the words of `strings`; with `keep` the result is cached."""
         if keep or strings.has(term):
             counts: Counts = strings.once(term, lambda: cls._counted(term, strings))
             return counts
@@ -336,7 +337,7 @@ class Counts:
         return cls(letters, vocabulary, _matrix(words.rows, numbers, weights, shape))
 
     def like(self, term: Term, strings: Sequences) -> sparse.csr_array:
-        """Counts of the same words in other strings."""
+        """Count the same words in other strings."""
         parts = iter(term.occurrences(strings, self.letters))
         if self.vocabulary is None:
             return _sum_of_parts(next(parts), parts, len(strings))
@@ -347,15 +348,17 @@ class Counts:
         return _matrix(words.rows[known], numbers[known], weights[known], shape)
 
     def squared_lengths(self) -> np.ndarray:
-        """Sum of squared counts of every string."""
+        """Return the sum of squared counts of every string."""
         squares = sparse.csr_array(
             (self.matrix.data**2, self.matrix.indices, self.matrix.indptr), self.matrix.shape
         )
         return np.asarray(squares.sum(axis=1)).ravel()
 
 
-def _sum_of_parts(first: Occurrences, others: Iterator[Occurrences], n_rows: int) -> Any:
-    """Counts of all words that are possible, of several kinds of occurrences together."""
+def _sum_of_parts(
+    first: Occurrences, others: Iterator[Occurrences], n_rows: int
+) -> sparse.csr_array:
+    """Count all possible words in several sets of occurrences."""
     total = _matrix_of_all(first, n_rows)
     for part in others:
         total = total + _matrix_of_all(part, n_rows)
@@ -371,7 +374,7 @@ def _matrix_of_all(words: Occurrences, n_rows: int) -> sparse.csr_array:
 
 
 def _joined(parts: list[Occurrences]) -> tuple[Occurrences, np.ndarray]:
-    """Several kinds of occurrences as one, and the weight of each occurrence."""
+    """Merge several sets of occurrences, and return the weight of each occurrence."""
     weights = np.repeat([part.weight for part in parts], [len(part.rows) for part in parts])
     if len(parts) == 1:
         return parts[0], weights
@@ -389,7 +392,7 @@ def _joined(parts: list[Occurrences]) -> tuple[Occurrences, np.ndarray]:
 def _matrix(
     rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, shape: tuple[int, int]
 ) -> sparse.csr_array:
-    """Sparse matrix of entries in the order of their rows; those of the same place are added."""
+    """Return a sparse matrix of entries sorted by row; duplicates are added."""
     ends = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
     kind = np.int32 if max(len(rows), shape[1]) < 2**31 else np.int64
     matrix = sparse.csr_array((weights, columns.astype(kind), ends.astype(kind)), shape=shape)
@@ -403,7 +406,7 @@ def _matrix(
 def add_products(
     K: np.ndarray, weight: float, left: sparse.csr_array, right: sparse.csr_array, *, gram: bool
 ) -> None:
-    """Add ``weight · left rightᵀ`` to `K`; of a Gram matrix, only on and above the diagonal."""
+    """Add ``weight · left rightᵀ`` to `K`; for a Gram matrix, only on and above the diagonal."""
     if left.nnz == 0 or right.nnz == 0:
         return
     width = left.shape[1]
@@ -417,32 +420,37 @@ def add_products(
 
 
 def _add_dense(
-    K: np.ndarray, weight: float, left: Any, right: Any, columns: np.ndarray, gram: bool
+    K: np.ndarray,
+    weight: float,
+    left: sparse.csr_array,
+    right: sparse.csr_array,
+    columns: np.ndarray,
+    gram: bool,
 ) -> None:
     kind = np.float32 if _exact_in_single(left) and _exact_in_single(right) else np.float64
     left = left[:, columns].astype(kind)
     right = left if gram else right[:, columns].astype(kind)
-    for some in gen_batches(len(columns), max(1, _DENSE_ENTRIES // max(K.shape))):
-        a = left[:, some].toarray()
-        b = a if gram else right[:, some].toarray()
+    for batch in gen_batches(len(columns), max(1, _DENSE_ENTRIES // max(K.shape))):
+        a = left[:, batch].toarray()
+        b = a if gram else right[:, batch].toarray()
         for rows in gen_batches(len(a), _BLOCK_ROWS):
             start = rows.start if gram else 0
             K[rows, start:] += weight * (a[rows] @ b[start:].T).astype(np.float64)
 
 
 def _exact_in_single(matrix: sparse.csr_array) -> bool:
-    """Whether products of these rows are whole numbers that single precision can tell apart."""
+    """Return True if inner products of these rows are integers exact in single precision."""
     data = matrix.data
     if not np.array_equal(data, np.rint(data)):
         return False
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     squares = np.bincount(rows, data**2, minlength=matrix.shape[0])
-    # No part of a sum of products is larger than the larger of the squared lengths.
+    # By Cauchy-Schwarz, partial sums of products are bounded by the largest squared norm.
     return bool(squares.max(initial=0.0) < _EXACT_SINGLE)
 
 
 def _without(matrix: sparse.csr_array, columns: np.ndarray) -> sparse.csr_array:
-    """The same matrix with zeros in some columns."""
+    """Return the matrix with zeros in some columns."""
     if not columns.any():
         return matrix
     kept = ~columns[matrix.indices]
@@ -452,8 +460,10 @@ def _without(matrix: sparse.csr_array, columns: np.ndarray) -> sparse.csr_array:
     )
 
 
-def _add_sparse(K: np.ndarray, weight: float, left: Any, right: Any, gram: bool) -> None:
-    from ..utils.compiled import add_pairs  # numba, which takes a while to import
+def _add_sparse(
+    K: np.ndarray, weight: float, left: sparse.csr_array, right: sparse.csr_array, gram: bool
+) -> None:
+    from ..utils.compiled import add_pairs  # numba is slow to import
 
     lists = right.tocsc()
 

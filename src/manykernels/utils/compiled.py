@@ -1,4 +1,4 @@
-"""Compilation by numba, with a cache on disk wherever one can be written."""
+"""Functions compiled by numba, with a cache on disk if one can be written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Decorator: ``numba.njit(**options)``, with the compiled code cached for other processes.
+    """Return a decorator ``numba.njit(**options)`` that caches compiled code on disk if possible.
 
     ``njit(cache=True)`` raises if no cache directory can be written: neither ``NUMBA_CACHE_DIR``,
     nor ``__pycache__`` beside the source, nor the user's cache directory. With this decorator
@@ -25,7 +25,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         dispatcher: Any = njit(**options)(function)
         # RuntimeError: numba finds no directory. OSError: the source cannot be read.
         with suppress(RuntimeError, OSError):
-            # As njit(cache=True) does, but with another class of cache.
+            # As njit(cache=True), but with another cache class.
             dispatcher._cache = _OptionalCache(function)
         compiled_function: Function = dispatcher
         return compiled_function
@@ -34,9 +34,9 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
 
 class _OptionalCache(FunctionCache):  # type: ignore[misc]
-    """A cache that is disabled, and the function compiled, if a file cannot be read or written.
+    """Cache that disables itself if a file cannot be read or written.
 
-    Every exception is caught, since pickle raises many kinds on damaged files.
+    Every exception is caught, since pickle raises many types on damaged files.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -53,16 +53,16 @@ class _OptionalCache(FunctionCache):  # type: ignore[misc]
             self.disable()
 
 
-# -- The loop over pairs of strings that have a word in common, compiled --------------------------
+# -- Pairs of strings with a common word ----------------------------------------------------------
 
 
 @compiled(nogil=True)
 def add_pairs(  # type: ignore[no-untyped-def]
     K, weight, start, stop, bounds, words, counts, list_bounds, strings, list_counts, gram
 ):
-    """Add products of counts, row by row: for each word, the strings that have it.
+    """Add products of word counts to `K`, row by row.
 
-    These are in order, so that those on and above the diagonal are the last.
+    The strings of each word are sorted, so that those on and above the diagonal come last.
     """
     for i in range(start, stop):
         for entry in range(bounds[i], bounds[i + 1]):
@@ -75,20 +75,20 @@ def add_pairs(  # type: ignore[no-untyped-def]
                 K[i, j] += count * list_counts[place]
 
 
-# -- Compiled sums over gated kernels -------------------------------------------------------------
+# -- Sums over gated kernels ----------------------------------------------------------------------
 #
-# `kernels` are (P, m, m) and symmetric, `gates` are the outputs of the gate by kernel, (P, m).
+# `kernels` are symmetric matrices (P, m, m), `gates` the gate outputs of each kernel, (P, m).
 
 
 _FAST = {"reassoc", "contract", "nsz"}
 
 
 @compiled(fastmath=_FAST)
-def fill_rows(kernels: Any, gates: Any, rows: Any, out: Any) -> None:
-    """`rows` of ``Σ_p diag(gate_p) K_p diag(gate_p)``, into those of `out`.
+def fill_rows(kernels: Any, gates: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """Write `rows` of ``Σ_p diag(gate_p) K_p diag(gate_p)`` into the same rows of `out`.
 
-    Kernel by kernel, so that neighbouring rows are read one after the other. A row is not read
-    where the gate is 0.
+    Kernels are the outer loop, so that neighbouring rows are read consecutively. Rows with gate 0
+    are not read.
     """
     n_kernels, n = gates.shape
     for i in rows:
@@ -96,18 +96,24 @@ def fill_rows(kernels: Any, gates: Any, rows: Any, out: Any) -> None:
     for p in range(n_kernels):
         gate = gates[p]
         for i in rows:
-            row, target, own = kernels[p, i], out[i], gate[i]
-            if own != 0.0:
+            row, target, row_gate = kernels[p, i], out[i], gate[i]
+            if row_gate != 0.0:
                 for j in range(n):
-                    target[j] += own * gate[j] * row[j]
+                    target[j] += row_gate * gate[j] * row[j]
 
 
 @compiled(fastmath=_FAST)
-def weighted_sums(kernels: Any, gates: Any, weights: Any, rows: Any, out: Any) -> None:
-    """``out[a, p] = Σ_b weights[a, b] K_p[rows[a], rows[b]] gate_p[rows[b]]``.
+def weighted_sums(
+    kernels: Any,
+    gates: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Compute ``out[a, p] = Σ_b weights[a, b] K_p[rows[a], rows[b]] gate_p[rows[b]]``.
 
-    `weights` is symmetric, so that half of all pairs are enough. If `rows` are all, in their
-    order, rows of kernels are read as they are.
+    `weights` is symmetric, so that half of all pairs are sufficient. If `rows` are all rows in
+    order, rows of kernels are read without a copy.
     """
     n_kernels, n = len(gates), len(rows)
     gate, sums, gathered = np.empty(n), np.empty(n), np.empty(n)
@@ -121,10 +127,10 @@ def weighted_sums(kernels: Any, gates: Any, weights: Any, rows: Any, out: Any) -
                 for b in range(a + 1):
                     gathered[b] = row[rows[b]]
                 row = gathered
-            pairs, own, total = weights[a], gate[a], 0.0
+            pairs, row_gate, total = weights[a], gate[a], 0.0
             for b in range(a):
                 value = row[b] * pairs[b]
                 total += value * gate[b]
-                sums[b] += value * own
-            sums[a] += total + row[a] * pairs[a] * own
+                sums[b] += value * row_gate
+            sums[a] += total + row[a] * pairs[a] * row_gate
         out[:, p] = sums

@@ -1,9 +1,9 @@
-"""Files that are either written whole or left as they were.
+"""Atomic replacement of files.
 
-Everything this package writes goes through :func:`replacing`: into a temporary file beside the
-target, which replaces the target in one step once it is complete. A full disk, a limit on file
-sizes or Ctrl-C then costs the new file, never the old one. Arrays mapped from the old file stay
-valid: its contents are kept until the last mapping is gone.
+All files of this package are written by :func:`replacing` to a temporary file beside the target,
+which replaces the target once it is complete. A full disk, a limit on file sizes or Ctrl-C leaves
+the existing file unchanged. Arrays mapped from the replaced file stay valid: its contents are kept
+until the last mapping is closed.
 
 Space is reserved before a file is mapped: writing to a mapping on a full disk raises no exception
 but kills the process by a signal.
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 #: Bytes of a gibibyte, for messages about sizes.
 GIB = 2**30
@@ -33,41 +34,41 @@ _CANNOT_RESERVE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENODEV}
 
 @contextmanager
 def replacing(path: str | Path, n_bytes: int) -> Iterator[IO[bytes]]:
-    """A temporary file with `n_bytes` reserved, which replaces `path` when the block ends.
+    """Open a temporary file with `n_bytes` reserved, which replaces `path` when the block ends.
 
-    If anything is raised inside, it is removed instead and `path` is left as it was. A symbolic
-    link stays one, and a file that is replaced keeps its permissions.
+    If the block raises an exception, the temporary file is removed and `path` is unchanged. A
+    symbolic link is kept, and so are the permissions of a replaced file.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is not a file that could be replaced.")
-    part = target.with_name(f".manykernels-{secrets.token_hex(8)}.part")
+        raise ValueError(f"{path} exists and is not a regular file: choose another path.")
+    temporary = target.with_name(f".manykernels-{secrets.token_hex(8)}.part")
     try:
-        with _created(part, path) as file:
+        with _created(temporary, path) as file:
             _reserve(file, n_bytes, path)
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            os.chmod(part, target.stat().st_mode & 0o7777)
-        os.replace(part, target)
+            os.chmod(temporary, target.stat().st_mode & 0o7777)
+        os.replace(temporary, target)
     except BaseException:
-        # The first exception matters, not one of removing the file.
+        # An error of removing the file must not hide the first exception.
         with contextlib.suppress(OSError):
-            part.unlink()
+            temporary.unlink()
         raise
 
 
-def _created(part: Path, path: str | Path) -> IO[bytes]:
+def _created(temporary: Path, path: str | Path) -> IO[bytes]:
     try:
-        return open(part, "xb+")
+        return open(temporary, "xb+")
     except OSError as error:
-        # The user knows nothing of the temporary file: name the one that was asked for.
+        # Name the requested path, not the temporary file.
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
 
 
 def _reserve(file: IO[bytes], n_bytes: int, path: str | Path) -> None:
-    """Reserve `n_bytes` for `file`, or raise an OSError that says how much was asked for."""
+    """Reserve `n_bytes` for `file`, or raise an OSError that contains the size."""
     try:
         if not _allocated(file, n_bytes):
             zeros = bytes(min(n_bytes, _CHUNK))
@@ -79,13 +80,13 @@ def _reserve(file: IO[bytes], n_bytes: int, path: str | Path) -> None:
         raise OSError(
             error.errno,
             f"{n_bytes / GIB:.3g} GiB cannot be written ({os.strerror(error.errno or 0)}); "
-            "what was there is unchanged",
+            "an existing file is unchanged",
             str(path),
         ) from error
 
 
 def _allocated(file: IO[bytes], n_bytes: int) -> bool:
-    """Whether the system could reserve the space without writing to it."""
+    """Reserve space without writing to it; return False if the system does not support it."""
     if n_bytes == 0:
         return True
     if not hasattr(os, "posix_fallocate"):
@@ -99,8 +100,8 @@ def _allocated(file: IO[bytes], n_bytes: int) -> bool:
     return True
 
 
-def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
-    """The beginning of a .npy file; the values follow in C order."""
+def npy_header(shape: tuple[int, ...], dtype: DTypeLike) -> bytes:
+    """Return the header of a .npy file; the values follow in C order."""
     header = BytesIO()
     description = np.lib.format.dtype_to_descr(np.dtype(dtype))
     np.lib.format.write_array_header_2_0(
@@ -110,7 +111,7 @@ def npy_header(shape: tuple[int, ...], dtype: Any) -> bytes:
 
 
 def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type of the array in a .npy file, whose values follow; ValueError if damaged."""
+    """Read the shape and type of the array in a .npy file; ValueError if damaged."""
     try:
         version = np.lib.format.read_magic(stream)
         if version == (1, 0):
@@ -119,7 +120,7 @@ def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
             shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
         else:
             raise ValueError(f"version {version} is not known")
-    # NumPy reads it as a literal of Python: whatever the parser of Python raises, and tokenize.
+    # NumPy evaluates a Python literal, which may raise any error of the parser.
     except Exception as error:
         raise ValueError(f"its header is damaged ({error})") from error
     if min(shape, default=0) < 0:
@@ -128,15 +129,15 @@ def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def file_identity(array: Any) -> tuple[int, int] | None:
-    """Device and inode of the file at the path that `array` was mapped from.
+    """Return device and inode of the file at the path that `array` was mapped from.
 
-    None if the array is in memory, or if there is no such file any more.
+    None if the array is in memory, or if the file no longer exists.
     """
     name = getattr(array, "filename", None)
     if name is None:
         return None
     try:
-        found = os.stat(name)
+        status = os.stat(name)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -1,10 +1,10 @@
-"""Rows that belong together, and folds that keep them together.
+"""Groups of equal rows, folds that keep groups together, and scores of known predictions.
 
-Rows that are equal in X are repeated measurements of one thing if there are a few of each; a model
-that has learnt from one of them knows the others. Where many rows are equal, as for a column of
-categories or doses, they are different samples that happen to be alike, and new samples will be
-like them. :func:`groups_to_keep` makes this distinction for everything that is judged by samples
-that were left out: folds, left-out predictions, importance and reports.
+If there are a few equal rows of each kind in X, they are treated as repeated measurements of one
+sample; a model that was trained on one of them has seen the others. If many rows are equal, as for
+a column of categories or doses, they are treated as different samples, and new samples will be
+equal to them too. :func:`groups_to_keep` makes this distinction for all evaluations on left-out
+samples: folds, left-out predictions, importance and reports.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-#: Most equal rows that count as repeats of one sample, and the same as a part of all rows. Of a
-#: column of 50 or more equally frequent values, each value is a group; of fewer, rows are units.
+#: Largest number of equal rows that count as repeats of one sample, and the same as a share of all
+#: rows. With 50 or more equally frequent values of a column, each value forms a group; with fewer,
+#: each row does.
 MOST_REPEATS, LARGEST_SHARE = 5, 1 / 50
-# Parts of the largest group by which sizes of groups are compared: differences in the last digits
-# of sample weights must not change folds.
+# Resolution of group sizes, relative to the largest group: rounding errors of sample weights must
+# not change folds.
 _SIZE_STEPS = 2**40
 # Rounding error of products of kernel rows with a vector, in units of the precision of the
 # entries: equal rows of X need not give exactly equal rows of a kernel matrix.
@@ -29,15 +30,15 @@ _ROUNDING_STEPS = 1e3
 
 
 def numbered(keys: Iterable[Hashable]) -> np.ndarray:
-    """Numbers of the groups of rows with equal keys, in the order of their first rows, (n,)."""
+    """Return group numbers of rows with equal keys, in the order of their first rows, (n,)."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def groups_to_keep(groups: np.ndarray) -> np.ndarray:
-    """Groups of equal rows if all of them are small, else every row as a group of its own.
+    """Return `groups` of equal rows if all are small, else a separate group for every row.
 
-    Rows are also groups of their own if all of them are equal.
+    Rows are also separate groups if all of them are equal.
     """
     n_rows, largest = len(groups), int(np.bincount(groups).max(initial=0))
     if largest == n_rows or largest > max(MOST_REPEATS, LARGEST_SHARE * n_rows):
@@ -46,7 +47,7 @@ def groups_to_keep(groups: np.ndarray) -> np.ndarray:
 
 
 def about_repeats(groups: np.ndarray) -> str:
-    """A sentence about rows that are kept together; empty if all rows are single."""
+    """Describe the rows that are kept together; empty if all groups are single rows."""
     repeats = len(groups) - len(np.unique(groups))
     if repeats == 0:
         return ""
@@ -55,9 +56,9 @@ def about_repeats(groups: np.ndarray) -> str:
 
 
 def equal_kernel_rows(stack: Any) -> np.ndarray:
-    """Groups of row samples that no kernel of a stack tells apart, up to rounding, (n,).
+    """Return groups of samples whose rows are equal in all kernels, up to rounding, (n,).
 
-    Kernel rows are equal if their products with one random vector are.
+    Kernel rows are considered equal if their products with a random vector are.
     """
     n_rows, n_columns, _ = stack.shape
     groups = np.zeros(n_rows, dtype=np.intp)
@@ -81,9 +82,9 @@ def equal_kernel_rows(stack: Any) -> np.ndarray:
 
 
 def effective_size(n_rows: int, groups: np.ndarray | None, weights: np.ndarray | None) -> float:
-    """Effective number of independent samples, ``(Σw)²/Σw²`` with w the weights of groups.
+    """Return the effective sample size of Kish, ``(Σw)²/Σw²`` with w the weights of groups.
 
-    That is Kish's number, which does not change if all weights are multiplied by a number.
+    It is invariant to a rescaling of the weights.
     """
     weights = np.ones(n_rows) if weights is None else weights / weights.max()
     if groups is not None:
@@ -94,7 +95,7 @@ def effective_size(n_rows: int, groups: np.ndarray | None, weights: np.ndarray |
 def standard_error(
     values: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> float:
-    """Standard error of the weighted mean of values that are independent between groups."""
+    """Return the standard error of a weighted mean of values independent between groups."""
     weights = np.ones(len(values)) if weights is None else weights / weights.max()
     deviations = weights * (values - np.average(values, weights=weights))
     if groups is not None:
@@ -110,12 +111,12 @@ def stratified_folds(
     *,
     seed: int = 0,
 ) -> list[np.ndarray]:
-    """Up to `n_folds` sets of rows that hold whole groups, as even as these allow.
+    """Divide rows into up to `n_folds` stratified folds of whole groups, as even as possible.
 
-    Groups are shuffled with a fixed seed and dealt out from the largest to the smallest, each to
-    the fold with the fewest rows of its (most frequent) class, and of those to the smallest fold.
-    With sample weights, the size of a group is its total weight, so that a row of weight two is
-    dealt like two equal rows. A class that would be in one fold only is in none: it is needed for
+    Groups are shuffled with a fixed seed and assigned from the largest to the smallest, each to
+    the fold with the fewest rows of its (most frequent) class; ties go to the smallest fold.
+    With sample weights, the size of a group is its total weight, so that a row of weight two
+    counts as two equal rows. A class that would be in one fold only is in none: it is needed for
     training.
 
     Parameters
@@ -123,7 +124,7 @@ def stratified_folds(
     labels : ndarray of shape (n,)
         Classes as 0 … c−1, divided evenly among the folds.
     groups : ndarray of shape (n,)
-        Numbers of the groups.
+        Group numbers.
     """
     groups = np.unique(groups, return_inverse=True)[1]
     n_groups, n_classes = int(groups.max()) + 1, int(labels.max()) + 1
@@ -135,7 +136,7 @@ def stratified_folds(
     order = order[np.argsort(-total[order], kind="stable")]
     fold_of_group = np.empty(n_groups, dtype=np.intp)
     loads = np.zeros((n_folds, n_classes))
-    # Groups of the smallest size and a single class are dealt out at once, in the end.
+    # Groups of the smallest size and a single class are assigned at once, at the end.
     least = total.min()
     alike = (total[order] == least) & (sizes[order, main_class[order]] == least)
     n_alike = len(order) if alike.all() else int(np.argmin(alike[::-1]))
@@ -158,10 +159,10 @@ def stratified_folds(
 
 
 def _filling(loads: np.ndarray, totals: np.ndarray, size: float, number: int) -> np.ndarray:
-    """Folds of equal groups, each dealt to the fold with the least load, then the least total."""
+    """Assign equal groups to folds, each to the fold with the least load, then least total."""
     if number == 0:
         return np.empty(0, dtype=np.intp)
-    # No fold takes more than its share and what others are ahead of it.
+    # A fold gets at most its share plus its deficit relative to the fullest fold.
     ahead = int(np.ceil((loads.max() - loads.min()) / size))
     rounds = np.arange(min(number, number // len(loads) + 1 + ahead))
     levels = loads[:, None] + size * rounds
@@ -169,10 +170,10 @@ def _filling(loads: np.ndarray, totals: np.ndarray, size: float, number: int) ->
     return folds[np.lexsort((folds, totals[folds], levels.ravel()))][:number]
 
 
-# -- Scorers of scikit-learn, asked about answers that are known already --------------------------
+# -- Scores of known predictions ------------------------------------------------------------------
 
 
-#: An estimator with known answers, the truth, and how often each sample counts (None for once).
+#: An estimator with known predictions, the targets, and sample weights (None: ones).
 Answers = tuple[BaseEstimator, np.ndarray, np.ndarray | None]
 
 
@@ -182,9 +183,9 @@ def score_table(
     judged: Callable[[tuple[int, ...]], Iterable[Answers]],
     scorer: Callable[..., float],
 ) -> np.ndarray:
-    """Scores in every split at the `solved` points of a grid, (n_splits, …); NaN at the others.
+    """Score every split at the `solved` points of a grid, (n_splits, …); NaN at other points.
 
-    `judged` has the answers of all splits at the position of a point.
+    `judged` returns the predictions of all splits at the position of a point.
     """
     table = np.full((n_splits, *solved.shape), np.nan)
     for position in map(tuple, np.argwhere(solved).tolist()):
@@ -197,7 +198,7 @@ def score_table(
 def _score(
     scorer: Callable[..., float], known: Any, truth: np.ndarray, options: Any, split: int
 ) -> float:
-    """The score of one split; the error of a score that lacks a class says so."""
+    """Return the score of one split; an error explains that a class is missing."""
     if not isinstance(known, KnownClassifier):
         return scorer(known, None, truth, **options)
     lacking = lacking_class(known.classes, truth)
@@ -223,15 +224,16 @@ def _unscored(scorer: Any, split: int, lacking: str) -> ValueError:
 
 
 def lacking_class(classes: np.ndarray, truth: np.ndarray) -> str:
-    """That a class has no sample, in words; empty if all have some."""
+    """Describe the first class without a sample; empty if all classes have samples."""
     missing = np.setdiff1d(classes, truth)
     return f"has no sample of class {missing.tolist()[0]!r}" if len(missing) else ""
 
 
 def with_classes(scorer: Any, classes: np.ndarray) -> Any:
-    """A scorer of scikit-learn that knows all classes, also those that a test part lacks.
+    """Return a copy of a scorer with `labels` and `pos_label` set to all classes.
 
-    Scores of probabilities would otherwise take the classes of the test part for all of them.
+    Scores of probabilities would otherwise assume that there are only the classes of the test
+    fold.
     """
     function = getattr(scorer, "_score_func", None)
     if function is None or scorer._response_method == "predict":
@@ -245,18 +247,18 @@ def with_classes(scorer: Any, classes: np.ndarray) -> Any:
         if parameters[name].default is None
         if name not in scorer._kwargs
     }
-    told = copy.copy(scorer)
-    told._kwargs = {**scorer._kwargs, **missing}
-    return told
+    new = copy.copy(scorer)
+    new._kwargs = {**scorer._kwargs, **missing}
+    return new
 
 
 def score_of(answers: Answers, scorer: Callable[..., float]) -> float:
-    """The score of known answers."""
+    """Return the score of known predictions."""
     return float(score_table(np.ones((), dtype=bool), 1, lambda at: [answers], scorer)[0])
 
 
-# Scores of scikit-learn between 0 and 1, those between −1 and 1, and those of at most 1, by the
-# names of their functions; of the last two some are recognised by how they begin.
+# Scores of scikit-learn between 0 and 1, between −1 and 1, and of at most 1, by the names of their
+# functions; the last two are prefixes.
 _SHARES = (
     *("accuracy", "balanced_accuracy", "top_k_accuracy", "average_precision", "roc_auc", "f1"),
     *("fbeta", "precision", "recall", "jaccard", "rand", "fowlkes_mallows", "completeness"),
@@ -267,7 +269,7 @@ _AT_MOST_ONE = ("r2", "explained_variance", "d2_", "adjusted_mutual_info")
 
 
 def range_of(scorer: Any) -> tuple[float, float]:
-    """The least and the largest score that a scorer can give; infinite where it is not known."""
+    """Return the range of a scorer; infinite where it is unknown."""
     name = str(getattr(getattr(scorer, "_score_func", None), "__name__", ""))
     if not name:
         return -np.inf, np.inf
@@ -281,7 +283,7 @@ def range_of(scorer: Any) -> tuple[float, float]:
 
 
 class KnownClassifier(ClassifierMixin, BaseEstimator):
-    """Base of classifiers whose answers are known, for scorers; their methods ignore `X`."""
+    """Base class of classifiers with known predictions, for scorers; methods ignore `X`."""
 
     classes: np.ndarray
 

@@ -1,7 +1,7 @@
-"""Sizes of rounding errors: the tolerances of the whole package, in one place.
+"""Tolerances for rounding errors, BLAS products, memory and threads.
 
-All but TINY are relative to the numbers that a result was computed from. Code that needs another
-size writes it as a multiple of these and says why.
+All tolerances but TINY are relative to the numbers that a result was computed from. Other
+tolerances in the package are explained multiples of these.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import blas
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -28,7 +28,7 @@ from .sklearn import openmp_n_threads
 #: Distance from 1 to the next double: twice the rounding error of one operation.
 EPS = float(np.finfo(np.float64).eps)
 
-#: Smallest positive number with full precision; guards divisions by what may be zero.
+#: Smallest positive number with full precision; guards divisions by possible zeros.
 TINY = float(np.finfo(np.float64).tiny)
 
 #: Rounding error of a short computation, some dozen operations or a sum of well-scaled terms.
@@ -41,16 +41,16 @@ ACCUMULATED = 1e-12
 
 # -- Matrix products by SciPy's BLAS, for C-ordered arrays ----------------------------------------
 #
-# NumPy and SciPy come with a copy of BLAS each, whose threads spin for a while after each call. On
-# few cores the two slow each other down whenever calls alternate. The factorisations of the losses
-# use SciPy's, so products in the same loop do too.
+# NumPy and SciPy each contain a copy of BLAS, whose threads keep spinning after each call. On few
+# cores the two slow each other down if calls alternate. The factorisations of the losses use
+# SciPy's BLAS, so products in the same loop do too.
 
 
 Array = NDArray[np.float64]
 
 
 def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
-    """``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
+    """Return ``scale · left @ right`` for a C-ordered matrix and a matrix or vector.
 
     `left` is not copied: its transpose is Fortran-ordered, as BLAS needs it. A product of matrices
     is Fortran-ordered.
@@ -65,27 +65,26 @@ def matmul(left: Array, right: Array, scale: float = 1.0) -> Array:
 
 
 def add_scaled(target: Array, source: Array, scale: float) -> None:
-    """``target += scale · source`` for C-ordered arrays of one shape."""
+    """Compute ``target += scale · source`` for C-ordered arrays of one shape."""
     blas.daxpy(source.reshape(-1), target.reshape(-1), a=scale)
 
 
 def weighted_sums(weights: Array, rows: Array) -> Array:
-    """``weights @ rows`` for C-ordered matrices: one weighted sum per row of `weights`."""
+    """Return ``weights @ rows`` for C-ordered matrices: a weighted sum per row of `weights`."""
     return blas.dgemm(1.0, rows.T, weights.T).T
 
 
-# -------------------------------------------------------------------------------------------------
-# Memory is checked before it is allocated: a stack that is too large is refused, with advice.
+# -- Memory, checked before it is allocated -------------------------------------------------------
 
 
 def available_memory() -> int | None:
-    """Bytes that can be allocated without swapping, or None where the system does not say."""
+    """Return the bytes that can be allocated without swapping, or None if unknown."""
     candidates = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 candidates.append(int(line.split()[1]) * 1024)
-        # Inside a container, the limit of the control group.
+        # The limit of the control group, in containers.
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         if limit != "max":
             used = int(Path("/sys/fs/cgroup/memory.current").read_text())
@@ -102,17 +101,17 @@ def available_memory() -> int | None:
 
 _WAYS_OUT = (
     "Use fewer rows or kernels, or keep the stack in single precision and on disk: "
-    'union(X, dtype="float32", memmap="stack.npy"), which estimators take with '
+    'union(X, dtype="float32", memmap="stack.npy"), which estimators accept with '
     'kernels="precomputed". From a table, MKFDA(solver="coordinate") and '
-    'MKSVC(solver="interleaved") compute kernels when they need them, and '
+    'MKSVC(solver="interleaved") compute kernels on demand, and '
     "approximation=Nystrom() learns from features that approximate them."
 )
 
 
 def require_memory(
-    shape: tuple[int, ...], what: str = "The kernel stack", dtype: Any = np.float64
+    shape: tuple[int, ...], what: str = "The kernel stack", dtype: DTypeLike = np.float64
 ) -> None:
-    """Raise MemoryError, with the size and advice, if an array does not fit into memory."""
+    """Raise a MemoryError with size and advice if an array does not fit into memory."""
     needed = np.dtype(dtype).itemsize * prod(int(size) for size in shape)
     available = available_memory()
     if available is not None and needed > available:
@@ -122,27 +121,27 @@ def require_memory(
         )
 
 
-def allocate(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """Uninitialised array of `shape` in memory."""
+def allocate(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
+    """Return an uninitialised array of `shape`, if it fits into memory."""
     require_memory(shape, dtype=dtype)
     return np.empty(shape, dtype)
 
 
 @dataclass
 class Storage:
-    """What :func:`storage` yields; a mapped ``data`` is opened again when the block ends."""
+    """Array yielded by :func:`storage`; a mapped ``data`` is reopened when the block ends."""
 
     data: np.ndarray
 
 
 @contextmanager
 def storage(
-    shape: tuple[int, ...], memmap: str | Path | None = None, dtype: Any = np.float64
+    shape: tuple[int, ...], memmap: str | Path | None = None, dtype: DTypeLike = np.float64
 ) -> Iterator[Storage]:
-    """An array to fill inside the block, in memory or in the .npy file `memmap`.
+    """Provide an array to fill inside the block, in memory or in the .npy file `memmap`.
 
-    The file replaces an old one when the block ends, and ``data`` is then mapped from it,
-    read-only. If anything is raised inside, an old file is left as it was.
+    When the block ends, the file replaces an existing one, and ``data`` is mapped from it,
+    read-only. If the block raises an exception, an existing file is unchanged.
     """
     if memmap is None:
         yield Storage(allocate(shape, dtype))
@@ -157,30 +156,31 @@ def storage(
     space.data = np.memmap(memmap, dtype, "r", len(header), shape)
 
 
-# -- Work shared by threads, one for each core that may be used -----------------------------------
+# -- Threads --------------------------------------------------------------------------------------
 
 
-# Whether a thread is one of those below: what it does in turn is not divided again.
+# Marks worker threads, whose work is not divided again.
 _inside = threading.local()
+Task = TypeVar("Task")
 
 
 def n_threads() -> int:
-    """How many threads there are for the parts of a work; one inside of a part."""
+    """Return the number of threads to use; one inside a worker thread."""
     if getattr(_inside, "working", False):
         return 1
     return int(openmp_n_threads(only_physical_cores=False))
 
 
-def in_threads(work: Callable[[Any], None], parts: list[Any], fewest: int = 0) -> None:
-    """Call ``work(part)`` for every part, in as many threads as there are cores to use."""
-    n_used = min(n_threads(), len(parts))
-    if n_used <= 1 or len(parts) < fewest:
-        for part in parts:
-            work(part)
+def in_threads(work: Callable[[Task], None], tasks: list[Task], fewest: int = 0) -> None:
+    """Call ``work(task)`` for every task, in threads if there are at least `fewest` tasks."""
+    n_used = min(n_threads(), len(tasks))
+    if n_used <= 1 or len(tasks) < fewest:
+        for task in tasks:
+            work(task)
         return
-    # BLAS uses one thread in each of these: more would wait for one another.
+    # One BLAS thread in each worker thread: more would compete for the cores.
     with one_blas_thread(), ThreadPoolExecutor(n_used, initializer=_begin) as threads:
-        for _ in threads.map(work, parts):
+        for _ in threads.map(work, tasks):
             pass
 
 
@@ -190,7 +190,7 @@ def _begin() -> None:
 
 @contextmanager
 def undivided() -> Iterator[None]:
-    """What is done inside, in this thread, is not divided among others: they have work too."""
+    """Disable `in_threads` in this thread inside the block."""
     before = getattr(_inside, "working", False)
     _inside.working = True
     try:
@@ -200,16 +200,16 @@ def undivided() -> Iterator[None]:
 
 
 class _OneBlasThread:
-    """One thread of BLAS as long as anyone is inside.
+    """Context manager that limits BLAS to one thread.
 
-    The number of threads belongs to the whole process, whichever thread sets it. So the first that
-    enters sets it, and the last that leaves puts it back, in whatever order they leave.
+    The number of BLAS threads is a property of the process. So the first thread that enters sets
+    the limit, and the last that leaves restores it, in whatever order they leave.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._n_inside = 0
-        # Libraries whose number of threads was changed, and what it was.
+        # Libraries whose number of threads was changed, and the previous number.
         self._before: list[tuple[Any, int]] = []
 
     @contextmanager
@@ -231,9 +231,9 @@ one_blas_thread: Callable[[], Any] = _OneBlasThread().__call__
 
 
 def _limited() -> list[tuple[Any, int]]:
-    """Limit the libraries to one thread; those that this has changed, and how many they had.
+    """Limit the libraries to one thread; return the changed ones with their previous numbers.
 
-    A limit that another thread has set by threadpoolctl stays as it is, and is not ours to undo.
+    A limit that another thread has set by threadpoolctl is neither changed nor restored.
     """
     before = [(library, library.num_threads) for library in _libraries().lib_controllers]
     before = [(library, number) for library, number in before if number != 1]
@@ -244,8 +244,8 @@ def _limited() -> list[tuple[Any, int]]:
 
 def _put_back(before: list[tuple[Any, int]]) -> None:
     for library, number in before:
-        # From version 3.8 on, threadpoolctl listens only to the thread that has set a limit first,
-        # until it is told that this thread is done.
+        # Since version 3.8, threadpoolctl accepts changes only from the thread that first set a
+        # limit, until that thread is cleared.
         done = getattr(library, "clear_controlling_thread", lambda force=False: None)
         done(force=True)
         library.set_num_threads(number)

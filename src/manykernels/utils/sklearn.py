@@ -1,6 +1,6 @@
-"""Every private name of scikit-learn that the package relies on, imported in one place.
+"""Private names of scikit-learn that this package uses, imported in one place.
 
-scikit-learn may move these between releases; then this file changes and no other.
+scikit-learn may move these between releases; then only this file changes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-# -- Warnings that point at the user's line of code -----------------------------------------------
+# -- Warnings at the line of the user's code ------------------------------------------------------
 
 
 # Packages whose frames may lie between the user's call and the warning.
@@ -46,11 +46,11 @@ _BETWEEN = {"manykernels", "sklearn", "joblib"}
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called this package, however many calls there are in between.
+    """Issue a warning at the line of user code that called this package.
 
     Python 3.12 has ``warnings.warn(..., skip_file_prefixes=...)`` for this, Python 3.11 has not.
     """
-    # Level 1 is this function, level 2 the one that calls it.
+    # Level 1 is this function, level 2 its caller.
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and _package(frame.f_globals) in _BETWEEN:
         level, frame = level + 1, frame.f_back

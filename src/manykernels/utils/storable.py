@@ -1,9 +1,9 @@
-"""Classes and functions of this package that may stand in model files.
+"""Registry of the classes and functions that may occur in model files.
 
-They are marked where they are defined, by :func:`storable`. A model file is read by the marks
-alone: an object is restored by ``__new__`` and a dict of attributes, so a marked class must have
-no ``__new__``, ``__del__`` or ``__setstate__`` that does more than keep what it is given. The
-tests check this for every marked class.
+They are registered at their definitions by :func:`storable`. Only registered classes are restored
+from a model file, by ``__new__`` and a dict of attributes, so a registered class must have no
+``__new__``, ``__del__`` or ``__setstate__`` with side effects. The tests check this for every
+registered class.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 Marked = TypeVar("Marked")
 
-#: Marked classes and functions by module and name. It is complete when the folders of the package
+#: Registered classes and functions by module and name, complete when the folders of the package
 #: that define them have been imported.
 STORABLE: dict[str, Any] = {}
 
@@ -23,6 +23,6 @@ def path_of(item: Any) -> str:
 
 
 def storable(item: Marked) -> Marked:
-    """Mark a class or function as part of model files. A decorator; subclasses are not marked."""
+    """Register a class or function for model files (a decorator; not for subclasses)."""
     STORABLE[path_of(item)] = item
     return item

@@ -1,4 +1,4 @@
-"""The version of this package, and of everything that its results may depend on."""
+"""Versions of this package and its dependencies, and tables as text and HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 __version__ = "0.1.0"
 
-# Distributions that are always needed, and those that some functions need.
+# Required and optional dependencies.
 _NEEDED = ("numpy", "scipy", "scikit-learn", "clarabel", "highspy", "numba", "threadpoolctl")
 _OPTIONAL = (
     *("anndata", "dask", "distributed", "jinja2", "matplotlib", "mudata", "pandas", "polars"),
@@ -19,7 +19,7 @@ _OPTIONAL = (
 
 
 def show_versions() -> None:
-    """Print versions of Python, of the packages in use and of BLAS, for reports of problems.
+    """Print the versions of Python, of dependencies and of BLAS, for bug reports.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def show_versions() -> None:
     sections = {
         "System": system,
         "Packages": versions(),
-        "Optional packages": {name: _found(name) for name in _OPTIONAL},
+        "Optional packages": {name: _installed(name) for name in _OPTIONAL},
         "Threads": _thread_pools(),
     }
     for title, lines in sections.items():
@@ -48,11 +48,11 @@ def show_versions() -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of this package and of those that it always needs."""
-    return {"manykernels": __version__} | {name: _found(name) for name in _NEEDED}
+    """Return the versions of this package and of its required dependencies."""
+    return {"manykernels": __version__} | {name: _installed(name) for name in _NEEDED}
 
 
-def _found(name: str) -> str:
+def _installed(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
@@ -60,7 +60,7 @@ def _found(name: str) -> str:
 
 
 def _thread_pools() -> dict[str, str]:
-    """Libraries that compute in threads of their own, with how many."""
+    """Return the libraries with thread pools, and their numbers of threads."""
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     return {
@@ -75,12 +75,12 @@ def _thread_pools() -> dict[str, str]:
 
 
 Cells = Sequence[str]
-# Letters of a name that are shown in a table of HTML: longer ones leave no room for the numbers.
+# Maximal length of a name in an HTML table, to leave room for numbers.
 _LONGEST = 60
 
 
 def aligned(rows: Sequence[Cells]) -> str:
-    """Lines of cells, the first column to the left and the others to the right."""
+    """Return aligned lines of cells, the first column left-justified, the others right."""
     first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     return "\n".join(
         "  ".join([name.ljust(first), *map(str.rjust, cells, widths)]).rstrip()
@@ -89,7 +89,7 @@ def aligned(rows: Sequence[Cells]) -> str:
 
 
 def markdown(header: Cells, rows: Sequence[Cells], n_left: int = 1) -> str:
-    """Markdown table, padded to be read as it is; the first `n_left` columns start at the left."""
+    """Return a padded Markdown table; the first `n_left` columns are left-justified."""
     header, *rows = ([_in_markdown(cell) for cell in cells] for cells in (header, *rows))
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
 
@@ -108,12 +108,12 @@ def markdown(header: Cells, rows: Sequence[Cells], n_left: int = 1) -> str:
 
 
 def _in_markdown(cell: str) -> str:
-    """A cell without what would end it."""
+    """Escape line breaks and bars in a cell."""
     return " ".join(cell.split("\n")).replace("|", "\\|")
 
 
 def html(header: Cells, rows: Sequence[Cells], notes: Sequence[str] = ()) -> str:
-    """HTML table, everything escaped, the first column to the left; notes follow as paragraphs."""
+    """Return an escaped HTML table, its first column left-justified, followed by notes."""
     lines = ["<table>", _html_row("th", header)]
     lines += [_html_row("td", cells) for cells in rows]
     lines.append("</table>")
@@ -135,13 +135,13 @@ def _in_html(cell: str) -> str:
 
 
 class Html(str):
-    """A cell that is HTML already, made here and of numbers only."""
+    """Cell that is HTML and is not escaped."""
 
     __slots__ = ()
 
 
 def bar(share: float) -> Html:
-    """A bar, of a part between 0 and 1 of the width that bars have."""
+    """Return a bar whose length is a `share` between 0 and 1 of the maximal length."""
     width = f"{100.0 * min(max(share, 0.0), 1.0):.1f}%"
     return Html(
         '<div aria-hidden="true" style="width: 8em; text-align: left"><div style="height: 0.7em; '
@@ -150,6 +150,6 @@ def bar(share: float) -> Html:
 
 
 def shortened(name: str) -> str:
-    """A name without its middle if it is long."""
+    """Return a name, abbreviated in the middle if it is long."""
     half = _LONGEST // 2
     return name if len(name) <= _LONGEST else f"{name[:half]}…{name[-half:]}"
