@@ -318,7 +318,7 @@ class ValidationDisplay(Display):
         """
         ax = self._begin(ax, (6.8, 3.8))
         names = norm_name if self.parameter == "p" else power_name
-        places = grid_axis(ax, self.values, _LETTERS.get(self.parameter, self.parameter), names)
+        places = grid_axis(ax, self.values, parameter_name(self.parameter), names)
         self.lines_, ends = [], []
         for i, scores in enumerate(self.scores):
             is_chosen = self.chosen is not None and i == self.chosen[0]
@@ -374,8 +374,13 @@ def _one_of(given: str | None, values: Any, what: str, default: Any) -> Any:
     return given
 
 
+def parameter_name(name: str) -> str:
+    """Return the symbol of a parameter, such as λ for "reg"."""
+    return _LETTERS.get(name, name)
+
+
 def _said(name: str, value: float) -> str:
-    return f"{_LETTERS.get(name, name)} = {(norm_name if name == 'p' else power_name)(value)}"
+    return f"{parameter_name(name)} = {(norm_name if name == 'p' else power_name)(value)}"
 
 
 def _name_of_score(estimator: Any) -> str:

@@ -315,6 +315,7 @@ def proof_of(estimator: Any) -> dict[str, Any] | None:
     measure = next((name for name in ("rel_gap", "gradient_norm") if name in history), None)
     if measure is not None and len(history[measure]) > 1:
         found["history"] = {
+            "attribute": measure,
             "measure": _NUMBERS[measure],
             "n_inner_solves": history["n_inner_solves"],
             "values": history[measure],
