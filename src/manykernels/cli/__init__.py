@@ -1,27 +1,16 @@
 """The command ``manykernels``: fit, predict, inspect, compare, importance, demo.
 
 =============  ===============================================================================
-`app`          the commands, their options and their help
-`grammar`      what a view is, as text: ``name=file:columns:kernel(…)``
-`request`      what a command is asked for, by options and by a file in TOML
-`files`        tables and sequences from files
-`matrices`     kernel matrices from files
-`mat5`         files of MATLAB
-`samples`      rows of several files matched, the target found and kept out of the features
-`targets`      classes or numbers, and columns that tell the target
-`methods`      the estimator that was asked for
-`fitting`      fit
-`answering`    predict, inspect
-`judging`      importance, compare
-`demo`         demo
-`outputs`      files that are written whole, once everything is known
-`talking`      what is said, and where
-`errors`       what is told in one sentence
-`running`      ``main``
+`app`          the commands, their options and help texts, and ``main``
+`commands`     the work of each command, and the files that it writes
+`request`      options of a command, from the command line and from a TOML file
+`files`        readers of tables, sequences and kernel matrices
+`samples`      rows of several files matched; the target; the estimator
+`console`      errors and output on the terminal
 =============  ===============================================================================
 
-Exit codes: 0 if all went well, 1 if data or a model cannot be used, 2 if the command was not
-understood, 130 after Ctrl-C. Whatever goes wrong is told in one sentence.
+Exit codes: 0 on success, 1 if data or a model cannot be used, 2 if the command line is invalid,
+130 after Ctrl-C. An error is printed as a single line.
 """
 
 from .app import main
