@@ -1,4 +1,4 @@
-"""The report as one page of HTML: the plain dict, drawn by a template that escapes everything."""
+"""The report as an HTML page, rendered from the dict of its contents."""
 
 from __future__ import annotations
 
@@ -189,19 +189,19 @@ def importance_picture(importance: dict[str, Any]) -> dict[str, Any]:
     return picture(display, "importance", "Views compared", text, font_size=_FONT_SIZE_OF_PANELS)
 
 
-# Parts of the dict that are sections of the page, in their order; each has a template.
+# Sections of the page, in their order, by their keys in the dict; each has a template.
 _SECTIONS = {
-    "learnt": "What was learnt",
-    "importance": "What each view is worth",
+    "learnt": "Kernel weights",
+    "importance": "Importance of the views",
     "judged": "Predictions",
-    "gate": "What the gate does",
-    "proof": "Proof",
-    "choice": "What was chosen",
-    "alignment": "How alike the kernels are",
-    "data": "The data",
-    "reproduce": "To do it again",
+    "gate": "Gate",
+    "proof": "Certificate",
+    "choice": "Model selection",
+    "alignment": "Alignment of the kernels",
+    "data": "Data",
+    "reproduce": "Parameters and versions",
 }
-# Kernels that are listed at once; the others can be unfolded.
+# Number of kernels that are listed; the others can be unfolded.
 _LISTED = 25
 # Height of the frame in a notebook, in pixels: most of a screen.
 _FRAME_HEIGHT = 640
@@ -209,31 +209,31 @@ _FRAME_HEIGHT = 640
 
 @dataclass(frozen=True)
 class Report:
-    """What was learnt, as one page; made by :func:`report`.
+    """Report of a fitted model, returned by :func:`report`.
 
-    In a notebook it shows itself.
+    Notebooks display the page.
 
     Attributes
     ----------
     data : dict
-        Everything that the page says, as plain values: ``json.dumps(report.data)`` works.
+        Contents of the page as plain values: ``json.dumps(report.data)`` works.
     """
 
     data: dict[str, Any] = field(repr=False)
 
     @cached_property
     def html(self) -> str:
-        """The page: no scripts, nothing that is loaded from elsewhere."""
-        return str(_template().render(_drawn(self.data)))
+        """The page, without scripts and external resources."""
+        return str(_template().render(_context(self.data)))
 
     def save(self, path: str | Path) -> None:
-        """Write the page, as a whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         contents = self.html.encode()
         with replacing(path, len(contents)) as file:
             file.write(contents)
 
     def _repr_html_(self) -> str:
-        # A frame of its own keeps the styles of the page and of the notebook apart.
+        # A frame separates the style sheets of the page and of the notebook.
         return (
             f'<iframe srcdoc="{escape(self.html)}" sandbox="" loading="lazy" '
             f'title="Report of {escape(self.data["estimator"])}" '
@@ -241,7 +241,9 @@ class Report:
         )
 
     def __repr__(self) -> str:
-        answers = "; ".join(f"{one['question']} {one['answer']}" for one in self.data["answers"])
+        answers = "; ".join(
+            f"{answer['question']} {answer['answer']}" for answer in self.data["answers"]
+        )
         return f"Report of {self.data['estimator']}: {answers}"
 
 
@@ -254,33 +256,35 @@ def report(
     new: bool | None = None,
     path: str | Path | None = None,
 ) -> Report:
-    """What a fitted model has learnt, how sure that is and how good it is, as one page of HTML.
+    """Create an HTML report of a fitted model.
 
-    The page needs nothing else: no network, no scripts. It has kernel weights, the certificate and
-    how the gap closed, and what was chosen by cross-validation; given samples also predictions
-    judged, what each view is worth, how alike kernels are, and checks of the data. At its end are
-    parameters and versions, to do it again. What was not computed is said, and why.
+    The page has the kernel weights, the certificate with the convergence of the solver, and the
+    results of cross-validation; given samples, also scores of the predictions, the importance of
+    the views, the alignment of the kernels, and checks of the data. Parameters and versions at
+    the end make it reproducible. The page lists what was not computed, and why. It needs neither
+    a network nor scripts.
 
     Parameters
     ----------
     estimator : fitted estimator of this package
     X, y : as for ``estimator.fit``, optional
-        The training samples, or new ones. Predictions are judged by samples that the model has not
-        learnt from: new rows of X or, where X are the training samples, answers about each of them
-        if it is left out, which some estimators know. A score on training samples is never given.
+        The training samples, or new ones. Predictions are scored on samples that the model was
+        not trained on: the new rows of X or, if X are the training samples, held-out predictions,
+        which some estimators keep. Scores on training samples are never shown.
     importance : {"auto", True, False} or ViewImportance, default="auto"
-        What each view is worth, by :func:`~manykernels.view_importance`, or its result. That
-        learns many models; "auto" does it for training samples of up to 300 rows and 12 views,
-        without a search.
+        Whether to compute the importance of the views by :func:`~manykernels.view_importance`, or
+        its result. That fits many models; "auto" does it for training samples of up to 300 rows
+        and 12 views, and for estimators without a search.
     new : bool, optional
-        Whether X are new samples. By default rows are compared with those that the model keeps.
+        Whether X are new samples. By default, rows are compared with those that the model keeps.
     path : str or Path, optional
-        Where to save the page.
+        File to save the page to.
 
     Returns
     -------
     report : Report
-        ``report.save(path)`` writes it, ``report.html`` is the page, ``report.data`` what it says.
+        ``report.save(path)`` writes the page, ``report.html`` is its source, ``report.data`` its
+        contents as a dict.
 
     Examples
     --------
@@ -299,17 +303,17 @@ def report(
     """
     if path is not None:
         _template(), pyplot()  # a missing library is reported before the work is done
-    made = Report(summarize(estimator, X, y, importance=importance, new=new))
+    page = Report(summarize(estimator, X, y, importance=importance, new=new))
     if path is not None:
-        made.save(path)
-    return made
+        page.save(path)
+    return page
 
 
-# -- from the dict to the page ---------------------------------------------------------------
+# -- rendering -------------------------------------------------------------------------------
 
 
-def _drawn(data: dict[str, Any]) -> dict[str, Any]:
-    """The dict with its pictures."""
+def _context(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the context of the template: the dict, its pictures and sizes of bars."""
     pictures: dict[str, Any] = {}
     proof, choice, judged = (data.get(name) for name in ("proof", "choice", "judged"))
     if proof and "history" in proof:
@@ -333,10 +337,10 @@ def _drawn(data: dict[str, Any]) -> dict[str, Any]:
             {"id": name, "title": title} for name, title in _SECTIONS.items() if name in data
         ],
         "kernel_order": sorted(range(len(shares)), key=lambda j: -shares[j]),
-        # Bars are as long as the cell for the largest; without weights there are none.
+        # The largest share fills its cell; 1.0 if all shares are zero.
         "most_of_kernels": max(shares) or 1.0,
-        "most_of_views": max(one["share"] for one in data["learnt"]["view_shares"]) or 1.0,
-        "most_of_groups": max(max(one["shares"]) for one in data["learnt"]["groups"]) or 1.0,
+        "most_of_views": max(view["share"] for view in data["learnt"]["view_shares"]) or 1.0,
+        "most_of_groups": max(max(group["shares"]) for group in data["learnt"]["groups"]) or 1.0,
         "listed": _LISTED,
     }
 
@@ -359,32 +363,34 @@ def _template() -> Any:
     return environment.get_template("report.html")
 
 
-def shown(text: Any) -> str:
-    """Text without what HTML files cannot hold: control characters and halves of characters."""
+def shown(text: object) -> str:
+    """Replace characters that HTML cannot contain: control characters and lone surrogates."""
     return "".join(
         "�" if unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" else letter
         for letter in str(text)
     )
 
 
-def shortened(text: Any) -> str:
-    """A name without its middle if it is long; the page has the whole name in a tooltip."""
+def shortened(text: object) -> str:
+    """Omit the middle of a long name; the page has the full name in a tooltip."""
     return tables.shortened(shown(text))
 
 
-def _sentence(text: Any) -> str:
-    """A sentence of ours, whose numbers are not broken at the hyphen of an exponent."""
+def _sentence(text: object) -> str:
+    """Write exponents with minus signs, at which browsers do not break lines."""
     return re.sub(r"(?<=\de)-(?=\d)", "−", shown(text))
 
 
-def _number(spec: str) -> Callable[[Any], str]:
-    def written(value: Any) -> str:
+def _number(spec: str) -> Callable[[float | None], str]:
+    """Return a filter that formats numbers with minus signs, and None as a dash."""
+
+    def formatted(value: float | None) -> str:
         return "–" if value is None else format(value, spec).replace("-", "−")
 
-    return written
+    return formatted
 
 
-def _interval(low: Any, high: Any, spec: str = ".3f") -> str:
+def _interval(low: float | None, high: float | None, spec: str = ".3f") -> str:
     if low is None or high is None:
         return ""
     return f"[{format(low, spec)}, {format(high, spec)}]".replace("-", "−")
