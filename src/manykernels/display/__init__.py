@@ -1,22 +1,19 @@
-"""Pictures of what was learnt, in the manner of scikit-learn's displays.
+"""Plots of models and results, as scikit-learn displays.
 
-A display holds plain data; ``plot(ax)`` draws them and returns the display, whose ``ax_`` and
-``figure_`` can be changed further. The class methods ``from_…`` take the data from an estimator or
-a result and draw at once. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
+A display has plain data; ``plot(ax)`` draws them and returns the display with the attributes
+``ax_`` and ``figure_``. The class methods ``from_…`` take the data from an estimator or a result
+and draw them. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
 
-=============  ===============================  =============================================
-`weights`      :class:`WeightsDisplay`          kernel weights, also by class, region, target
-`path`         :class:`PathDisplay`             weights along the norm p or λ
-`importance`   :class:`ImportanceDisplay`       what each view is worth, with intervals
-`alignment`    :class:`AlignmentDisplay`        how alike kernels are
-`gate`         :class:`GateDisplay`             where each kernel, or region, counts
-`validation`   :class:`ValidationDisplay`       scores over a grid, and what was chosen
-`convergence`  :class:`ConvergenceDisplay`      how the gap closed
-`missing`      :class:`MissingViewsDisplay`     which samples have which views
-`base`                                         what all share: axes, plain data, SVG
-`parts`                                        tables in colours, axes, names at lines
-`style`                                        colours, names and numbers
-=============  ===============================  =============================================
+============================  ===========================================================
+:class:`WeightsDisplay`       kernel weights, also by class, region or target
+:class:`PathDisplay`          kernel weights along the norm p or λ
+:class:`ImportanceDisplay`    importance of the views, with intervals
+:class:`AlignmentDisplay`     alignment of kernels
+:class:`GateDisplay`          values of a gate, or shares in regions
+:class:`ValidationDisplay`    validation scores over a grid of parameters
+:class:`ConvergenceDisplay`   convergence of solvers
+:class:`MissingViewsDisplay`  views that samples have
+============================  ===========================================================
 """
 
 from .gate import GateDisplay
