@@ -1,7 +1,5 @@
 """Protocol, verdicts and tables beside the paper's, on small problems; and its data."""
 
-import struct
-
 import numpy as np
 import pytest
 from scipy import io
@@ -15,7 +13,6 @@ from benchmarks import _localized_speed as speed
 from benchmarks._localized_paper import ROWS, WEIGHTS
 from manykernels import KernelStack, LocalizedSVC, LocalizedSVR
 from manykernels.datasets import fetching
-from manykernels.datasets.fetching import read_numbers
 
 
 @pytest.fixture
@@ -270,52 +267,12 @@ def test_motorcycle(folder):
     np.testing.assert_array_equal(y, [0, -1.3])
 
 
-def record(kind, content=b""):
-    return struct.pack("<HH", kind, len(content)) + content
-
-
-def workbook(records):
-    """A file of sectors: 0 the table of sectors, 1 the directory, then the records."""
-    stream = (record(0x0809) + record(0x0809) + records + record(0x000A)).ljust(4608, b"\0")
-    n = len(stream) // 512
-    table = [0xFFFFFFFD, 0xFFFFFFFE, *range(3, n + 2), 0xFFFFFFFE]
-    name = "Workbook".encode("utf-16-le") + b"\0\0"
-    entry = name.ljust(64, b"\0") + struct.pack("<H", len(name))
-    entry = entry.ljust(116, b"\0") + struct.pack("<III", 2, len(stream), 0)
-    header = bytes.fromhex("d0cf11e0a1b11ae1").ljust(30, b"\0") + struct.pack("<H", 9)
-    header = header.ljust(48, b"\0") + struct.pack("<I", 1)
-    header = header.ljust(76, b"\0") + struct.pack("<I", 0) + b"\xff" * 4 * 108
-    sectors = struct.pack(f"<{len(table)}I", *table).ljust(512, b"\xff")
-    return header + sectors + entry.ljust(512, b"\0") + stream
-
-
-def test_numbers_of_an_old_excel_file(folder):
-    half = struct.unpack("<I", struct.pack("<d", 1.5)[4:])[0]
-    content = workbook(
-        record(0x0204, b"text")
-        + record(0x0203, struct.pack("<HHHd", 1, 0, 0, 540.25))
-        + record(0x027E, struct.pack("<HHHI", 1, 1, 0, (-7 << 2 | 2) & 0xFFFFFFFF))
-        + record(0x00BD, struct.pack("<HHHIHIH", 2, 0, 0, half, 0, 1234 << 2 | 3, 1))
-    )
-    path = folder / "concrete/Concrete_Data.xls"
-    path.write_bytes(content)
-    np.testing.assert_array_equal(read_numbers(path), [[540.25, -7], [1.5, 12.34]])
-
-
 def test_concrete_has_its_target_last(folder, monkeypatch):
     (folder / "concrete/Concrete_Data.xls").touch()
     monkeypatch.setattr(fetching, "read_numbers", lambda path: np.arange(18.0).reshape(2, 9))
     X, y = _data.concrete()
     assert X.shape == (2, 8)
     np.testing.assert_array_equal(y, [8, 17])
-
-
-@pytest.mark.parametrize("content", [b"no such file", workbook(b"")[:1024]])
-def test_other_files_are_refused(tmp_path, content):
-    path = tmp_path / "some.xls"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"xls"):
-        read_numbers(path)
 
 
 # -- reasons ------------------------------------------------------------------------------------

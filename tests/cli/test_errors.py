@@ -27,25 +27,29 @@ OUT = ("--output", "m.skops")
         (["fit", *OUT, "--view", "a=a.csv"], 2, "There is no target: pass --target"),
         ([*FIT, *OUT, "--view", "a=b.csv"], 2, "There are several views 'a'"),
         ([*FIT, *OUT, "--view", "c=c.csv"], 1, "There is no file 'c.csv'."),
-        ([*FIT, *OUT, "--view", "c=c.xlsx"], 1, "'c.xlsx' is of no known kind; known are .csv"),
+        (
+            [*FIT, *OUT, "--view", "c=c.xlsx"],
+            1,
+            "format of 'c.xlsx' is not supported; supported are .csv",
+        ),
         ([*FIT, *OUT, "--view", "c=a.csv:z"], 1, "'a.csv' has no column 'z'; it has 'id', 'x'"),
         ([*FIT, *OUT, "--view", "c=a.csv:rbg(k=1)"], 2, "There is no kernel 'rbg'; there are lin"),
         ([*FIT, *OUT, "--view", "c=a.csv:rbf(gama=1)"], 2, "no parameter 'gama'; it has gamma"),
         ([*FIT, *OUT, "--index", "name"], 1, "'a.csv' has no column 'name' to match samples by"),
         ([*FIT, *OUT, "--target", "z"], 1, "No file has a column 'z' to predict; columns are"),
-        ([*FIT, *OUT, "--task", "ranking"], 2, "task is auto, classification or regression"),
-        ([*FIT, *OUT, "--task", "regression"], 1, "The target of a regression is numbers"),
-        ([*FIT, *OUT, "--p", "two"], 2, "p is auto or one or more numbers"),
+        ([*FIT, *OUT, "--task", "ranking"], 2, "task must be auto, classification or regression"),
+        ([*FIT, *OUT, "--task", "regression"], 1, "The target of a regression must be numbers"),
+        ([*FIT, *OUT, "--p", "two"], 2, "p must be auto or one or more numbers"),
         ([*FIT, *OUT, "--p", "0.5"], 1, "ps"),
-        ([*FIT, *OUT, "--C", "1"], 2, "C goes with machine svm; the one of fisher is reg"),
-        ([*FIT, *OUT, "--machine", "svm"], 2, "reg goes with machine fisher"),
-        ([*FIT, *OUT, "--approximation", "fast"], 2, "approximation is exact, auto, nystrom"),
-        ([*FIT, "--output", "m.pkl"], 2, "--output 'm.pkl' has to end with .skops"),
+        ([*FIT, *OUT, "--C", "1"], 2, "C is an option of --machine svm; with --machine fisher, u"),
+        ([*FIT, *OUT, "--machine", "svm"], 2, "reg is an option of --machine fisher"),
+        ([*FIT, *OUT, "--approximation", "fast"], 2, "approximation must be exact, auto, nystrom"),
+        ([*FIT, "--output", "m.pkl"], 2, "--output 'm.pkl' must end with .skops"),
         ([*FIT, "--output", "no/m.skops"], 1, "There is no folder 'no' for --output"),
         ([*FIT, *OUT, "--predictions", "a.csv"], 2, "--predictions 'a.csv' is read by the same"),
-        ([*FIT, *OUT, "--report", "a.txt"], 2, "--report 'a.txt' has to end with .html"),
+        ([*FIT, *OUT, "--report", "a.txt"], 2, "--report 'a.txt' must end with .html"),
         (["fit", *OUT, "--spec", "no.toml"], 2, "'no.toml' cannot be read"),
-        (["predict", "no.skops", "--view", "a=a.csv"], 1, "There is no model 'no.skops'"),
+        (["predict", "no.skops", "--view", "a=a.csv"], 1, "There is no model file 'no.skops'"),
         (["compare", *BOTH, "--methods", "magic"], 2, "There is no method 'magic'; there are f"),
         (["compare", *BOTH, "--folds", "1"], 2, "--folds"),
         (["importance", *BOTH[:2], *BOTH[4:]], 1, "Importance is a comparison"),
@@ -65,15 +69,15 @@ def test_a_sentence(folder, run, arguments, code, said):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("targt = 'label'\n", "has a key 'targt'; known are task"),
-        ("[views.a]\nfile = 'a.csv'\ncolumn = 'x'\n", "views.a in 'odd.toml' has a key 'column'"),
+        ("targt = 'label'\n", "has an unknown key 'targt'; known are task"),
+        ("[views.a]\nfile = 'a.csv'\ncolumn = 'x'\n", "'odd.toml' has an unknown key 'column'"),
         ("[views.a]\ncolumns = ['x']\n", "views.a in 'odd.toml' has no file"),
-        ("[views]\na = 3\n", "views.a in 'odd.toml' is a file, or a table"),
-        ("views = 3\n", "views in 'odd.toml' is a table"),
-        ("impute = 'yes'\n", "impute in 'odd.toml' is true or false"),
-        ("index = 3\n", "index in 'odd.toml' is a text"),
-        ("[views.a]\nfile = 'a.csv'\ncolumns = [1]\n", "is a list of texts"),
-        ("p = [true]\nviews.a = 'a.csv'\n", "p is auto or one or more numbers"),
+        ("[views]\na = 3\n", "views.a in 'odd.toml' must be a file, or a table"),
+        ("views = 3\n", "views in 'odd.toml' must be a table"),
+        ("impute = 'yes'\n", "impute in 'odd.toml' must be true or false"),
+        ("index = 3\n", "index in 'odd.toml' must be a text"),
+        ("[views.a]\nfile = 'a.csv'\ncolumns = [1]\n", "must be a list of texts"),
+        ("p = [true]\nviews.a = 'a.csv'\n", "p must be auto or one or more numbers"),
         ("p = [\n", "cannot be read"),
     ],
 )
@@ -94,7 +98,7 @@ def test_a_specification_that_is_wrong(folder, run, spec, said):
         ("id,x,label\n1,2,a\n,3,b\n", "has no id in row 2"),
         ("id,x,label\n1,2,a\n2,3,a\n", "All samples have the same target, 'a'"),
         ("id,x,label\n1,2,\n2,3,\n", "No sample has a value of 'label'"),
-        ("id,label\n1,a\n2,b\n", "has no column that view 'a' could be of"),
+        ("id,label\n1,a\n2,b\n", "has no feature columns for view 'a'"),
         ("id,x,label\n1,,a\n2,,b\n", "has no values for view 'a'"),
         ("id,x,label\n1,2,a\n2,3,b,4,5\n", "cannot be read"),
     ],
@@ -113,7 +117,7 @@ def test_predictions_that_cannot_be_made(folder, run):
     for arguments, said in [
         (["--view", "a=few.csv", "--view", "b=b.csv"], "no column 'y', which view 'a' had in"),
         (["--view", "c=a.csv"], "The model has no view 'c'; it has 'a', 'b'"),
-        (["--view", "a=a.csv"], "View 'b' is not there: pass --view b=file"),
+        (["--view", "a=a.csv"], "View 'b' is missing: pass --view b=file"),
         (["--view", "a=a.csv:rbf", "--view", "b=b.csv"], "Kernels are part of the model"),
         (["--view", "a=a.csv", "--view", "b=gaps.csv"], "fitted without --missing"),
         ([], "There is no view"),
@@ -138,7 +142,7 @@ def test_a_file_that_is_there(folder, run):
     Path("m.skops").write_text("mine")
     code, _, err = run(*FIT, *OUT)
     assert code == 1
-    assert "'m.skops' is there already: --force replaces it." in err
+    assert "'m.skops' exists already. Pass --force to replace it." in err
     assert Path("m.skops").read_text() == "mine"
     assert run(*FIT, *OUT, "--force")[0] == 0
     assert mk.load("m.skops").p_ == 2.0
@@ -152,15 +156,15 @@ def test_symbolic_links_that_lead_nowhere(folder, run):
         code, _, err = run("fit", "--view", f"a={name}", "--target", "label", *OUT)
         assert (code, err) == (
             1,
-            f"manykernels: '{name}' is a symbolic link that leads to no file.\n",
+            f"manykernels: '{name}' is a symbolic link to a file that does not exist.\n",
         )
     code, _, err = run(*FIT, "--output", "loop.skops", "--force")
     assert (code, err) == (
         1,
-        "manykernels: --output 'loop.skops' is a symbolic link that leads to itself.\n",
+        "manykernels: --output 'loop.skops' is a symbolic link to itself.\n",
     )
     code, _, err = run("inspect", "loop.skops")
-    assert (code, err) == (1, "manykernels: There is no model 'loop.skops'.\n")
+    assert (code, err) == (1, "manykernels: There is no model file 'loop.skops'.\n")
     code, _, err = run("demo", "--output", "loop.csv/demo")
     assert code == 1
     assert "should not happen" not in err
@@ -270,7 +274,7 @@ def test_modalities(folder, run, monkeypatch):
         "fit", "--view", "r=cells.h5mu", "--target", "label", *QUICK, *OUT, "--force"
     )
     assert code == 1
-    assert "has several tables: name one, as in --view rna=cells.h5mu:rna" in err
+    assert "has several tables: select one, as in --view rna=cells.h5mu:rna" in err
 
 
 @pytest.mark.parametrize(

@@ -440,7 +440,7 @@ def test_bad_methods(table, methods, error, message):
         ({"cv": []}, "no splits"),
         ({"cv": 1}, "at least one|n_splits"),
         ({"cv": GroupKFold(3)}, r"cv=list\(GroupKFold"),
-        ({"cv": [([0, 1], [1, 2])]}, "tests samples that it learns from"),
+        ({"cv": [([0, 1], [1, 2])]}, "has samples in both its training and its test part"),
         ({"cv": [([0, 1], [])]}, "no test samples"),
         ({"cv": [([], [0, 1])]}, "no training samples"),
         ({"cv": [([0, 1], [60])]}, "Split 0 is not made of row numbers"),

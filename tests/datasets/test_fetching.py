@@ -1,6 +1,8 @@
 """fetch_dataset: from a folder, through a server on this machine, and what is refused."""
 
 import hashlib
+import struct
+import sys
 import threading
 from dataclasses import replace
 from functools import partial
@@ -12,7 +14,7 @@ from numpy.testing import assert_array_equal
 
 from manykernels import Views
 from manykernels.datasets import fetch_dataset, fetching
-from manykernels.datasets.fetching import SOURCES
+from manykernels.datasets.fetching import SOURCES, read_numbers
 
 SEEN = ["sonar", "ionosphere", "satimage", "mfeat", "pendigits", "concrete"]
 NOT_SEEN = ["heart", "segment", "white_wine"]
@@ -94,6 +96,56 @@ def test_grades_of_wine(tmp_path, rng):
     X, y = fetch_dataset("white_wine", data_home=tmp_path, return_X_y=True)
     assert_array_equal(X, table[:, :11])
     assert_array_equal(y, table[:, 11])
+
+
+# -- Excel files ---------------------------------------------------------------------------------
+
+
+def record(kind, content=b""):
+    return struct.pack("<HH", kind, len(content)) + content
+
+
+def worksheet(titles, rows):
+    """Content of an ``.xls`` file of Excel 3: a line of titles, and numbers below it."""
+    cells = [
+        record(0x0204, struct.pack("<HHHH", 0, j, 0, len(title)) + title.encode())
+        for j, title in enumerate(titles)
+    ]
+    cells += [
+        record(0x0203, struct.pack("<HHHd", i + 1, j, 0, value))
+        for (i, j), value in np.ndenumerate(rows)
+    ]
+    begin = record(0x0209, struct.pack("<HHH", 0, 0x10, 0))
+    return begin + b"".join(cells) + record(0x000A)
+
+
+def test_concrete_from_a_folder(tmp_path, rng):
+    pytest.importorskip("xlrd")
+    table = rng.random((1030, 9))
+    (tmp_path / "concrete").mkdir()
+    path = tmp_path / "concrete/Concrete_Data.xls"
+    path.write_bytes(worksheet([f"column {j}" for j in range(9)], table))
+    X, y = fetch_dataset("concrete", data_home=tmp_path, return_X_y=True)
+    assert_array_equal(X, table[:, :8])
+    assert_array_equal(y, table[:, 8])
+
+
+def test_without_xlrd_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xlrd", None)
+    with pytest.raises(ImportError, match=r"pip install \"manykernels\[cli\]\""):
+        read_numbers(tmp_path / "some.xls")
+
+
+@pytest.mark.parametrize("content", [b"no such file", bytes.fromhex("d0cf11e0a1b11ae1") * 100])
+def test_other_files_are_refused(tmp_path, content):
+    pytest.importorskip("xlrd")
+    path = tmp_path / "some.xls"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"some\.xls cannot be read as an \.xls file"):
+        read_numbers(path)
+
+
+# -- downloads -----------------------------------------------------------------------------------
 
 
 def test_downloaded_into_the_folder(tmp_path, rng, monkeypatch):

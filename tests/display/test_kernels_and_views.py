@@ -119,7 +119,7 @@ def test_of_many_kernels_those_that_count_most_have_maps():
     gate = np.tile([0.1, 0.4, 0.2, 0.3], (4, 1))
     display = GateDisplay(gate, list("abcd"), grid).plot(top=2)
     assert [ax.get_title(loc="left") for ax in display.axes_] == ["b", "d"]
-    assert display.figure_.get_suptitle() == "Gate (and 2 other kernels, which count less)"
+    assert display.figure_.get_suptitle() == "Gate (2 kernels with smaller values not shown)"
 
 
 def test_regions_have_shares():
@@ -138,7 +138,7 @@ def test_a_gate_for_every_class():
 
 
 def test_bad_gates():
-    with pytest.raises(ValueError, match="MKFDA has no gate: its kernels count the same"):
+    with pytest.raises(ValueError, match="MKFDA has no gate: its kernels have the same weights"):
         GateDisplay.from_estimator(MKFDA(PAIRS).fit(X, Y), X)
     with pytest.raises(NotFittedError):
         GateDisplay.from_estimator(LocalizedSVC(PAIRS), X)

@@ -62,12 +62,14 @@ def test_of_many_kernels_only_the_largest_have_names():
 
 def test_a_path_that_is_not_said_which_is_refused(path):
     with pytest.raises(
-        ValueError, match=r"has 3 λ: say which one to draw with reg=, one of 0\.1, "
+        ValueError, match=r"has 3 values of λ: pass the one to draw as reg, one of 0\.1, "
     ):
         PathDisplay.from_path(path)
-    with pytest.raises(ValueError, match=r"λ = 5 is none of the values of the path: 0\.1, 1, 10"):
+    with pytest.raises(
+        ValueError, match=r"λ = 5 is not one of the values of the path: 0\.1, 1, 10"
+    ):
         PathDisplay.from_path(path, reg=5)
-    with pytest.raises(ValueError, match="p = 7 is none"):
+    with pytest.raises(ValueError, match="p = 7 is not one"):
         PathDisplay.from_path(path, reg=1.0, p=7)
     with pytest.raises(ValueError, match='along must be "p" or "reg"'):
         PathDisplay.from_path(path, along="C")
@@ -164,7 +166,9 @@ def test_a_validation_set_has_no_standard_errors():
 
 
 def test_those_that_have_not_chosen_are_refused():
-    with pytest.raises(ValueError, match="MKFDA has no cv_results_: it has chosen nothing"):
+    with pytest.raises(
+        ValueError, match="MKFDA has no cv_results_: it does not use cross-validation"
+    ):
         ValidationDisplay.from_estimator(MKFDA(PAIRS).fit(X, Y))
     with pytest.raises(NotFittedError):
         ValidationDisplay.from_estimator(MKFDACV())

@@ -159,7 +159,7 @@ def test_estimators_without_weights_are_refused():
     with pytest.raises(ValueError, match="SVC has no weights_: it learns no kernel weights"):
         WeightsDisplay.from_estimator(SVC().fit(X, Y))
     gated = LocalizedSVC(PAIRS, early_stopping=False, max_iter=2, tol=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="GateDisplay draws how much"):
+    with pytest.raises(ValueError, match="use GateDisplay"):
         WeightsDisplay.from_estimator(gated)
 
 

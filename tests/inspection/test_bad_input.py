@@ -61,7 +61,7 @@ def test_scores():
         ({}, "a dict from names of views"),
         (["strong"], "a dict from names of views"),
         ({"a": []}, "Group 'a' has no kernels"),
-        ({"a": ["loud"]}, "a kernel 'loud' that there is none of; the kernels are 'strong'"),
+        ({"a": ["loud"]}, "a kernel 'loud' that does not exist; the kernels are 'strong'"),
         ({"a": ["strong", "weak", "noise"]}, "View 'a' cannot be left out: it is the only one"),
         (
             {"a": ["strong", "weak", "noise"], "b": ["weak"]},
@@ -107,8 +107,11 @@ def test_sample_weights():
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
-        (ShuffleSplit(10, test_size=0.5, random_state=0), "every row may be tested once"),
-        ([(np.arange(20), np.arange(15, 30))], "Split 0 tests samples that it learns from"),
+        (ShuffleSplit(10, test_size=0.5, random_state=0), "every row may be tested only once"),
+        (
+            [(np.arange(20), np.arange(15, 30))],
+            "Split 0 has samples in both its training and its test part",
+        ),
         ([(np.arange(20), [])], "Split 0 has no test samples"),
         ([(np.arange(20), [99])], "not made of row numbers or masks of 30 rows"),
         ([(np.flatnonzero(Y), np.flatnonzero(Y == 0))], r"leaves no training samples of \[0\]"),

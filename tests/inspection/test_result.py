@@ -46,7 +46,7 @@ def test_rows_and_frame_have_the_same_columns(result):
 
 def test_without_pandas_there_are_rows(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"rows\(\) gives the same without"):
+    with pytest.raises(ImportError, match=r"rows\(\) returns the same values without"):
         result.to_frame()
 
 

@@ -5,13 +5,16 @@ import re
 import sys
 from importlib import resources
 from itertools import product
+from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from manykernels import MKFDA
+from manykernels.display.base import COLORS, GREY
 from manykernels.report import report
-from manykernels.report.html import Axis, interval_track, shortened, shown
+from manykernels.report.html import DiagonalDisplay, importance_picture, picture, shortened, shown
 from tests.report.pages import HOSTILE, Page, reported, views_and_classes
 
 KINDS = ["plain", "search", "values", "hostile"]
@@ -226,32 +229,75 @@ def test_without_jinja_it_says_what_to_install(monkeypatch):
 # -- pictures --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("values", "logarithmic", "texts"),
-    [
-        ([0.0, 1.0], False, ["0", "0.5", "1"]),
-        ([-3.0, 3.0], False, ["−2", "0", "2"]),
-        ([1e-6, 1.0], True, ["10⁻⁶", "10⁻⁵", "10⁻⁴", "0.001", "0.01", "0.1", "1"]),
-        ([2.0, 2.0], False, None),
-        ([np.nan], False, None),
-    ],
-)
-def test_axes_have_round_ticks_within_their_range(values, logarithmic, texts):
-    axis = Axis.over(values, logarithmic=logarithmic)
-    assert axis.ticks
-    assert all(0.0 <= axis.place(at) <= 1.0 for at, _ in axis.ticks)
-    assert texts is None or [text for _, text in axis.ticks] == texts
-    finite = [value for value in values if np.isfinite(value)]
-    assert all(0.0 < axis.place(value) < 1.0 for value in finite)
+def texts(svg):
+    """Texts of an SVG, as a browser shows them."""
+    root = ElementTree.fromstring(svg)
+    return ["".join(one.itertext()) for one in root.iter() if one.tag.endswith("text")]
 
 
-def test_intervals_share_a_scale():
-    rows = [
-        {"fall": 0.0, "fall_low": -1.0, "fall_high": 1.0},
-        {"fall": None, "fall_low": None, "fall_high": None},
-        {"fall": 1.0, "fall_low": 0.0, "fall_high": 2.0},
-    ]
-    first, unknown, last = interval_track(rows, "fall", 0.0)
-    assert unknown is None
-    assert first["line"] == first["at"] == last["low"] == last["line"]
-    assert 0.0 < first["low"] < first["at"] < first["high"] == last["at"] < last["high"] < 100.0
+@every_page
+def test_pictures_use_the_colours_of_the_page(kind):
+    pictures = re.findall("<figure>.*?</figure>", reported(kind).html, re.DOTALL)
+    assert pictures
+    for svg in pictures:
+        assert "var(--c0)" in svg
+        assert not any(color in svg for color in (*COLORS, GREY))
+        assert "<metadata" not in svg
+        assert "<style" not in svg
+
+
+@pytest.mark.parametrize("kind", ["plain", "search", "values"])
+def test_parts_of_pictures_refer_to_parts_of_the_same_picture(kind):
+    for figure in re.findall("<figure>.*?</figure>", reported(kind).html, re.DOTALL):
+        ids = set(re.findall(r' id="([^"]+)"', figure))
+        assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', figure)) <= {
+            *((one, "") for one in ids),
+            *(("", one) for one in ids),
+        }
+
+
+def test_pictures_show_the_data():
+    html = reported("search").html
+    (choice,) = re.findall(r'<svg [^>]*"choice-title.*?</svg>', html, re.DOTALL)
+    assert {"p = 1", "p = 2", "p = ∞", "0.01", "0.1", "1", "λ"} <= set(texts(choice))
+    (proof,) = re.findall(r'<svg [^>]*"convergence-title.*?</svg>', html, re.DOTALL)
+    assert "inner solves" in texts(proof)
+    assert any(text.startswith("tol = 10⁻") for text in texts(proof))
+    (judged,) = re.findall(r'<svg [^>]*"calibration-title.*?</svg>', html, re.DOTALL)
+    assert {"predicted probability", "observed share"} <= set(texts(judged))
+
+
+def test_points_beside_a_diagonal():
+    display = DiagonalDisplay([0.0, 2.0], [1.0, None], "true", "predicted").plot()
+    points, diagonal = display.ax_.lines
+    np.testing.assert_array_equal(points.get_xydata(), [[0.0, 1.0], [2.0, np.nan]])
+    assert points.get_linestyle() == "None"
+    np.testing.assert_array_equal(diagonal.get_xydata(), [[0.0, 0.0], [2.0, 2.0]])
+    intervals = [[0.0, 2.0], [1.0, 3.0]]
+    display = DiagonalDisplay([0.0, 2.0], [1.0, 2.0], "", "", intervals).plot()
+    assert display.ax_.lines[0].get_linestyle() == "-"
+    (bars,) = display.ax_.collections
+    np.testing.assert_array_equal(bars.get_segments()[1], [[2.0, 1.0], [2.0, 3.0]])
+    plt.close("all")
+
+
+def test_titles_of_pictures_are_escaped():
+    display = DiagonalDisplay([0.0], [1.0], "x", "y")
+    svg = picture(display, "one", HOSTILE[0], HOSTILE[1])["svg"]
+    found = Page(svg)
+    assert found.of("script") == found.of("img") == []
+    assert HOSTILE[0] in found.words
+
+
+def test_names_in_pictures_are_escaped_and_drawn_without_a_warning():
+    """Also names with letters that the fonts of matplotlib lack, and values that are not known."""
+    data = reported("plain").data["importance"]
+    rows = [{**data["rows"][0], "view": name} for name in HOSTILE]
+    unknown = dict.fromkeys(("fall", "fall_low", "fall_high"))
+    hostile = {**data, "rows": [*rows, {**rows[0], **unknown}], "scoring": HOSTILE[4]}
+    svg = importance_picture(hostile)["svg"]
+    found = Page(svg)
+    assert found.of("script") == found.of("img") == []
+    assert found.unbalanced == []
+    assert any(HOSTILE[0] in text for text in texts(svg))
+    assert any("half �, bell �" in text for text in texts(svg))

@@ -117,7 +117,7 @@ def test_a_fit_that_was_stopped_is_not_called_certified():
         model = MKFDA(p=1, tol=1e-12, max_iter=1).fit(X, y)
     answer = summarize(model)["answers"][-1]
     assert answer["good"] is False
-    assert answer["answer"] == "No: it was stopped before"
+    assert answer["answer"] == "No: stopped before convergence"
 
 
 def test_the_curve_of_a_search_is_its_table():
@@ -165,8 +165,8 @@ def test_a_training_score_is_never_given():
     tables, y = views_and_classes()
     data = summarize(svc(), parts(tables, slice(40)), y[:40], importance=False)
     assert "judged" not in data
-    assert "has learnt from these samples" in data["not_computed"][0]
-    assert data["answers"][1]["answer"] == "Not judged"
+    assert "these are training samples" in data["not_computed"][0]
+    assert data["answers"][1]["answer"] == "Not scored"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_training_samples_among_new_ones_are_left_aside():
     model = MKFDA(RBF()).fit(parts(tables, slice(40)), y[:40])
     judged = summarize(model, parts(tables, slice(30, 60)), y[30:])["judged"]
     assert judged["n_samples"] == 20
-    assert judged["how"] == "20 new samples; 10 rows of X equal to training samples left aside"
+    assert judged["how"] == "20 new samples; 10 rows of X equal to training samples left out"
     fresh = parts(tables, slice(40, 60))
     assert judged["scores"][0]["value"] == pytest.approx(model.score(fresh, y[40:]))
 
@@ -331,7 +331,7 @@ def test_a_result_of_view_importance_is_taken_as_it_is():
             "would search again",
             marks=pytest.mark.slow,
         ),
-        (MKFDA(RBF()), slice(40), "these are new"),
+        (MKFDA(RBF()), slice(40), "these samples are new"),
     ],
 )
 def test_what_was_not_measured_is_said(estimator, rows, reason):

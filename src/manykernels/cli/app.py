@@ -1,6 +1,6 @@
-"""The commands, their options and their help.
+"""Commands, options and help texts of the command line.
 
-Every line of help that begins with ``manykernels`` is an example that the tests run.
+The tests run every line of help that begins with ``manykernels``.
 """
 
 from __future__ import annotations
@@ -33,52 +33,56 @@ View = Annotated[
     typer.Option(
         "--view",
         metavar="NAME=FILE[:COLUMNS][:KERNEL]",
-        help="A view, once for each: a=a.csv, a=a.csv:age,dose or a=a.csv:age:rbf(gamma=0.5). "
-        "Files are .csv, .tsv, .parquet, .fasta, .h5ad, .h5mu, or kernels in .npz or .mat. "
-        "Without a kernel a view has default ones, by what it holds.",
+        help="A view; repeat the option for each view. Examples: a=a.csv, a=a.csv:age,dose, "
+        "a=a.csv:age:rbf(gamma=0.5). Files are .csv, .tsv, .parquet, .fasta, .h5ad, .h5mu, or "
+        "kernel matrices in .npz or .mat. Without a kernel, default kernels are chosen by the "
+        "type of the data.",
     ),
 ]
 Index = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column that names the samples, in every file. Without it rows are matched by order.",
+        help="Column with the names of the samples, in every file. Without it, rows are matched "
+        "by their order.",
     ),
 ]
 Target = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column to predict, in the file of any view, or FILE:COLUMN. It is never a feature.",
+        help="Column to predict, in the file of any view, or FILE:COLUMN. It is never used as a "
+        "feature.",
     ),
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
         metavar="error|mean|conditional",
-        help="What becomes of samples that lack a view: refused (default), the mean in its place, "
-        "or reconstructed from their other views.",
+        help="How to treat samples that lack a view: stop with an error (default), use the mean, "
+        "or reconstruct the view from the others.",
     ),
 ]
 Impute = Annotated[
     bool | None,
     typer.Option(
         "--impute",
-        help="Fill in single empty cells: the median of a column, of texts the most frequent one.",
+        help="Fill empty cells with the median of the column, or with its most frequent text.",
     ),
 ]
 Task = Annotated[
     str | None,
     typer.Option(
         metavar="auto|classification|regression",
-        help="By default texts and up to 20 different whole numbers are classes.",
+        help="Kind of target. By default, texts and up to 20 distinct integers are classes.",
     ),
 ]
 Machine = Annotated[
     str | None,
     typer.Option(
         metavar="fisher|svm",
-        help="Fisher discriminant, or ridge regression for numbers (default); or support vectors.",
+        help="fisher: Fisher discriminant analysis, or ridge regression for numbers (default). "
+        "svm: support vector machine.",
     ),
 ]
 Norm = Annotated[
@@ -86,12 +90,16 @@ Norm = Annotated[
     typer.Option(
         "--p",
         metavar="auto|NUMBERS",
-        help="Norms of the weights to try, such as 1 (few kernels), 2 or 1,2,inf.",
+        help="Norms p of the kernel weights to try, such as 1 (sparse), 2 or 1,2,inf.",
     ),
 ]
 Reg = Annotated[
     str | None,
-    typer.Option("--reg", metavar="auto|NUMBERS", help="Regularisations λ to try, such as 0.1,1."),
+    typer.Option(
+        "--reg",
+        metavar="auto|NUMBERS",
+        help="Regularisation parameters λ to try, such as 0.1,1.",
+    ),
 ]
 Penalty = Annotated[
     str | None,
@@ -102,41 +110,41 @@ Approximate = Annotated[
     typer.Option(
         "--approximation",
         metavar="exact|auto|nystrom[:N]|random[:N]",
-        help="Explicit features in place of kernel matrices, for many samples: by landmarks or at "
-        "random; auto: landmarks for more than 5000 samples.",
+        help="Approximate kernel matrices by N Nyström landmarks or N random features, for many "
+        "samples. auto: landmarks if there are more than 5000 samples.",
     ),
 ]
 Spec = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.toml",
-        help="The same options from a file; those of the command line win.",
+        help="File with the same options. Options on the command line take precedence.",
     ),
 ]
 EscapeFormulas = Annotated[
     bool,
     typer.Option(
         "--escape-formulas",
-        help="In .csv and .tsv, put an apostrophe before texts that spreadsheet programs would "
-        "take for formulas: those that begin with = + - or @.",
+        help="In .csv and .tsv files, put an apostrophe before texts that begin with = + - or @, "
+        "which spreadsheet programs would evaluate as formulas.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that fit has written.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by fit.")]
 Table = Annotated[
     Path | None,
-    typer.Option("--output", metavar="FILE", help="Where to write it: .csv, .tsv or .parquet."),
+    typer.Option("--output", metavar="FILE", help="Table to write: .csv, .tsv or .parquet."),
 ]
 
 
 def _request(context: typer.Context) -> Request:
-    """What the options of a command ask for, those that it shares with others."""
-    given = {name: value for name, value in context.params.items() if name in OPTIONS}
-    return Request.of(context.params["view"] or (), context.params["spec"], **given)
+    """Return the request given by the options that several commands share."""
+    options = {name: value for name, value in context.params.items() if name in OPTIONS}
+    return Request.of(context.params["view"] or (), context.params["spec"], **options)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         print(f"manykernels {__version__}")
         raise typer.Exit
 
@@ -148,10 +156,10 @@ def manykernels(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from.")
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
-    """Learn from several tables of the same samples how much each of them matters.
+    """Multiple kernel learning: combine several tables of the same samples, with learnt weights.
 
     \b
     Examples:
@@ -165,7 +173,7 @@ def manykernels(
 def fit(
     context: typer.Context,
     output: Annotated[
-        Path, typer.Option("--output", metavar="FILE.skops", help="Where to write the model.")
+        Path, typer.Option("--output", metavar="FILE.skops", help="Model file to write.")
     ],
     view: View = None,
     index: Index = None,
@@ -181,24 +189,24 @@ def fit(
     spec: Spec = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Where to write a report, to open in a browser."),
+        typer.Option(metavar="FILE.html", help="Report to write, for a browser."),
     ] = None,
     predictions: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.csv",
-            help="Where to write, for every sample, the prediction of a model that has not seen "
-            "it (with --machine fisher).",
+            help="Table to write with held-out predictions: for every sample, the prediction of a "
+            "model trained without it (with --machine fisher).",
         ),
     ] = None,
     escape_formulas: EscapeFormulas = False,
     force: Force = False,
 ) -> None:
-    """Learn a model from files.
+    """Fit a model to files and save it.
 
-    It is written to a file, after a word about how good it is. Norm and regularisation are chosen
-    by cross-validation. Rows of the files are matched by the column --index. In Python the model
-    is opened by manykernels.load.
+    The norm p and the regularisation are chosen by cross-validation, and the held-out score is
+    printed. Rows of the files are matched by the column --index. In Python, manykernels.load
+    opens the model.
 
     \b
     Examples:
@@ -232,10 +240,10 @@ def predict(
 ) -> None:
     """Predict for new samples.
 
-    The table has classes with their probabilities, or numbers. Files have the columns of
-    training; others, such as the target, are left aside. Samples are matched by the column that
-    fit was given as --index, unless another one is named. Without --output the table goes to
-    standard output.
+    The result is a table of classes with their probabilities, or of numbers. The files must have
+    the columns of the training data; additional columns, such as the target, are ignored. Samples
+    are matched by the column --index, by default the one that was passed to fit. Without
+    --output, the table is printed.
 
     \b
     Examples:
@@ -258,12 +266,12 @@ def predict(
 @app.command()
 def inspect(
     model: Model,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for other programs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell what a model is.
+    """Describe a model.
 
-    Its estimator, parameters, views, weights, certificate, and the versions that wrote it.
-    Nothing in the file is executed.
+    Shows the estimator, its parameters, views, weights and certificate, and the versions that
+    wrote the file. No code in the file is executed.
 
     \b
     Examples:
@@ -290,14 +298,16 @@ def importance(
     C: Penalty = None,
     spec: Spec = None,
     resamples: Annotated[
-        int, typer.Option(min=0, help="Half-samples that tell the spread of weights.")
+        int,
+        typer.Option(min=0, help="Number of half-samples for the spread of the weights."),
     ] = 50,
     output: Table = None,
     force: Force = False,
 ) -> None:
-    """Tell which views matter, with intervals.
+    """Measure the importance of each view, with confidence intervals.
 
-    How much the score falls without each view, its score alone, and the spread of its weight.
+    Shows how much the score falls without each view, the score of the view alone, and the spread
+    of its weight.
 
     \b
     Examples:
@@ -324,20 +334,21 @@ def compare(
         str,
         typer.Option(
             metavar="LIST",
-            help="Some of fisher, svm (learnt weights), sum (equal weights), single (each view).",
+            help="Comma-separated methods: fisher, svm (learnt weights), sum (equal weights), "
+            "single (each view alone).",
         ),
     ] = "fisher,sum,single",
-    folds: Annotated[int, typer.Option(min=2, help="Parts that are held out in turn.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Keeps what is finished; after an interruption it is found again."),
+        typer.Option(help="Folder of finished fits, with which an interrupted run continues."),
     ] = None,
     output: Table = None,
     force: Force = False,
 ) -> None:
-    """Compare methods on the same splits.
+    """Compare methods on the same cross-validation splits.
 
-    Does it help to combine views, and to learn their weights?
+    Shows whether combining the views, and learning their weights, improves the score.
 
     \b
     Examples:
@@ -353,13 +364,14 @@ def compare(
 @app.command()
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", metavar="FOLDER", help="The folder to write.")
+        Path, typer.Option("--output", metavar="FOLDER", help="Folder to write.")
     ] = Path("manykernels-demo"),
     force: Force = False,
 ) -> None:
-    """Write tables of digits and fit a model.
+    """Write example tables of digits and fit a model.
 
-    Views of handwritten digits as files, a model of them, its report, and the commands to go on.
+    Writes views of handwritten digits as files, a model and its report, and prints the commands
+    that do the same.
 
     \b
     Examples:
@@ -370,22 +382,22 @@ def demo(
     run(output, force=force)
 
 
-# -- ``main``: runs a command, and tells in one sentence what went wrong --------------------------
+# -- ``main``: run a command, print errors in one line --------------------------------------------
 
 
-# Exit codes; `DataError` and its kind have their own.
+# Exit codes; `DataError` and its subclasses have their own.
 _REFUSED, _MISUSED = 1, 2
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-# Packages of the extra: without one of them there is no command line.
+# Packages of the extra that every command needs.
 _EXTRA = {"typer", "rich", "pandas", "pyarrow", "skops"}
-# What can be done about a column of text that is no category.
+# Advice about a column of text that is not categorical.
 _TEXT_ADVICE = (
-    "Name the other columns, --view a=file.csv:age,dose; or compare it in a view of its own by a "
-    "kernel of strings, --view b=file.csv:column:spectrum, or as categories all the same, "
-    "--view b=file.csv:column:categorical. Numbers and dates are converted in the file; a column "
-    "that names the samples is told by --index."
+    "Select the other columns, --view a=file.csv:age,dose; or put it into a view of its own with "
+    "a string kernel, --view b=file.csv:column:spectrum, or as categories, "
+    "--view b=file.csv:column:categorical. Convert numbers and dates in the file; if the column "
+    "names the samples, pass it as --index."
 )
-# What data and parameters that do not fit make a library raise. Others are mistakes of ours.
+# Exceptions that unsuitable data and parameters cause. Any other exception is a bug.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError)
 
 
@@ -395,13 +407,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        What follows ``manykernels``; by default that of the command line.
+        Arguments after ``manykernels``; by default those of the process.
 
     Returns
     -------
     code : int
-        0, or 1 if data or a model cannot be used, 2 if the command was not understood, 130 after
-        an interruption.
+        0 on success, 1 if data or a model cannot be used, 2 if the command line is invalid, 130
+        after an interruption.
 
     Examples
     --------
@@ -409,82 +421,81 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["inspect", "nothing.skops"])
     1
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
-    given = [argument for argument in given if argument != "--debug"]
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a letter shows a question mark instead.
+        # A terminal that cannot show a character shows a question mark instead.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # Those are for whoever writes code.
+        # Deprecations concern programmers.
         warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.showwarning = _told
+        warnings.showwarning = _print_warning
         try:
-            return _run(given)
+            return _run(arguments)
         except BaseException as error:
             if debug:
                 for line in traceback.format_exc().splitlines():
                     print(printable(line), file=sys.stderr)
-            return _outcome(error)
+            return _print_error(error)
 
 
 def _run(arguments: list[str]) -> int:
-
     code = app(arguments, prog_name="manykernels", standalone_mode=False)
     if code == _INTERRUPTED:
         raise KeyboardInterrupt
     return int(code or 0)
 
 
-def _outcome(error: BaseException) -> int:
-    """Tell what was wrong, and return the exit code for it."""
+def _print_error(error: BaseException) -> int:
+    """Print an error and return its exit code."""
     if isinstance(error, DataError):
-        return _say(str(error), error.code)
+        return _print(str(error), error.code)
     if isinstance(error, KeyboardInterrupt):
-        return _say("interrupted; nothing was written.", _INTERRUPTED)
+        return _print("interrupted; nothing was written.", _INTERRUPTED)
     if isinstance(error, BrokenPipeError):
-        # Whoever reads the output has seen enough; what is buffered has nowhere to go.
+        # The reader of the pipe has closed it; discard the buffered output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _REFUSED
     if isinstance(error, SystemExit):
         return int(error.code or 0)
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ImportError) and package in _EXTRA:
-        return _say(
+        return _print(
             f"the command line needs {package}, which is not installed: "
             'pip install "manykernels[cli]"',
             _MISUSED,
         )
     if hasattr(error, "format_message"):
-        return _misused(error)
-    if advice := getattr(error, "advice", ""):  # what to do in Python about a column of text
-        return _say(str(error).replace(advice, _TEXT_ADVICE), _REFUSED)
+        return _print_misuse(error)
+    if advice := getattr(error, "advice", ""):  # advice for Python about a column of text
+        return _print(str(error).replace(advice, _TEXT_ADVICE), _REFUSED)
     if isinstance(error, _EXPECTED):
-        return _say(str(error) or type(error).__name__, _REFUSED)
-    return _say(
-        f"{type(error).__name__}: {error} (this should not happen; --debug shows where it did)",
+        return _print(str(error) or type(error).__name__, _REFUSED)
+    return _print(
+        f"{type(error).__name__}: {error} (this should not happen; --debug shows the traceback)",
         _REFUSED,
     )
 
 
-def _misused(error: BaseException) -> int:
-    """What the parser of options says, and where there is help; all of the help if it is that."""
+def _print_misuse(error: BaseException) -> int:
+    """Print an error of the option parser with a pointer to the help, or the help itself."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())  # type: ignore[attr-defined]
         return _MISUSED
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "manykernels"
-    said = error.format_message().rstrip(".")  # type: ignore[attr-defined]
-    return _say(f"{said}. Help: {command} --help", _MISUSED)
+    message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
+    return _print(f"{message}. Help: {command} --help", _MISUSED)
 
 
-def _say(message: str, code: int) -> int:
+def _print(message: str, code: int) -> int:
     print(f"manykernels: {sentence(message)}", file=sys.stderr)
     return code
 
 
-def _told(message: Warning | str, *where: object, **more: object) -> None:
-    """A warning of a library, without the line of code that it is about."""
+def _print_warning(message: Warning | str, *args: object, **kwargs: object) -> None:
+    """Print a warning without the line of code that caused it."""
     print(f"note: {sentence(str(message))}", file=sys.stderr)

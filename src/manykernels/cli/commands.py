@@ -1,5 +1,6 @@
-"""Files that a command writes: all that is wrong with them is told before any work is done, and
-they are written once everything is known, each of them whole or not at all.
+"""The work of each command, and the files that it writes.
+
+Output paths are checked before the work. Files are written at the end, completely or not at all.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ from .samples import (
 
 
 class Outputs:
-    """Files to be written.
+    """Output files of a command.
 
     Parameters
     ----------
-    inputs : files that are read, and must not be written
-    force : whether files that are there may be replaced
+    inputs : iterable of Path
+        Input files, which must not be overwritten.
+    force : bool
+        Whether existing files may be replaced.
     """
 
     def __init__(self, inputs: Iterable[Path], *, force: bool) -> None:
@@ -68,56 +71,56 @@ class Outputs:
         self._contents: list[tuple[str, Path, bytes]] = []
 
     def claim(self, path: Path | None, option: str, suffixes: tuple[str, ...]) -> None:
-        """Refuse a path that could not be written later; None is no path."""
+        """Raise if `path` cannot be written later; do nothing if it is None."""
         if path is None:
             return
         name = str(path)
         if path.suffix.lower() not in suffixes:
-            raise UsageError(f"{option} {name!r} has to end with {' or '.join(suffixes)}.")
+            raise UsageError(f"{option} {name!r} must end with {' or '.join(suffixes)}.")
         real = os.path.realpath(path)
         if real in self._taken:
             raise UsageError(f"{option} {name!r} {self._taken[real]}.")
         if os.path.islink(real):
-            raise DataError(f"{option} {name!r} is a symbolic link that leads to itself.")
+            raise DataError(f"{option} {name!r} is a symbolic link to itself.")
         if not path.parent.is_dir():
             raise DataError(f"There is no folder {str(path.parent)!r} for {option} {name!r}.")
         if path.exists() and not path.is_file():
-            raise DataError(f"{option} {name!r} is there and is no file.")
+            raise DataError(f"{option} {name!r} exists and is not a file.")
         if path.exists() and not self._force:
-            raise DataError(f"{name!r} is there already: --force replaces it.")
+            raise DataError(f"{name!r} exists already. Pass --force to replace it.")
         self._taken[real] = "is written twice"
 
-    def add(self, what: str, path: Path | None, save: Callable[[Path], Any]) -> None:
-        """Let `save` write a file of the same name elsewhere, and keep its contents."""
+    def add(self, title: str, path: Path | None, save: Callable[[Path], object]) -> None:
+        """Let `save` write a temporary file of the same name, and keep its contents."""
         if path is None:
             return
         with tempfile.TemporaryDirectory() as folder:
             draft = Path(folder) / path.name
             save(draft)
-            self._contents.append((what, path, draft.read_bytes()))
+            self._contents.append((title, path, draft.read_bytes()))
 
     def write(self) -> None:
-        """Write all of them."""
+        """Write all files."""
         for _, path, content in self._contents:
             with replacing(path, len(content)) as file:
                 file.write(content)
 
-    def tell(self) -> None:
-        """Say what was written where."""
-        for what, path, _ in self._contents:
-            say(f"{what} written to {path}")
+    def report(self) -> None:
+        """Print the names of the files."""
+        for title, path, _ in self._contents:
+            say(f"{title} written to {path}")
 
 
-#: Formats of tables that are written.
+#: Formats of output tables.
 TABLES = (".csv", ".tsv", ".parquet")
 
 
-#: Texts that begin so are formulas to spreadsheet programs, unless they are numbers.
+#: Spreadsheet programs evaluate texts with these first characters, unless they are numbers.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def save_table(frame: pd.DataFrame, path: Path, escape_formulas: bool = False) -> None:
-    """Write a table with its index, in the format that the name of the file asks for."""
+    """Write a table with its index, in the format given by the suffix of the file."""
     if path.suffix.lower() == ".parquet":
         frame.to_parquet(path)
         return
@@ -127,14 +130,14 @@ def save_table(frame: pd.DataFrame, path: Path, escape_formulas: bool = False) -
 
 
 def without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with an apostrophe before texts that a spreadsheet program would compute."""
+    """Put an apostrophe before texts that a spreadsheet program would evaluate."""
     texts = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
     escaped = frame.assign(**{name: frame[name].map(_escaped) for name in texts})
     escaped.index = escaped.index.map(_escaped).rename(_escaped(frame.index.name))
     return escaped.rename(columns=_escaped)
 
 
-def _escaped(cell: Any) -> Any:
+def _escaped(cell: object) -> object:
     if not isinstance(cell, str) or not cell.startswith(_FORMULAS):
         return cell
     try:
@@ -144,10 +147,10 @@ def _escaped(cell: Any) -> Any:
     return cell
 
 
-# -- fit: learn from files, and write the model, a report, left-out predictions -------------------
+# -- fit ------------------------------------------------------------------------------------------
 
 
-# Most classes that a line counts one by one.
+# Largest number of classes whose counts are printed.
 _MOST_COUNTED = 6
 
 
@@ -160,7 +163,7 @@ def fit(
     escape_formulas: bool,
     force: bool,
 ) -> None:
-    """Learn, tell, write."""
+    """Fit a model; print its score; write the model, a report and held-out predictions."""
     outputs = Outputs(request.files, force=force)
     outputs.claim(output, "--output", (".skops",))
     outputs.claim(report, "--report", (".html",))
@@ -177,25 +180,25 @@ def fit(
     )
     outputs.write()
     say_fit(model, samples)
-    outputs.tell()
+    outputs.report()
 
 
 def write_report(model: Any, samples: Samples, path: Path) -> None:
-    """The report of a fitted model."""
+    """Write the report of a fitted model."""
     from ..report import report  # type: ignore[attr-defined]
 
     report(model, samples.X, samples.y).save(path)
 
 
 def left_out(model: Any, samples: Samples) -> pd.DataFrame:
-    """For every training sample, what a model says that has not seen it."""
+    """Return held-out predictions of the training samples."""
     answers = left_out_answers(model)
     assert answers is not None
     rows = np.arange(len(samples.labels)) if answers.rows is None else answers.rows
     labels = named(samples.labels)[rows]
     if answers.log_proba is not None:
-        chances = np.exp(answers.log_proba)
-        table = class_table(model.classes_, chances, labels, answers.predictions)
+        probabilities = np.exp(answers.log_proba)
+        table = class_table(model.classes_, probabilities, labels, answers.predictions)
     else:
         table = pd.DataFrame({"prediction": np.ravel(answers.predictions)}, index=labels)
     table.insert(0, "target", np.asarray(samples.y)[rows])
@@ -203,25 +206,25 @@ def left_out(model: Any, samples: Samples) -> pd.DataFrame:
 
 
 def named(labels: pd.Index) -> pd.Index:
-    """Labels of rows, under a name."""
+    """Return row labels with a name, by default "row"."""
     return labels if labels.name is not None else labels.rename("row")
 
 
 def class_table(
     classes: Any, probabilities: np.ndarray, labels: pd.Index, predictions: Any = None
 ) -> pd.DataFrame:
-    """The predicted class, by default the most probable one, and all probabilities."""
+    """Return a table of predicted classes, by default the most probable, and probabilities."""
     best = np.asarray(classes)[probabilities.argmax(axis=1)]
     columns = {"prediction": best if predictions is None else predictions}
     columns |= {f"probability_{name}": probabilities[:, k] for k, name in enumerate(classes)}
     return pd.DataFrame(columns, index=labels)
 
 
-# -- what is told ----------------------------------------------------------------------------
+# -- printed summaries -----------------------------------------------------------------------
 
 
 def say_samples(request: Request, samples: Samples) -> None:
-    """How many samples of what."""
+    """Print the number of samples, the target and the views."""
     X, y = samples.X, samples.y
     assert y is not None
     say(f"{len(y)} samples, target {request.target!r}: {_target(y, samples.task)}")
@@ -236,7 +239,10 @@ def say_samples(request: Request, samples: Samples) -> None:
 
 def _target(y: pd.Series, task: str) -> str:
     if task == "regression":
-        return f"numbers from {y.min():.4g} to {y.max():.4g} (--task classification: classes)"
+        return (
+            f"numbers from {y.min():.4g} to {y.max():.4g} "
+            "(pass --task classification if they are classes)"
+        )
     counts = y.value_counts().sort_index()
     if len(counts) > _MOST_COUNTED:
         return f"{len(counts)} classes"
@@ -245,7 +251,7 @@ def _target(y: pd.Series, task: str) -> str:
 
 
 def say_fit(model: Any, samples: Samples) -> None:
-    """Score, what was chosen, weights and certificate."""
+    """Print the score, the chosen parameters, the weights and the certificate."""
     judged = judgement(model, ReportSamples.of(model, samples.X, samples.y, False))
     assert isinstance(judged, dict)
     score = judged["scores"][0]
@@ -259,20 +265,23 @@ def say_fit(model: Any, samples: Samples) -> None:
 
 
 def chosen(model: Any) -> str:
-    """The parameters that a search has chosen."""
-    names = {"p_": "p", "reg_": "λ", "C_": "C", "epsilon_": "ε"}
-    found = {shown: getattr(model, name) for name, shown in names.items() if hasattr(model, name)}
-    return ", ".join(f"{name} = {value:.4g}" for name, value in found.items())
+    """Return the parameters chosen by a search, as text."""
+    symbols = {"p_": "p", "reg_": "λ", "C_": "C", "epsilon_": "ε"}
+    return ", ".join(
+        f"{symbol} = {getattr(model, name):.4g}"
+        for name, symbol in symbols.items()
+        if hasattr(model, name)
+    )
 
 
 def kernel_shares(model: Any) -> list[tuple[str, float]]:
-    """Share of every kernel in the sum of the weights, in the mean of several weight vectors."""
+    """Return the share of each kernel in the weights, averaged over several weight vectors."""
     weights = np.atleast_2d(model.weights_).mean(axis=0)
     return list(zip(model.kernel_names_, (weights / (weights.sum() or 1.0)).tolist(), strict=True))
 
 
 def view_shares(model: Any) -> list[tuple[str, float]]:
-    """The same for views."""
+    """Return the share of each view in the weights."""
     shares: dict[str, float] = {}
     for (name, share), view in zip(kernel_shares(model), views_of_kernels(model), strict=True):
         shares[view or name] = shares.get(view or name, 0.0) + share
@@ -280,14 +289,14 @@ def view_shares(model: Any) -> list[tuple[str, float]]:
 
 
 def views_of_kernels(model: Any) -> Sequence[str | None]:
-    """The view of each kernel; None if it is of no single one."""
+    """Return the view of each kernel; None for a kernel of several views."""
     union = getattr(model, "union_", None)
     if union is None:
         return [None] * len(model.kernel_names_)
     return [getattr(kernel, "view", None) for _, kernel in union.kernels_]
 
 
-# -- predict and inspect: what a model that was saved says, and what it is ------------------------
+# -- predict --------------------------------------------------------------------------------------
 
 
 def predict(
@@ -299,22 +308,22 @@ def predict(
     escape_formulas: bool,
     force: bool,
 ) -> None:
-    """Predict for the samples of some files."""
+    """Predict for the samples in files; print or write the table."""
     requests = [view_of(text) for text in views]
     outputs = Outputs([model_file, *(view.file for view in requests)], force=force)
     outputs.claim(output, "--output", TABLES)
     model = opened(model_file)
     X, labels = new_samples(model, requests, index)
-    found = answers(model, X, labels)
+    table = prediction_table(model, X, labels)
     if output is None:
-        _show(found.pipe(without_formulas) if escape_formulas else found)
-    outputs.add("predictions", output, lambda path: save_table(found, path, escape_formulas))
+        _show(without_formulas(table) if escape_formulas else table)
+    outputs.add("predictions", output, lambda path: save_table(table, path, escape_formulas))
     outputs.write()
-    outputs.tell()
+    outputs.report()
 
 
 def _show(table: pd.DataFrame) -> None:
-    """A table on standard output: for programs as it is, on a terminal without what it obeys."""
+    """Print a table as CSV; on a terminal, with control characters escaped."""
     if sys.stdout.isatty():
         say(table.to_csv(lineterminator="\n").removesuffix("\n"))
     else:
@@ -322,18 +331,18 @@ def _show(table: pd.DataFrame) -> None:
 
 
 def opened(path: Path) -> Any:
-    """The model of a file."""
+    """Load a model file."""
     if not path.is_file():
-        raise DataError(f"There is no model {str(path)!r}.")
+        raise DataError(f"There is no model file {str(path)!r}.")
     return load(path)
 
 
-def answers(model: Any, X: Any, labels: pd.Index) -> pd.DataFrame:
-    """Predictions, and the probabilities of classes if the model has them."""
+def prediction_table(model: Any, X: Views | KernelStack, labels: pd.Index) -> pd.DataFrame:
+    """Return predictions, with class probabilities if the model has them."""
     predictions = model.predict(X)
     if hasattr(model, "predict_proba"):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say of these rows has been said
+            warnings.simplefilter("ignore")  # `predict` has warned about these rows
             probabilities = model.predict_proba(X)
         return class_table(model.classes_, probabilities, named(labels), predictions)
     return pd.DataFrame({"prediction": np.ravel(predictions)}, index=named(labels))
@@ -344,75 +353,82 @@ def answers(model: Any, X: Any, labels: pd.Index) -> pd.DataFrame:
 
 def new_samples(
     model: Any, requests: list[ViewRequest], index: str | None
-) -> tuple[Any, pd.Index]:
-    """New samples as the model takes them, and their labels."""
+) -> tuple[Views | KernelStack, pd.Index]:
+    """Return new samples in the form that the model needs, and their labels."""
     if not requests:
         raise UsageError("There is no view: pass --view name=file, once for every view.")
     if any(view.kernels for view in requests):
-        raise UsageError("Kernels are part of the model: leave them out of --view.")
+        raise UsageError("Kernels are part of the model: remove them from --view.")
     training = training_views(model)
     index = index if index is not None else _index_name(training)
     reading = Reading(index, _text_columns(training))
     contents = {view.name: reading.of(view) for view in requests}
-    refuse_different_lengths(list(contents.values()), reading.index)
+    refuse_different_lengths(list(contents.values()))
     if training is None:
         return _blocks(model, requests, contents)
     unknown = [name for name in contents if name not in training]
-    lost = [name for name in training if name not in contents]
+    absent = [name for name in training if name not in contents]
     if unknown:
         raise DataError(f"The model has no view {unknown[0]!r}; it has {listed(training)}.")
-    if lost and model.missing == "error":
+    if absent and model.missing == "error":
         raise DataError(
-            f"View {lost[0]!r} is not there: pass --view {lost[0]}=file. (A model that was fitted "
-            "with --missing mean or conditional predicts without it.)"
+            f"View {absent[0]!r} is missing: pass --view {absent[0]}=file. (Only a model that was "
+            "fitted with --missing mean or conditional predicts without it.)"
         )
-    tables = {name: _like(one, training[name], name) for name, one in contents.items()}
+    tables = {
+        name: _training_columns(file, training[name], name) for name, file in contents.items()
+    }
     X = Views(tables, join="outer")
     if model.missing == "error":
-        _refuse_new_gaps(X)
+        _refuse_missing_views(X)
     return X, pd.Index(X.index, name=reading.index)
 
 
 def training_views(model: Any) -> Views | None:
-    """Rows that the model has kept, by view; None if it was fitted on kernels."""
+    """Return the training rows that the model keeps; None if it was fitted on kernels."""
     source = getattr(getattr(model, "_predictor", None), "source", None)
     if isinstance(source, MatrixSource):
         return None
     if isinstance(source, TableSource) and isinstance(source.table, Views):
         return source.table
-    raise DataError(f"This {type(model).__name__} was not fitted on views: load it in Python.")
+    raise DataError(
+        f"This {type(model).__name__} was not fitted on views. Use it in Python, with "
+        "manykernels.load."
+    )
+
+
+def _training_tables(training: Views | None) -> list[Any]:
+    return [] if training is None else [table for _, table in training.items()]
 
 
 def _index_name(training: Views | None) -> str | None:
-    """The column that training matched samples by."""
+    """Return the name of the column that matched the training samples."""
     names = (
-        []
-        if training is None
-        else [
-            getattr(getattr(table, "index", None), "name", None) for _, table in training.items()
-        ]
+        getattr(getattr(table, "index", None), "name", None)
+        for table in _training_tables(training)
     )
     return next((str(name) for name in names if name is not None), None)
 
 
 def _text_columns(training: Views | None) -> set[str]:
-    """Columns that were text in training: with fewer rows they might be read as numbers."""
-    tables = [] if training is None else [table for _, table in training.items()]
+    """Return columns that were text in training; fewer rows could be read as numbers."""
     return {
         column
-        for table in tables
+        for table in _training_tables(training)
         if isinstance(table, pd.DataFrame)
         for column, dtype in table.dtypes.items()
         if pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
     }
 
 
-def _like(contents: Contents, trained: Any, name: str) -> Any:
-    """The columns that training had; others, such as the target, are no part of it."""
+def _training_columns(contents: Contents, trained: Any, name: str) -> Any:
+    """Return the new table of a view, with the columns of its training table."""
     if contents.table is not None:
         return labelled(contents.table, contents.labels)
     if not isinstance(trained, pd.DataFrame):
-        raise DataError(f"View {name!r} was no table in training; {str(contents.path)!r} is one.")
+        raise DataError(
+            f"View {name!r} was not a table in training, but {str(contents.path)!r} is one."
+        )
     frame, expected = contents.columns, list(trained.columns)
     absent = [column for column in expected if column not in frame.columns]
     if absent:
@@ -422,20 +438,20 @@ def _like(contents: Contents, trained: Any, name: str) -> Any:
         )
     if contents.labels is not None:
         frame = frame.set_axis(contents.labels)
-    own = {*expected, contents.labels.name if contents.labels is not None else None}
-    surplus = [column for column in frame.columns if column not in own]
-    if surplus:
-        note(f"columns of {str(contents.path)!r} that the model does not use: {listed(surplus)}.")
+    used = {*expected, contents.labels.name if contents.labels is not None else None}
+    unused = [column for column in frame.columns if column not in used]
+    if unused:
+        note(f"columns of {str(contents.path)!r} that the model does not use: {listed(unused)}.")
     return frame[expected]
 
 
-def _refuse_new_gaps(X: Views) -> None:
+def _refuse_missing_views(X: Views) -> None:
     for name in X.names:
         rows = np.flatnonzero(~X.has(name))
         if len(rows):
             raise DataError(
                 f"View {name!r} lacks {len(rows)} of {len(X)} samples: "
-                f"{listed(X.index[rows])}. The model was fitted without --missing, and needs all "
+                f"{listed(X.index[rows])}. The model was fitted without --missing and needs all "
                 "views of every sample."
             )
 
@@ -443,18 +459,20 @@ def _refuse_new_gaps(X: Views) -> None:
 def _blocks(
     model: Any, requests: list[ViewRequest], contents: dict[str, Contents]
 ) -> tuple[KernelStack, pd.Index]:
-    """Kernels between new and training samples, in the order that the model has them in."""
+    """Return kernels between new and training samples, in the order of the model."""
     if not all_matrices(contents):
-        raise DataError("The model was fitted on kernels: pass files of kernels, .npz or .mat.")
+        raise DataError(
+            "The model was fitted on kernel matrices: pass files of kernels, .npz or .mat."
+        )
     first = next(iter(contents.values()))
-    found: dict[str, Any] = {}
+    kernels: dict[str, np.ndarray] = {}
     for view in requests:
         for name, kernel in (contents[view.name].matrices or {}).items():
-            found[name], found[f"{view.name}:{name}"] = kernel, kernel
-    absent = [name for name in model.kernel_names_ if name not in found]
+            kernels[name], kernels[f"{view.name}:{name}"] = kernel, kernel
+    absent = [name for name in model.kernel_names_ if name not in kernels]
     if absent:
-        raise DataError(f"No file has the kernel {absent[0]!r}; the model has it.")
-    arrays = {name: found[name] for name in model.kernel_names_}
+        raise DataError(f"The model needs the kernel {absent[0]!r}, which no file has.")
+    arrays = {name: kernels[name] for name in model.kernel_names_}
     labels = first.labels
     stack = KernelStack.from_arrays(
         arrays,
@@ -469,11 +487,11 @@ def _blocks(
 
 
 def inspect(model_file: Path, *, as_json: bool) -> None:
-    """Tell what a model is."""
+    """Print the description of a model."""
     model = opened(model_file)
     described = description(model, header_of(model_file))
     if as_json:
-        # In ASCII: escapes of JSON are the only ones that programs which read it know.
+        # ASCII: `say` would escape other characters in a way that JSON does not know.
         say(json.dumps(described, indent=2, allow_nan=False, default=str))
         return
     say_table([(name, _shown(value)) for name, value in described.items() if name != "weights"])
@@ -483,10 +501,10 @@ def inspect(model_file: Path, *, as_json: bool) -> None:
 
 
 def description(model: Any, header: dict[str, Any]) -> dict[str, Any]:
-    """What there is to know about a model, as JSON could have it."""
+    """Return the description of a model as a dict that JSON can represent."""
     training = training_views(model)
     certificate = getattr(model, "certificate_", None)
-    found = {
+    entries = {
         "estimator": type(model).__name__,
         "parameters": {
             name: " ".join(repr(value).split())
@@ -502,50 +520,50 @@ def description(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         "weights": dict(kernel_shares(model)) if hasattr(model, "weights_") else None,
         "versions": {name: value for name, value in header.items() if name != "model"},
     }
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    return {name: value for name, value in entries.items() if value not in (None, "")}
 
 
 def _described(views: Views) -> dict[str, Any]:
     return {
         name: [str(column) for column in table.columns]
         if isinstance(table, pd.DataFrame)
-        else "sequences or others without columns"
+        else "sequences, or other data without columns"
         for name, table in views.items()
     }
 
 
-def _finite(number: Any) -> float | None:
+def _finite(number: float | None) -> float | None:
     return None if number is None or not np.isfinite(number) else float(number)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_shown(one)}" for name, one in value.items())
+        return ", ".join(f"{name}: {_shown(entry)}" for name, entry in value.items())
     if isinstance(value, list):
         return f"[{listed(value)}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-# -- importance and compare: which views matter, and what combining them gains --------------------
+# -- importance and compare -----------------------------------------------------------------------
 
 
-#: What `compare` can compare: learnt weights, by either machine; the plain sum; single views.
+#: Methods of `compare`: learnt weights with either machine, equal weights, single views.
 METHODS = ("fisher", "svm", "sum", "single")
 
 
 def importance(request: Request, *, resamples: int, output: Path | None, force: bool) -> None:
-    """Tell what each view is worth."""
+    """Print the importance of each view."""
     outputs = Outputs(request.files, force=force)
     outputs.claim(output, "--output", TABLES)
     samples = training_samples(request)
     say_samples(request, samples)
-    found = view_importance(
+    result = view_importance(
         estimator_for(request, samples), samples.X, samples.y, n_resamples=resamples
     )
-    outputs.add("table", output, lambda path: save_table(found.to_frame(), path))
+    outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
-    say(f"\n{found}")
-    outputs.tell()
+    say(f"\n{result}")
+    outputs.report()
 
 
 def compare(
@@ -557,7 +575,7 @@ def compare(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Tell how good methods are on the same splits."""
+    """Print the scores of methods on the same splits."""
     outputs = Outputs(request.files, force=force)
     outputs.claim(output, "--output", TABLES)
     names = [name.strip() for name in methods.split(",")]
@@ -566,64 +584,66 @@ def compare(
             raise UsageError(f"There is no method {name!r}; there are {', '.join(METHODS)}.")
     samples = training_samples(request)
     say_samples(request, samples)
-    found = compared(
+    result = compared(
         estimators(request, samples, names), samples.X, samples.y, cv=folds, path=folder
     )
-    outputs.add("table", output, lambda path: save_table(found.to_frame(), path))
+    outputs.add("table", output, lambda path: save_table(result.to_frame(), path))
     outputs.write()
-    say(f"\n{found}")
-    outputs.tell()
+    say(f"\n{result}")
+    outputs.report()
 
 
 def estimators(request: Request, samples: Samples, names: list[str]) -> dict[str, Any]:
-    """Estimators by the names of methods."""
-    found: dict[str, Any] = {}
+    """Return the estimators of the methods."""
+    methods: dict[str, Any] = {}
     for name in dict.fromkeys(names):
         if name == "single":
-            found |= _single(request, samples)
+            methods |= _single(request, samples)
         elif name == "sum":
-            found[name] = estimator_for(replace(request, p=(np.inf,)), samples)
+            methods[name] = estimator_for(replace(request, p=(np.inf,)), samples)
         else:
-            found[name] = estimator_for(request.by(name), samples)
-    return found
+            methods[name] = estimator_for(request.by(name), samples)
+    return methods
 
 
 def _single(request: Request, samples: Samples) -> dict[str, Any]:
-    """Each view for itself, if all samples have it."""
+    """Return an estimator for each view that all samples have."""
     if samples.precomputed:
-        note("kernels are not compared one by one: single views need tables.")
+        note("precomputed kernels are not compared one by one: single views need tables.")
         return {}
     model = estimator_for(request, samples)
     pairs = kernels_for(samples.X, model.kernels).kernels
-    found = {}
+    methods = {}
     for view in samples.X.names:
         if not samples.X.has(view).all():
             note(f"view {view!r} is not compared alone, since some samples lack it.")
             continue
-        own = [pair for pair in pairs if getattr(pair[1], "view", None) == view]
-        found[f"only {view}"] = estimator_for(request, samples).set_params(kernels=own)
-    return found
+        kernels = [pair for pair in pairs if getattr(pair[1], "view", None) == view]
+        methods[f"only {view}"] = estimator_for(request, samples).set_params(kernels=kernels)
+    return methods
 
 
-# -- demo: handwritten digits in views, as files, with a model, its report and what to try next ---
+# -- demo -----------------------------------------------------------------------------------------
 
 
-# Images to learn from and to predict, and views of them: enough to see which view matters, and
-# little enough for some seconds.
+# Numbers of training and new images, and their views: enough to see which view matters, and few
+# enough to take some seconds.
 _TRAINING, _NEW = 120, 30
 _VIEWS = ("rows", "columns", "noise1")
-# Images that lack the second view, so that there are gaps to fill.
+# Number of images that lack the second view.
 _GAPS = 15
 
 
 def demo(folder: Path, *, force: bool) -> None:
-    """Write files, fit a model on them, and say by which command."""
+    """Write files, fit a model to them, and print the commands that do the same."""
     if folder.exists() and not force:
         raise DataError(
-            f"{str(folder)!r} is there already: --force replaces what demo wrote there."
+            f"{str(folder)!r} exists already. Pass --force to replace the files that demo wrote."
         )
     if folder.exists() and not (folder / "labels.csv").is_file():
-        raise DataError(f"{str(folder)!r} was not written by demo, and is left as it is.")
+        raise DataError(
+            f"{str(folder)!r} was not written by demo and is not replaced. Pass another --output."
+        )
     parent = Path(os.path.realpath(folder)).parent
     if not parent.is_dir():
         raise DataError(f"There is no folder {str(parent)!r} for {str(folder)!r}.")
@@ -636,13 +656,13 @@ def demo(folder: Path, *, force: bool) -> None:
         os.rename(draft, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    say(f"\nAll of it is in {folder}: tables, model.skops, report.html. The same by hand:\n")
+    say(f"\n{folder} has the tables, model.skops and report.html. These commands do the same:\n")
     say(f"  cd {folder}")
     for line in COMMANDS:
         say(f"  {line}")
 
 
-#: What does the same by hand, in the folder.
+#: Commands that do the same, in the folder.
 COMMANDS = (
     "manykernels fit --spec digits.toml --output again.skops",
     "manykernels predict again.skops --view rows=new_rows.csv --view columns=new_columns.csv "
@@ -651,7 +671,7 @@ COMMANDS = (
 
 
 def _write_tables(folder: Path) -> None:
-    """Views of digits as CSV, the digits beside them, and a specification."""
+    """Write views of digits and their labels as CSV, and a specification."""
     views, digits = load_digit_views(noise=1)
     few = np.flatnonzero(digits < 4)[: _TRAINING + _NEW]
     labels = pd.Index([f"image{number:03d}" for number in range(len(few))], name="id")
@@ -659,8 +679,8 @@ def _write_tables(folder: Path) -> None:
     names = np.array(["zero", "one", "two", "three"])
     for name in _VIEWS:
         table = pd.DataFrame(np.round(views[name][few], 3), index=labels).add_prefix(f"{name}_")
-        without = table.index[:_GAPS] if name == "columns" else []
-        table[known].drop(index=without).to_csv(folder / f"{name}.csv")
+        gaps = table.index[:_GAPS] if name == "columns" else []
+        table[known].drop(index=gaps).to_csv(folder / f"{name}.csv")
         table[new].to_csv(folder / f"new_{name}.csv")
     targets = pd.Series(names[digits[few]], index=labels, name="digit")
     targets[known].to_csv(folder / "labels.csv")

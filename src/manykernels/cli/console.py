@@ -1,4 +1,4 @@
-"""Errors that are told in one sentence."""
+"""Errors and output on the terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-# Most characters of a message, and most names that one lists: a terminal of some lines.
+# Limits that keep a message to a few lines of a terminal: characters, and names in a list.
 _LONGEST = 600
 _SHOWN = 8
 
@@ -22,13 +22,13 @@ class DataError(Exception):
 
 
 class UsageError(DataError):
-    """A command that cannot be understood."""
+    """An invalid command line or specification."""
 
     code = 2
 
 
 def sentence(text: str) -> str:
-    """`text` in one line, and nothing in it that a terminal would obey."""
+    """Return `text` in one line, shortened and without control characters."""
     line = " ".join(text.split())
     if len(line) > _LONGEST:
         line = f"{line[:_LONGEST]}…"
@@ -36,39 +36,39 @@ def sentence(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with an escape such as ``\\x1b`` for what a terminal would obey or not show."""
+    """Return `text` with control characters escaped, such as ``\\x1b``."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def listed(names: Iterable[object]) -> str:
-    """The first names, quoted."""
+    """Return the first names, quoted and separated by commas."""
     names = list(names)
-    some = ", ".join(repr(str(name)) for name in names[:_SHOWN])
-    return some + (", …" if len(names) > _SHOWN else "") or "none"
+    first = ", ".join(repr(str(name)) for name in names[:_SHOWN])
+    return first + (", …" if len(names) > _SHOWN else "") or "none"
 
 
-# -- What is said: results on standard output, remarks on standard error, bars on terminals -------
+# -- Output: results on standard output, notes on standard error ----------------------------------
 
 
-# Characters of the longest bar of a weight.
+# Length of the longest bar of a weight, in characters.
 _BAR = 24
-# Characters in a line if the output is no terminal: tables are not cut there.
+# Width of lines if the output is not a terminal, so that tables are not cut.
 _WIDE = 200
 
 
 def note(text: str) -> None:
-    """A remark, which is no result."""
+    """Print a note on standard error."""
     print(f"note: {sentence(text)}", file=sys.stderr)
 
 
 def say(text: str = "") -> None:
-    """A line of a result, as it is."""
+    """Print lines of a result on standard output."""
     for line in text.split("\n"):
         print(printable(line))
 
 
 def say_bars(title: str, shares: Iterable[tuple[str, float]]) -> None:
-    """Shares of a whole as bars."""
+    """Print shares as a bar chart."""
     pairs = list(shares)
     largest = max((share for _, share in pairs), default=0.0) or 1.0
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
@@ -83,7 +83,7 @@ def say_bars(title: str, shares: Iterable[tuple[str, float]]) -> None:
 
 
 def say_table(rows: Sequence[tuple[str, Any]]) -> None:
-    """Names and values, one pair per line."""
+    """Print names and values, one pair per line."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -93,12 +93,12 @@ def say_table(rows: Sequence[tuple[str, Any]]) -> None:
 
 
 def _console() -> Console:
-    """Of the output as it is now."""
+    """Return a console for the current standard output."""
     return Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def with_progress(estimator: Any) -> Any:
-    """An estimator that shows bars while it is fitted, if someone is looking."""
+    """Add a progress bar to an estimator if the output is a terminal."""
     if sys.stdout.isatty():
         from sklearn.callback import ProgressBar
 

@@ -1,7 +1,7 @@
-"""Tables and sequences from files, by the ending of their names.
+"""Readers of tables, sequences and kernel matrices, selected by the suffix of the file.
 
-Nothing in a file is executed. What says that it unpacks to far more than it is long is refused
-before it is unpacked.
+No code in a file is executed. Files that would unpack to far more than their size are refused
+before they are unpacked.
 """
 
 from __future__ import annotations
@@ -27,61 +27,63 @@ from ..utils.files import GIB
 from ..utils.numerics import available_memory
 from .console import DataError, listed, sentence
 
-# -- Arrays from files of MATLAB, versions 5 to 7 -------------------------------------------------
+# -- MAT files, versions 5 to 7 -------------------------------------------------------------------
 #
-# SciPy reads them too, but a damaged one can end the process there. This reads what kernels and
-# labels are stored as, full matrices of real numbers, texts and cells of texts, and checks every
-# length before it is used.
+# SciPy reads them too, but a damaged file can end the process there. This reader supports full
+# matrices of real numbers, texts and cells of texts, and checks every length before it is used.
 #
 # A file is a header of 128 bytes and *elements*: a tag with type and length, then the content,
-# filled up to a multiple of eight bytes. A matrix is an element of elements: flags, sizes, name,
-# values. A packed element has another one inside.
+# padded to a multiple of eight bytes. A matrix is an element of elements: flags, sizes, name,
+# values. A compressed element contains another one.
 
 
-# Length of the header, and where in it the version and the order of bytes are.
+# Length of the header, and the position of the version and the byte order in it.
 _HEADER, _VERSION = 128, 124
-# Types of elements that hold numbers.
+# Element types of numbers.
 _NUMBERS = {
     **{1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4"},
     **{7: "f4", 9: "f8", 12: "i8", 13: "u8"},
 }
-# Types of elements that hold text, and its encoding; numbers up to two bytes hold text as well.
+# Element types of text, with the encoding; numbers up to two bytes represent text as well.
 _TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _PACKED = 14, 15
 # Classes of matrices.
 _CELL, _CHAR = 1, 4
 _FULL = frozenset(range(6, 16))
-# The bit of the flags that is set for complex numbers.
+# Flag of complex numbers.
 _COMPLEX = 0x0800
-# Cells hold texts, and cells hold cells no deeper than this.
+# Largest depth of nested cells.
 _DEPTH = 2
 
 
 def read_mat5(path: Path, most: int) -> dict[str, Any]:
-    """Variables by name: arrays, and lists of texts; none that takes more than `most` bytes."""
+    """Return the variables, arrays or lists of texts, by name.
+
+    Raises if a compressed variable unpacks to more than `most` bytes.
+    """
     content = path.read_bytes()
     if content.startswith(b"MATLAB 7.3"):
         raise ValueError(
-            "it is a file of MATLAB 7.3, which is not read: save it with -v7, as in "
+            "MAT files of version 7.3 are not supported: save it with -v7, as in "
             "save('kernels.mat', '-v7')"
         )
     order = {b"IM": "<", b"MI": ">"}.get(content[_VERSION + 2 : _HEADER])
     if order is None:
-        raise ValueError("it is no file of MATLAB 5 to 7")
-    found: dict[str, Any] = {}
+        raise ValueError("it is not a MAT file of version 5 to 7")
+    variables: dict[str, Any] = {}
     for kind, data in _Elements(order, content[_HEADER:]):
         if kind == _PACKED:
             data = _unpacked_element(data, most)
             kind, data = next(iter(_Elements(order, data)), (0, b""))
         if kind == _MATRIX:
             name, value = _matrix(order, data, _DEPTH)
-            found[name] = value
-    return found
+            variables[name] = value
+    return variables
 
 
 @dataclass(frozen=True)
 class _Elements:
-    """The elements of some bytes, one after the other."""
+    """Iterator over the elements in `data`."""
 
     order: str
     data: bytes
@@ -94,12 +96,12 @@ class _Elements:
             if length < 0 or end > len(self.data):
                 raise ValueError("it ends too early, or is damaged")
             yield kind, self.data[begin:end]
-            # Short elements have tag and content in eight bytes; packed ones are not filled up.
+            # Short elements have tag and content in eight bytes; compressed ones have no padding.
             short = begin == start + 4
             start = start + 8 if short else end if kind == _PACKED else end + -end % 8
 
     def _tag(self, start: int) -> tuple[int, int, int]:
-        """Type, length, and where the content begins."""
+        """Return the type, the length and the beginning of the content."""
         if start + 8 > len(self.data):
             raise ValueError("it ends too early, or is damaged")
         kind, length = np.frombuffer(self.data, f"{self.order}u4", 2, start).tolist()
@@ -117,12 +119,12 @@ def _unpacked_element(data: bytes, most: int) -> bytes:
     except zlib.error as error:
         raise ValueError("it is damaged") from error
     if packed.unconsumed_tail:
-        raise ValueError("it unpacks to far more than its length")
+        raise ValueError("it unpacks to far more than its size")
     return content
 
 
 def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
-    """Name and value of a matrix."""
+    """Return the name and value of a matrix."""
     parts = list(_Elements(order, data))
     if len(parts) < 3 or len(parts[0][1]) < 4:
         raise ValueError("it is damaged")
@@ -131,7 +133,7 @@ def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
     name, values, kind = parts[2][1].decode("ascii"), parts[3:], flags & 0xFF
     if len(shape) < 2 or min(shape) < 0:
         raise ValueError(f"its variable {name!r} has no shape")
-    if kind == _CELL and depth and all(one == _MATRIX for one, _ in values):
+    if kind == _CELL and depth and all(element == _MATRIX for element, _ in values):
         return name, [_text(_matrix(order, cell, depth - 1)[1], name) for _, cell in values]
     if kind not in (_CHAR, *_FULL) or flags & _COMPLEX or len(values) != 1:
         raise ValueError(
@@ -145,13 +147,13 @@ def _matrix(order: str, data: bytes, depth: int) -> tuple[str, Any]:
 def _numbers(order: str, kind: int, data: bytes, shape: tuple[int, ...]) -> np.ndarray:
     dtype = np.dtype(f"{order}{_NUMBERS[kind]}") if kind in _NUMBERS else None
     if dtype is None or prod(shape) * dtype.itemsize != len(data):
-        raise ValueError("a matrix in it is not as long as it says")
+        raise ValueError("a matrix in it does not have the length of its header")
     array = np.frombuffer(data, dtype).reshape(shape, order="F")
     return array.astype(dtype.newbyteorder("="))
 
 
 def _texts(order: str, kind: int, data: bytes, shape: tuple[int, ...]) -> list[str]:
-    """The rows of a matrix of letters."""
+    """Return the rows of a character matrix."""
     if kind in _TEXTS:
         wide = kind != 16
         text = data.decode(_TEXTS[kind] + ({"<": "-le", ">": "-be"}[order] if wide else ""))
@@ -160,31 +162,31 @@ def _texts(order: str, kind: int, data: bytes, shape: tuple[int, ...]) -> list[s
         codes = _numbers(order, kind, data, (1, prod(shape))).ravel()
         letters = np.array([chr(int(code)) for code in codes if 0 <= code < 0x110000], dtype=str)
     if len(letters) != prod(shape) or len(shape) != 2:
-        raise ValueError("a text in it is not as long as it says")
+        raise ValueError("a text in it does not have the length of its header")
     return ["".join(row).rstrip() for row in letters.reshape(shape, order="F")]
 
 
-def _text(value: Any, name: str) -> str:
-    """The one text of a cell."""
+def _text(value: object, name: str) -> str:
+    """Return the single text of a cell."""
     if not isinstance(value, list) or len(value) > 1:
-        raise ValueError(f"its variable {name!r} is a cell of something else than texts")
+        raise ValueError(f"its variable {name!r} is a cell of other things than texts")
     return value[0] if value else ""
 
 
-# -- Kernel matrices from .npz files and those of MATLAB ------------------------------------------
+# -- Kernel matrices in .npz and .mat files -------------------------------------------------------
 #
-# Arrays of two dimensions are kernels, by their names; those of one dimension are columns about
-# the samples, such as their labels and the target.
+# Two-dimensional arrays are kernels; one-dimensional arrays are columns about the samples, such as
+# labels and the target.
 
 
 def size_of_npz(path: Path) -> int:
-    """Bytes that the members of an archive unpack to, as its directory says."""
+    """Return the unpacked size of an archive in bytes, according to its directory."""
     with zipfile.ZipFile(path) as archive:
         return sum(info.file_size for info in archive.infolist())
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """Arrays by name; nothing is unpickled."""
+    """Return the arrays by name, without unpickling."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
@@ -196,29 +198,29 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def read_mat(path: Path, most: int) -> dict[str, np.ndarray]:
-    """Variables by name; a vector, which MATLAB has as a matrix, in one dimension."""
-    found = {name: np.asarray(value) for name, value in read_mat5(path, most).items()}
+    """Return the variables by name; vectors, matrices in MATLAB, are one-dimensional."""
+    variables = {name: np.asarray(value) for name, value in read_mat5(path, most).items()}
     return {
         name: array.ravel() if array.ndim == 1 or 1 in array.shape else array
-        for name, array in found.items()
+        for name, array in variables.items()
     }
 
 
 def sorted_arrays(
     arrays: dict[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Kernels, all of one shape, and columns of as many rows."""
+    """Return kernels, all of one shape, and columns with as many rows."""
     kernels = {name: array for name, array in arrays.items() if array.ndim == 2}
     columns = {name: array for name, array in arrays.items() if array.ndim == 1}
     if not kernels:
-        raise ValueError("it has no array of two dimensions, which would be a kernel")
+        raise ValueError("it has no kernel, that is, no two-dimensional array")
     for name, array in arrays.items():
         if array.ndim not in (1, 2):
             raise ValueError(f"its array {name!r} has {array.ndim} dimensions, not one or two")
     first, *others = kernels.items()
     for name, kernel in kernels.items():
         if kernel.dtype.kind not in "biuf":
-            raise ValueError(f"its array {name!r} holds no numbers")
+            raise ValueError(f"its array {name!r} does not contain numbers")
     for name, kernel in others:
         if kernel.shape != first[1].shape:
             raise ValueError(
@@ -230,40 +232,40 @@ def sorted_arrays(
             raise ValueError(
                 f"its array {name!r} has {len(column)} entries, its kernels {len(first[1])} rows"
             )
-    kinds = {
+    columns = {
         name: column.astype(str) if column.dtype.kind in "SU" else column
         for name, column in columns.items()
     }
-    return kernels, kinds
+    return kernels, columns
 
 
-# Bytes of a file in which its separator and its decimal comma are looked for.
+# Bytes at the beginning of a file by which the separator and the decimal comma are detected.
 _LOOKED_AT = 2**16
 # Bytes of a number in memory.
 _NUMBER = 8
-# Bytes that are unpacked at once to see how long a file is.
+# Bytes that are unpacked at once to measure the size of a file.
 _PIECE = 2**22
-# A file may unpack to this many bytes, or to this many times its length if that is more. Tables
-# and kernels are packed to a hundredth at best; what is packed to less is made to fill the memory.
+# A file may unpack to this many bytes, or to this many times its size if that is more. Tables and
+# kernels are compressed to a hundredth at best; a higher compression is an attack on the memory.
 _MODEST = GIB
 _MOST_PACKED = 100
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file has about its samples.
+    """Contents of a file.
 
     Attributes
     ----------
     path : Path
     columns : DataFrame
-        A column or more about every sample, the target perhaps among them.
+        Columns about the samples, possibly with the target.
     labels : sequence of str, optional
         Names of the samples, if the format has them.
     table : table or sequences, optional
-        What kernels compare; None if it is the columns.
+        Input of the kernels; None if it is `columns`.
     matrices : dict of str to ndarray, optional
-        Kernel matrices, if the file has these in place of a table.
+        Kernel matrices, if the file has them instead of a table.
     """
 
     path: Path
@@ -274,21 +276,23 @@ class Contents:
 
 
 def is_readable(path: Path) -> bool:
-    """Whether the ending of a name is that of a format that is read."""
+    """Return whether the suffix of a file is that of a supported format."""
     return _suffix(path) in READERS
 
 
 def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Contents:
-    """The contents of a file.
+    """Read a file.
 
-    `part` names one of several tables that it has, `texts` columns that are read as text whatever
-    they hold, such as that with labels.
+    `part` selects one of several tables in it. The columns `texts`, such as the labels, are read
+    as text.
     """
     reader = READERS.get(_suffix(path))
     if reader is None:
-        raise DataError(f"{str(path)!r} is of no known kind; known are {', '.join(READERS)}.")
+        raise DataError(
+            f"The format of {str(path)!r} is not supported; supported are {', '.join(READERS)}."
+        )
     if path.is_symlink() and not path.exists():
-        raise DataError(f"{str(path)!r} is a symbolic link that leads to no file.")
+        raise DataError(f"{str(path)!r} is a symbolic link to a file that does not exist.")
     if not path.exists():
         raise DataError(f"There is no file {str(path)!r}.")
     if not path.is_file():
@@ -297,9 +301,9 @@ def read(path: Path, part: str | None = None, texts: Collection[str] = ()) -> Co
         return reader(path, part, texts)
     except DataError:
         raise
-    except Exception as error:  # whatever a library raises about a file that is damaged
-        said = sentence(str(error)).rstrip(".") or type(error).__name__
-        raise DataError(f"{str(path)!r} cannot be read: {said}.") from error
+    except Exception as error:  # libraries raise many kinds of errors about damaged files
+        reason = sentence(str(error)).rstrip(".") or type(error).__name__
+        raise DataError(f"{str(path)!r} cannot be read: {reason}.") from error
 
 
 def _suffix(path: Path) -> str:
@@ -308,27 +312,27 @@ def _suffix(path: Path) -> str:
 
 
 def _most_bytes(path: Path) -> int:
-    """Most bytes that a file may unpack to."""
+    """Return the largest number of bytes that a file may unpack to."""
     return max(_MODEST, _MOST_PACKED * path.stat().st_size)
 
 
 def refuse_bomb(path: Path, n_bytes: int) -> None:
-    """Raise if a file unpacks to more than data do."""
+    """Raise if a file unpacks to far more than its size, as only decompression bombs do."""
     if n_bytes > _most_bytes(path):
         raise DataError(
-            f"{str(path)!r} would unpack to {n_bytes / GIB:.3g} GiB, far more than its length: "
-            "it is no file of data."
+            f"{str(path)!r} would unpack to {n_bytes / GIB:.3g} GiB, far more than its size, and "
+            "is not read."
         )
 
 
 def refuse_too_large(path: Path, n_bytes: int, reader: str) -> None:
-    """Raise if a table takes more memory than there is; `reader` is what Dask reads it by."""
+    """Raise if a table needs more memory than available; `reader` is the function of Dask."""
     available = available_memory()
     if available is not None and n_bytes > available:
         raise DataError(
-            f"{str(path)!r} takes {n_bytes / GIB:.3g} GiB in memory, into which the command line "
-            f"reads it, but {available / GIB:.3g} GiB are available. In Python, estimators with "
-            f"an approximation learn from dask.dataframe.{reader}({str(path)!r}), which needs "
+            f"{str(path)!r} takes {n_bytes / GIB:.3g} GiB in memory, but only "
+            f"{available / GIB:.3g} GiB are available. In Python, estimators with an "
+            f"approximation can learn from dask.dataframe.{reader}({str(path)!r}), which needs "
             'pip install "manykernels[dask]".'
         )
 
@@ -337,8 +341,8 @@ def refuse_too_large(path: Path, n_bytes: int, reader: str) -> None:
 
 
 def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents:
-    """A text with a line per sample; separators are commas, semicolons or tabs."""
-    # A number has about as many letters as bytes in memory.
+    """Read a text file with a line per sample, separated by commas, semicolons or tabs."""
+    # A number has about as many characters as bytes in memory.
     refuse_too_large(path, path.stat().st_size, "read_csv")
     with path.open("rb") as file:
         start = file.read(_LOOKED_AT)
@@ -350,13 +354,13 @@ def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents
     comma = separator == ";" and re.search(r"(^|;)-?\d+,\d", text, re.MULTILINE) is not None
     options = {"sep": separator, "encoding": "utf-8-sig", "compression": None}
     names = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].fillna("")
-    _refuse_twice([name.strip() for name in names])
+    _refuse_duplicates([name.strip() for name in names])
     frame = pd.read_csv(
         path,
         decimal="," if comma else ".",
         low_memory=False,
         skipinitialspace=True,
-        # Labels such as 007 stay as they are.
+        # Keeps labels such as 007.
         dtype={name: str for name in names if name.strip() in texts},
         **options,
     )
@@ -366,31 +370,30 @@ def _separated(path: Path, part: str | None, texts: Collection[str]) -> Contents
 def _parquet(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     import pyarrow.parquet as pq
 
-    found = pq.read_metadata(path)
-    n_bytes = found.num_rows * max(found.num_columns, 1) * _NUMBER
+    metadata = pq.read_metadata(path)
+    n_bytes = metadata.num_rows * max(metadata.num_columns, 1) * _NUMBER
     refuse_bomb(path, n_bytes)
     refuse_too_large(path, n_bytes, "read_parquet")
     frame = pd.read_parquet(path)
     if not isinstance(frame.index, pd.RangeIndex):
-        # The index that a frame was written with is a column like others.
         frame = frame.reset_index()
     return Contents(path, _named_columns(frame))
 
 
 def _named_columns(frame: pd.DataFrame) -> pd.DataFrame:
     frame.columns = [str(name).strip() for name in frame.columns]
-    _refuse_twice(list(frame.columns))
+    _refuse_duplicates(list(frame.columns))
     if not len(frame) or not len(frame.columns):
         raise ValueError("it has no rows")
     return frame
 
 
-def _refuse_twice(names: list[str]) -> None:
-    """Refuse a header with a name that comes twice, which pandas would make two names of."""
-    found = pd.Index(names)
-    twice = found[found.duplicated() & (found != "")]
-    if len(twice):
-        raise ValueError(f"several columns are called {twice[0]!r}")
+def _refuse_duplicates(names: list[str]) -> None:
+    """Raise if a column name occurs twice; pandas would rename one of the columns."""
+    columns = pd.Index(names)
+    duplicates = columns[columns.duplicated() & (columns != "")]
+    if len(duplicates):
+        raise ValueError(f"several columns are called {duplicates[0]!r}")
 
 
 # -- sequences -------------------------------------------------------------------------------
@@ -406,7 +409,7 @@ def _fasta(path: Path, part: str | None, texts: Collection[str]) -> Contents:
 
 
 def _unpacked(path: Path) -> int:
-    """Length of what a file unpacks to, or a little more than what is refused."""
+    """Return the unpacked size of a file, or a number above the limit if it is larger."""
     most, length = _most_bytes(path), 0
     with gzip.open(path) as file:
         while length <= most and (piece := file.read(_PIECE)):
@@ -435,7 +438,7 @@ def _of_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Contents:
 
 
 def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
-    """A modality of MuData, or a table of AnnData, with what is known of the observations."""
+    """Read a modality of MuData, or a table of AnnData, with the columns of ``obs``."""
     try:
         if path.suffix.lower() == ".h5mu":
             import mudata as package
@@ -449,7 +452,7 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     tables = named_tables(data)
     if part is None and len(tables) > 1 and "X" not in tables:
         raise DataError(
-            f"{str(path)!r} has several tables: name one, as in "
+            f"{str(path)!r} has several tables: select one, as in "
             f"--view {next(iter(tables))}={path.name}:{next(iter(tables))}; "
             f"there are {listed(tables)}."
         )
@@ -457,11 +460,11 @@ def _modality(path: Path, part: str | None, texts: Collection[str]) -> Contents:
     if name not in tables:
         raise DataError(f"{str(path)!r} has no table {name!r}, only {listed(tables)}.")
     labels = pd.Index([str(label) for label in tables[name].labels])
-    known = data.obs.set_axis([str(label) for label in data.obs_names]).reindex(labels)
-    return Contents(path, known, labels, tables[name].table)
+    columns = data.obs.set_axis([str(label) for label in data.obs_names]).reindex(labels)
+    return Contents(path, columns, labels, tables[name].table)
 
 
-#: How files are read, by the endings of their names.
+#: Readers by file suffix.
 READERS: dict[str, Callable[[Path, str | None, Collection[str]], Contents]] = {
     ".csv": _separated,
     ".tsv": _separated,
@@ -476,5 +479,5 @@ READERS: dict[str, Callable[[Path, str | None, Collection[str]], Contents]] = {
     ".h5ad": _modality,
     ".h5mu": _modality,
 }
-#: Formats whose files have several tables, one of which is named where others name columns.
+#: Formats with several tables per file; a view selects one in place of columns.
 WITH_PARTS = frozenset({".h5ad", ".h5mu"})

@@ -1,6 +1,6 @@
-"""What a command is asked for: by options, and by a file in TOML that has the same fields.
+"""Options of a command, from the command line and from a TOML file with the same fields.
 
-An option on the command line wins over the file. Files that it names are looked for beside it.
+Options on the command line take precedence. Paths in the TOML file are relative to it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .. import kernels as room
+from .. import kernels as kernel_classes
 from ..kernels import Kernel
 from .console import UsageError
 from .files import is_readable
 
 # -------------------------------------------------------------------------------------------------
-# What a view is, as text: ``name=file``, ``name=file:columns``, ``name=file:columns:kernel``.
+# Views as text: ``name=file``, ``name=file:columns``, ``name=file:columns:kernel``.
 #
-# A kernel is the name of a class of :mod:`manykernels.kernels`, in any case, maybe with
-# parameters: ``rbf``, ``rbf(gamma=0.5)``. Parameters are numbers, texts, True, False or None,
-# read as such and never evaluated.
+# A kernel is the name of a class of :mod:`manykernels.kernels`, in upper or lower case, optionally
+# with parameters: ``rbf``, ``rbf(gamma=0.5)``. Parameters are literals: numbers, texts, True,
+# False or None. They are never evaluated.
 
 
-# Kernels of a table or of sequences that parameters of numbers and texts describe.
+# Kernels whose parameters are numbers and texts.
 KERNELS: dict[str, type[Kernel]] = {
-    name.lower(): getattr(room, name)
+    name.lower(): getattr(kernel_classes, name)
     for name in (
         *("Linear", "Polynomial", "RBF", "Laplacian", "Cosine", "ChiSquare", "Intersection"),
         *("Categorical", "Jaccard", "Tanimoto", "Spectrum", "Mismatch", "Gapped"),
@@ -39,17 +39,17 @@ KERNELS: dict[str, type[Kernel]] = {
     )
 }
 _HOW = "A view is name=file, name=file:column,column or name=file:rbf(gamma=0.5)"
-# A name, maybe with something in parentheses after it.
+# A name, optionally with parentheses.
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(\(.*\))?\s*", re.DOTALL)
-# Names become those of kernels, in tables and in files: no characters that end lines or options.
+# Names of views become names of kernels, in tables and in files: no separators or line ends.
 _NAME = re.compile(r"[^\W][\w .+-]*")
-# Longest text of a kernel; parsing a longer one could exhaust the stack.
+# Largest number of characters of a kernel; parsing a longer text could exhaust the stack.
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class ViewRequest:
-    """A view: its name, its file, some columns of it (None: all), kernels (none: default ones)."""
+    """A view: name, file, columns (None: all) and kernels (empty: default kernels)."""
 
     name: str
     file: Path
@@ -58,7 +58,7 @@ class ViewRequest:
 
 
 def view_of(text: str) -> ViewRequest:
-    """The view that ``--view`` describes."""
+    """Parse the value of ``--view``."""
     name, equals, rest = text.partition("=")
     if not equals or not rest:
         raise UsageError(f"--view {text!r} has no file. {_HOW}.")
@@ -71,26 +71,26 @@ def view_of(text: str) -> ViewRequest:
             columns = tuple(column.strip() for column in part.split(","))
         else:
             raise UsageError(
-                f"--view {text!r}: {part!r} is no kernel; there are {', '.join(KERNELS)}. "
+                f"--view {text!r}: {part!r} is not a kernel; there are {', '.join(KERNELS)}. "
                 "Columns come first, separated by commas."
             )
     if columns is not None and "" in columns:
-        raise UsageError(f"--view {text!r} names a column without letters. {_HOW}.")
+        raise UsageError(f"--view {text!r} has an empty column name. {_HOW}.")
     return ViewRequest(checked_name(name), Path(file), columns, tuple(kernels))
 
 
 def checked_name(name: str) -> str:
-    """The name of a view, if it can be one."""
+    """Return the name of a view, or raise if it is invalid."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name of a view: it has letters, digits, '_', '-', '.', '+' and "
-            f"blanks. {_HOW}."
+            f"{name!r} cannot be the name of a view: use letters, digits, '_', '-', '.', '+' and "
+            f"spaces. {_HOW}."
         )
     return name
 
 
 def _parts(text: str) -> list[str]:
-    """What colons separate that are not in parentheses or quotes, nor that of a drive."""
+    """Split at colons, except those in parentheses or quotes and that of a drive letter."""
     parts, depth, quote = [""], 0, ""
     for place, letter in enumerate(text):
         if quote:
@@ -108,18 +108,18 @@ def _parts(text: str) -> list[str]:
 
 
 def _is_kernel(text: str) -> bool:
-    """Whether a part of a view is a kernel: by its name, or because it has parameters."""
-    found = _CALL.fullmatch(text)
-    return found is not None and (found[2] is not None or found[1].lower() in KERNELS)
+    """Return whether a part of a view is a kernel, by its name or because it has parameters."""
+    call = _CALL.fullmatch(text)
+    return call is not None and (call[2] is not None or call[1].lower() in KERNELS)
 
 
 def kernel_of(text: str) -> Kernel:
-    """The kernel that a text such as ``rbf(gamma=0.5)`` describes."""
+    """Return the kernel described by a text such as ``rbf(gamma=0.5)``."""
     name, parameters = _call(text)
     kind = KERNELS.get(name.lower())
     if kind is None:
         raise UsageError(f"There is no kernel {name!r}; there are {', '.join(KERNELS)}.")
-    known = [one for one in inspect.signature(kind).parameters if one != "columns"]
+    known = [name for name in inspect.signature(kind).parameters if name != "columns"]
     for parameter in parameters:
         if parameter not in known:
             has = f"it has {', '.join(known)}" if known else "it has none"
@@ -128,59 +128,59 @@ def kernel_of(text: str) -> Kernel:
 
 
 def _call(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and parameters, without evaluating anything."""
-    found = _CALL.fullmatch(text)
-    if found is None or len(text) > _LONGEST:
+    """Parse the name and the parameters of a kernel, without evaluating code."""
+    match = _CALL.fullmatch(text)
+    if match is None or len(text) > _LONGEST:
         raise UsageError(
-            f"{text[:_LONGEST]!r} is no kernel: write its name, such as rbf(gamma=0.5)."
+            f"{text[:_LONGEST]!r} is not a kernel: write its name, such as rbf(gamma=0.5)."
         )
-    if found[2] is None:
-        return found[1], {}
+    if match[2] is None:
+        return match[1], {}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd literals, which are refused or harmless
+            warnings.simplefilter("ignore")  # about odd literals, which are refused or harmless
             call = ast.parse(text.strip(), mode="eval").body
             if not isinstance(call, ast.Call) or call.args or None in _keywords(call):
                 raise ValueError("parameters have names")
-            values = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
-        odd = [key for key, value in values.items() if not _is_plain(value)]
-        if odd:
-            raise ValueError(f"{odd[0]} is neither a number nor a text")
+            values = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        invalid = [key for key, value in values.items() if not _is_plain(value)]
+        if invalid:
+            raise ValueError(f"{invalid[0]} is neither a number nor a text")
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise UsageError(
-            f"{text!r} is no kernel: parameters are numbers or texts and have names, such as "
-            "rbf(gamma=0.5) or rbf(gamma='median')."
+            f"{text!r} is not a kernel: parameters must be numbers or texts and be given by name, "
+            "such as rbf(gamma=0.5) or rbf(gamma='median')."
         ) from error
-    return found[1], values
+    return match[1], values
 
 
 def _keywords(call: ast.Call) -> list[str | None]:
-    return [one.arg for one in call.keywords]
+    return [keyword.arg for keyword in call.keywords]
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
 TASKS = ("auto", "classification", "regression")
 MISSING = ("error", "mean", "conditional")
 MACHINES = ("fisher", "svm")
-# Fields that are one of some words; the first is the default.
+# Fields with a fixed set of values; the first is the default.
 _WORDS = {"task": TASKS, "missing": MISSING, "machine": MACHINES}
 _NUMBERS = ("p", "reg", "C")
 _TEXTS = ("index", "target", "approximation")
 #: Fields that are options of commands, besides the views.
 OPTIONS = (*_WORDS, *_NUMBERS, *_TEXTS, "impute")
 _VIEW = ("file", "columns", "kernels")
-# A specification is a page of text; more than this many bytes is something else.
+# Largest size of a specification in bytes; a longer file is something else.
 _LONGEST_SPEC = 2**20
 
 
 @dataclass(frozen=True)
 class Request:
-    """Views, how their rows are matched, what is predicted, and by what.
+    """Views, index, target and method of a command.
 
-    `p`, `reg` and `C` are the values to try; None for the default ones.
+    `p`, `reg` and `C` are the values to try; None for the defaults.
     """
 
     views: tuple[ViewRequest, ...]
@@ -198,33 +198,33 @@ class Request:
 
     @classmethod
     def of(cls, views: Sequence[str], spec: Path | None, **options: Any) -> Request:
-        """Of options, None where they were not given, and of a specification."""
-        fields, found = ({}, {}) if spec is None else _specified(spec)
+        """Combine options, None where they were not given, with a specification."""
+        fields, by_name = ({}, {}) if spec is None else _specified(spec)
         fields |= {name: value for name, value in options.items() if value is not None}
-        given = [view_of(text) for text in views]
-        names = [view.name for view in given]
+        parsed = [view_of(text) for text in views]
+        names = [view.name for view in parsed]
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(f"There are several views {name!r}: names have to differ.")
-        found |= {view.name: view for view in given}
-        if not found:
+                raise UsageError(f"There are several views {name!r}: their names must differ.")
+        by_name |= {view.name: view for view in parsed}
+        if not by_name:
             raise UsageError("There is no view: pass --view name=file, once for every view.")
-        return cls(tuple(found.values()), **_checked(fields, spec))
+        return cls(tuple(by_name.values()), **_checked(fields))
 
     def with_target(self) -> Request:
-        """This request, if it says what to predict."""
+        """Return self, or raise if there is no target."""
         if self.target is None:
             raise UsageError("There is no target: pass --target with the name of its column.")
         return self
 
     @property
     def files(self) -> list[Path]:
-        """All files that are read."""
-        own = [] if self.target_file is None else [self.target_file]
-        return [view.file for view in self.views] + own
+        """All input files."""
+        target = [] if self.target_file is None else [self.target_file]
+        return [view.file for view in self.views] + target
 
     def by(self, machine: str) -> Request:
-        """The same with another machine, and the default values of what only the other has."""
+        """Return a request for `machine`, without the options of the other machine."""
         if machine == self.machine:
             return self
         return replace(self, machine=machine, reg=None, C=None, approximation="exact")
@@ -233,12 +233,12 @@ class Request:
 # -- fields ----------------------------------------------------------------------------------
 
 
-def _checked(fields: dict[str, Any], spec: Path | None) -> dict[str, Any]:
-    """Values of fields, read and checked, wherever they come from."""
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    """Convert and check the values of fields."""
     checked = dict(fields)
     for name, words in _WORDS.items():
         if name in fields and fields[name] not in words:
-            raise UsageError(f"{name} is {_either(words)}, not {fields[name]!r}.")
+            raise UsageError(f"{name} must be {_either(words)}, not {fields[name]!r}.")
     for name in _NUMBERS:
         if name in fields:
             checked[name] = numbers_of(fields[name], name)
@@ -248,12 +248,14 @@ def _checked(fields: dict[str, Any], spec: Path | None) -> dict[str, Any]:
     for name, owner in {"reg": "fisher", "C": "svm"}.items():
         if checked.get(name) is not None and machine != owner:
             other = "C" if name == "reg" else "reg"
-            raise UsageError(f"{name} goes with machine {owner}; the one of {machine} is {other}.")
+            raise UsageError(
+                f"{name} is an option of --machine {owner}; with --machine {machine}, use {other}."
+            )
     return checked
 
 
 def numbers_of(value: Any, name: str) -> tuple[float, ...] | None:
-    """Numbers from a text such as ``1,2,inf``, or from TOML; None for ``auto``."""
+    """Parse numbers from a text such as ``1,2,inf`` or from TOML; None for ``auto``."""
     if value == "auto":
         return None
     parts = value.split(",") if isinstance(value, str) else value
@@ -261,23 +263,23 @@ def numbers_of(value: Any, name: str) -> tuple[float, ...] | None:
     try:
         if not parts or any(isinstance(part, bool) for part in parts):
             raise ValueError
-        found = tuple(float(part) for part in parts)
-        if any(map(math.isnan, found)):
+        numbers = tuple(float(part) for part in parts)
+        if any(map(math.isnan, numbers)):
             raise ValueError
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(
-            f"{name} is auto or one or more numbers, such as 2 or 1,2,inf; got {value!r}."
+            f"{name} must be auto or one or more numbers, such as 2 or 1,2,inf; got {value!r}."
         ) from error
-    return found
+    return numbers
 
 
 def _target(text: str) -> tuple[str, Path | None]:
-    """The column to predict, and its own file if it has one: ``column`` or ``file:column``."""
+    """Parse ``column`` or ``file:column`` into the column and its file, or None."""
     file, colon, column = text.rpartition(":")
     if colon and column and is_readable(Path(file)):
         return column, Path(file)
     if not text:
-        raise UsageError("target is the name of a column, or file:column.")
+        raise UsageError("target must be the name of a column, or file:column.")
     return text, None
 
 
@@ -289,36 +291,36 @@ def _either(words: Sequence[str]) -> str:
 
 
 def _specified(path: Path) -> tuple[dict[str, Any], dict[str, ViewRequest]]:
-    """Fields and views of a specification."""
+    """Return the fields and views of a specification."""
     try:
         content = path.read_bytes()
         if len(content) > _LONGEST_SPEC:
-            raise ValueError("it is longer than specifications are")
-        found = tomllib.loads(content.decode())
+            raise ValueError(f"it is longer than {_LONGEST_SPEC} bytes")
+        fields = tomllib.loads(content.decode())
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"The specification {str(path)!r} cannot be read: {error}") from error
     known = (*OPTIONS, "views")
-    _refuse_unknown(found, known, f"The specification {path.name!r}")
+    _refuse_unknown(fields, known, f"The specification {path.name!r}")
     for name in (*_WORDS, *_TEXTS):
-        _check_kind(found.get(name, ""), str, f"{name} in {path.name!r}", "a text")
-    _check_kind(found.get("impute", False), bool, f"impute in {path.name!r}", "true or false")
-    views = found.pop("views", {})
-    _check_kind(views, dict, f"views in {path.name!r}", "a table, such as [views.genes]")
-    if "target" in found:
-        column, file = _target(found["target"])
-        found["target"] = column if file is None else f"{path.parent / file}:{column}"
-    return found, {name: _view(name, entry, path) for name, entry in views.items()}
+        _check_type(fields.get(name, ""), str, f"{name} in {path.name!r}", "a text")
+    _check_type(fields.get("impute", False), bool, f"impute in {path.name!r}", "true or false")
+    views = fields.pop("views", {})
+    _check_type(views, dict, f"views in {path.name!r}", "a table, such as [views.genes]")
+    if "target" in fields:
+        column, file = _target(fields["target"])
+        fields["target"] = column if file is None else f"{path.parent / file}:{column}"
+    return fields, {name: _view(name, entry, path) for name, entry in views.items()}
 
 
 def _view(name: str, entry: Any, path: Path) -> ViewRequest:
     where = f"views.{name} in {path.name!r}"
     if isinstance(entry, str):
         entry = {"file": entry}
-    _check_kind(entry, dict, where, 'a file, or a table with file = "…"')
+    _check_type(entry, dict, where, 'a file, or a table with file = "…"')
     _refuse_unknown(entry, _VIEW, where)
     if "file" not in entry:
         raise UsageError(f"{where} has no file.")
-    _check_kind(entry["file"], str, f"file of {where}", "a text")
+    _check_type(entry["file"], str, f"file of {where}", "a text")
     columns, kernels = (_texts(entry.get(key, []), f"{key} of {where}") for key in _VIEW[1:])
     return ViewRequest(
         checked_name(name),
@@ -328,19 +330,19 @@ def _view(name: str, entry: Any, path: Path) -> ViewRequest:
     )
 
 
-def _texts(value: Any, what: str) -> list[str]:
+def _texts(value: object, name: str) -> list[str]:
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise UsageError(f"{what} is a list of texts, not {value!r}.")
+        raise UsageError(f"{name} must be a list of texts, not {value!r}.")
     return entries
 
 
-def _check_kind(value: Any, kind: type, what: str, expected: str) -> None:
-    if not isinstance(value, kind):
-        raise UsageError(f"{what} is {expected}, not {value!r}.")
+def _check_type(value: object, expected: type, name: str, description: str) -> None:
+    if not isinstance(value, expected):
+        raise UsageError(f"{name} must be {description}, not {value!r}.")
 
 
-def _refuse_unknown(found: Mapping[str, Any], known: Sequence[str], what: str) -> None:
-    for name in found:
+def _refuse_unknown(entries: Mapping[str, Any], known: Sequence[str], owner: str) -> None:
+    for name in entries:
         if name not in known:
-            raise UsageError(f"{what} has a key {name!r}; known are {', '.join(known)}.")
+            raise UsageError(f"{owner} has an unknown key {name!r}; known are {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Rows of several files matched, and the target found and kept out of the features."""
+"""Samples from several files, their target, and the estimator for them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from .console import DataError, UsageError, listed, note
 from .files import WITH_PARTS, Contents, read
 from .request import Request, ViewRequest
 
-# -- Targets: classes or numbers, and features that are the target under another name -------------
+# -- Targets --------------------------------------------------------------------------------------
 
 
-# Numbers with more different values than this are those of a regression; fewer whole ones are
-# classes.
+# Largest number of distinct integers that count as classes.
 _MOST_CLASSES = 20
 
 
 def task_of(y: pd.Series) -> str:
-    """Whether a target is of classes: texts, truth values, or few different whole numbers."""
+    """Return "classification" for texts, booleans and few distinct integers, else "regression"."""
     if not _are_numbers(y):
         return "classification"
     values = y.unique()
@@ -39,18 +38,23 @@ def task_of(y: pd.Series) -> str:
 
 
 def as_targets(y: pd.Series, task: str) -> pd.Series:
-    """The target as estimators take it, or a word about why they cannot."""
+    """Convert the target to the type that the estimators need."""
     if task == "regression":
         if not _are_numbers(y):
-            raise DataError(f"The target of a regression is numbers; here is {y.iloc[0]!r}.")
+            raise DataError(
+                f"The target of a regression must be numbers, but one of its values is "
+                f"{y.iloc[0]!r}."
+            )
         infinite = y.index[~np.isfinite(y)]
         if len(infinite):
             raise DataError(f"The target of {str(infinite[0])!r} is infinite.")
         return y.astype(float)
     if y.nunique() < 2:
-        raise DataError(f"All samples have the same target, {y.iloc[0]!r}: nothing to learn.")
+        raise DataError(
+            f"All samples have the same target, {y.iloc[0]!r}: there must be at least two classes."
+        )
     if _are_numbers(y):
-        # Empty cells, whose samples have been left out, have made floats of whole numbers.
+        # A column of integers with empty cells is read as floats.
         return y.astype(int) if _are_whole(y) else y
     return y.astype(str).astype(object)
 
@@ -63,22 +67,22 @@ def _are_whole(y: pd.Series) -> bool:
     return bool(np.isfinite(y).all() and (y == np.floor(y)).all())
 
 
-def tell_leaks(views: Views, y: pd.Series, task: str) -> None:
-    """A word about columns that tell the target exactly."""
+def note_leaks(views: Views, y: pd.Series, task: str) -> None:
+    """Print a note about columns that determine the target."""
     for name, table in views.items():
         if not isinstance(table, pd.DataFrame):
             continue
-        own = y.iloc[np.flatnonzero(views.has(name))]
+        targets = y.iloc[np.flatnonzero(views.has(name))]
         for column in table.columns:
-            if _tells(table[column], own, task):
+            if _determines(table[column], targets, task):
                 note(
-                    f"column {column!r} of view {name!r} tells the target exactly: is it the "
-                    "answer under another name? Then leave it out, by naming the other columns."
+                    f"column {column!r} of view {name!r} determines the target exactly. If it is "
+                    "the target under another name, leave it out by selecting the other columns."
                 )
 
 
-def _tells(column: pd.Series, y: pd.Series, task: str) -> bool:
-    """Whether there is one value for every class, or the number itself."""
+def _determines(column: pd.Series, y: pd.Series, task: str) -> bool:
+    """Return whether each class has a single value of its own, or the numbers are equal."""
     if task == "regression":
         return pd.api.types.is_numeric_dtype(column) and np.array_equal(column, y)
     values, classes = pd.factorize(column)[0], pd.factorize(y)[0]
@@ -87,10 +91,9 @@ def _tells(column: pd.Series, y: pd.Series, task: str) -> bool:
 
 @dataclass(frozen=True)
 class Samples:
-    """What a model learns from, or predicts for.
+    """Training samples.
 
-    `X` are views or, ready-made, kernels. `labels` are names of samples, or None if they have
-    none. `y` is the target, None for new samples.
+    `X` are views or precomputed kernels, `labels` the names of the samples, `y` the target.
     """
 
     X: Any
@@ -104,7 +107,7 @@ class Samples:
 
 
 class Reading:
-    """Files of views, each read once; labels and columns of `texts` are read as text."""
+    """Reader that reads each file once; labels and the columns `texts` are read as text."""
 
     def __init__(self, index: str | None, texts: Iterable[str] = ()) -> None:
         self.index = index
@@ -112,49 +115,48 @@ class Reading:
         self._known: dict[tuple[Path, str | None], Contents] = {}
 
     def contents(self, path: Path, part: str | None = None) -> Contents:
-        """What a file has, with labels if there are any."""
+        """Return the contents of a file, with labels if there are any."""
         if (path, part) not in self._known:
-            found = read(path, part, self._texts)
-            self._known[path, part] = replace(found, labels=self._labels(found))
+            contents = read(path, part, self._texts)
+            self._known[path, part] = replace(contents, labels=self._labels(contents))
         return self._known[path, part]
 
     def of(self, view: ViewRequest) -> Contents:
-        """What the file of a view has."""
+        """Return the contents of the file of a view."""
         with_parts = view.file.suffix.lower() in WITH_PARTS and view.columns
         return self.contents(view.file, view.columns[0] if with_parts and view.columns else None)
 
-    def _labels(self, found: Contents) -> pd.Index | None:
-        name = str(found.path)
-        if self.index is None or (
-            self.index not in found.columns.columns and found.labels is not None
-        ):
-            return found.labels
-        if self.index not in found.columns.columns:
+    def _labels(self, contents: Contents) -> pd.Index | None:
+        name = str(contents.path)
+        columns = contents.columns.columns
+        if self.index is None or (self.index not in columns and contents.labels is not None):
+            return contents.labels
+        if self.index not in columns:
             raise DataError(
                 f"{name!r} has no column {self.index!r} to match samples by; it has "
-                f"{listed(found.columns.columns)}."
+                f"{listed(columns)}."
             )
-        column = found.columns[self.index]
+        column = contents.columns[self.index]
         empty = np.flatnonzero(column.isna())
         if len(empty):
             raise DataError(f"{name!r} has no {self.index} in row {empty[0] + 1}.")
         labels = pd.Index([str(label).strip() for label in column], name=self.index)
         if labels.has_duplicates:
-            twice = labels[labels.duplicated()][0]
-            raise DataError(f"{name!r} has several rows whose {self.index} is {twice!r}.")
+            duplicate = labels[labels.duplicated()][0]
+            raise DataError(f"{name!r} has several rows whose {self.index} is {duplicate!r}.")
         return labels
 
 
-# -- to learn from ---------------------------------------------------------------------------
+# -- training samples ------------------------------------------------------------------------
 
 
 def training_samples(request: Request) -> Samples:
-    """All views and the target, matched; samples without a target are left out."""
+    """Read views and target and match their rows; leave out samples without a target."""
     reading = Reading(request.index)
     contents = {view.name: reading.of(view) for view in request.with_target().views}
-    own = None if request.target_file is None else reading.contents(request.target_file)
-    sources = list(contents.values()) if own is None else [own]
-    refuse_different_lengths([*contents.values(), *([own] if own else [])], request.index)
+    targets = None if request.target_file is None else reading.contents(request.target_file)
+    sources = list(contents.values()) if targets is None else [targets]
+    refuse_different_lengths([*contents.values(), *([targets] if targets else [])])
     y = _target(sources, str(request.target))
     X: Any
     if all_matrices(contents):
@@ -168,27 +170,27 @@ def training_samples(request: Request) -> Samples:
         X = Views(tables, join="outer")
         labels = pd.Index(X.index, name=request.index)
     X, labels, y = _with_target(X, labels, y, request)
-    _refuse_gaps(X, request.missing)
+    _refuse_missing_views(X, request.missing)
     task = task_of(y) if request.task == "auto" else request.task
     y = as_targets(y, task)
     if not isinstance(X, KernelStack):
-        tell_leaks(X, y, task)
+        note_leaks(X, y, task)
     return Samples(X, labels, y, task)
 
 
-def refuse_different_lengths(contents: list[Contents], index: str | None) -> None:
-    """Without labels rows are matched by their order."""
-    sizes = {one.path: _length(one) for one in contents}
-    without = [one for one in contents if one.labels is None]
-    if without and (len(set(sizes.values())) > 1 or len(without) < len(contents)):
+def refuse_different_lengths(contents: list[Contents]) -> None:
+    """Raise if rows without labels, which are matched by their order, differ in number."""
+    sizes = {file.path: _length(file) for file in contents}
+    unlabelled = [file for file in contents if file.labels is None]
+    if unlabelled and (len(set(sizes.values())) > 1 or len(unlabelled) < len(contents)):
         (first, size), *others = sizes.items()
-        other = next((path for path, own in others if own != size), None)
-        said = (
+        other = next((path for path, n_rows in others if n_rows != size), None)
+        problem = (
             f"{str(first)!r} has {size} rows and {str(other)!r} {sizes[other]}"
             if other is not None
-            else f"the rows of {str(without[0].path)!r} have no names, those of others have"
+            else f"the rows of {str(unlabelled[0].path)!r} have no names, those of others have"
         )
-        raise DataError(f"{said}: name the column to match samples by, with --index.")
+        raise DataError(f"{problem}: pass the column to match samples by as --index.")
 
 
 def _length(contents: Contents) -> int:
@@ -198,48 +200,49 @@ def _length(contents: Contents) -> int:
 
 
 def _target(sources: list[Contents], column: str) -> pd.Series:
-    """The target by the labels of samples, from all files that have it; they have to agree."""
-    found: pd.Series | None = None
-    for one in sources:
-        if column not in one.columns.columns:
+    """Return the target by sample label, from all files that have it, which must agree."""
+    targets: pd.Series | None = None
+    for file in sources:
+        if column not in file.columns.columns:
             continue
-        own = one.columns[column]
-        own = own.set_axis(range(len(own)) if one.labels is None else one.labels).dropna()
-        if found is not None:
-            both = found.index.intersection(own.index)
-            differing = both[(found[both] != own[both]).to_numpy()]
+        values = file.columns[column]
+        labels = range(len(values)) if file.labels is None else file.labels
+        values = values.set_axis(labels).dropna()
+        if targets is not None:
+            both = targets.index.intersection(values.index)
+            differing = both[(targets[both] != values[both]).to_numpy()]
             if len(differing):
                 raise DataError(
                     f"The files disagree about {column!r} of {str(differing[0])!r}: "
-                    f"{found[differing[0]]!r} and {own[differing[0]]!r}."
+                    f"{targets[differing[0]]!r} and {values[differing[0]]!r}."
                 )
-            own = own[own.index.difference(both, sort=False)]
-        found = own if found is None else pd.concat([found, own])
-    if found is None:
-        known = dict.fromkeys(name for one in sources for name in one.columns.columns)
+            values = values[values.index.difference(both, sort=False)]
+        targets = values if targets is None else pd.concat([targets, values])
+    if targets is None:
+        known = dict.fromkeys(name for file in sources for name in file.columns.columns)
         raise DataError(
             f"No file has a column {column!r} to predict; columns are {listed(known)}. "
-            "If it is in a file of its own: --target file.csv:column."
+            "If it is in another file, pass --target file.csv:column."
         )
-    return found
+    return targets
 
 
 def _with_target(
     X: Any, labels: pd.Index, y: pd.Series, request: Request
 ) -> tuple[Any, pd.Index, pd.Series]:
-    """The samples that have a target, and a word about the others."""
+    """Select the samples that have a target, and print a note about the others."""
     known = labels.isin(y.index)
     if not known.any():
         raise DataError(
-            f"No sample has a value of {request.target!r} (empty, NA and None count as none); "
+            f"No sample has a value of {request.target!r} (empty, NA and None are missing); "
             f"samples are {listed(labels[:3])}, those with a target {listed(y.index[:3])}."
         )
-    surplus = len(y.index.difference(labels))
-    if surplus:
-        note(f"{surplus} samples with a target are in no view, and have no part.")
+    n_unused = len(y.index.difference(labels))
+    if n_unused:
+        note(f"{n_unused} samples with a target are in no view and are ignored.")
     if not known.all():
-        without = labels[~known]
-        note(f"{len(without)} samples without {request.target!r} are left out: {listed(without)}.")
+        unknown = labels[~known]
+        note(f"{len(unknown)} samples without {request.target!r} are left out: {listed(unknown)}.")
         rows = np.flatnonzero(known)
         X, labels = (
             (X[np.ix_(rows, rows)] if isinstance(X, KernelStack) else X.take(rows)),
@@ -251,60 +254,64 @@ def _with_target(
 # -- views -----------------------------------------------------------------------------------
 
 
-def _table(view: ViewRequest, found: Contents, index: str | None, target: str | None) -> Any:
-    """The features of a view, with labels; never the target."""
-    labels = found.labels
-    if found.matrices is not None:
+def _table(view: ViewRequest, contents: Contents, index: str | None, target: str | None) -> Any:
+    """Return the features of a view, with labels and without the target."""
+    labels, path = contents.labels, str(contents.path)
+    if contents.matrices is not None:
         raise DataError(
-            f"{str(found.path)!r} holds kernels, other views are tables: fit one kind."
+            f"{path!r} contains kernels, but other views are tables. Use either kernels or tables."
         )
-    if found.table is not None:
-        if view.columns is not None and found.path.suffix.lower() not in WITH_PARTS:
-            raise UsageError(f"View {view.name!r} is of sequences and has no columns to name.")
-        return labelled(found.table, labels)
-    frame = found.columns
+    if contents.table is not None:
+        if view.columns is not None and contents.path.suffix.lower() not in WITH_PARTS:
+            raise UsageError(
+                f"View {view.name!r} consists of sequences, which have no columns to select."
+            )
+        return labelled(contents.table, labels)
+    frame = contents.columns
     if view.columns is None:
         frame = frame.drop(columns=[name for name in (index, target) if name in frame.columns])
     else:
         absent = [name for name in view.columns if name not in frame.columns]
         if absent:
             raise DataError(
-                f"{str(found.path)!r} has no column {absent[0]!r}; it has {listed(frame.columns)}."
+                f"{path!r} has no column {absent[0]!r}; it has {listed(frame.columns)}."
             )
         if target in view.columns:
-            raise UsageError(f"View {view.name!r} has the target {target!r} among its columns.")
+            raise UsageError(
+                f"View {view.name!r} has the target {target!r} among its columns: remove it."
+            )
         frame = frame[list(view.columns)]
     if not len(frame.columns):
-        raise DataError(f"{str(found.path)!r} has no column that view {view.name!r} could be of.")
+        raise DataError(f"{path!r} has no feature columns for view {view.name!r}.")
     empty = [name for name in frame.columns if frame[name].isna().all()]
     if len(empty) == len(frame.columns):
-        raise DataError(f"{str(found.path)!r} has no values for view {view.name!r}.")
+        raise DataError(f"{path!r} has no values for view {view.name!r}.")
     if empty:
-        note(f"columns of view {view.name!r} that are empty have no part: {listed(empty)}.")
+        note(f"empty columns of view {view.name!r} are ignored: {listed(empty)}.")
         frame = frame.drop(columns=empty)
     if labels is None:
-        _tell_names(frame, view.name)
+        _note_names(frame, view.name)
     return frame if labels is None else frame.set_axis(labels)
 
 
-def _tell_names(frame: pd.DataFrame, view: str) -> None:
-    """A word about a first column that looks like names of samples, but is a feature."""
+def _note_names(frame: pd.DataFrame, view: str) -> None:
+    """Print a note about a first column that looks like names of samples."""
     first = frame.iloc[:, 0]
     if not pd.api.types.is_numeric_dtype(first) and first.is_unique and len(frame) > 1:
         note(
-            f"column {first.name!r} of view {view!r} has another text in every row: if it names "
-            f"the samples, pass --index {first.name}."
+            f"column {first.name!r} of view {view!r} has a different text in every row: if it "
+            f"names the samples, pass --index {first.name}."
         )
 
 
 def labelled(table: Any, labels: pd.Index | None) -> Any:
-    """Sequences, or a table of single cells, with the labels of their rows."""
+    """Return sequences, or a table of single cells, with labels of their rows."""
     if labels is None or hasattr(table, "iloc"):
         return table if labels is None else table.set_axis(labels, axis=0)
     return pd.DataFrame.sparse.from_spmatrix(table).sparse.to_dense().set_axis(labels)
 
 
-def _refuse_gaps(X: Any, missing: str) -> None:
+def _refuse_missing_views(X: Views | KernelStack, missing: str) -> None:
     if isinstance(X, KernelStack) or missing != "error":
         return
     for name in X.names:
@@ -312,40 +319,45 @@ def _refuse_gaps(X: Any, missing: str) -> None:
         if len(rows):
             raise DataError(
                 f"View {name!r} lacks {len(rows)} of {len(X)} samples: "
-                f"{listed(X.index[rows])}. Say what becomes of them: --missing mean takes the "
-                "mean in their place, --missing conditional reconstructs them from other views."
+                f"{listed(X.index[rows])}. Pass --missing mean to use the mean in their place, or "
+                "--missing conditional to reconstruct them from the other views."
             )
 
 
-# -- ready-made kernels ----------------------------------------------------------------------
+# -- precomputed kernels ---------------------------------------------------------------------
 
 
 def all_matrices(contents: dict[str, Contents]) -> bool:
-    return all(one.matrices is not None for one in contents.values())
+    """Return whether all files contain kernel matrices."""
+    return all(file.matrices is not None for file in contents.values())
 
 
 def _stack(
     views: tuple[ViewRequest, ...], contents: dict[str, Contents], *, lacking: bool
 ) -> tuple[KernelStack, pd.Index]:
-    """Kernels of all files, which have the same samples in the same order."""
+    """Return the kernels of all files, which must have the same samples in the same order."""
     first = next(iter(contents.values()))
     kernels, owners = {}, []
     for view in views:
-        own = contents[view.name]
+        file = contents[view.name]
         if view.kernels:
-            raise UsageError(f"View {view.name!r} is made of kernels, and takes no others.")
-        if (own.labels is None) != (first.labels is None) or (
-            own.labels is not None and list(own.labels) != list(first.labels)
+            raise UsageError(
+                f"View {view.name!r} consists of precomputed kernels: remove the kernel from "
+                "--view."
+            )
+        if (file.labels is None) != (first.labels is None) or (
+            file.labels is not None and list(file.labels) != list(first.labels)
         ):
             raise DataError(
-                f"{str(own.path)!r} and {str(first.path)!r} have other samples or another order."
+                f"{str(file.path)!r} and {str(first.path)!r} must have the same samples in the "
+                "same order."
             )
-        matrices = own.matrices or {}
+        matrices = file.matrices or {}
         chosen = list(matrices) if view.columns is None else list(view.columns)
         for name in chosen:
             if name not in matrices:
                 raise DataError(
-                    f"{str(own.path)!r} has no kernel {name!r}, only {listed(matrices)}."
+                    f"{str(file.path)!r} has no kernel {name!r}, only {listed(matrices)}."
                 )
             kernels[name if len(views) == 1 else f"{view.name}:{name}"] = matrices[name]
             owners.append(view.name if len(views) > 1 else name)
@@ -365,12 +377,12 @@ def _check_square(stack: KernelStack) -> None:
     rows, cols, _ = stack.shape
     if rows != cols:
         raise DataError(
-            f"Training needs kernels of all samples with each other, as many rows as columns; "
-            f"these have {rows} rows and {cols} columns."
+            f"Training needs square kernel matrices, of all samples with each other; these have "
+            f"{rows} rows and {cols} columns."
         )
 
 
-# -- The estimator that was asked for, and the kernels of its views -------------------------------
+# -- Estimators and kernels -----------------------------------------------------------------------
 
 
 _ESTIMATORS = {
@@ -379,12 +391,12 @@ _ESTIMATORS = {
     ("regression", "fisher"): MKRidgeCV,
     ("regression", "svm"): MKSVRCV,
 }
-# Their number of landmarks or features comes first; by default it is theirs.
+# The first parameter of each is the number of landmarks or features.
 _APPROXIMATIONS = {"nystrom": Nystrom, "random": RandomFeatures}
 
 
 def estimator_for(request: Request, samples: Samples) -> Any:
-    """Not fitted, with the kernels of the request or, where it names none, default ones."""
+    """Return the unfitted estimator of a request, with its kernels or default kernels."""
     options: dict[str, Any] = {"ps": request.p, "regs": request.reg, "Cs": request.C}
     options = {name: list(values) for name, values in options.items() if values is not None}
     if request.approximation != "exact":
@@ -395,56 +407,56 @@ def estimator_for(request: Request, samples: Samples) -> Any:
 
 
 def approximation_of(request: Request) -> Approximation | str:
-    """From a text such as ``nystrom:200``."""
+    """Parse an approximation such as ``nystrom:200``."""
     name, colon, size = request.approximation.partition(":")
     if request.machine != "fisher":
-        raise UsageError("--approximation goes with --machine fisher only.")
+        raise UsageError("--approximation needs --machine fisher.")
     if name == "auto" and not colon:
         return name
     if name not in _APPROXIMATIONS or (colon and not (size.isascii() and size.isdecimal())):
         raise UsageError(
-            f"approximation is exact, auto, nystrom, nystrom:200, random or random:400, not "
+            f"approximation must be exact, auto, nystrom, nystrom:200, random or random:400, not "
             f"{request.approximation!r}."
         )
     return _APPROXIMATIONS[name](int(size) if colon else None)
 
 
-def kernels_of(request: Request, views: Views) -> Any:
-    """Kernels of every view; None if all have their default ones and nothing is filled in."""
+def kernels_of(request: Request, views: Views) -> dict[str, Any] | None:
+    """Return the kernels of each view; None for default kernels without imputation."""
     if not request.impute:
         _refuse_empty_cells(views)
     if not request.impute and not any(view.kernels for view in request.views):
         return None
-    found: dict[str, Any] = {}
+    by_view: dict[str, Any] = {}
     for view in request.views:
         kernels: Any = list(view.kernels) if len(view.kernels) != 1 else view.kernels[0]
         table = views[view.name]
         if request.impute and isinstance(table, pd.DataFrame):
-            found[view.name] = _imputed(kernels, table)
+            by_view[view.name] = _imputed(kernels, table)
         else:
-            found[view.name] = kernels or None
-    return found
+            by_view[view.name] = kernels or None
+    return by_view
 
 
 def _imputed(kernels: Any, table: pd.DataFrame) -> KernelUnion:
-    """Kernels of what a table is after its empty cells have been filled in."""
+    """Return kernels that impute the empty cells of a table first."""
     union = as_union(kernels if kernels else auto_kernels(_imputer(table).fit_transform(table)))
     return KernelUnion(
         [
-            (name, kernel.after(_imputer(_seen(kernel, table))))
+            (name, kernel.after(_imputer(_input_columns(kernel, table))))
             for name, kernel in dict(union.kernels).items()
         ]
     )
 
 
-def _seen(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
-    """The columns that a kernel compares: what comes before it is given no others."""
+def _input_columns(kernel: Kernel, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that a kernel, and so the imputer before it, receives."""
     names = [kernel.columns] if isinstance(kernel.columns, str) else kernel.columns
     return table if names is None else table[list(names)]
 
 
 def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:
-    """The median of numbers, the most frequent one of other values."""
+    """Return an imputer: the median of numbers, the most frequent of other values."""
     numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
     others = table.columns.difference(numbers, sort=False).tolist()
     parts = [
@@ -452,11 +464,11 @@ def _imputer(table: pd.DataFrame) -> ColumnTransformer | SimpleImputer:
         ("others", SimpleImputer(strategy="most_frequent"), others),
     ]
     used = [part for part in parts if part[2]]
-    # A transformer of chosen columns looks for each of them among all, which takes long for many.
-    _, filled, _ = used[0]
+    # ColumnTransformer searches each column among all, which is slow for many columns.
+    _, imputer, _ = used[0]
     if len(used) > 1:
-        filled = ColumnTransformer(used, verbose_feature_names_out=False)
-    return filled.set_output(transform="pandas")
+        imputer = ColumnTransformer(used, verbose_feature_names_out=False)
+    return imputer.set_output(transform="pandas")
 
 
 def _refuse_empty_cells(views: Views) -> None:
@@ -469,5 +481,5 @@ def _refuse_empty_cells(views: Views) -> None:
             raise DataError(
                 f"View {name!r} has empty cells ({int(empty.sum())}), the first in column "
                 f"{table.columns[column]!r} of {str(table.index[row])!r}: fill them in, or pass "
-                "--impute, which takes the median of a column, of texts the most frequent one."
+                "--impute to use the median of a column, or its most frequent text."
             )

@@ -1,20 +1,19 @@
-"""Pictures of what was learnt, in the manner of scikit-learn's displays.
+"""Plots of models and results, as scikit-learn displays.
 
-A display holds plain data; ``plot(ax)`` draws them and returns the display, whose ``ax_`` and
-``figure_`` can be changed further. The class methods ``from_…`` take the data from an estimator or
-a result and draw at once. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
+A display has plain data; ``plot(ax)`` draws them and returns the display with the attributes
+``ax_`` and ``figure_``. The class methods ``from_…`` take the data from an estimator or a result
+and draw them. Drawing needs matplotlib, ``pip install "manykernels[report]"``.
 
-============  ============================  ===================================================
-`weights`     :class:`WeightsDisplay`       kernel weights, also by class, region, target
-`weights`     :class:`PathDisplay`          weights along the norm p or λ
-`importance`  :class:`ImportanceDisplay`    value of each view, with intervals
-`kernels`     :class:`AlignmentDisplay`     how alike kernels are
-`kernels`     :class:`MissingViewsDisplay`  which samples have which views
-`gate`        :class:`GateDisplay`          where each kernel, or region, counts
-`validation`  :class:`ValidationDisplay`    scores over a grid, and the chosen point
-`validation`  :class:`ConvergenceDisplay`   how the gap closed
-`base`                                      axes, plain data, SVG; colours, tables, numbers
-============  ============================  ===================================================
+============================  ===========================================================
+:class:`WeightsDisplay`       kernel weights, also by class, region or target
+:class:`PathDisplay`          kernel weights along the norm p or λ
+:class:`ImportanceDisplay`    importance of the views, with intervals
+:class:`AlignmentDisplay`     alignment of kernels
+:class:`GateDisplay`          values of a gate, or shares in regions
+:class:`ValidationDisplay`    validation scores over a grid of parameters
+:class:`ConvergenceDisplay`   convergence of solvers
+:class:`MissingViewsDisplay`  views that samples have
+============================  ===========================================================
 """
 
 from .gate import GateDisplay

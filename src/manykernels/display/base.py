@@ -1,54 +1,56 @@
-"""What all displays share: axes to draw on, and their data as plain numbers or as SVG."""
+"""Base class of the displays, and common styles, labels and parts of plots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.text import Text
 
 
-# -- How pictures look: colours, second cues, and how names and numbers are written ---------------
+# -- Colours, markers, names and numbers ----------------------------------------------------------
 #
-# Text and axes keep the colours of matplotlib's settings, so that a dark style stays dark. What is
-# drawn on them has colours of middle brightness, which are read on light and on dark ground.
+# Text and axes keep the colours of matplotlib's settings, so that a dark style stays dark. Data
+# have colours of medium brightness, which are visible on light and on dark backgrounds.
 
 
-# The colours of Okabe and Ito (2008), which colour-blind readers tell apart. Those that are too
-# pale for lines on white come last.
+# Colours of Okabe and Ito (2008), which colour-blind readers can distinguish. Those that are pale
+# on white come last.
 BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY = "#e69f00", "#56b4e9"
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-#: Second cue beside colour. As many as have no common divisor with the number of colours, so that
-#: 42 lines differ.
+#: Markers, which distinguish lines besides colours. Their number is coprime to the number of
+#: colours, so that 42 lines differ.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: What is said in passing, and guides: as far from white as from black.
+#: Colour of captions and guides, with the same contrast to white and to black.
 GREY = "#767676"
-# How much of a guide is seen: less than of any line that shows data.
+# Style of guides, fainter than any line of data.
 GUIDE: dict[str, Any] = {"color": GREY, "alpha": 0.35, "linewidth": 0.8}
 
-# Letters of a name that is shown: longer ones leave no room for what they name, and shorter ones
-# are hardly names. Between them, names may take so much of the width, or height, of the axes.
+# Largest and smallest number of characters to which names are shortened. Between these limits,
+# names may take up the given fraction of the width, or height, of the axes.
 _LONGEST, _SHORTEST = 34, 8
 _FOR_NAMES = 0.6
-# Inches of a letter in the usual size of a tick label, by which the width of names is guessed.
+# Average width of a character of a tick label, in inches.
 _LETTER = 0.085
-# Below this, weights are written as less than it: no fit determines them.
+# Smaller weights are written as "<0.0001": fits are not more accurate.
 _LEAST_WEIGHT = 1e-4
 
 
 def cue(number: int) -> dict[str, Any]:
-    """Colour and marker of the line with this number."""
+    """Return colour and marker of a line by its number."""
     return {
         "color": COLORS[number % len(COLORS)],
         "marker": MARKERS[number % len(MARKERS)],
@@ -57,34 +59,34 @@ def cue(number: int) -> dict[str, Any]:
 
 
 def ink(ax: Axes) -> Any:
-    """The colour of text on these axes."""
+    """Return the colour of text on these axes."""
     return ax.xaxis.label.get_color()
 
 
 # -- names and numbers -----------------------------------------------------------------------
 
 
-def shown_names(names: Iterable[Any], longest: int = _LONGEST) -> list[str]:
-    """Names on one line each, long ones without their middle unless they would be equal then."""
-    given = [" ".join(str(name).split()) for name in names]
+def shown_names(names: Iterable[object], longest: int = _LONGEST) -> list[str]:
+    """Return names in one line, without the middle of long ones unless they become equal."""
+    full_names = [" ".join(str(name).split()) for name in names]
     half = longest // 2
-    short = [
+    short_names = [
         name if len(name) <= longest else f"{name[:half]}…{name[len(name) - half + 1 :]}"
-        for name in given
+        for name in full_names
     ]
     return [
-        full if short.count(cut) > given.count(full) else cut
-        for full, cut in zip(given, short, strict=True)
+        full if short_names.count(short) > full_names.count(full) else short
+        for full, short in zip(full_names, short_names, strict=True)
     ]
 
 
 def name_length(inches: float) -> int:
-    """How many letters a name may have beside axes of this width."""
+    """Return the largest number of characters of a name beside axes of this width."""
     return int(np.clip(_FOR_NAMES * inches / _LETTER, _SHORTEST, _LONGEST))
 
 
 def literally(*texts: Text) -> None:
-    """Dollar signs in names are dollar signs, and begin no formula."""
+    """Show dollar signs in texts instead of parsing formulas."""
     for text in texts:
         text.set_parse_math(False)
 
@@ -93,12 +95,12 @@ def named_ticks(
     ax: Axes,
     axis: str,
     places: Sequence[float],
-    names: Iterable[Any],
+    names: Iterable[object],
     room: float | None = None,
 ) -> list[Text]:
-    """Names on an axis, without tick marks; those below it are turned where they are long.
+    """Label an axis with names, without tick marks; rotate long names below it.
 
-    `room` is that of all panels that the names are of, in inches, if there are several.
+    `room` is the total size in inches of several panels that share the names.
     """
     if room is None:
         room = width_of(ax) if axis == "y" else height_of(ax)
@@ -107,7 +109,7 @@ def named_ticks(
         ax.set_yticks(places, shown)
     else:
         ax.set_xticks(places, shown, **_turned(shown, width_of(ax) / max(len(shown), 1)))
-    # All of them, also those that panels with a shared axis do not show.
+    # Includes labels that panels with a shared axis do not show.
     ticks = (ax.yaxis if axis == "y" else ax.xaxis).get_major_ticks()
     labels = [tick.label1 for tick in ticks]
     ax.tick_params(axis=axis, length=0)  # type: ignore[arg-type]
@@ -116,32 +118,32 @@ def named_ticks(
 
 
 def _turned(names: Sequence[str], width: float) -> dict[str, Any]:
-    """How names are turned that have so many inches each: not, a little, or upright."""
+    """Return the rotation of names, each of which has `width` inches: 0, 35 or 90 degrees."""
     if max(map(len, names), default=0) * _LETTER < width:
         return {}
-    how: dict[str, Any] = {"ha": "right", "rotation_mode": "anchor", "rotation": 35}
-    # Lines of text at a slant need half as much again as upright ones.
-    return how if width > 0.3 else {**how, "rotation": 90, "va": "center", "fontsize": "small"}
+    style: dict[str, Any] = {"ha": "right", "rotation_mode": "anchor", "rotation": 35}
+    # Slanted lines of text need half as much space again as vertical ones.
+    return style if width > 0.3 else {**style, "rotation": 90, "va": "center", "fontsize": "small"}
 
 
 def norm_name(p: float, digits: int = 3) -> str:
-    """A norm p, infinity as ∞."""
+    """Format a norm p, infinity as ∞."""
     return "∞" if np.isposinf(p) else f"{p:.{digits}g}"
 
 
-def power_name(value: float, _position: Any = None) -> str:
-    """A parameter of a grid: powers of ten as such, ∞, else four digits."""
+def power_name(value: float, _position: object = None) -> str:
+    """Format a parameter of a grid: a power of ten, ∞ or four digits."""
     if not np.isfinite(value) or value <= 0.0:
         return norm_name(value)
     exponent = round(np.log10(value))
-    # From a thousandth to a thousand they are read faster as they are.
+    # Powers between 10⁻³ and 10³ are more readable in full.
     if -3 <= exponent <= 3 or not np.isclose(value, 10.0**exponent):
         return f"{value:.4g}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def weight_name(weight: float) -> str:
-    """A weight: two decimals, or two digits if it is small."""
+    """Format a weight with two decimals, or with two digits if it is small."""
     if 0.0 < weight < _LEAST_WEIGHT:
         return f"<{_LEAST_WEIGHT:.4f}"
     return f"{weight:.2f}" if weight >= 0.095 or weight == 0.0 else f"{weight:#.2g}"
@@ -151,25 +153,25 @@ def weight_name(weight: float) -> str:
 
 
 def width_of(ax: Axes) -> float:
-    """Inches of the axes, before the layout has made room for names."""
-    return float(ax.bbox.width / ax.figure.dpi)  # also where the figure is a part of another
+    """Return the width of the axes in inches, before the layout makes room for names."""
+    return float(ax.bbox.width / ax.figure.dpi)  # `dpi` also exists for subfigures
 
 
 def height_of(ax: Axes) -> float:
-    """As :func:`width_of`."""
+    """Return the height of the axes in inches, before the layout makes room for names."""
     return float(ax.bbox.height / ax.figure.dpi)
 
 
 def titled(ax: Axes, title: str, caption: str = "") -> None:
-    """A title at the left, and what is to be known of all that is drawn, below."""
+    """Set a title at the left, and a caption below the axes."""
     literally(ax.set_title(title, loc="left", fontsize="medium", wrap=True))
     if caption:
-        said = ax.set_xlabel(caption, loc="left", fontsize="small", color=GREY, wrap=True)
-        literally(said)
+        text = ax.set_xlabel(caption, loc="left", fontsize="small", color=GREY, wrap=True)
+        literally(text)
 
 
 def bare(ax: Axes, *keep: str) -> None:
-    """No frame but the sides to keep, and no tick marks."""
+    """Remove the frame, except for the sides `keep`, and the tick marks."""
     ax.spines[:].set_visible(False)
     for side in keep:
         ax.spines[side].set(visible=True, color=GREY, alpha=0.6)
@@ -177,7 +179,7 @@ def bare(ax: Axes, *keep: str) -> None:
     ax.set_axisbelow(True)
 
 
-# Stands for the colour of text while an SVG is made; no other colour of a picture is the same.
+# Placeholder for the colour of text while an SVG is created; no other colour is equal to it.
 _INK = "#1b1b1c"
 _INKED = (
     *("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor"),
@@ -187,10 +189,10 @@ _INKED = (
 
 @dataclass(eq=False)
 class Display:
-    """Base of the displays: plain data, which :meth:`plot` draws.
+    """Base class of the displays.
 
-    A display is a dataclass; its fields are what is drawn. Matplotlib is imported when something
-    is drawn, not before.
+    A display is a dataclass whose fields are the data that :meth:`plot` draws. Matplotlib is
+    imported when something is drawn.
     """
 
     ax_: Axes = field(init=False, repr=False)
@@ -201,15 +203,15 @@ class Display:
         raise NotImplementedError
 
     def data(self) -> dict[str, Any]:
-        """What is drawn, as lists, numbers and strings, which JSON can hold."""
-        given = (one.name for one in fields(self) if one.init)
-        return {name: _plain(getattr(self, name)) for name in given}
+        """Return the data as lists, numbers and strings, which JSON can represent."""
+        names = (entry.name for entry in fields(self) if entry.init)
+        return {name: _plain(getattr(self, name)) for name in names}
 
     def to_svg(self, **kwargs: Any) -> str:
-        """The picture as an ``<svg>`` element, to be put into a page as it is.
+        """Return the plot as an ``<svg>`` element for an HTML page.
 
-        Text is text, the ground is transparent and what is black takes the colour of the text
-        around it, on light pages and on dark ones. The display itself stays as it is.
+        Text remains text, the background is transparent, and black elements take the colour of
+        the surrounding text, for light and dark pages. The display is not modified.
 
         Parameters
         ----------
@@ -217,7 +219,7 @@ class Display:
             As for :meth:`plot`.
         """
         plt = pyplot()
-        # The salt makes the names of parts the same every time.
+        # With a fixed salt, the ids in the SVG are reproducible.
         settings = {"svg.fonttype": "none", "svg.hashsalt": type(self).__name__}
         with plt.rc_context({**settings, **dict.fromkeys(_INKED, _INK)}), plt.ioff():
             figure = copy(self).plot(**kwargs).figure_
@@ -230,18 +232,18 @@ class Display:
         return svg[svg.index("<svg") :]
 
     def _begin(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
-        """The axes given, or those of a new figure of this size in inches."""
+        """Return `ax`, or the axes of a new figure of this size in inches."""
         return self._begin_several(None if ax is None else [ax], 1, size)[0]
 
     def _begin_several(
         self, axes: Any, number: int, size: tuple[float, float], **options: Any
     ) -> list[Axes]:
-        """As :meth:`_begin`, side by side or as `options` of ``plt.subplots`` say."""
+        """Return several axes, of a new figure with `options` of ``plt.subplots`` if None."""
         if axes is None:
             plt = pyplot()
             options = {"nrows": 1, "ncols": number, **options}
-            _, made = plt.subplots(figsize=size, layout="constrained", squeeze=False, **options)
-            axes = made.ravel()
+            _, axes = plt.subplots(figsize=size, layout="constrained", squeeze=False, **options)
+            axes = axes.ravel()
         else:
             axes = np.ravel(axes)
         if len(axes) < number:
@@ -253,7 +255,7 @@ class Display:
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or an error that says how to get it."""
+    """Import matplotlib.pyplot, or raise an error that tells how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -264,20 +266,20 @@ def pyplot() -> Any:
 
 
 def required(estimator: Any, attribute: str, why: str) -> Any:
-    """An attribute of a fitted estimator, or an error: the estimator, and `why` it has none."""
+    """Return an attribute of a fitted estimator, or raise with the reason `why` it has none."""
     check_is_fitted(estimator)
     if not hasattr(estimator, attribute):
         raise ValueError(f"{type(estimator).__name__} has no {attribute}: {why}")
     return getattr(estimator, attribute)
 
 
-def shaped(name: str, values: Any, *sizes: int | None, of: str) -> np.ndarray:
-    """An array of numbers with these sizes, None for any, or an error that says what they are."""
+def shaped(name: str, values: ArrayLike, *sizes: int | None, of: str) -> np.ndarray:
+    """Convert to an array of this shape, with None for any size; `of` describes it in errors."""
     array = np.asarray(values, dtype=np.float64)
-    fits = array.ndim == len(sizes) and all(
-        size in (None, found) for size, found in zip(sizes, array.shape, strict=False)
+    valid = array.ndim == len(sizes) and all(
+        size in (None, actual) for size, actual in zip(sizes, array.shape, strict=False)
     )
-    if not fits:
+    if not valid:
         raise ValueError(f"{name} must be {of}; got the shape {array.shape}.")
     return array
 
@@ -286,48 +288,48 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     return value
 
 
-# -- Parts of pictures: tables in colours, axes of grids, names at the ends of lines --------------
+# -- Heat maps, axes of grids, names at the ends of lines -----------------------------------------
 
 
-# Numbers are written into a table in colours up to this many cells; more could not be read.
+# Largest number of cells of a heat map with numbers, for legibility.
 _FEW_CELLS = 150
-# Part of the scale above which numbers are white: there white has more contrast than black.
+# Fraction of the colour scale above which white numbers have more contrast than black ones.
 _DARK = 0.85
-# Height of a line of small text over its size: the space between two names.
+# Distance between lines of small text, relative to the font size.
 _LINE_HEIGHT = 1.25
-# Values of a parameter that span at least this factor are drawn on a logarithmic axis.
+# Parameters whose values span at least this factor have a logarithmic axis.
 _DECADE = 10.0
-# Inches for a tick of a grid; where there is less for each value, some go without.
+# Space of a tick of a grid in inches; if there is less per value, some have no tick.
 _TICK = 0.42
 
 
-def shades() -> Any:
-    """From nothing to blue: zero is the ground, be it light or dark."""
+def shades() -> Colormap:
+    """Return a colour map from transparent to blue, for light and dark backgrounds."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgb, to_rgba
 
     rgb = to_rgb(BLUE)
-    shades = LinearSegmentedColormap.from_list("from nothing", [(*rgb, 0.0), (*rgb, 1.0)])
+    shades = LinearSegmentedColormap.from_list("transparent to blue", [(*rgb, 0.0), (*rgb, 1.0)])
     return shades.with_extremes(bad=to_rgba(GREY, 0.35))
 
 
 def heat_map(
     ax: Axes,
     matrix: np.ndarray,
-    rows: Sequence[Any],
-    columns: Sequence[Any],
+    rows: Sequence[object],
+    columns: Sequence[object],
     most: float,
-    numbers: Any = "{:.2f}".format,
+    numbers: Callable[[float], str] = "{:.2f}".format,
     **options: Any,
 ) -> AxesImage:
-    """A table in colours from 0 to `most`, with names; with numbers if there are few cells.
+    """Draw a heat map from 0 to `most`, with names of rows and columns.
 
-    Where nothing is written there is a scale beside it. What is NaN is grey.
+    A small table has numbers, a larger one a colour bar. NaN is grey.
     """
     options = {"cmap": shades(), "vmin": 0.0, "vmax": most, "aspect": "auto", **options}
     image = ax.imshow(np.ma.masked_invalid(matrix), **options)
@@ -349,10 +351,13 @@ def heat_map(
 # -- axes of grids ---------------------------------------------------------------------------
 
 
-def grid_axis(ax: Axes, values: np.ndarray, name: str, names: Any = power_name) -> np.ndarray:
-    """Where the values of a parameter are on the x axis, which is labelled.
+def grid_axis(
+    ax: Axes, values: np.ndarray, name: str, names: Callable[..., str] = power_name
+) -> np.ndarray:
+    """Label the x axis with the values of a parameter, and return their positions.
 
-    Logarithmic where they are positive and finite and far apart, else one place for each.
+    The axis is logarithmic if the values are positive and finite and span a decade; else the
+    values are equally spaced.
     """
     literally(ax.set_xlabel(name))
     most = max(2, int(width_of(ax) / _TICK))
@@ -375,7 +380,7 @@ def grid_axis(ax: Axes, values: np.ndarray, name: str, names: Any = power_name) 
 
 
 class End(NamedTuple):
-    """Where a line ends, and what is written there."""
+    """End of a line, and its name."""
 
     x: float
     y: float
@@ -384,9 +389,9 @@ class End(NamedTuple):
 
 
 def name_lines(ax: Axes, ends: Sequence[End]) -> list[Any]:
-    """Names to the right of the axes, in the colours of the lines and as far apart as they need.
+    """Write the names of lines to the right of the axes, without overlap, and return the texts.
 
-    Limits of the axes must not change afterwards. Returns the texts.
+    The limits of the axes must not change afterwards.
     """
     if not ends:
         return []
@@ -421,30 +426,28 @@ def name_lines(ax: Axes, ends: Sequence[End]) -> list[Any]:
     return texts
 
 
-def spread(places: Any, distance: float) -> np.ndarray:
-    """Places near the given ones, in their order and at least `distance` apart.
+def spread(places: ArrayLike, distance: float) -> np.ndarray:
+    """Move places apart, so that they are at least `distance` apart and keep their order.
 
-    Neighbours that are too close form a block around their mean; blocks that meet become one.
+    Neighbours that are too close form a block around their mean; overlapping blocks are merged.
     """
-    given = np.asarray(places, dtype=float)
-    order = np.argsort(given, kind="stable")
+    places = np.asarray(places, dtype=float)
+    order = np.argsort(places, kind="stable")
     blocks: list[list[int]] = []
     for i in order.tolist():
         blocks.append([i])
-        while len(blocks) > 1 and _gap(given, blocks[-2], blocks[-1], distance) < distance:
+        while len(blocks) > 1 and _gap(places, blocks[-2], blocks[-1], distance) < distance:
             last = blocks.pop()
             blocks[-1] += last
-    found = np.empty(len(given))
+    moved = np.empty(len(places))
     for block in blocks:
-        found[block] = given[block].mean() + distance * _offsets(block)
-    return found
+        offsets = np.arange(len(block)) - (len(block) - 1) / 2.0
+        moved[block] = places[block].mean() + distance * offsets
+    return moved
 
 
-def _offsets(block: list[int]) -> np.ndarray:
-    return np.arange(len(block)) - (len(block) - 1) / 2.0
-
-
-def _gap(given: np.ndarray, below: list[int], above: list[int], distance: float) -> float:
-    top = given[below].mean() + distance * (len(below) - 1) / 2.0
-    bottom = given[above].mean() - distance * (len(above) - 1) / 2.0
+def _gap(places: np.ndarray, below: list[int], above: list[int], distance: float) -> float:
+    """Return the distance between two blocks after their places are moved apart."""
+    top = places[below].mean() + distance * (len(below) - 1) / 2.0
+    bottom = places[above].mean() - distance * (len(above) - 1) / 2.0
     return float(bottom - top)

@@ -1,4 +1,4 @@
-"""The picture of where each kernel counts."""
+"""Display of a gate."""
 
 from __future__ import annotations
 
@@ -28,43 +28,44 @@ from .base import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Places along each axis of a plane, and along a line, at which a gate is evaluated.
+# Number of points along each axis of a plane, and along a line, at which a gate is evaluated.
 _PER_SIDE = 60
 _ALONG_LINE = 200
-# Maps of single kernels, each in a panel, and names of lines: as many as can be compared.
+# Largest number of maps, or of named lines, for legibility.
 _MOST = 6
-# Points of samples on a map; more would hide it.
+# Largest number of samples drawn on a map, so that it stays visible.
 _MOST_SAMPLES = 400
 
 
 @dataclass(eq=False)
 class GateDisplay(Display):
-    """How much each kernel counts at each place, or each region.
+    """Values of a gate, or shares in regions, at points of the input space.
 
-    For samples with two features a map for every kernel; for one feature a line for each. For more
-    features a strip for each kernel, with the samples side by side, those with the same largest
-    kernel together and in the order of how much it counts.
+    Two features: a map for each kernel. One feature: a line for each kernel. Other inputs: a
+    strip for each kernel, with the samples side by side, sorted by the kernel with the largest
+    gate and by its value.
 
     Parameters
     ----------
     gate : ndarray of shape (n_points, n_kernels)
-        Not negative.
+        Nonnegative values.
     kernel_names : list of str
-        Or those of regions.
+        Names of the kernels, or of the regions.
     points : ndarray of shape (n_points, 1) or (n_points, 2), optional
-        Where the gate was evaluated.
+        Points at which the gate was evaluated.
     samples : ndarray of shape (n_samples, 2), optional
-        Drawn on the maps.
+        Samples to draw on the maps.
     quantity : str, default="Gate"
+        Title of the plot.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        The first axes if there are several.
+        `ax_` is the first of several axes.
     axes_ : list of Axes
-        One for every map, else one.
+        One for each map, else one.
     order_ : ndarray of int
-        The samples in the order of the strips.
+        Order of the samples in the strips.
 
     Examples
     --------
@@ -107,37 +108,38 @@ class GateDisplay(Display):
         ----------
         estimator : LocalizedSVC, ConvexLocalizedSVC or another with a gate or regions
         X : as for ``estimator.predict``
-            Of an array with one or two columns the gate is drawn between its smallest and largest
-            values, else at its rows.
+            If it is an array with one or two columns, the gate is drawn on a grid over its range,
+            else at its rows.
         which : int, default=0
-            The class to draw, where classes have gates of their own.
+            Index of the class to draw, if classes have different gates.
         ax, **kwargs
             As for :meth:`plot`.
         """
         regional = hasattr(estimator, "memberships")
-        why = "its kernels count the same everywhere; WeightsDisplay draws how much."
+        why = "its kernels have the same weights at all samples; use WeightsDisplay."
         evaluate = required(estimator, "memberships" if regional else "gate", why)
         samples = X if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] <= 2 else None
-        points = None if samples is None else _between(np.asarray(samples, dtype=float))
-        found = np.asarray(evaluate(X if points is None else points))
-        found = found[which] if found.ndim == 3 else found
+        points = None if samples is None else _grid(np.asarray(samples, dtype=float))
+        values = np.asarray(evaluate(X if points is None else points))
+        values = values[which] if values.ndim == 3 else values
         if regional:
-            names = [f"region {number}" for number in range(found.shape[1])]
+            names = [f"region {number}" for number in range(values.shape[1])]
         else:
             names = list(estimator.kernel_names_)
         quantity = "Share in regions" if regional else "Gate"
-        return cls(found, names, points, samples, quantity).plot(ax, **kwargs)
+        return cls(values, names, points, samples, quantity).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, top: int = _MOST, **kwargs: Any) -> Self:
         """Draw on `ax`, or in a new figure.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional; for maps a sequence of them
+        ax : matplotlib Axes, optional
+            For maps, a sequence of axes.
         top : int, default=6
-            Kernels with a map, or with a name at their line, those that count most in the mean.
+            Number of kernels with a map, or with a named line: those with the largest mean gate.
         **kwargs
-            For ``ax.imshow`` or ``ax.plot``.
+            Passed to ``ax.imshow`` or ``ax.plot``.
         """
         largest = np.argsort(-self.gate.mean(axis=0), kind="stable")
         if self.points is None:
@@ -162,7 +164,7 @@ class GateDisplay(Display):
             ax.axhline(edge - 0.5, **GUIDE)
         ax.set_xticks([])
         bare(ax)
-        titled(ax, self.quantity, f"{len(self.gate)} samples, by their largest")
+        titled(ax, self.quantity, f"{len(self.gate)} samples, sorted by their largest value")
 
     def _draw_lines(self, ax: Axes | None, named: list[int], kwargs: dict[str, Any]) -> None:
         ax = self._begin(ax, (6.4, 3.4))
@@ -173,7 +175,7 @@ class GateDisplay(Display):
         for j, name in enumerate(self.kernel_names):
             style: dict[str, Any] = {"color": GREY, "alpha": 0.45, "linewidth": 0.8}
             if j in named:
-                # Markers at a few places only, of a line of hundreds.
+                # About a dozen markers on a line of hundreds of points.
                 every = max(1, len(points) // 12)
                 style = {**cue(named.index(j)), "linewidth": 1.8, "markevery": every, **kwargs}
             ax.plot(points[order], self.gate[order, j], **style)
@@ -200,22 +202,22 @@ class GateDisplay(Display):
         self.axes_ = axes[: len(shown)]
         options = {"cmap": shades(), "vmin": 0.0, "vmax": self._most, **kwargs}
         names = shown_names([self.kernel_names[j] for j in shown], 26)
-        for one, j, name in zip(self.axes_, shown, names, strict=True):
-            image = _map(one, self.points, self.gate[:, j], options)  # type: ignore[arg-type]
+        for panel, j, name in zip(self.axes_, shown, names, strict=True):
+            image = _map(panel, self.points, self.gate[:, j], options)  # type: ignore[arg-type]
             if self.samples is not None:
                 step = -(-len(self.samples) // _MOST_SAMPLES)
-                dots = {"color": ink(one), "alpha": 0.55, "markersize": 2.0, "mew": 0.0}
-                one.plot(*self.samples[::step].T, "o", **dots)
-            bare(one)
-            titled(one, name)
-        # Where no panel is below.
-        for one in self.axes_[-columns:] if ax is None else ():
-            one.tick_params(labelbottom=True)
+                dots = {"color": ink(panel), "alpha": 0.55, "markersize": 2.0, "mew": 0.0}
+                panel.plot(*self.samples[::step].T, "o", **dots)
+            bare(panel)
+            titled(panel, name)
+        # The lowest panels of all columns, of which some may be above an empty one.
+        for panel in self.axes_[-columns:] if ax is None else ():
+            panel.tick_params(labelbottom=True)
         _scale(self.axes_[-1], image, self.axes_)
         if ax is None:
-            more = len(self.kernel_names) - len(shown)
-            said = f" (and {more} other kernels, which count less)" if more else ""
-            text = f"{self.quantity}{said}"
+            n_hidden = len(self.kernel_names) - len(shown)
+            remark = f" ({n_hidden} kernels with smaller values not shown)" if n_hidden else ""
+            text = f"{self.quantity}{remark}"
             literally(self.figure_.suptitle(text, x=0.01, ha="left", fontsize="medium"))
 
     @property
@@ -223,17 +225,17 @@ class GateDisplay(Display):
         return float(self.gate.max()) or 1.0
 
 
-def _between(samples: np.ndarray) -> np.ndarray:
-    """Places of a grid that covers the samples."""
+def _grid(samples: np.ndarray) -> np.ndarray:
+    """Return the points of a grid that covers the samples."""
     low, high = samples.min(axis=0), samples.max(axis=0)
     margin = np.where(high > low, 0.04 * (high - low), 0.5)
     number = _ALONG_LINE if samples.shape[1] == 1 else _PER_SIDE
     sides = np.linspace(low - margin, high + margin, number).T
-    return np.column_stack([one.ravel() for one in np.meshgrid(*sides)])
+    return np.column_stack([coordinate.ravel() for coordinate in np.meshgrid(*sides)])
 
 
 def _map(ax: Axes, points: np.ndarray, values: np.ndarray, options: dict[str, Any]) -> Any:
-    """An image if the points are a full grid, else a dot for each."""
+    """Draw an image if the points are a full grid, else a dot for each point."""
     x, y = np.unique(points[:, 0]), np.unique(points[:, 1])
     if min(len(x), len(y)) < 2 or len(x) * len(y) != len(points):
         dots = {"c": values, "s": 16.0, "edgecolors": GREY, "linewidths": 0.3, **options}

@@ -1,4 +1,4 @@
-"""The picture of what each view is worth."""
+"""Display of the importance of views."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class ImportanceDisplay(Display):
-    """Three panels that share their views: left out, alone, weight; each with intervals.
+    """Importance of the views in three panels: left out, alone and weight, with intervals.
 
-    Left: how much the score falls without a view; an interval beyond the line says that the view
-    is needed. Middle: the score of each view alone beside that of all of them, the line and its
-    band. Right: shares in the weights, faint strokes for the half-samples that tell their spread,
-    and how often each view was chosen. The caption is the gain of learnt weights over the plain
-    sum.
+    Left: the fall of the score without each view; a view is needed if its interval is above zero.
+    Middle: the score of each view alone; the line and its band are the score of all views. Right:
+    shares in the weights, with faint strokes for half-samples, and how often each view was
+    chosen. The caption is the gain of learnt weights over the plain sum.
 
     Parameters
     ----------
     names : list of str
-        Of the views.
+        Names of the views.
     fall, alone, weight : ndarray of shape (n_views,)
+        Fall of the score without each view, score alone, and share in the weights.
     fall_interval, alone_interval : ndarray of shape (n_views, 2)
     score, score_interval : float and ndarray of shape (2,)
-        With all views.
+        Score of all views.
     gain, gain_interval : float and ndarray of shape (2,)
-        Over the plain sum.
+        Gain over the plain sum of kernels.
     resampled_weights : ndarray of shape (n_resamples, n_views)
     chosen : ndarray of shape (n_views,)
-        How often each view has a weight among the resamples; NaN if there are none.
+        Fraction of the resamples in which each view has a weight; NaN if there are none.
     scoring : str, default="score"
     confidence : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals.
     weight_interval : ndarray of shape (n_views, 2), optional
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        `ax_` is the first of the three.
+        `ax_` is the first of three axes.
     axes_ : list of three Axes
 
     Examples
@@ -92,18 +92,18 @@ class ImportanceDisplay(Display):
     def __post_init__(self) -> None:
         number = len(self.names)
         for name in ("fall", "alone", "weight", "chosen"):
-            given = getattr(self, name)
-            setattr(self, name, shaped(name, given, number, of=f"a number for {number} views"))
+            values = getattr(self, name)
+            setattr(self, name, shaped(name, values, number, of=f"a number for {number} views"))
         for name in ("fall_interval", "alone_interval", "weight_interval"):
-            given, pairs = getattr(self, name), f"{number} pairs (low, high)"
-            if given is not None:
-                setattr(self, name, shaped(name, given, number, 2, of=pairs))
-        given, rows = self.resampled_weights, f"rows of {number} shares"
-        self.resampled_weights = shaped("resampled_weights", given, None, number, of=rows)
+            values, pairs = getattr(self, name), f"{number} pairs (low, high)"
+            if values is not None:
+                setattr(self, name, shaped(name, values, number, 2, of=pairs))
+        values, rows = self.resampled_weights, f"rows of {number} shares"
+        self.resampled_weights = shaped("resampled_weights", values, None, number, of=rows)
 
     @classmethod
     def from_importance(cls, importance: Any, *, ax: Any = None) -> Self:
-        """Draw what :func:`~manykernels.view_importance` returns.
+        """Draw the result of :func:`~manykernels.view_importance`.
 
         Parameters
         ----------
@@ -124,10 +124,10 @@ class ImportanceDisplay(Display):
         ----------
         ax : sequence of three matplotlib axes, optional
         **kwargs
-            For the points, ``ax.plot``.
+            Passed to ``ax.plot`` for the points.
         """
         n_views = len(self.names)
-        # A third of an inch for each view, and room for titles.
+        # A third of an inch per view, and room for titles.
         size = (10.0, 1.6 + 0.34 * n_views)
         self.axes_ = self._begin_several(ax, 3, size, sharey=True)[:3]
         fall, alone, weight = self.axes_
@@ -143,19 +143,19 @@ class ImportanceDisplay(Display):
         self._draw_weights(weight)
         from matplotlib.ticker import MaxNLocator
 
-        for one in self.axes_:
-            one.set_ylim(n_views - 0.5, -0.5)
-            one.grid(axis="y", **GUIDE)
-            bare(one, "bottom")
-            one.xaxis.set_major_locator(MaxNLocator(4))
-            named_ticks(one, "y", range(n_views), self.names, width if ax is None else None)
+        for panel in self.axes_:
+            panel.set_ylim(n_views - 0.5, -0.5)
+            panel.grid(axis="y", **GUIDE)
+            bare(panel, "bottom")
+            panel.xaxis.set_major_locator(MaxNLocator(4))
+            named_ticks(panel, "y", range(n_views), self.names, width if ax is None else None)
         if ax is None:
-            for one in self.axes_[1:]:
-                one.tick_params(labelleft=False)
+            for panel in self.axes_[1:]:
+                panel.tick_params(labelleft=False)
         return self
 
     def _draw_weights(self, ax: Axes) -> None:
-        """Every half-sample a faint stroke, weights of all samples as points with intervals."""
+        """Draw half-samples as faint strokes, weights of all samples as points with intervals."""
         for j, shares in enumerate(self.resampled_weights.T):
             places = np.full(len(shares), j)
             ax.plot(shares, places, "|", color=VERMILION, alpha=0.35, markersize=9)
@@ -163,7 +163,7 @@ class ImportanceDisplay(Display):
         _draw_intervals(ax, self.weight, self.weight_interval, points)
         for j, often in enumerate(self.chosen):
             if not np.isnan(often):
-                # Beside the panel, whatever its range.
+                # Beside the panel.
                 ax.annotate(
                     f"{often:.0%}",
                     (1.02, j),

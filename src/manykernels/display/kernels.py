@@ -1,4 +1,4 @@
-"""The picture of how alike kernels are."""
+"""Displays of the alignment of kernels, and of the views that samples have."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Kernels whose names are shown on both axes; of more there is a line less than a tenth of an inch.
+# Largest number of kernels with names; with more, a line is less than a tenth of an inch high.
 _MOST_NAMES = 60
 
 
 @dataclass(eq=False)
 class AlignmentDisplay(Display):
-    """Centred alignments of kernels with each other, and with what is to be predicted.
+    """Centred alignments of kernels with each other, and with the targets.
 
-    The alignment is the cosine between two centred kernel matrices: 1 for kernels that are the
-    same but for a factor and a constant, 0 for kernels that have nothing in common.
+    The alignment is the cosine between two centred kernel matrices: 1 for kernels that are equal
+    up to a factor and a constant, 0 for kernels that have nothing in common.
 
     Parameters
     ----------
     alignment : ndarray of shape (n_kernels, n_kernels)
     kernel_names : list of str
     with_targets : ndarray of shape (n_kernels,), optional
-        Alignments with the kernel of the targets, a last row of the table.
+        Alignments with the kernel of the targets, drawn as the last row.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     im_ : AxesImage
     order_ : ndarray of int
-        The kernels in the order drawn.
+        Order of the kernels in the plot.
 
     Examples
     --------
@@ -85,12 +85,12 @@ class AlignmentDisplay(Display):
     def from_stack(
         cls, stack: KernelStack, y: Any = None, *, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
-        """Draw the alignments of ready-made kernels.
+        """Draw the alignments of precomputed kernels.
 
         Parameters
         ----------
         stack : KernelStack
-            Of training samples.
+            Gram matrices of the training samples.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
             Classes or numbers.
         ax, **kwargs
@@ -100,12 +100,12 @@ class AlignmentDisplay(Display):
             alignment, with_targets = stack.alignment(centered=True), None
         else:
             check_consistent_length(stack, y)
-            found = Alignments.of(stack, _columns(y), None)
-            alignment, with_targets = found.cosines, found.with_targets
+            alignments = Alignments.of(stack, _columns(y), None)
+            alignment, with_targets = alignments.cosines, alignments.with_targets
         if np.isnan(alignment).any():
             raise ValueError(
-                "Some samples lack kernels (NaN), which have no alignment: leave these samples "
-                "out, or complete the stack."
+                "The stack has missing kernels (NaN), for which alignments are not defined: leave "
+                "out the samples that lack kernels, or complete the stack."
             )
         return cls(alignment, list(stack.names), with_targets).plot(ax, **kwargs)
 
@@ -133,9 +133,9 @@ class AlignmentDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         clustered : bool, default=True
-            Put kernels that are alike side by side; else in the order given.
+            Whether to sort kernels such that similar kernels are neighbours.
         **kwargs
-            For ``ax.imshow``.
+            Passed to ``ax.imshow``.
         """
         number = len(self.kernel_names)
         self.order_ = _clustered(self.alignment) if clustered else np.arange(number)
@@ -158,7 +158,7 @@ class AlignmentDisplay(Display):
 
 
 def _columns(y: Any) -> np.ndarray:
-    """Columns of mean zero, whose inner products are the kernel of the targets."""
+    """Return centred columns, whose inner products are the kernel of the targets."""
     if type_of_target(y) in ("binary", "multiclass"):
         columns = LabelBinarizer().fit_transform(y).astype(np.float64)
     else:
@@ -168,7 +168,7 @@ def _columns(y: Any) -> np.ndarray:
 
 
 def _clustered(alignment: np.ndarray) -> np.ndarray:
-    """The leaves of average linkage: neighbours are alike."""
+    """Return the leaves of average-linkage clustering, in which neighbours are similar."""
     if len(alignment) < 3:
         return np.arange(len(alignment))
     distances = np.clip(1.0 - (alignment + alignment.T) / 2.0, 0.0, None)
@@ -177,32 +177,34 @@ def _clustered(alignment: np.ndarray) -> np.ndarray:
     return order
 
 
-# -- The picture of which samples have which views ------------------------------------------------
+# -- Missing views --------------------------------------------------------------------------------
 
 
-# Patterns that are drawn at most; the rest are counted together.
+# Largest number of patterns that are drawn; the others are counted together.
 _MOST = 20
 
 
 @dataclass(eq=False)
 class MissingViewsDisplay(Display):
-    """Which views samples have: a line for every pattern, the most frequent first.
+    """Patterns of missing views: a line for each pattern, the most frequent first.
 
-    A filled square is a view that these samples have, an empty one is a view that they lack. At
-    the right is how many samples there are of each pattern, below how many have each view.
+    Filled squares are views that the samples of a pattern have, empty squares are missing views.
+    The number of samples of each pattern is at the right, the share of samples that have each
+    view is below.
 
     Parameters
     ----------
     patterns : ndarray of bool of shape (n_patterns, n_views)
+        True for views that the samples have.
     counts : ndarray of int of shape (n_patterns,)
-        Samples of each pattern.
+        Number of samples of each pattern.
     view_names : list of str
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     present_, lacking_ : PathCollection
-        The filled and the empty squares.
+        Filled and empty squares.
 
     Examples
     --------
@@ -237,7 +239,7 @@ class MissingViewsDisplay(Display):
         ----------
         X : Views, or a dict of tables
             Data frames of a dict are matched by label; a sample need not be in all of them. A row
-            of a table with nothing but missing values is lacking.
+            with only missing values counts as missing.
         ax, **kwargs
             As for :meth:`plot`.
         """
@@ -247,7 +249,7 @@ class MissingViewsDisplay(Display):
             )
         views = as_views(X, join="outer")
         patterns, counts = np.unique(views.present, axis=0, return_counts=True)
-        # The most frequent first; of equals, the one with the most views.
+        # By decreasing count, then by decreasing number of views.
         order = np.lexsort((-patterns.sum(axis=1), -counts))
         return cls(patterns[order], counts[order], views.names).plot(ax, **kwargs)
 
@@ -258,9 +260,9 @@ class MissingViewsDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         top : int, default=20
-            Most patterns that are drawn, from the first.
+            Largest number of patterns to draw.
         **kwargs
-            For the filled squares, ``ax.scatter``.
+            Passed to ``ax.scatter`` for the filled squares.
         """
         shown, counts = self.patterns[:top], self.counts[:top]
         n_shown, n_views = shown.shape

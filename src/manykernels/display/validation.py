@@ -1,4 +1,4 @@
-"""The picture of scores over a grid of parameters."""
+"""Displays of the convergence of solvers, and of validation scores over a grid."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# -- The picture of how duality gaps close --------------------------------------------------------
+# -- Convergence ----------------------------------------------------------------------------------
 
 
-# What a history may hold, the first before the next, and how it is called.
+# Convergence measures of a history, by priority, and their titles.
 _MEASURES = {"rel_gap": "Relative duality gap", "gradient_norm": "Norm of the gradient"}
 
 
@@ -44,17 +44,17 @@ class ConvergenceDisplay(Display):
     Parameters
     ----------
     histories : dict of str to dict
-        By names of estimators: ``"n_inner_solves"`` and the measure, lists of the same length;
-        where several machines were solved one after the other, ``"machine"``, too.
+        Histories by name of the estimator. A history has ``"n_inner_solves"`` and the measure,
+        lists of the same length; if several machines were solved in turn, also ``"machine"``.
     tols : dict of str to float, optional
-        The gaps at which estimators stop, drawn as lines.
+        Gaps at which the estimators stop, drawn as lines.
     measure : {"rel_gap", "gradient_norm"}, default="rel_gap"
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     lines_ : dict of str to list of Line2D
-        A line for every machine. What is not positive is drawn at the rounding error of doubles.
+        A line for each machine. Values that are not positive are drawn at the machine epsilon.
 
     Examples
     --------
@@ -84,20 +84,20 @@ class ConvergenceDisplay(Display):
             if len(sizes) > 1 or sizes == {0}:
                 raise ValueError(
                     f"The history of {name!r} must have as many n_inner_solves as {self.measure}, "
-                    "one at least."
+                    "and at least one."
                 )
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, name: str | None = None, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
-        """Draw how the gap of a fitted estimator closed.
+        """Draw the convergence of a fitted estimator.
 
         Parameters
         ----------
-        estimator : one with a ``history_``
+        estimator : estimator with the attribute ``history_``
         name : str, optional
-            By default that of the class.
+            Name of the estimator; by default that of its class.
         ax, **kwargs
             As for :meth:`plot`.
         """
@@ -108,19 +108,22 @@ class ConvergenceDisplay(Display):
     def from_estimators(
         cls, estimators: Mapping[str, Any], *, ax: Axes | None = None, **kwargs: Any
     ) -> Self:
-        """Draw several estimators, by their names."""
+        """Draw the convergence of several estimators, by name."""
         histories = {}
         for name, estimator in estimators.items():
             why = "it keeps no record of the steps of its fit."
             if hasattr(estimator, "estimators_"):
                 why = "draw one of its estimators_."
             histories[name] = required(estimator, "history_", why)
-        every = [set(history) for history in histories.values()]
-        shared = [measure for measure in _MEASURES if all(measure in keys for keys in every)]
+        shared = [
+            measure
+            for measure in _MEASURES
+            if all(measure in history for history in histories.values())
+        ]
         if not shared:
             raise ValueError(
-                "These estimators have no measure in common: gates have the norm of a gradient, "
-                "kernel weights have a gap. Draw them apart."
+                "These estimators have no measure in common: estimators with a gate record the "
+                "norm of the gradient, others the duality gap. Draw them in separate plots."
             )
         tols = {}
         if shared[0] == "rel_gap":
@@ -139,7 +142,7 @@ class ConvergenceDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         **kwargs
-            For the lines, ``ax.plot``.
+            Passed to ``ax.plot`` for the lines.
         """
         ax = self._begin(ax, (6.4, 3.6))
         from matplotlib.ticker import MaxNLocator
@@ -148,16 +151,16 @@ class ConvergenceDisplay(Display):
         self.lines_, ends = {}, []
         for number, (name, history) in enumerate(self.histories.items()):
             solves = np.asarray(history["n_inner_solves"], dtype=float)
-            # Markers at a dozen places or two, of a line of hundreds.
+            # About a dozen markers on a line of hundreds of points.
             every = {"markevery": max(1, len(solves) // 12)}
             style = {**cue(number), **every, "linewidth": 1.6, **kwargs}
-            found = np.maximum(np.asarray(history[self.measure], dtype=float), EPS)
+            values = np.maximum(np.asarray(history[self.measure], dtype=float), EPS)
             machines = np.asarray(history.get("machine", np.zeros(len(solves))))
             self.lines_[name] = [
-                ax.plot(solves[machines == machine], found[machines == machine], **style)[0]
+                ax.plot(solves[machines == machine], values[machines == machine], **style)[0]
                 for machine in np.unique(machines)
             ]
-            ends.append(End(solves[-1], found[-1], name, self.lines_[name][0].get_color()))
+            ends.append(End(solves[-1], values[-1], name, self.lines_[name][0].get_color()))
         for tol in sorted(set(self.tols.values())):
             ax.axhline(tol, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
             last = max(end.x for end in ends)
@@ -175,41 +178,45 @@ class ConvergenceDisplay(Display):
         return self
 
 
-# How parameters are called in pictures.
+# -- Validation scores ----------------------------------------------------------------------------
+
+
+# Symbols of parameters.
 _LETTERS = {"reg": "λ", "epsilon": "ε", "n_regions": "regions"}
-# What is on the x axis if nothing else is said: the first of these that a grid has.
+# Parameters on the x axis by default: the first of these that a grid has.
 _ALONG = ("reg", "C", "penalty", "epsilon", "sharpness", "n_regions", "p")
 
 
 @dataclass(eq=False)
 class ValidationDisplay(Display):
-    """Mean scores of held-out samples: a line for every p, along λ or C.
+    """Mean scores of held-out samples: a line for each p, along λ or C.
 
-    Bars are one standard error of the mean over splits to both sides. The chosen point is ringed,
-    and a dashed line is one standard error below the best score.
+    Error bars are one standard error of the mean over splits. The chosen point is ringed, and a
+    dashed line is one standard error below the best score.
 
     Parameters
     ----------
     values : ndarray of shape (n_values,)
-        Of the parameter on the x axis.
+        Values of the parameter on the x axis.
     scores, errors : ndarray of shape (n_lines, n_values)
-        Mean scores and their standard errors. NaN where they are not known.
+        Mean scores and their standard errors. NaN where unknown.
     line_names : list of str
     parameter : str, default="reg"
-        What the values are of.
+        Name of the parameter on the x axis.
     chosen : (int, int), optional
-        Line and value of the chosen point.
+        Indices of the line and the value of the chosen point.
     best : (float, float), optional
-        The best mean score of the grid and its standard error.
+        Best mean score of the grid and its standard error.
     scoring : str, default="score"
+        Name of the score.
     caption : str, default=""
-        Such as parameters that are held.
+        Text in the title, such as the values of fixed parameters.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     lines_ : list of Line2D
-        One for every row of `scores`.
+        One for each row of `scores`.
 
     Examples
     --------
@@ -251,16 +258,16 @@ class ValidationDisplay(Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the scores of an estimator that has chosen by cross-validation.
+        """Draw the scores of an estimator with built-in cross-validation.
 
         Parameters
         ----------
         estimator : MKFDACV, MKSVCCV or another with ``cv_results_``
         along : str, optional
-            The parameter on the x axis; by default λ or C.
+            Parameter on the x axis; by default λ or C.
         lines : str, optional
-            The parameter with a line for each of its values; by default p. The other parameters
-            are held at what was chosen.
+            Parameter with a line for each of its values; by default p. Other parameters are fixed
+            at the chosen values.
         ax, **kwargs
             As for :meth:`plot`.
         """
@@ -270,11 +277,11 @@ class ValidationDisplay(Display):
     def of_estimator(
         cls, estimator: Any, *, along: str | None = None, lines: str | None = None
     ) -> Self:
-        """The same display, not yet drawn."""
-        results = required(estimator, "cv_results_", "it has chosen nothing by cross-validation.")
+        """Return the display of :meth:`from_estimator` without drawing it."""
+        results = required(estimator, "cv_results_", "it does not use cross-validation.")
         if not isinstance(results, dict):
             raise ValueError(
-                f"{type(estimator).__name__} has chosen for each of {len(results)} labels: draw "
+                f"{type(estimator).__name__} has results for each of {len(results)} labels: draw "
                 "one of its estimators_."
             )
         names = [name for name in results if name.startswith("param_")]
@@ -299,12 +306,12 @@ class ValidationDisplay(Display):
             values[x],
             table[0],
             table[1],
-            [_said(line, value) for value in several] if line else [""],
+            [_assignment(line, value) for value in several] if line else [""],
             x,
             (picked, int(np.searchsorted(values[x], chosen[x]))),
             (float(results["mean_test_score"][best]), float(results["se_test_score"][best])),
             _name_of_score(estimator),
-            ", ".join(_said(name, chosen[name]) for name in held if len(values[name]) > 1),
+            ", ".join(_assignment(name, chosen[name]) for name in held if len(values[name]) > 1),
         )
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -314,16 +321,16 @@ class ValidationDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         **kwargs
-            For the lines, ``ax.errorbar``.
+            Passed to ``ax.errorbar`` for the lines.
         """
         ax = self._begin(ax, (6.8, 3.8))
         names = norm_name if self.parameter == "p" else power_name
-        places = grid_axis(ax, self.values, _LETTERS.get(self.parameter, self.parameter), names)
+        places = grid_axis(ax, self.values, parameter_name(self.parameter), names)
         self.lines_, ends = [], []
         for i, scores in enumerate(self.scores):
             is_chosen = self.chosen is not None and i == self.chosen[0]
             style = {**cue(i), "linewidth": 2.2 if is_chosen else 1.3, "elinewidth": 0.9}
-            # Side by side, so that bars of lines at one height are told apart.
+            # Side by side, so that error bars do not hide each other.
             x = _aside(ax, places, i, len(self.scores))
             errors = np.nan_to_num(self.errors[i])
             drawn = ax.errorbar(x, scores, errors, **{**style, **kwargs})
@@ -351,12 +358,12 @@ class ValidationDisplay(Display):
         remarks = [self.caption, "ring: chosen" if self.chosen is not None else ""]
         if self.best is not None and np.isfinite(self.best[1]):
             remarks.append("dashed: best less one standard error")
-        said = "; ".join(filter(None, remarks))
-        return f"{self.scoring}{f' ({said})' if said else ''}"
+        remark = "; ".join(filter(None, remarks))
+        return f"{self.scoring}{f' ({remark})' if remark else ''}"
 
 
 def _aside(ax: Axes, places: np.ndarray, line: int, number: int) -> np.ndarray:
-    """Places a little to one side, by the number of the line."""
+    """Shift places slightly to one side, depending on the number of the line."""
     if len(places) < 2:
         return places
     logs = ax.get_xscale() == "log"
@@ -366,16 +373,21 @@ def _aside(ax: Axes, places: np.ndarray, line: int, number: int) -> np.ndarray:
     return 10.0**moved if logs else moved
 
 
-def _one_of(given: str | None, values: Any, what: str, default: Any) -> Any:
-    if given is None:
+def _one_of(value: str | None, choices: Mapping[str, Any], name: str, default: Any) -> Any:
+    if value is None:
         return default
-    if given not in values:
-        raise ValueError(f"{what} must be one of {', '.join(values)}; got {given!r}.")
-    return given
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+    return value
 
 
-def _said(name: str, value: float) -> str:
-    return f"{_LETTERS.get(name, name)} = {(norm_name if name == 'p' else power_name)(value)}"
+def parameter_name(name: str) -> str:
+    """Return the symbol of a parameter, such as λ for "reg"."""
+    return _LETTERS.get(name, name)
+
+
+def _assignment(name: str, value: float) -> str:
+    return f"{parameter_name(name)} = {(norm_name if name == 'p' else power_name)(value)}"
 
 
 def _name_of_score(estimator: Any) -> str:

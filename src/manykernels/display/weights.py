@@ -1,4 +1,4 @@
-"""The picture of kernel weights."""
+"""Displays of kernel weights, and of kernel weights along a path."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Bars, or rows of a table, that are drawn at most: more would be too thin, or no page.
+# Largest number of bars, or of rows of a table, for legibility.
 _MOST = 30
-# Kernels of a view that are left out have a line each up to this number, and else one for all.
+# Unused kernels of a view have a line each up to this number, and else a common line.
 _FEW_UNUSED = 2
 
 
 class _Line(NamedTuple):
-    """A line of the picture: kernels that it stands for, none if it is the name of a view."""
+    """A line of the plot with its kernels; no kernels if it is the heading of a view."""
 
     name: str
     kernels: list[int]
@@ -48,30 +48,30 @@ class _Line(NamedTuple):
 
 @dataclass(eq=False)
 class WeightsDisplay(Display):
-    """Kernel weights as bars, or as a table in colours where there are several of each kernel.
+    """Kernel weights as bars, or as a heat map if there are several rows of weights.
 
     Kernels with names such as ``"view:kernel"`` are grouped by view.
 
     Parameters
     ----------
     weights : ndarray of shape (n_kernels,) or (n_rows, n_kernels)
-        Not negative. Rows are classes, regions or targets with weights of their own.
+        Nonnegative weights. Rows are classes, regions or targets.
     kernel_names : list of str
     row_names : list of str, optional
     p : float, optional
-        The norm of the weights, which the caption tells.
+        Norm of the weights, for the caption.
     intervals : ndarray of shape (n_kernels, 2), optional
-        Drawn as error bars; of one row of weights only.
+        Error bars, for one row of weights only.
     quantity : str, default="Kernel weights"
-        What is drawn.
+        Title of the plot.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     bars_ : BarContainer
-        Of one row of weights.
+        If there is one row of weights.
     im_ : AxesImage
-        Of several.
+        If there are several rows.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class WeightsDisplay(Display):
             raise ValueError(f"row_names must be {len(self.weights)} names, one for every row.")
         if self.intervals is not None:
             if several:
-                raise ValueError("intervals can be drawn of one row of weights only.")
+                raise ValueError("intervals can be drawn for one row of weights only.")
             self.intervals = shaped(
                 "intervals", self.intervals, n_kernels, 2, of=f"{n_kernels} pairs (low, high)"
             )
@@ -123,31 +123,31 @@ class WeightsDisplay(Display):
         ----------
         estimator : one that learns kernel weights, such as MKFDA or ConvexLocalizedSVC
         which : int, default=0
-            The class to draw, where classes have weights of their own in every region.
+            Index of the class to draw, if classes have different weights in every region.
         ax : matplotlib Axes, optional
         **kwargs
             As for :meth:`plot`.
         """
-        why = "its kernels count in different places; GateDisplay draws how much."
+        why = "its kernels have different weights at different samples; use GateDisplay."
         if not hasattr(estimator, "gate"):
             why = "it learns no kernel weights."
         weights = np.asarray(required(estimator, "weights_", why))
         weights = weights[which] if weights.ndim == 3 else weights
         p = getattr(estimator, "p_", getattr(estimator, "p", None))
         names = _names_of_rows(estimator, len(weights)) if weights.ndim == 2 else None
-        # Labels with a norm each have no common one.
+        # Estimators of several labels have a norm per label.
         norm = None if p is None or np.shape(p) else float(p)
         display = cls(weights, list(estimator.kernel_names_), names, norm)
         return display.plot(ax, **kwargs)
 
     @classmethod
     def from_importance(cls, importance: Any, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw shares of views in the weights, with their spread over half-samples.
+        """Draw the shares of views in the weights, with their spread over half-samples.
 
         Parameters
         ----------
         importance : ViewImportance
-            What :func:`~manykernels.view_importance` returns.
+            Result of :func:`~manykernels.view_importance`.
         ax, **kwargs
             As for :meth:`plot`.
         """
@@ -169,11 +169,12 @@ class WeightsDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         sort : bool, default=True
-            Largest weights first; of views, those with the largest sum. Else in the order given.
+            Whether to sort kernels by weight, and views by the sum of their weights.
         top : int, default=30
-            Of more kernels the ones with the largest weights are drawn, and the sum of the others.
+            Number of kernels to draw, those with the largest weights. The sum of the others is
+            drawn as one bar.
         **kwargs
-            For ``ax.barh``, or ``ax.imshow`` where there are several rows.
+            Passed to ``ax.barh``, or to ``ax.imshow`` if there are several rows.
         """
         hidden = 0
         if self.weights.ndim == 2:
@@ -187,7 +188,7 @@ class WeightsDisplay(Display):
 
     def _draw_bars(self, ax: Axes | None, sort: bool, top: int, kwargs: dict[str, Any]) -> None:
         lines = self._lines(self.weights, sort, top)
-        # A quarter of an inch for each line, and room for title and caption.
+        # A quarter of an inch per line, and one inch for title and caption.
         ax = self._begin(ax, (6.4, 1.0 + 0.25 * max(len(lines), 2)))
         places = [i for i, line in enumerate(lines) if line.kernels]
         widths = np.array([self.weights[lines[i].kernels].sum() for i in places])
@@ -223,7 +224,7 @@ class WeightsDisplay(Display):
         bare(ax, "left")
 
     def _lines(self, weights: np.ndarray, sort: bool, top: int) -> list[_Line]:
-        """Which kernels are drawn, in which order, under which names."""
+        """Return the lines of the plot in their order."""
         if top < 1:
             raise ValueError(f"top must be at least 1, got {top!r}.")
         order = np.argsort(-weights, kind="stable")
@@ -254,7 +255,7 @@ class WeightsDisplay(Display):
         return sorted(views, key=lambda view: -weights[views[view]].sum())
 
     def _lines_of_view(self, view: str, kernels: list[int], unused: list[int]) -> list[_Line]:
-        """A line for a single kernel; for several the name of the view, and a line for each."""
+        """Return a line for a single kernel, or a heading and a line for each kernel."""
         if len(kernels) == 1:
             return [_Line(str(self.kernel_names[kernels[0]]), kernels)]
         if len(unused) == len(kernels):
@@ -270,7 +271,7 @@ class WeightsDisplay(Display):
     # -- several weights per kernel --------------------------------------------------------
 
     def _draw_table(self, ax: Axes | None, sort: bool, top: int, kwargs: dict[str, Any]) -> int:
-        """Draw, and say how many kernels were not."""
+        """Draw a heat map, and return the number of kernels that are not shown."""
         largest = self.weights.max(axis=0)
         lines = [line for line in self._lines(largest, sort, top) if len(line.kernels) == 1]
         chosen = [line.kernels[0] for line in lines]
@@ -306,12 +307,12 @@ def _names_of_rows(estimator: Any, number: int) -> list[str]:
     return [f"target {row}" for row in range(number)]
 
 
-# -- The picture of kernel weights along a path ---------------------------------------------------
+# -- Kernel weights along a path ------------------------------------------------------------------
 
 
-# Kernels with a line and a name of their own: as many as there are colours for.
+# Number of kernels with a colour and a name: the number of colours.
 _NAMED = 6
-# How the parameters of a path are called.
+# Symbols of the parameters of a path.
 _LETTERS = {"p": "p", "reg": "λ"}
 
 
@@ -319,22 +320,22 @@ _LETTERS = {"p": "p", "reg": "λ"}
 class PathDisplay(Display):
     """Shares of kernels in the weights, along the norm p or the regularisation λ.
 
-    The kernels with the largest shares have names, the others are grey. Weights of different p
-    have different sums; their shares can be compared.
+    The kernels with the largest shares have names, the others are grey. Weights have different
+    sums at different p; their shares are comparable.
 
     Parameters
     ----------
     values : ndarray of shape (n_values,)
-        Of the parameter.
+        Values of the parameter.
     weights : ndarray of shape (n_values, n_kernels)
         NaN where there is no solution.
     kernel_names : list of str
     parameter : str, default="p"
-        What the values are of: "p", "reg" (λ), or another name.
+        Name of the parameter: "p", "reg" (λ), or another name.
     chosen : float, optional
-        One of the values, which is marked.
+        Value to mark.
     caption : str, default=""
-        Such as the value of what is held.
+        Text in the title, such as the value of a fixed parameter.
 
     Attributes
     ----------
@@ -382,16 +383,17 @@ class PathDisplay(Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what :func:`~manykernels.model_selection.lp_path` returns.
+        """Draw a path returned by :func:`~manykernels.model_selection.lp_path`.
 
         Parameters
         ----------
         path : LpPath
         along : {"p", "reg"}, default="p"
-            The parameter on the x axis. It is marked where it has the value given below.
+            Parameter on the x axis.
         p, reg : float, optional
-            A point of the grid, such as ``p_`` and ``reg_`` of MKFDACV. Of the parameter that is
-            held, the value is needed if the path has several.
+            A point of the grid, such as ``p_`` and ``reg_`` of MKFDACV. The value of the
+            parameter on the x axis is marked. That of the other parameter is required if the
+            path has several.
         ax, **kwargs
             As for :meth:`plot`.
         """
@@ -402,8 +404,8 @@ class PathDisplay(Display):
         values, value = grids[held]
         if value is None and len(values) > 1:
             raise ValueError(
-                f"The path has {len(values)} {_LETTERS[held]}: say which one to draw with "
-                f"{held}=, one of {', '.join(map(power_name, values))}."
+                f"The path has {len(values)} values of {_LETTERS[held]}: pass the one to draw as "
+                f"{held}, one of {', '.join(map(power_name, values))}."
             )
         at = 0 if value is None else _position(values, value, _LETTERS[held])
         weights = path.weights[:, at] if along == "p" else path.weights[at]
@@ -415,7 +417,7 @@ class PathDisplay(Display):
 
     @property
     def shares(self) -> np.ndarray:
-        """Weights over their sums, (n_values, n_kernels)."""
+        """Weights divided by their sums, (n_values, n_kernels)."""
         return self.weights / self.weights.sum(axis=1, keepdims=True)
 
     def plot(self, ax: Axes | None = None, *, top: int = _NAMED, **kwargs: Any) -> Self:
@@ -425,9 +427,9 @@ class PathDisplay(Display):
         ----------
         ax : matplotlib Axes, optional
         top : int, default=6
-            How many kernels have a name and a colour.
+            Number of kernels with a name and a colour.
         **kwargs
-            For ``ax.plot`` of these kernels.
+            Passed to ``ax.plot`` for these kernels.
         """
         ax = self._begin(ax, (6.8, 3.6))
         order = np.argsort(self.values)
@@ -464,21 +466,21 @@ class PathDisplay(Display):
         ax.grid(axis="y", **GUIDE)
         bare(ax, "bottom")
         others = len(self.kernel_names) - len(named)
-        said = [self.caption, f"{others} others in grey" if others else ""]
-        about = ", ".join(filter(None, said))
-        titled(ax, f"Share of kernels in the weights{f' ({about})' if about else ''}")
-        # Of lines that end at one place, those that were higher come first.
+        remarks = [self.caption, f"{others} others in grey" if others else ""]
+        remark = ", ".join(filter(None, remarks))
+        titled(ax, f"Share of kernels in the weights{f' ({remark})' if remark else ''}")
+        # Lines with the same end are sorted by their beginning.
         ends.sort(key=lambda end: (round(end.y, 6), shares[0, self.kernel_names.index(end.name)]))
         name_lines(ax, ends)
         return self
 
 
 def _position(values: np.ndarray, value: float, letter: str) -> int:
-    """Where a value is among those of a grid."""
-    found = np.flatnonzero((values == value) | np.isclose(values, value, rtol=1e-6, atol=0.0))
-    if not len(found):
+    """Return the index of a value in a grid."""
+    matches = np.flatnonzero((values == value) | np.isclose(values, value, rtol=1e-6, atol=0.0))
+    if not len(matches):
         raise ValueError(
-            f"{letter} = {value:g} is none of the values of the path: "
-            f"{', '.join(f'{one:g}' for one in values)}."
+            f"{letter} = {value:g} is not one of the values of the path: "
+            f"{', '.join(f'{known:g}' for known in values)}."
         )
-    return int(found[0])
+    return int(matches[0])

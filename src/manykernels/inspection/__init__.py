@@ -1,10 +1,10 @@
-"""Which views matter, and how sure that is.
+"""Importance of views, with confidence intervals.
 
-==============  ===================================================================
-`importance`    :func:`view_importance` and its result, :class:`ViewImportance`
-`study`         losses of samples that a model has not seen, for any set of kernels
-`intervals`     confidence intervals of means of losses and of paired differences
-==============  ===================================================================
+============  ==============================================================================
+`importance`  :func:`view_importance` and its result, :class:`ViewImportance`
+`study`       held-out losses of models with any subset of the kernels
+`intervals`   confidence intervals of mean losses and of paired differences
+============  ==============================================================================
 """
 
 from .importance import ViewImportance, view_importance

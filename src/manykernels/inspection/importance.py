@@ -1,4 +1,4 @@
-"""Which views matter, and how sure that is."""
+"""Importance of views, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# -- How much kernel weights owe to the samples at hand: weights learnt from half-samples ---------
+# -- Variability of kernel weights: half-samples --------------------------------------------------
 #
-# A half-sample is a fit on the same kernels in which half of the samples count twice and the
-# others not at all, so that the regularisation stays in proportion. Estimates from halves of the
-# samples vary about as much as those of new samples of full size would: the variance of a mean
-# over half of n samples, given all of them, is ``s²(2/n − 1/n)``. Where they lie is another
-# matter. Fewer different samples tell the views apart less well, so that weights of half-samples
-# are nearer to each other than those of all samples, and quantiles of them may not even contain
-# these. So an interval has the width of half-samples, and the weight learnt from all samples in
-# its middle, as far as shares from 0 to 1 go. How often that covers the mean weight of new
-# samples of the same size is measured in docs/benchmarks/importance.md.
+# A half-sample is a fit to the same kernels in which half of the samples count twice and the
+# others not at all, so that the regularisation stays in proportion. Estimates from half-samples
+# vary about as much as those from new samples of full size: the variance of a mean over half of n
+# samples, given all of them, is ``s²(2/n − 1/n)``. Their location is biased: fewer distinct
+# samples separate the views less well, so that weights of half-samples are nearer to each other
+# than those of all samples, and their quantiles may not even contain these. Therefore an interval
+# has the width of half-samples around the weight learnt from all samples, within 0 and 1. Its
+# coverage of the mean weight of new samples of the same size is measured in
+# docs/benchmarks/importance.md.
 
 
 def half_samples(
     strata: np.ndarray, groups: np.ndarray, number: int, rng: np.random.RandomState
-) -> Iterator[Any]:
-    """Counts 0 and 2 of the rows, one half after the other; each stratum is halved.
+) -> Iterator[np.ndarray]:
+    """Yield counts, 0 or 2, of the rows for stratified half-samples.
 
-    Groups of rows are in a half or not. The second of two halves has the groups that the first has
-    not. A stratum of one group is in every half.
+    Groups of rows stay together. Every second half-sample is the complement of the one before. A
+    stratum of one group is in every half-sample.
     """
     _, first, group_of_row = np.unique(groups, return_index=True, return_inverse=True)
     strata = strata[first]
@@ -82,10 +82,10 @@ def _first_half(strata: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
 
 
 def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> np.ndarray:
-    """Part of each view in the sum of the weights of a model, (n_views,).
+    """Return the share of each view in the weights of a model, (n_views,).
 
-    Machines and regions with weights of their own count alike. `names` are those of the kernels
-    of the model, some of which it may have cut into bands, ``"name[range]"``.
+    Shares are averaged over machines and regions. `names` are the kernels of the model, some of
+    which it may have split into bands, ``"name[range]"``.
     """
     weights = np.asarray(fitted.weights_)
     weights = weights.reshape(-1, weights.shape[-1])
@@ -97,9 +97,10 @@ def shares_of_views(fitted: Any, names: list[str], views: list[ViewKernels]) -> 
 
 
 def share_intervals(shares: np.ndarray, resampled: np.ndarray, confidence: float) -> np.ndarray:
-    """(low, high) of every share, (n_views, 2), from those of resamples, (n_resamples, n_views).
+    """Return the interval (low, high) of each share, (n_views, 2).
 
-    Student's, with the standard deviation of the resamples; NaN with less than two of these.
+    Student's interval with the standard deviation of the `resampled` shares, of shape
+    (n_resamples, n_views); NaN for fewer than two resamples.
     """
     if len(resampled) < 2:
         return np.full((len(shares), 2), np.nan)
@@ -111,50 +112,50 @@ def share_intervals(shares: np.ndarray, resampled: np.ndarray, confidence: float
 def resampled_shares(
     study: Study, learner: Any, views: list[ViewKernels], counts: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Shares of the views by models of resamples, one after the other."""
+    """Yield the shares of the views in models of resamples."""
     names = study.stack.names
     for resample in counts:
-        own = resample if study.counts is None else resample * study.counts
-        yield shares_of_views(study.fit(learner, slice(None), own), names, views)
+        weights = resample if study.counts is None else resample * study.counts
+        yield shares_of_views(study.fit(learner, slice(None), weights), names, views)
 
 
-# -- The table of :func:`~manykernels.view_importance`, to print, to draw and to compute with -----
+# -- Result ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
 class ViewImportance:
-    """What each view is worth; made by :func:`~manykernels.view_importance`.
+    """Importance of views, returned by :func:`~manykernels.view_importance`.
 
-    Intervals are arrays whose last axis is (low, high). What an interruption has left unknown is
-    NaN.
+    Intervals are arrays whose last axis is (low, high). Values that were not computed because of
+    an interruption are NaN.
 
     Attributes
     ----------
     names : list of str
-        Of the views.
+        Names of the views.
     scoring : str
         Name of the score. Larger is better.
     method : str
-        How samples were kept from the models that are judged by them.
+        Description of the held-out samples.
     confidence : float
-        Of all intervals.
+        Confidence level of all intervals.
     score, score_interval : float and ndarray of shape (2,)
-        With all views.
+        Score of all views.
     fall, fall_interval : ndarray of shape (n_views,) and (n_views, 2)
-        How much the score falls without the view, everything else learnt again.
+        Decrease of the score if the view is left out and the model is fitted again.
     alone, alone_interval : ndarray of shape (n_views,) and (n_views, 2)
-        The score with the view only. NaN where it has no kernel of its own.
+        Score of the view alone. NaN if it has no kernel of its own.
     weight : ndarray of shape (n_views,)
-        Share of the view in the sum of the learnt weights.
+        Share of the view in the learnt weights.
     resampled_weights : ndarray of shape (n_resamples, n_views)
-        The same, learnt from half-samples.
+        Shares in weights learnt from half-samples.
     negligible : float
-        Share of weight above which a view counts as chosen: less is not determined by the
-        relative gap `tol` of the estimator.
+        Share of weight above which a view counts as chosen: the relative gap `tol` of the
+        estimator does not determine smaller shares.
     plain_sum, plain_sum_interval : float and ndarray of shape (2,)
-        The score with all views where all kernels have the same weight.
+        Score of all views with equal weights of the kernels.
     gain, gain_interval : float and ndarray of shape (2,)
-        How much higher the score is with learnt weights.
+        Increase of the score by learnt weights over equal weights.
     """
 
     names: list[str]
@@ -177,18 +178,18 @@ class ViewImportance:
 
     @property
     def chosen(self) -> np.ndarray:
-        """How often half-samples gave the view a weight that is not negligible, (n_views,)."""
+        """Fraction of half-samples in which the weight is not negligible, (n_views,)."""
         if not len(self.resampled_weights):
             return np.full(len(self.names), np.nan)
         return np.mean(self.resampled_weights > self.negligible, axis=0)
 
     @property
     def weight_interval(self) -> np.ndarray:
-        """Of the share of the weights, by its spread over half-samples, (n_views, 2)."""
+        """Interval of the share of weight, from its spread over half-samples, (n_views, 2)."""
         return share_intervals(self.weight, self.resampled_weights, self.confidence)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dict per view; the keys are the columns of :meth:`to_frame`."""
+        """Return a dict for each view, whose keys are the columns of :meth:`to_frame`."""
         columns = {
             "fall": self.fall,
             "fall_low": self.fall_interval[:, 0],
@@ -207,15 +208,17 @@ class ViewImportance:
         ]
 
     def to_frame(self) -> Any:
-        """The table as a pandas data frame, one row per view. Needs pandas; else `rows`."""
+        """Return a pandas data frame with a row per view. Without pandas, use :meth:`rows`."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame needs pandas; rows() gives the same without.") from error
+            raise ImportError(
+                "to_frame needs pandas; rows() returns the same values without it."
+            ) from error
         return pd.DataFrame(self.rows()).set_index("view")
 
     def __str__(self) -> str:
-        """The table, and the lines about all views together."""
+        """Return the table, and lines about all views together."""
         header = ["view", "fall without", "", "alone", "", "weight", "", "chosen"]
         cells = [
             [
@@ -248,12 +251,12 @@ class ViewImportance:
     def plot(self, axes: Sequence[Axes] | None = None) -> Figure:
         """Draw falls, scores alone and weights, each with its interval.
 
-        It is an :class:`~manykernels.display.ImportanceDisplay`.
+        The plot is an :class:`~manykernels.display.ImportanceDisplay`.
 
         Parameters
         ----------
         axes : sequence of three matplotlib axes, optional
-            Where to draw; by default in a new figure.
+            Axes to draw on; by default those of a new figure.
         """
         return ImportanceDisplay.from_importance(self, ax=axes).figure_
 
@@ -268,11 +271,11 @@ def _interval(bounds: np.ndarray, *, sign: bool = False) -> str:
     return f"[{', '.join(_number(bound, sign=sign) for bound in bounds)}]"
 
 
-# -- The models that are compared, and the table of what they tell --------------------------------
+# -- Models that are compared ---------------------------------------------------------------------
 
 
 class Models:
-    """All models that are compared; what is not yet computed is None."""
+    """Losses and shares of all models that are compared; None if not yet computed."""
 
     def __init__(
         self, study: Study, learner: Any, fitted: Any, views: list[ViewKernels], verbose: bool
@@ -288,13 +291,13 @@ class Models:
         self._note("all views", self.all)
 
     def learn(self, resamples: Iterator[np.ndarray]) -> None:
-        """Everything, in an order that an interruption leaves the most important part of."""
-        study, every = self.study, np.arange(self.study.stack.n_kernels)
+        """Fit all models, the most important first in case of an interruption."""
+        study, kernels = self.study, np.arange(self.study.stack.n_kernels)
         for j, view in enumerate(self.views):
-            rest = np.setdiff1d(every, view.kernels)
+            rest = np.setdiff1d(kernels, view.kernels)
             self.without[j] = self._losses(f"without {view.name!r}", self.learner, rest)
-        equal = of_plain_sum(self.learner, len(every))
-        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, every)
+        equal = of_plain_sum(self.learner, len(kernels))
+        self.plain_sum = self.all if equal is None else self._losses("plain sum", equal, kernels)
         for j, view in enumerate(self.views):
             if len(view.own):
                 self.alone[j] = self._losses(f"only {view.name!r}", self.learner, view.own)
@@ -316,13 +319,13 @@ class Models:
         if not self.verbose:
             return
         scoring = self.study.scoring
-        told = (
+        score = (
             "" if losses is None else f"  {scoring.name} {scoring.best - np.nanmean(losses):.4f}"
         )
-        print(f"[view_importance] {title}{told}")
+        print(f"[view_importance] {title}{score}")
 
     def result(self, confidence: float) -> ViewImportance:
-        """The table of what is known."""
+        """Return the results of the models fitted so far."""
         study, scoring = self.study, self.study.scoring
         # At a minimum F grows quadratically: a relative gap determines weights, and with them
         # outputs, to its square root.
@@ -353,8 +356,8 @@ class Models:
             score_interval=score.interval,
             fall=np.array([fall.value for fall in falls]),
             fall_interval=np.array([fall.interval for fall in falls]),
-            alone=np.array([own.value for own in alone]),
-            alone_interval=np.array([own.interval for own in alone]),
+            alone=np.array([mean.value for mean in alone]),
+            alone_interval=np.array([mean.interval for mean in alone]),
             weight=shares_of_views(self.fitted, study.stack.names, self.views),
             resampled_weights=np.array(self.shares).reshape(-1, len(self.views)),
             negligible=slack,
@@ -386,96 +389,97 @@ def view_importance(
     random_state: Any = 0,
     verbose: bool = False,
 ) -> ViewImportance:
-    """Which views matter for a prediction, with intervals.
+    """Measure the importance of views for a prediction, with confidence intervals.
 
-    A kernel weight is not an importance. Of two equal views one may get all the weight (p = 1),
-    or each a half; a view of small weight may be the only one that tells two classes apart; and
-    weights have no error bars. For every view this gives instead
+    Kernel weights do not measure importance. Of two equal views one may get all the weight
+    (p = 1), or each a half; a view of small weight may be the only one that separates two classes;
+    and weights have no error bars. For each view, this function computes
 
-    - **fall**: how much the score falls when the view is left out and everything is learnt again.
-      It answers whether the view tells anything that the others do not.
-    - **alone**: the score with this view only. It answers how much the view tells by itself.
-    - **weight** and **chosen**: its share of the learnt weights, the spread of that share over
-      half-samples, and how often it is more than nothing. They answer whether another sample
-      would have given the same model.
+    - **fall**: the decrease of the score if the view is left out and the model is fitted again.
+      It shows whether the view has information that the others lack.
+    - **alone**: the score of this view alone. It shows how much information the view has.
+    - **weight** and **chosen**: its share of the learnt weights, the spread of this share over
+      half-samples, and how often it is not negligible. They show whether other samples would
+      have led to a similar model.
 
-    and, once, the **gain**: how much better learnt weights are than the plain sum of all kernels.
+    and, once, the **gain**: the increase of the score by learnt weights over the plain sum of all
+    kernels.
 
     Parameters
     ----------
     estimator : MKFDA, MKRidge, MKSVC or another that learns a weight per kernel at a norm p
-        With its kernels; it is copied, not fitted. Of one with a search, such as MKFDACV, p is
-        chosen once, with all views, and the other parameters are chosen again for every set of
-        views.
+        Estimator with its kernels; it is cloned, not fitted. For an estimator with a search, such
+        as MKFDACV, p is chosen once, with all views, and the other parameters are chosen again
+        for every set of views.
     X, y : as for ``estimator.fit``
-        The views of a dict or of :class:`~manykernels.Views` are what is compared. In a single
-        table and in precomputed kernels (unless :meth:`KernelStack.with_views` says otherwise)
-        every kernel is a view. Samples that lack all views of a model have no part in it.
+        The views are those of a dict or of :class:`~manykernels.Views`. In a single table, and in
+        precomputed kernels without :meth:`KernelStack.with_views`, every kernel is a view.
+        Samples that lack all views of a model are left out of it.
     groups : dict of str to list of str, optional
-        Kernel names of every view, in place of the above. Kernels of no view are always used.
+        Kernel names of each view, in place of the above. Kernels in no group are always used.
     scoring : str or callable, optional
-        For classes "accuracy" (by default) or "neg_log_loss", which notices more if the estimator
-        has probabilities; for numbers "r2" (by default), "neg_mean_squared_error" or
-        "neg_mean_absolute_error". A function ``loss(y, predictions)`` returns an array with one
-        loss per sample; the score is minus its mean.
+        For classes "accuracy" (default) or "neg_log_loss", which is more sensitive if the
+        estimator has probabilities; for numbers "r2" (default), "neg_mean_squared_error" or
+        "neg_mean_absolute_error". A function ``loss(y, predictions)`` must return an array with
+        one loss per sample; the score is minus its mean.
     cv : int, splitter or iterable of splits, optional
-        Folds that are held out. By default samples are left out in closed form where the estimator
-        has that (square loss), in the folds of a search, and else in five folds. Every sample may
-        be tested once. Rows that repeat others are left out together with them.
+        Folds that are held out. By default, samples are left out in closed form if the estimator
+        supports it (square loss), in the folds of a search, and else in five folds. Every sample
+        may be tested once. Repeated rows are left out together.
     n_resamples : int, default=50
-        Number of half-samples. With less than two, weights have no intervals.
+        Number of half-samples. With fewer than two, weights have no intervals.
     confidence : float in (0, 1), default=0.95
+        Confidence level of the intervals.
     sample_weight : array-like of shape (n_samples,), optional
         In fits and scores a sample of weight two counts as two; in intervals it is one sample.
     random_state : int, RandomState or None, default=0
-        Draws half-samples, and folds where `cv` is a number.
+        Seed of the half-samples, and of the folds if `cv` is a number.
     verbose : bool, default=False
-        Print a line per model.
+        Whether to print a line per model.
 
     Returns
     -------
     importance : ViewImportance
-        ``print(importance)`` shows it, ``importance.plot()`` draws it, ``importance.to_frame()``
-        is a table.
+        ``print(importance)`` prints it, ``importance.plot()`` draws it, ``importance.to_frame()``
+        returns a table.
 
     Notes
     -----
-    *What is not said.* Each of two equal views can be left out without a fall, and both of them
-    have high scores alone: that is what a fall of nothing with a high score alone means. To see
-    what the pair is worth, name it in `groups`. A fall is measured with this estimator and these
-    kernels; it is no statement about causes.
+    *Interpretation.* Each of two equal views can be left out without a fall, and both have high
+    scores alone; no fall with a high score alone indicates such redundancy. To measure the
+    importance of the pair, pass it in `groups`. A fall refers to this estimator and these kernels;
+    it is not a statement about causes.
 
-    *Intervals.* All losses are those of samples that the model has not seen, and falls and gains
-    are paired: means over samples of the difference between two models at the same sample.
-    Student's interval of such a mean is used; of losses that are never negative, that of the
-    logarithm of the mean, so that no score is better than the best one. Models of different folds
-    share most of their samples, so the variance is ``s²(1/n + 1/n_train)`` (Nadeau and Bengio
-    2003), about twice that of independent samples. To half the width of intervals of falls and
-    gains, 2/n standard deviations of the losses are added in quadrature, which is what a view of
-    noise changes by chance, and then ``√tol`` of them, which is what the accuracy of two fits
-    leaves open. Accuracy has Wilson's interval, and its differences that of Agresti and Min, with
-    the same number of independent samples. R² takes the variance of y as given. What intervals are
-    to cover is the score of these models on new samples. How often they do is measured in
-    docs/benchmarks/importance.md.
+    *Intervals.* All losses are those of held-out samples, and falls and gains are paired: means
+    over samples of the difference between two models at the same sample. Their interval is
+    Student's; for nonnegative losses, that of the logarithm of the mean, so that no score exceeds
+    the best possible one. Models of different folds share most of their samples, so the variance
+    is ``s²(1/n + 1/n_train)`` (Nadeau and Bengio 2003), about twice that of independent samples.
+    To half the width of intervals of falls and gains, 2/n standard deviations of the losses are
+    added in quadrature, for the random effect of a view of noise, and then ``√tol`` standard
+    deviations, for the finite accuracy of two fits. Accuracy has Wilson's interval, and its
+    differences that of Agresti and Min, with the same number of independent samples. R² takes the
+    variance of y as known. The intervals are for the score of these models on new samples. Their
+    coverage is measured in docs/benchmarks/importance.md.
 
-    A share of the weights has Student's interval, cut at 0 and 1, with the standard deviation over
-    half-samples. What it is to cover is the mean share that models of as many new samples have.
+    A share of the weights has Student's interval, clipped to [0, 1], with the standard deviation
+    over half-samples. It is for the mean share in models of as many new samples.
 
     *Closed form.* A sample is left out exactly for given kernel weights, and to first order for
-    the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are
-    held out instead where a sample is known in another way: with `denoise`, with ``reg="joint"``
-    or with a solver by columns. Two numbers that turn scores into probabilities are those of all
-    samples, so that log losses are too small by about 2/n, of all sets alike. A search chooses λ
-    or C from all samples, the judged ones included, as ``best_score_`` does; scores are a little
-    high by that, of all sets alike.
+    the change of the weights; see the notes of :class:`~manykernels.MKFDA`. Folds are held out
+    instead if a sample is used in another way: with `denoise`, with ``reg="joint"`` or with a
+    solver by columns. The two numbers that calibrate probabilities are those of all samples, so
+    that log losses are too small by about 2/n, equally for all sets of views. A search chooses λ
+    or C from all samples, including those that are scored, as ``best_score_`` does; this makes
+    scores slightly too high, equally for all sets of views.
 
     *Plain sum.* Without a search, each of n kernels has the weight ``n^(−1/p)``, so that equal
     and learnt weights have the same norm and the same regularisation.
 
-    *Cost.* Kernels are computed once, and scales that they take from data are those of all
-    samples. There are two models per view, two of all views and one per half-sample; where
-    folds are held out a model is as many fits as there are folds, after a search if the estimator
-    has one. After an interruption (Ctrl-C) what was computed so far is returned, with a warning.
+    *Cost.* Kernels are computed once, with scales estimated from all samples. There are two models
+    per view, two of all views and one per half-sample; if folds are held out, a model is as many
+    fits as there are folds, after a search if the estimator has one. After an interruption
+    (Ctrl-C), the results so far are returned, with a warning.
 
     References
     ----------
@@ -485,7 +489,7 @@ def view_importance(
 
     Examples
     --------
-    Two views that tell the same, and one that tells nothing:
+    Two views with the same information, and one of noise:
 
     >>> import numpy as np
     >>> from manykernels import MKFDA, view_importance
@@ -501,7 +505,7 @@ def view_importance(
     same   fall +0.00   alone 0.98
     noise  fall -0.01   alone 0.54
 
-    Neither of the two is needed. One of them is:
+    Neither of the two views is needed, but one of them is:
 
     >>> pair = {"pair": ["first", "same"], "noise": ["noise"]}
     >>> result = view_importance(
@@ -519,8 +523,8 @@ def view_importance(
     """
     _check_numbers(n_resamples, confidence)
     learner = checked_learner(estimator)
-    judge = checked_scoring(scoring, of_classes=is_classifier(estimator))
-    refuse_without_probabilities(learner, judge)
+    score = checked_scoring(scoring, of_classes=is_classifier(estimator))
+    refuse_without_probabilities(learner, score)
     X, y, sample_weight = matched_by_label(estimator, X, y, sample_weight)
     data = read_training(estimator, X)
     y = _checked_targets(estimator, data.X, y)
@@ -533,28 +537,28 @@ def view_importance(
     seed = rng.randint(np.iinfo(np.int32).max)
 
     groups = data.groups
-    every = Study(stack._changed(groups=groups), y[kept], counts, judge, None)
-    fitted = every.fit(learner, slice(None))
+    study = Study(stack._changed(groups=groups), y[kept], counts, score, None)
+    fitted = study.fit(learner, slice(None))
     splits = splits_of(cv, fitted, y, kept, groups, seed)
     n_folds = int(fitted.n_splits_) if splits is None and searches(learner) else 1
-    study = replace(every, splits=splits, n_folds=n_folds)
+    study = replace(study, splits=splits, n_folds=n_folds)
     models = Models(study, learner, fitted, views, verbose)
     strata = study.y if is_classifier(estimator) else np.zeros(len(kept), int)
     try:
         models.learn(half_samples(strata, groups, n_resamples, rng))
     except KeyboardInterrupt:
         warn_caller(
-            f"view_importance was interrupted after {models.done} models; what the others would "
-            "have told is NaN.",
+            f"view_importance was interrupted after {models.done} models; the values of the other "
+            "models are NaN.",
             RuntimeWarning,
         )
     return models.result(confidence)
 
 
-# -- what is passed --------------------------------------------------------------------------
+# -- validation of parameters ----------------------------------------------------------------
 
 
-def _check_numbers(n_resamples: Any, confidence: Any) -> None:
+def _check_numbers(n_resamples: object, confidence: object) -> None:
     if not isinstance(n_resamples, Integral) or isinstance(n_resamples, bool) or n_resamples < 0:
         raise ValueError(f"n_resamples must be an integer, 0 or more; got {n_resamples!r}.")
     if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
@@ -562,13 +566,13 @@ def _check_numbers(n_resamples: Any, confidence: Any) -> None:
 
 
 def _checked_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    """One target per row of X, or several numbers."""
+    """Validate y: a target, or several numbers, per row of X."""
     if y is None:
-        raise ValueError("view_importance requires y: importance is that for predicting y.")
+        raise ValueError("view_importance requires y: it measures importance for predicting y.")
     if is_multilabel(y):
         raise ValueError(
-            "y has several labels per sample: ask for the importance of one label at a time, with "
-            "y[:, k]."
+            "y has several labels per sample: compute the importance for one label at a time, "
+            "with y[:, k]."
         )
     check_targets(y)
     targets = np.asarray(y)
@@ -579,7 +583,7 @@ def _checked_targets(estimator: Any, X: Any, y: Any) -> np.ndarray:
 def _counted_rows(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Numbers of the rows that count, and how many samples each stands for."""
+    """Return the indices of rows with nonzero weight, and these weights."""
     if sample_weight is None:
         return np.arange(int(num_samples(X))), None
     weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -1,4 +1,4 @@
-"""Losses of samples that a model has not seen, for any set of kernels."""
+"""Held-out losses of models with any subset of the kernels."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ..solvers.base import DEFAULT_SOLVER, as_solver
 from ..utils.folds import stratified_folds
 from .intervals import Mean
 
-# -- Losses of single samples, and the scores that are their means --------------------------------
+# -- Losses of samples, and scores that are their means -------------------------------------------
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What models answered about samples that they have not seen.
+    """Held-out predictions.
 
     Attributes
     ----------
     predictions : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Classes, or numbers.
     judged : ndarray of bool, (n_rows,)
-        Rows that were left or held out; the predictions of others mean nothing.
+        Rows that were held out; the predictions of other rows are undefined.
     log_losses : ndarray of shape (n_rows,) or None
         ``−log P`` of the true class, if there are probabilities.
     """
@@ -44,7 +44,7 @@ class Answers:
     log_losses: np.ndarray | None = None
 
     def spread(self, rows: np.ndarray, n_rows: int) -> Answers:
-        """The same answers as those about some of `n_rows` rows."""
+        """Return predictions for `n_rows` rows, of which these are the given `rows`."""
         predictions = np.zeros((n_rows, *self.predictions.shape[1:]), self.predictions.dtype)
         predictions[rows] = self.predictions
         judged = np.zeros(n_rows, bool)
@@ -56,20 +56,20 @@ class Answers:
         return Answers(predictions, judged, log_losses)
 
 
-#: From y, answers and the weights of the samples to a loss per row, (n_rows,).
+#: Function of y, predictions and sample weights that returns a loss per row, (n_rows,).
 Losses = Callable[[np.ndarray, Answers, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """A score that is ``best − mean loss``: the larger the better.
+    """A score ``best − mean loss``; larger is better.
 
     Attributes
     ----------
     name : str
     losses : callable
     best : float
-        Score of a model without losses.
+        Score of a model whose losses are zero.
     hit_or_miss : bool
         Whether every loss is 0 or 1.
     needs_probabilities : bool
@@ -82,13 +82,13 @@ class Scoring:
     needs_probabilities: bool = False
 
     def of(self, y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
-        """Loss of every row, NaN of those that were not judged."""
+        """Return the loss of each row; NaN for rows that were not held out."""
         losses = np.full(len(y), np.nan)
         losses[answers.judged] = self.losses(y, answers, weights)[answers.judged]
         return losses
 
     def score(self, mean_loss: Mean) -> Mean:
-        """The score, from the mean loss and its interval."""
+        """Convert the mean loss and its interval to the score."""
         return mean_loss.times(-1.0, self.best)
 
 
@@ -102,7 +102,7 @@ def _log_losses(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndar
 
 
 def _errors(y: np.ndarray, answers: Answers) -> np.ndarray:
-    """One column per target, (n_rows, n_targets)."""
+    """Return the errors with a column per target, (n_rows, n_targets)."""
     return y.reshape(len(y), -1) - answers.predictions.reshape(len(y), -1)
 
 
@@ -115,8 +115,8 @@ def _squared(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray
 
 
 def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
-    """Squared errors over the variance of each target, whose mean is 1 − R²."""
-    # The variance of all samples, so that differences between models are of one unit.
+    """Return squared errors divided by the variance of each target; their mean is 1 − R²."""
+    # The variance of all samples, so that losses of different models are comparable.
     share, targets = weights / weights.sum(), y.reshape(len(y), -1)
     if not np.ptp(targets, axis=0).all():
         raise ValueError('scoring="r2" is not defined: all values of y are equal.')
@@ -124,7 +124,7 @@ def _unexplained(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.nda
     return np.mean(_errors(y, answers) ** 2 / variances, axis=1)
 
 
-#: Scores by the names that scikit-learn gives them.
+#: Scores, with their names in scikit-learn.
 OF_CLASSES = [
     Scoring("accuracy", _misses, 1.0, hit_or_miss=True),
     Scoring("neg_log_loss", _log_losses, needs_probabilities=True),
@@ -136,63 +136,63 @@ OF_NUMBERS = [
 ]
 
 
-def checked_scoring(given: Any, *, of_classes: bool) -> Scoring:
-    """The score of that name, the first one if none is given, or one of a callable's losses."""
+def checked_scoring(scoring: str | Callable[..., Any] | None, *, of_classes: bool) -> Scoring:
+    """Return the score with this name, the default for None, or a score of a loss function."""
     known = OF_CLASSES if of_classes else OF_NUMBERS
-    if given is None:
+    if scoring is None:
         return known[0]
-    if callable(given):
-        return Scoring(getattr(given, "__name__", type(given).__name__), _by(given))
-    for one in known:
-        if one.name == given:
-            return one
-    names = ", ".join(repr(one.name) for one in known)
+    if callable(scoring):
+        return Scoring(getattr(scoring, "__name__", type(scoring).__name__), _by(scoring))
+    for score in known:
+        if score.name == scoring:
+            return score
+    names = ", ".join(repr(score.name) for score in known)
     raise ValueError(
-        f"scoring={given!r} cannot be used here: intervals need a loss of every single sample. "
+        f"scoring={scoring!r} is not supported: intervals need a loss of every single sample. "
         f"Choose one of {names}, or pass a function loss(y, predictions) that returns an array "
         "with one loss per sample."
     )
 
 
 def _by(loss: Callable[[Any, Any], Any]) -> Losses:
-    """Losses by a function of y and predictions, which is shown the judged rows only."""
+    """Return losses by a function of y and predictions of the held-out rows."""
 
     def losses(y: np.ndarray, answers: Answers, weights: np.ndarray) -> np.ndarray:
         judged = answers.judged
-        found = np.asarray(loss(y[judged], answers.predictions[judged]), dtype=np.float64)
-        if found.shape != (judged.sum(),) or not np.isfinite(found).all():
+        values = np.asarray(loss(y[judged], answers.predictions[judged]), dtype=np.float64)
+        if values.shape != (judged.sum(),) or not np.isfinite(values).all():
             raise ValueError(
                 f"scoring must return one finite loss for each of {judged.sum()} samples, an "
-                f"array of shape ({judged.sum()},); it returned one of shape {found.shape}"
-                f"{'' if np.isfinite(found).all() else ' that has NaN or infinity'}."
+                f"array of shape ({judged.sum()},); it returned one of shape {values.shape}"
+                f"{'' if np.isfinite(values).all() else ' that has NaN or infinity'}."
             )
-        every = np.full(len(y), np.nan)
-        every[judged] = found
-        return every
+        of_rows = np.full(len(y), np.nan)
+        of_rows[judged] = values
+        return of_rows
 
     return losses
 
 
-# -- Estimators as they are asked here: on precomputed kernels, with or without a search ----------
+# -- Estimators on precomputed kernels, with or without a search ----------------------------------
 
 
-# How the parameters of regularisation change where all kernels are multiplied by n^(−1/p): the
-# same machines come from the kernels as they are with reg · n^(1/p), or with C · n^(−1/p).
+# Exponents by which regularisation parameters compensate a factor n^(−1/p) of all kernels: the
+# unscaled kernels give the same machines with reg · n^(1/p), or with C · n^(−1/p).
 _SCALED = {"reg": 1.0, "C": -1.0}
-# What a search has chosen, where the list to choose from has the name of the parameter itself.
+# Attributes with the chosen value of parameters whose own name is that of the list of candidates.
 _CHOSEN = {"regions": "n_regions_"}
 
 
 def checked_learner(estimator: Any) -> Any:
-    """A copy of the estimator for precomputed kernels, if it learns a weight per kernel."""
-    able = (
+    """Return a copy of the estimator for precomputed kernels; raise if it is not supported."""
+    supported = (
         isinstance(estimator, KernelEstimator)
         # A gate weights kernels differently at every sample.
         and not isinstance(estimator, GateParameters)
         and (is_classifier(estimator) or is_regressor(estimator))
         and {"p", "ps"} & estimator.get_params(deep=False).keys()
     )
-    if not able:
+    if not supported:
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
         raise ValueError(
             "view_importance takes classifiers and regressors of this package that learn one "
@@ -202,17 +202,17 @@ def checked_learner(estimator: Any) -> Any:
 
 
 def searches(learner: Any) -> bool:
-    """Whether the estimator chooses its parameters by cross-validation."""
+    """Return whether the estimator chooses its parameters by cross-validation."""
     return "ps" in learner.get_params(deep=False)
 
 
 def at_chosen_norm(learner: Any, fitted: Any) -> Any:
-    """The estimator with p as it was chosen by a fit; a search still chooses the rest."""
+    """Return the estimator with the p chosen by a fit; a search chooses the other parameters."""
     return clone(learner).set_params(ps=[fitted.p_]) if searches(learner) else learner
 
 
 def _kind_without_search(learner: Any) -> type:
-    """The class of the estimator, or that of the same name without CV."""
+    """Return the class of the estimator, without "CV"."""
     if not searches(learner):
         return type(learner)
     kind: type = getattr(estimators, type(learner).__name__.removesuffix("CV"))
@@ -220,24 +220,24 @@ def _kind_without_search(learner: Any) -> type:
 
 
 def without_search(learner: Any, fitted: Any) -> Any:
-    """The estimator, or that of the same name without CV at what the search has chosen."""
+    """Return the estimator without its search, at the chosen parameters."""
     if not searches(learner):
         return learner
     plain = _kind_without_search(learner)()
-    given, own = learner.get_params(deep=False), plain.get_params(deep=False)
+    params, names = learner.get_params(deep=False), plain.get_params(deep=False).keys()
     chosen = {
         name: getattr(fitted, f"{name}_")
-        for name in own
-        if name not in given and hasattr(fitted, f"{name}_")
+        for name in names
+        if name not in params and hasattr(fitted, f"{name}_")
     }
-    given = {name: value for name, value in given.items() if name not in _CHOSEN}
-    chosen |= {name: getattr(fitted, _CHOSEN[name]) for name in own.keys() & _CHOSEN.keys()}
+    params = {name: value for name, value in params.items() if name not in _CHOSEN}
+    chosen |= {name: getattr(fitted, _CHOSEN[name]) for name in names & _CHOSEN.keys()}
     if any(np.ndim(value) for value in chosen.values()):
         raise ValueError(
-            f"{type(learner).__name__} chose parameters for each of several targets: ask for the "
-            "importance of one target at a time, or let the targets share their weights."
+            f"{type(learner).__name__} chose parameters for each of several targets: compute the "
+            "importance for one target at a time, or let the targets share their weights."
         )
-    return plain.set_params(**{name: given[name] for name in own if name in given}, **chosen)
+    return plain.set_params(**{name: params[name] for name in names if name in params}, **chosen)
 
 
 def refuse_without_probabilities(learner: Any, scoring: Scoring) -> None:
@@ -253,10 +253,10 @@ def refuse_without_probabilities(learner: Any, scoring: Scoring) -> None:
 
 
 def of_plain_sum(learner: Any, n_kernels: int) -> Any:
-    """The estimator at p = ∞, whose kernels all have the weight 1; None if it is that already.
+    """Return the estimator at p = ∞, with weights 1; None if p is already infinite.
 
-    A search chooses its regularisation again. Elsewhere the sum is given the same budget as the
-    weights: ``n^(−1/p)`` for each of n kernels, by way of the regularisation.
+    A search chooses its regularisation again. Else the plain sum has the same norm as learnt
+    weights, ``n^(−1/p)`` for each of n kernels, which is a factor of the regularisation.
     """
     if searches(learner):
         return clone(learner).set_params(ps=[np.inf])
@@ -274,10 +274,10 @@ def of_plain_sum(learner: Any, n_kernels: int) -> Any:
 
 
 def leaves_out_honestly(fitted: Any) -> bool:
-    """Whether a fit tells what it would have answered about each sample without it.
+    """Return whether a fit has unbiased held-out predictions of its training samples.
 
-    A search does by its folds. In closed form it does not if it has seen the sample in another
-    way: when axes for denoising were found, λ was learnt with the weights, or weights are held.
+    A search has those of its folds. In closed form they are biased if the sample has been used in
+    another way: for the axes of denoising, for λ learnt with the weights, or for fixed weights.
     """
     if hasattr(fitted, "test_fold_") and fitted.n_splits_ > 1:
         return True
@@ -292,16 +292,16 @@ def leaves_out_honestly(fitted: Any) -> bool:
 
 @dataclass(frozen=True)
 class LeftOutAnswers:
-    """What a fit says of its training rows by models that have not seen them.
+    """Held-out predictions of the training rows of a fit.
 
     Attributes
     ----------
     predictions : ndarray of shape (n_rows,) or (n_rows, n_targets)
     log_proba : ndarray of shape (n_rows, n_classes) or None
     known : ndarray of bool, (n_rows,)
-        Rows that were left out; the predictions of others mean nothing.
+        Rows that were held out; the predictions of other rows are undefined.
     rows : ndarray of int or None
-        Their numbers among the training rows; None for all of them.
+        Indices among the training rows; None for all of them.
     """
 
     predictions: np.ndarray
@@ -311,7 +311,7 @@ class LeftOutAnswers:
 
 
 def left_out_answers(fitted: Any) -> LeftOutAnswers | None:
-    """Honest answers of a fit about its training rows; None if it has none."""
+    """Return unbiased held-out predictions of the training rows; None if there are none."""
     if not leaves_out_honestly(fitted):
         return None
     rows = getattr(fitted, "left_out_rows_", None)
@@ -334,20 +334,20 @@ def _finite_rows(values: np.ndarray) -> np.ndarray:
     return finite
 
 
-# -- Which kernels belong to which view -----------------------------------------------------------
+# -- Kernels of views -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ViewKernels:
-    """Kernels of one view, as positions in a stack.
+    """Kernels of a view, as indices in a stack.
 
     Attributes
     ----------
     name : str
     kernels : ndarray of int
-        All that see the view, and go when it is left out.
+        Kernels that use the view, and are removed when it is left out.
     own : ndarray of int
-        Those that see no other view; they stay when it is used alone.
+        Kernels that use no other view, and remain when it is used alone.
     """
 
     name: str
@@ -358,10 +358,10 @@ class ViewKernels:
 def views_of(
     stack: KernelStack, union: KernelUnion | None, X: Any, groups: Any
 ) -> list[ViewKernels]:
-    """The `groups`, or else the views of X, or else every kernel for itself.
+    """Return the kernels of the `groups`, of the views of X, or each kernel as a view.
 
-    `union` has the kernels of the stack unless they are precomputed. A precomputed stack may say
-    itself which view each kernel is of.
+    `union` has the kernels of the stack, or is None if they are precomputed. A precomputed stack
+    may have views of its own.
     """
     names = stack.names
     if groups is not None:
@@ -370,41 +370,41 @@ def views_of(
         views = _of_tables(union, X)
     elif union is None and stack.views is not None:
         pairs = list(zip(stack.views, names, strict=True))
-        named = {view: [name for own, name in pairs if own == view] for view in stack.views}
-        views = _of_groups(named, names)
+        by_view = {view: [name for other, name in pairs if other == view] for view in stack.views}
+        views = _of_groups(by_view, names)
     else:
         views = [ViewKernels(name, np.array([j]), np.array([j])) for j, name in enumerate(names)]
     for view in views:
         if len(view.kernels) == len(names):
-            others = "it is the only one" if len(views) == 1 else "all kernels belong to it"
+            reason = "it is the only one" if len(views) == 1 else "all kernels belong to it"
             raise ValueError(
-                f"View {view.name!r} cannot be left out: {others}. Importance is a comparison of "
+                f"View {view.name!r} cannot be left out: {reason}. Importance is a comparison of "
                 "at least two views."
             )
     return views
 
 
 def _of_tables(union: KernelUnion, X: Views) -> list[ViewKernels]:
-    seen = [_views_seen(kernel) for kernel in dict(union.kernels).values()]
+    used = [_used_views(kernel) for kernel in dict(union.kernels).values()]
     views = []
     for name in X:
-        kernels = [j for j, own in enumerate(seen) if name in own]
+        kernels = [j for j, names in enumerate(used) if name in names]
         if not kernels:
             raise ValueError(
                 f"View {name!r} has no kernel: add one, such as RBF().of({name!r}), or leave the "
                 "view out of X."
             )
-        own = [j for j in kernels if seen[j] == {name}]
+        own = [j for j in kernels if used[j] == {name}]
         views.append(ViewKernels(name, np.array(kernels), np.array(own, dtype=int)))
     return views
 
 
-def _views_seen(kernel: Any) -> set[str]:
-    """Names of the views that a kernel compares, alone or as a sum or product."""
+def _used_views(kernel: Any) -> set[str]:
+    """Return the names of the views that a kernel, a sum or a product of kernels uses."""
     if isinstance(kernel, OfView):
         return {kernel.view}
-    parts = [getattr(kernel, side, None) for side in ("left", "right")]
-    return {name for part in parts if part is not None for name in _views_seen(part)}
+    operands = [getattr(kernel, side, None) for side in ("left", "right")]
+    return {name for operand in operands if operand is not None for name in _used_views(operand)}
 
 
 def _of_groups(groups: Any, names: list[str]) -> list[ViewKernels]:
@@ -414,20 +414,20 @@ def _of_groups(groups: Any, names: list[str]) -> list[ViewKernels]:
             f'{{"a view": [{names[0]!r}]}}; got {groups!r}.'
         )
     members = {}
-    for view, given in groups.items():
-        chosen = [given] if isinstance(given, str) else list(given)
-        if not chosen:
+    for view, entry in groups.items():
+        group = [entry] if isinstance(entry, str) else list(entry)
+        if not group:
             raise ValueError(f"Group {view!r} has no kernels.")
-        for name in chosen:
+        for name in group:
             if name not in names:
                 raise ValueError(
-                    f"Group {view!r} has a kernel {name!r} that there is none of; the kernels are "
+                    f"Group {view!r} has a kernel {name!r} that does not exist; the kernels are "
                     f"{', '.join(map(repr, names))}."
                 )
-        members[str(view)] = {names.index(name) for name in chosen}
+        members[str(view)] = {names.index(name) for name in group}
     views = []
     for view, kernels in members.items():
-        others = set().union(*(own for name, own in members.items() if name != view))
+        others = set().union(*(group for name, group in members.items() if name != view))
         views.append(ViewKernels(view, _sorted(kernels), _sorted(kernels - others)))
     return views
 
@@ -436,16 +436,16 @@ def _sorted(kernels: set[int]) -> np.ndarray:
     return np.array(sorted(kernels), dtype=int)
 
 
-#: Training and test rows of every fold.
+#: Training and test rows of each fold.
 Splits = list[tuple[np.ndarray, np.ndarray]]
 
-# Folds with cv=None where samples cannot be left out in closed form, as in scikit-learn.
+# Number of folds with cv=None if samples cannot be left out in closed form, as in scikit-learn.
 DEFAULT_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Study:
-    """Kernels that are computed once, and the samples that models are judged by.
+    """Kernels, targets and splits with which models are compared.
 
     Attributes
     ----------
@@ -453,11 +453,11 @@ class Study:
         All kernels of all rows.
     y : ndarray
     counts : ndarray of shape (n_rows,) or None
-        How many samples each row stands for; None for one.
+        Number of samples that each row represents; None for one.
     scoring : Scoring
     splits : list of pairs of ndarray, or None
-        Folds. Without them samples are left out by the fits themselves: in closed form or, by a
-        search, in its `n_folds` folds.
+        Folds. If None, the fits have held-out predictions: in closed form or, of a search, in its
+        `n_folds` folds.
     n_folds : int
     """
 
@@ -480,22 +480,22 @@ class Study:
 
     @property
     def train_share(self) -> float:
-        """Part of the samples that the judged models are learnt from."""
+        """Fraction of the samples that each model is trained on."""
         if self.splits is None:
             return 1.0 - 1.0 / (self.n_folds if self.n_folds > 1 else len(np.unique(self.groups)))
         weights = self.weights
         return float(np.mean([weights[train].sum() for train, _ in self.splits]) / weights.sum())
 
     def fit(self, learner: Any, kernels: Any, counts: np.ndarray | None = None) -> Any:
-        """A new model on some of the kernels, of all rows or with other counts of them."""
+        """Fit a model with some of the kernels, with `counts` in place of those of the study."""
         counts = self.counts if counts is None else counts
         return clone(learner).fit(self.stack.select(kernels), self.y, counts)
 
     def losses(self, learner: Any, kernels: Any, fitted: Any = None) -> np.ndarray:
-        """Loss of every row by models on some of the kernels that have not seen it.
+        """Return the held-out loss of each row, of models with some of the kernels.
 
-        `fitted` is the model of all rows, if it is known. A search is made by all rows; folds are
-        then held out at what it has chosen.
+        `fitted` is the model of all rows, if available. A search uses all rows; folds are then
+        held out with the chosen parameters.
         """
         rows = self._rows_with(kernels)
         if len(rows) == len(self.y):
@@ -505,12 +505,12 @@ class Study:
         return self.scoring.of(self.y, answers, self.weights)
 
     def _rows_with(self, kernels: Any) -> np.ndarray:
-        """Rows that have some of the kernels; in others all are NaN."""
+        """Return rows that have at least one of the kernels."""
         diagonals = np.array([np.diagonal(matrix) for matrix in self.stack.data])[kernels]
         return np.flatnonzero(~np.isnan(diagonals).all(axis=0))
 
     def _of(self, rows: np.ndarray) -> Study:
-        """The same with some of the rows; folds that test none of them are left out."""
+        """Return the study of some rows, without folds that test none of them."""
         number = np.full(len(self.y), -1)
         number[rows] = np.arange(len(rows))
         splits = self.splits
@@ -532,13 +532,13 @@ class Study:
         return self._held_out(learner, self.stack.select(kernels), self.splits)
 
     def _held_out(self, learner: Any, stack: KernelStack, splits: Splits) -> Answers:
-        """Answers by models without the fold of each row."""
+        """Return held-out predictions of the folds."""
         y, counts = self.y, self.counts
         predictions, judged = np.zeros_like(y), np.zeros(len(y), bool)
         log_losses = np.full(len(y), np.nan) if self.scoring.needs_probabilities else None
         for train, test in splits:
-            own = None if counts is None else counts[train]
-            model = clone(learner).fit(stack[np.ix_(train, train)], y[train], own)
+            weights = None if counts is None else counts[train]
+            model = clone(learner).fit(stack[np.ix_(train, train)], y[train], weights)
             block = stack[np.ix_(test, train)]
             predictions[test], judged[test] = model.predict(block), True
             if log_losses is not None:
@@ -549,7 +549,7 @@ class Study:
 
 
 def _left_out(model: Any, y: np.ndarray) -> Answers:
-    """Answers that a fit gives of its own rows, each left out."""
+    """Return the held-out predictions that a fit has of its training rows."""
     answers = left_out_answers(model)
     assert answers is not None
     if answers.log_proba is None:
@@ -567,10 +567,10 @@ def _sample_log_losses(model: Any, logs: np.ndarray, y: np.ndarray) -> np.ndarra
 def splits_of(
     cv: Any, fitted: Any, y: np.ndarray, kept: np.ndarray, groups: np.ndarray, random_state: int
 ) -> Splits | None:
-    """Folds of the rows `kept`, or None where the fits leave samples out themselves.
+    """Return folds of the rows `kept`, or None if the fits have held-out predictions.
 
-    `y` has the targets of all rows, which are what `cv` splits; `groups` are those of the rows
-    kept, which folds by number keep together.
+    `y` has the targets of all rows, which `cv` splits. `groups` are those of the rows kept, which
+    stay together if `cv` is a number.
     """
     if cv is None and leaves_out_honestly(fitted):
         return None
@@ -591,17 +591,17 @@ def splits_of(
     if tested.max(initial=0) > 1:
         row = int(kept[tested.argmax()])
         raise ValueError(
-            f"cv tests row {row} in {tested.max()} splits: every row may be tested once, so that "
-            "its losses can be compared. Use folds, such as cv=5, KFold or GroupKFold."
+            f"cv tests row {row} in {tested.max()} splits, but every row may be tested only once. "
+            "Use folds, such as cv=5, KFold or GroupKFold."
         )
     return splits
 
 
 def _folds(n_folds: int, classes: Any, groups: np.ndarray, random_state: int) -> list[Any]:
-    """Training and test rows of shuffled folds, with classes in equal parts."""
+    """Return training and test rows of shuffled, stratified folds."""
     if n_folds < 2:
-        raise ValueError(f"cv={n_folds}: folds are at least 2.")
-    every = np.arange(len(groups))
+        raise ValueError(f"cv={n_folds}: there must be at least 2 folds.")
+    rows = np.arange(len(groups))
     labels = np.zeros(len(groups), int)
     if classes is not None:
         labels = np.unique(classes, return_inverse=True)[1]
@@ -611,17 +611,17 @@ def _folds(n_folds: int, classes: Any, groups: np.ndarray, random_state: int) ->
             f"cv={n_folds}: the samples cannot be divided into folds, because no class has two "
             "samples that are not repeats of each other."
         )
-    return [(np.delete(every, test), test) for test in folds]
+    return [(np.delete(rows, test), test) for test in folds]
 
 
 def refuse_split(split: int, train: np.ndarray, test: np.ndarray, classes: Any = None) -> None:
-    """Raise if a part is empty, both share rows, or one of the `classes` of all rows is lost."""
+    """Raise if a part is empty, the parts overlap, or a class has no training samples."""
     if not len(train):
         raise ValueError(f"Split {split} has no training samples.")
     if not len(test):
         raise ValueError(f"Split {split} has no test samples.")
     if len(np.intersect1d(train, test)):
-        raise ValueError(f"Split {split} tests samples that it learns from.")
+        raise ValueError(f"Split {split} has samples in both its training and its test part.")
     if classes is None:
         return
     unseen = np.setdiff1d(classes, classes[train])

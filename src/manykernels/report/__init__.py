@@ -1,11 +1,11 @@
-"""What a model has learnt, as one page; how sparse the weights of a set of kernels are.
+"""HTML reports of fitted models, and the sparsity of a set of kernels.
 
-============  ===========================================================================
-`html`        :func:`report`: the page, made of the dict and of `templates/`
-`summary`     everything that a report says, as a dict of plain values
-`findings`    its parts about weights, certificates, choices and predictions
-`sparsity`    :func:`sparsity_report`: weights at every norm p, and how alike kernels are
-============  ===========================================================================
+============  ==============================================================================
+`html`        :func:`report`: the page, rendered from the dict by the files in `templates/`
+`summary`     the contents of a report as a dict of plain values
+`findings`    its parts about weights, certificates, model selection and predictions
+`sparsity`    :func:`sparsity_report`: kernel weights under several norms p
+============  ==============================================================================
 """
 
 from .html import report

@@ -1,4 +1,4 @@
-"""Plain values: what JSON can hold."""
+"""Parts of a report about samples, weights, certificates, model selection and predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..utils.versions import shortened
 
 
 def plain(value: Any) -> Any:
-    """Dicts, lists, strings, numbers, booleans and None; numbers that are not finite are None."""
+    """Convert to types that JSON can represent; numbers that are not finite become None."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float):
@@ -35,43 +35,43 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, Iterable):
-        return [plain(one) for one in value]
+        return [plain(entry) for entry in value]
     return str(value)
 
 
-def counted(number: int, one: str, several: str | None = None) -> str:
-    """A number and what it counts, such as "1 row" or "12 rows"."""
-    return f"{number} {one if number == 1 else several or f'{one}s'}"
+def counted(number: int, noun: str) -> str:
+    """Return a number and a noun, such as "1 row" or "12 rows"."""
+    return f"{number} {noun if number == 1 else f'{noun}s'}"
 
 
-def listed(names: Iterable[Any]) -> str:
-    """Names as in a sentence, long ones shortened: "a", "a and b", "a, b and c"."""
+def listed(names: Iterable[object]) -> str:
+    """Join names as in a sentence, long ones shortened: "a", "a and b", "a, b and c"."""
     *first, last = (shortened(str(name)) for name in names)
     return f"{', '.join(first)} and {last}" if first else last
 
 
-# -- The samples of a report as the model reads them, and whether it has learnt from them ---------
+# -- The samples of a report, and which of them are training samples ------------------------------
 #
-# A score on training samples says little about new ones. So rows of X are compared with those that
+# Scores on training samples are too optimistic. Therefore rows of X are compared with those that
 # the model keeps: all training rows, support vectors or landmarks.
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What a report was given.
+    """Samples passed to a report.
 
     Attributes
     ----------
     data : table, Views or KernelStack
-        X, checked, its columns and views in the order of training.
+        X, validated, with columns and views in the order of training.
     y : ndarray or None
     new : ndarray of bool, (n_rows,), or None
-        Rows that the model has not learnt from; None where nothing tells.
+        Rows that are not training samples; None if unknown.
     complete : bool
-        Whether the rows are those of training, all of them and in this order, so that what the
-        model says of left-out rows is about them.
+        Whether the rows are all training rows in their order, so that the held-out predictions of
+        the model refer to them.
     """
 
     data: Any
@@ -81,12 +81,12 @@ class Samples:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, new: bool | None) -> Samples:
-        """X and y for a fitted estimator; `new` is None if it is to be found out."""
+        """Validate X and y; detect new rows if `new` is None."""
         if comes_in_blocks(X):
             raise ValueError(
-                "report needs X in memory: pass a sample of the rows, or report(estimator) alone."
+                "report needs X in memory: pass a sample of the rows, or call report(estimator)."
             )
-        raw = X
+        original = X
         X, y, _ = matched_by_label(estimator, X, y)
         source = training_source(estimator)
         data = source.read(estimator, X)
@@ -99,34 +99,34 @@ class Samples:
         if new is not None:
             return cls(data, targets, np.full(n_rows, bool(new)), not new)
         if isinstance(data, KernelStack):
-            seen = _is_gram(source, raw, data)
+            seen = _is_gram(source, original, data)
             return cls(data, targets, np.full(n_rows, not seen), seen)
         kept = _kept_rows(estimator)
         if kept is None:
             return cls(data, targets, None, False)
-        keys, known = row_keys(data), row_keys(kept)
-        every = set(known)
-        fresh = np.array([key not in every for key in keys])
+        keys, kept_keys = row_keys(data), row_keys(kept)
+        distinct = set(kept_keys)
+        unseen = np.array([key not in distinct for key in keys])
         if _keeps_all(estimator):
-            return cls(data, targets, fresh, keys == known)
-        # Of support vectors, or landmarks, other training rows cannot be told: if all of them are
-        # among the rows these are the training samples, and if some are nothing is known.
-        if every <= set(keys):
+            return cls(data, targets, unseen, keys == kept_keys)
+        # Only support vectors or landmarks are known. If X has all of them, it is taken as the
+        # training samples; if it has some, the other rows may be training samples or not.
+        if distinct <= set(keys):
             return cls(data, targets, np.zeros(n_rows, bool), True)
-        return cls(data, targets, fresh if fresh.all() else None, False)
+        return cls(data, targets, unseen if unseen.all() else None, False)
 
     def __len__(self) -> int:
         return int(num_samples(self.data))
 
     def rows(self, rows: np.ndarray) -> Any:
-        """Some of the rows, as the methods of the estimator take them."""
+        """Select rows, in the form that the methods of the estimator need."""
         if isinstance(self.data, KernelStack):
             return self.data[rows]
         return safe_indexing(self.data, rows)
 
 
 def training_source(estimator: Any) -> Any:
-    """What a fitted estimator keeps of the training samples, without shares in given regions."""
+    """Return the training data that a fitted estimator keeps, without shares of regions."""
     source = estimator._predictor.source
     return source.source if isinstance(source, SourceWithShares) else source
 
@@ -135,12 +135,12 @@ def _dense(y: Any) -> np.ndarray:
     return np.asarray(y.todense()) if sparse.issparse(y) else np.asarray(y)
 
 
-def _is_gram(source: MatrixSource, raw: Any, stack: KernelStack) -> bool:
-    """Whether kernel matrices are those between the training samples themselves."""
+def _is_gram(source: MatrixSource, original: object, stack: KernelStack) -> bool:
+    """Return whether the matrices are the Gram matrices of the training samples."""
     if stack.shape[0] != source.width:
         return False
-    if isinstance(raw, KernelStack):
-        return bool(raw.gram)
+    if isinstance(original, KernelStack):
+        return bool(original.gram)
     matrix = stack.kernel(0)
     return bool(np.allclose(matrix, matrix.T, equal_nan=True))
 
@@ -150,39 +150,39 @@ def _keeps_all(estimator: Any) -> bool:
 
 
 def _kept_rows(estimator: Any) -> Any:
-    """Training rows that the estimator keeps; None if there are none."""
+    """Return the training rows that the estimator keeps, or None."""
     if hasattr(estimator, "approximation_errors_"):
         return getattr(estimator, "landmarks_", None)
     return training_source(estimator).table
 
 
-# -- What a model has learnt: kernel weights, gates, regions, and the proof that goes with them ---
+# -- Kernel weights, gates and certificates -------------------------------------------------------
 
 
-# What else an estimator may know of every kernel: the attribute, and the title of a column.
+# Other attributes with a value for every kernel, and their column titles.
 _OF_KERNELS = {
-    "approximation_errors_": "error of its approximation",
+    "approximation_errors_": "approximation error",
     "scores_": "held-out score alone",
     "alignments_": "alignment with y",
 }
-# Parameters of regularisation, whose grids could always be wider, and their letters.
+# Regularisation parameters, for which a note is shown at the end of the grid; their symbols.
 _OPEN_ENDED = ("reg", "C")
 _LETTERS = {"reg": "λ"}
-# Numbers of certificates, and what they are called; each kind has some of them.
+# Attributes of certificates and their titles; each kind of certificate has some of them.
 _NUMBERS = {
     "primal": "objective",
     "dual": "lower bound on the optimum",
     "objective": "objective",
     "rel_gap": "relative duality gap",
-    "rel_rounding": "its rounding error",
+    "rel_rounding": "rounding error of the gap",
     "gradient_norm": "relative norm of the gradient",
     "change": "last relative decrease",
-    "tol": "tolerance asked for",
+    "tol": "tolerance",
 }
 
 
 def kernel_views(estimator: Any) -> list[str]:
-    """The view that each kernel is of; without views, its own name."""
+    """Return the view of each kernel; without views, the names of the kernels."""
     names = list(estimator.kernel_names_)
     source = training_source(estimator)
     if not hasattr(source, "union"):
@@ -191,11 +191,11 @@ def kernel_views(estimator: Any) -> list[str]:
 
 
 def weights_of(estimator: Any) -> dict[str, Any]:
-    """Kernel weights, of everything that has weights of its own, and their shares."""
+    """Return kernel weights and their shares, for each class, region or target."""
     names, views = list(estimator.kernel_names_), kernel_views(estimator)
     gated = not hasattr(estimator, "weights_")
     weights = np.asarray(estimator.plain_weights_ if gated else estimator.weights_, dtype=float)
-    # Transforms such as bands make several kernels of one, and only they have names then.
+    # Transforms such as bands split kernels, so that the weights do not match the views.
     views = views if len(views) == len(names) == weights.shape[-1] else names
     titles = _titles(estimator, weights)
     groups: list[dict[str, Any]] = []
@@ -211,13 +211,13 @@ def weights_of(estimator: Any) -> dict[str, Any]:
             }
         )
     mean = np.mean([group["shares"] for group in groups], axis=0)
-    found: dict[str, Any] = {
+    contents: dict[str, Any] = {
         "kernels": names,
         "views": views,
         "groups": groups,
         "mean_shares": mean,
         "view_shares": [
-            {"name": view, "share": float(mean[[own == view for own in views]].sum())}
+            {"name": view, "share": float(mean[[name == view for name in views]].sum())}
             for view in dict.fromkeys(views)
         ],
         "n_kernels": len(names),
@@ -232,12 +232,12 @@ def weights_of(estimator: Any) -> dict[str, Any]:
     }
     p = getattr(estimator, "p_", getattr(estimator, "p", None))
     if p is not None and np.ndim(p) == 0:
-        found["p"] = "∞" if np.isinf(p) else f"{p:g}"
-    return found
+        contents["p"] = "∞" if np.isinf(p) else f"{p:g}"
+    return contents
 
 
 def _titles(estimator: Any, weights: np.ndarray) -> list[str]:
-    """What each vector of weights is for; an empty name if there is one."""
+    """Return the class, region or target of each weight vector; empty if there is one."""
     if weights.ndim == 1:
         return [""]
     classes = getattr(estimator, "classes_", None)
@@ -249,18 +249,18 @@ def _titles(estimator: Any, weights: np.ndarray) -> list[str]:
         ]
     if weights.ndim == 3:
         assert classes is not None
-        return [f"class {one}, {region}" for one in classes for region in regions]
+        return [f"class {name}, {region}" for name in classes for region in regions]
     if regions:
         return regions if len(regions) > 1 else [""]
     if hasattr(estimator, "estimators_"):
         return [f"label {k}" for k in range(len(weights))]
     if classes is not None and len(classes) == len(weights):
-        return [f"class {one}" for one in classes]
+        return [f"class {name}" for name in classes]
     return [f"target {k}" for k in range(len(weights))]
 
 
 def gate_of(estimator: Any) -> dict[str, Any] | None:
-    """What the gate makes of each kernel on the training samples."""
+    """Return a summary of the gate values at the training samples."""
     if not hasattr(estimator, "region_summary"):
         return None
     rows = estimator.region_summary()
@@ -272,107 +272,112 @@ def gate_of(estimator: Any) -> dict[str, Any] | None:
     }
 
 
-# -- proof -----------------------------------------------------------------------------------
+# -- certificates ----------------------------------------------------------------------------
 
 
 def proof_of(estimator: Any) -> dict[str, Any] | None:
-    """Certificates and the way to them."""
+    """Return the certificates and the convergence history."""
     certificate = getattr(estimator, "certificate_", None)
     if certificate is None:
         return None
-    several = certificate if isinstance(certificate, list) else [certificate]
     labelled = isinstance(certificate, list)
-    found: dict[str, Any] = {
+    certificates = certificate if labelled else [certificate]
+    convex = hasattr(certificates[0], "dual")
+    contents: dict[str, Any] = {
         "certificates": [
             {
                 "name": f"label {k}" if labelled else "",
-                "status": one.status,
-                "converged": bool(one.converged),
-                "message": one.message,
-                "claim": one.claim.replace("`", ""),
-                "rel_gap": float(one.rel_gap),
+                "status": certificate.status,
+                "converged": bool(certificate.converged),
+                "message": certificate.message,
+                "claim": certificate.claim.replace("`", ""),
+                "rel_gap": float(certificate.rel_gap),
                 # A gap is known up to its rounding error, and may even be negative by it.
-                "bound": max(float(one.rel_gap), float(getattr(one, "rel_rounding", 0.0))),
-                "tol": float(one.tol),
+                "bound": max(
+                    float(certificate.rel_gap), float(getattr(certificate, "rel_rounding", 0.0))
+                ),
+                "tol": float(certificate.tol),
                 "numbers": [
-                    {"name": title, "value": float(getattr(one, name))}
+                    {"name": title, "value": float(getattr(certificate, name))}
                     for name, title in _NUMBERS.items()
-                    if hasattr(one, name)
+                    if hasattr(certificate, name)
                 ],
             }
-            for k, one in enumerate(several)
+            for k, certificate in enumerate(certificates)
         ],
-        "converged": all(bool(one.converged) for one in several),
-        "convex": hasattr(several[0], "dual"),
-        "question": _question(estimator, hasattr(several[0], "dual")),
+        "converged": all(bool(certificate.converged) for certificate in certificates),
+        "convex": convex,
+        "question": _question(estimator, convex),
     }
     if hasattr(estimator, "approximation_errors_"):
-        found["approximate"] = type(getattr(estimator, "approximation", None)).__name__
+        contents["approximate"] = type(getattr(estimator, "approximation", None)).__name__
     for attribute in ("solver_", "n_iter_", "n_inner_solves_"):
         if hasattr(estimator, attribute):
-            found[attribute.strip("_")] = getattr(estimator, attribute)
+            contents[attribute.strip("_")] = getattr(estimator, attribute)
     history = getattr(estimator, "history_", {})
     measure = next((name for name in ("rel_gap", "gradient_norm") if name in history), None)
     if measure is not None and len(history[measure]) > 1:
-        found["history"] = {
+        contents["history"] = {
+            "attribute": measure,
             "measure": _NUMBERS[measure],
             "n_inner_solves": history["n_inner_solves"],
             "values": history[measure],
             "machines": history.get("machine", [0] * len(history[measure])),
         }
-    return found
+    return contents
 
 
 def _question(estimator: Any, convex: bool) -> str:
-    """What a certificate answers. Where a rule has set the weights it is about the machine."""
+    """Return the question that the certificate answers.
+
+    If a rule sets the weights, the certificate is about the machine.
+    """
     if not convex:
-        return "Did the descent end?"
+        return "Did the descent converge?"
     if hasattr(estimator, "estimator_"):
         return "Is the machine at its optimum?"
     return "Are these the best weights?"
 
 
-# -- choice ----------------------------------------------------------------------------------
+# -- model selection -------------------------------------------------------------------------
 
 
 def choice_of(estimator: Any) -> dict[str, Any] | None:
-    """What was chosen by cross-validation, and the scores of the other candidates."""
+    """Return the parameters chosen by cross-validation and the scores of all candidates."""
     results = getattr(estimator, "cv_results_", None)
     if results is None:
         return None
     models = getattr(estimator, "estimators_", None)
     n_splits = models[0].n_splits_ if models else estimator.n_splits_
-    one = results if isinstance(results, dict) else results[0]
-    n_points = len(one["params"])
-    found: dict[str, Any] = {
+    first = results if isinstance(results, dict) else results[0]
+    n_points = len(first["params"])
+    contents: dict[str, Any] = {
         "n_points": n_points,
         "n_splits": n_splits,
-        "judged_by": counted(n_splits, "fold")
-        if n_splits > 1
-        else "samples that were left or held out",
-        "parameters": list(one["params"][0]),
+        "judged_by": counted(n_splits, "fold") if n_splits > 1 else "held-out samples",
+        "parameters": list(first["params"][0]),
         "caveat": (
-            f"The score of the chosen point is the best of {n_points} and so a little too high. "
-            "What to expect of new samples is told by the predictions of held-out rows."
+            f"The score of the chosen candidate is the best of {n_points} and so slightly too "
+            "high. Predictions of held-out samples estimate the score on new ones."
             if n_points > 1
             else "There was one candidate."
         ),
     }
     if isinstance(results, dict):
-        found["chosen"] = [_chosen(estimator, found["parameters"], None)]
-        found["edges"] = [
+        contents["chosen"] = [_chosen(estimator, contents["parameters"], None)]
+        contents["edges"] = [
             _LETTERS.get(name, name)
             for name in _OPEN_ENDED
             if f"param_{name}" in results and _is_at_edge(estimator, name, results)
         ]
-        found["curve"] = ValidationDisplay.of_estimator(estimator).data()
-        return found
+        contents["curve"] = ValidationDisplay.of_estimator(estimator).data()
+        return contents
     kind = "label" if models else "target"
-    found["chosen"] = [
-        {"name": f"{kind} {k}", **_chosen(estimator, found["parameters"], k)}
+    contents["chosen"] = [
+        {"name": f"{kind} {k}", **_chosen(estimator, contents["parameters"], k)}
         for k in range(len(results))
     ]
-    return found
+    return contents
 
 
 def _is_at_edge(estimator: Any, name: str, results: dict[str, Any]) -> bool:
@@ -381,11 +386,11 @@ def _is_at_edge(estimator: Any, name: str, results: dict[str, Any]) -> bool:
 
 
 def _chosen(estimator: Any, parameters: list[str], which: int | None) -> dict[str, Any]:
-    """Chosen values, as text, and their score."""
+    """Return the chosen values, as text, and their score."""
 
     def value(name: str) -> float:
-        found = getattr(estimator, name)
-        return float(found if which is None else found[which])
+        values = getattr(estimator, name)
+        return float(values if which is None else values[which])
 
     return {
         "values": ["∞" if np.isinf(v := value(f"{name}_")) else f"{v:.4g}" for name in parameters],
@@ -393,40 +398,39 @@ def _chosen(estimator: Any, parameters: list[str], which: int | None) -> dict[st
     }
 
 
-# -- How good predictions are, on samples that the model has not learnt from and on no others -----
+# -- Scores of predictions ------------------------------------------------------------------------
 #
-# Left-out results of training samples are used where the model has honest ones. Otherwise it is
-# judged by rows of X that are new to it. A score on training samples is never given.
+# Held-out predictions of the training samples are used if the model has unbiased ones, and else
+# predictions of new rows of X. Scores on training samples are never shown.
 
 
-#: Confidence of all intervals of a report.
+#: Confidence level of all intervals of a report.
 CONFIDENCE = 0.95
-# Most classes whose confusion is shown as a table, and else how many of the largest confusions.
+# Largest number of classes of a confusion matrix; with more, the number of confusions listed.
 _MOST_CLASSES, _CONFUSIONS = 20, 10
-# Samples for each point of a calibration curve: fewer tell hardly anything of a share. With fewer
-# than three points there is no curve.
+# Samples per bin of a calibration curve, of which a share can be estimated; numbers of bins.
 _PER_BIN, _FEWEST_BINS, _MOST_BINS = 10, 3, 10
-# Points of a picture of predictions: more cover each other and make a large file.
+# Largest number of points in a picture of predictions, for legibility and file size.
 _MOST_POINTS = 400
-# Least probability whose logarithm is taken: that of a certain error would be infinite.
+# Probabilities are clipped to this before the logarithm.
 _LEAST_PROBABILITY = 1e-15
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers about samples that a model has not learnt from, and what is true of them.
+    """Targets and predictions of samples that the predicting model was not trained on.
 
     Attributes
     ----------
     y, predictions : ndarray of shape (n_rows,), or (n_rows, n_targets)
     probabilities : ndarray of shape (n_rows, n_classes) or None
     how : str
-        Where they are from.
+        Description of the samples.
     groups : ndarray of int, (n_rows,)
-        Rows of one group were left out together, and are not independent.
+        Rows of a group were held out together and are not independent.
     n_folds : int or None
-        Number of models that were each learnt without a part of the samples; None if samples are
-        judged by one model that has seen none of them.
+        Number of models that were each trained without a part of the samples; None for new
+        samples, predicted by a single model.
     """
 
     y: np.ndarray
@@ -437,43 +441,42 @@ class Answers:
     n_folds: int | None = None
 
     def mean(self, losses: np.ndarray, hit_or_miss: bool = False) -> Mean:
-        """Mean of the losses of single samples, with its interval."""
-        # What a model of all other samples has seen of all; nothing is shared by new ones.
+        """Return the mean of the losses of samples, with its interval."""
+        # Fraction of the samples that each model was trained on; infinite for new samples.
         share = np.inf if self.n_folds is None else 1.0 - 1.0 / self.n_folds
         ones = np.ones(len(losses))
         return Intervals(ones, CONFIDENCE, share, hit_or_miss, groups=self.groups).of(losses)
 
 
-# -- answers ---------------------------------------------------------------------------------
+# -- predictions -----------------------------------------------------------------------------
 
 
 def answers_about(estimator: Any, samples: Samples) -> Answers | str:
-    """Honest answers, or a sentence that says why there are none."""
+    """Return unbiased predictions, or a sentence that explains why there are none."""
     name = type(estimator).__name__
     if samples.y is None:
-        return "Predictions are not judged without y."
+        return "Predictions are not scored without y."
     if samples.new is None:
         return (
-            f"Predictions are not judged: {name} does not keep all training rows, so that these "
-            "may be new or not. Pass new=True or new=False."
+            f"Predictions are not scored: {name} does not keep all training rows, so these rows "
+            "may be training samples or not. Pass new=True or new=False."
         )
     if samples.new.any():
         return _about_new(estimator, samples)
     left_out = _left_out(estimator)
     if left_out is None:
         return (
-            f"Predictions are not judged: the model has learnt from these samples, and {name} has "
-            "no honest answers about samples that were left out. Pass samples that it has not "
-            "seen."
+            f"Predictions are not scored: these are training samples, and {name} has no unbiased "
+            "held-out predictions. Pass new samples."
         )
     rows = np.arange(len(samples)) if left_out.rows is None else left_out.rows
     rows = rows[rows < len(samples)]
     y = samples.y[rows]
     if not samples.complete or len(y) != len(left_out.predictions):
         return (
-            "Predictions are not judged: the model has learnt from these samples, and its answers "
-            "about left-out ones are those of all training samples in their order, without rows "
-            "of weight zero. Pass X and y as they were then, or samples that it has not seen."
+            "Predictions are not scored: these are training samples, and the held-out predictions "
+            "of the model are those of all training samples in their order, without rows of "
+            "weight zero. Pass X and y as in training, or new samples."
         )
     known, groups = left_out.known, groups_of(samples.data)[rows]
     n_splits = getattr(estimator, "n_splits_", 1)
@@ -487,8 +490,8 @@ def answers_about(estimator: Any, samples: Samples) -> Answers | str:
         how += ", each left out in closed form"
         if hasattr(estimator, "cv_results_"):
             how += ", the parameters chosen with all of them"
-    if told := about_repeats(groups):
-        how += f"; {told}"
+    if repeats := about_repeats(groups):
+        how += f"; {repeats}"
     probabilities = None if left_out.log_proba is None else np.exp(left_out.log_proba)[known]
     predictions = left_out.predictions[known]
     return Answers(y[known], predictions, probabilities, how, groups[known], n_folds)
@@ -504,22 +507,22 @@ def _about_new(estimator: Any, samples: Samples) -> Answers:
         probabilities = estimator.predict_proba(X)
     seen = len(samples) - len(rows)
     how = counted(len(rows), "new sample") + (
-        f"; {counted(seen, 'row')} of X equal to training samples left aside" if seen else ""
+        f"; {counted(seen, 'row')} of X equal to training samples left out" if seen else ""
     )
     groups = groups_of(samples.data)[rows]
     return Answers(samples.y[rows], estimator.predict(X), probabilities, how, groups)
 
 
 def _left_out(estimator: Any) -> LeftOutAnswers | None:
-    """Honest answers about training rows; of several labels, the probabilities of each."""
+    """Return unbiased predictions of the training rows; for several labels, of each label."""
     models = getattr(estimator, "estimators_", None)
     if models is None:
         return left_out_answers(estimator)
     answers = [left_out_answers(model) for model in models]
-    if any(one is None or one.log_proba is None for one in answers):
+    if any(label is None or label.log_proba is None for label in answers):
         return None
-    logs = np.column_stack([one.log_proba[:, 1] for one in answers])  # type: ignore[union-attr,index]
-    known = np.all([one.known for one in answers], axis=0)  # type: ignore[union-attr]
+    logs = np.column_stack([label.log_proba[:, 1] for label in answers])  # type: ignore[union-attr,index]
+    known = np.all([label.known for label in answers], axis=0)  # type: ignore[union-attr]
     return LeftOutAnswers((logs > np.log(0.5)).astype(int), logs, known, None)
 
 
@@ -527,14 +530,14 @@ def _left_out(estimator: Any) -> LeftOutAnswers | None:
 
 
 def judgement(estimator: Any, samples: Samples) -> dict[str, Any] | str:
-    """The part of a report about predictions, or a sentence that says why there is none."""
+    """Return the scores of predictions, or a sentence that explains why there are none."""
     if is_outlier_detector(estimator):
         return _of_novelties(estimator, samples)
     answers = answers_about(estimator, samples)
     if isinstance(answers, str):
         return answers
     if not len(answers.y):
-        return "Predictions are not judged: no sample has a left-out answer."
+        return "Predictions are not scored: no sample has a held-out prediction."
     common = {"how": answers.how, "n_samples": len(answers.y), "confidence": CONFIDENCE}
     if hasattr(estimator, "estimators_"):
         return {**common, **_of_labels(answers)}
@@ -549,21 +552,21 @@ def _score(name: str, mean: Mean) -> dict[str, Any]:
 
 def _of_classes(classes: np.ndarray, answers: Answers) -> dict[str, Any]:
     y, predictions = answers.y, answers.predictions
-    # Classes that the model does not know may be among new samples.
+    # New samples may be of classes that the model does not know.
     labels = np.array([*classes, *np.setdiff1d(y, classes)])
-    true = np.array([int(np.flatnonzero(labels == one)[0]) for one in y])
-    said = np.array([int(np.flatnonzero(labels == one)[0]) for one in predictions])
+    true = np.array([int(np.flatnonzero(labels == label)[0]) for label in y])
+    predicted = np.array([int(np.flatnonzero(labels == label)[0]) for label in predictions])
     table = np.zeros((len(labels), len(labels)), dtype=int)
-    np.add.at(table, (true, said), 1)
-    wrong = (true != said).astype(float)
-    sizes, named = table.sum(axis=1), table.sum(axis=0)
+    np.add.at(table, (true, predicted), 1)
+    wrong = (true != predicted).astype(float)
+    sizes, n_predicted = table.sum(axis=1), table.sum(axis=0)
     hits = np.diag(table)
     recalls = hits[sizes > 0] / sizes[sizes > 0]
     scores = [
         _score("accuracy", answers.mean(wrong, hit_or_miss=True).times(-1.0, 1.0)),
         {"name": "mean recall of the classes", "value": float(recalls.mean())},
     ]
-    found: dict[str, Any] = {
+    contents: dict[str, Any] = {
         "scores": scores,
         "baseline": {
             "name": "always the most frequent class",
@@ -574,46 +577,47 @@ def _of_classes(classes: np.ndarray, answers: Answers) -> dict[str, Any]:
                 "name": str(label),
                 "n": int(sizes[k]),
                 "recall": hits[k] / sizes[k] if sizes[k] else None,
-                "precision": hits[k] / named[k] if named[k] else None,
+                "precision": hits[k] / n_predicted[k] if n_predicted[k] else None,
             }
             for k, label in enumerate(labels)
         ],
     }
     if len(labels) <= _MOST_CLASSES:
-        found["confusion"] = table
+        contents["confusion"] = table
     else:
         off = table - np.diag(hits)
         order = np.argsort(-off, axis=None, kind="stable")[:_CONFUSIONS]
         pairs = [np.unravel_index(k, off.shape) for k in order]
-        found["confusions"] = [
+        contents["confusions"] = [
             {"true": str(labels[i]), "predicted": str(labels[j]), "n": int(off[i, j])}
             for i, j in pairs
             if off[i, j]
         ]
     if answers.probabilities is not None and len(labels) == len(classes):
-        chances = answers.probabilities
-        losses = -np.log(np.clip(chances[np.arange(len(true)), true], _LEAST_PROBABILITY, None))
+        probabilities = answers.probabilities
+        of_true = probabilities[np.arange(len(true)), true]
+        losses = -np.log(np.clip(of_true, _LEAST_PROBABILITY, None))
         scores.append(_score("log loss", answers.mean(losses)))
         if len(classes) == 2:
-            curve = calibration(chances[:, 1], true == 1)
+            curve = calibration(probabilities[:, 1], true == 1)
             about = f"probability of {classes[1]}"
         else:
-            curve = calibration(chances.max(axis=1), true == said)
+            curve = calibration(probabilities.max(axis=1), true == predicted)
             about = "probability of the predicted class"
         if curve:
-            found["calibration"] = {"of": about, "bins": curve}
-    return found
+            contents["calibration"] = {"of": about, "bins": curve}
+    return contents
 
 
-def calibration(chances: np.ndarray, happened: np.ndarray) -> list[dict[str, Any]]:
-    """What was said and what happened, in groups of samples with similar probabilities.
+def calibration(probabilities: np.ndarray, happened: np.ndarray) -> list[dict[str, Any]]:
+    """Compare predicted probabilities with observed frequencies, in bins of equal size.
 
-    Groups are equally large. An empty list if there are too few samples.
+    Returns an empty list if there are too few samples.
     """
-    n_bins = min(_MOST_BINS, len(chances) // _PER_BIN)
+    n_bins = min(_MOST_BINS, len(probabilities) // _PER_BIN)
     if n_bins < _FEWEST_BINS:
         return []
-    order = np.argsort(chances, kind="stable")
+    order = np.argsort(probabilities, kind="stable")
     bins = []
     for rows in np.array_split(order, n_bins):
         share = Intervals(np.ones(len(rows)), CONFIDENCE, np.inf, True).of(
@@ -621,7 +625,7 @@ def calibration(chances: np.ndarray, happened: np.ndarray) -> list[dict[str, Any
         )
         bins.append(
             {
-                "said": float(chances[rows].mean()),
+                "said": float(probabilities[rows].mean()),
                 "happened": share.value,
                 "low": share.low,
                 "high": share.high,
@@ -633,8 +637,8 @@ def calibration(chances: np.ndarray, happened: np.ndarray) -> list[dict[str, Any
 
 def _of_labels(answers: Answers) -> dict[str, Any]:
     rows = []
-    for k, (y, said) in enumerate(zip(answers.y.T, answers.predictions.T, strict=True)):
-        accuracy = answers.mean((y != said).astype(float), hit_or_miss=True).times(-1.0, 1.0)
+    for k, (y, predicted) in enumerate(zip(answers.y.T, answers.predictions.T, strict=True)):
+        accuracy = answers.mean((y != predicted).astype(float), hit_or_miss=True).times(-1.0, 1.0)
         share = float(np.mean(y != 0))
         rows.append(
             {
@@ -651,10 +655,10 @@ def _of_labels(answers: Answers) -> dict[str, Any]:
 
 def _of_numbers(answers: Answers) -> dict[str, Any]:
     y = answers.y.reshape(len(answers.y), -1).astype(float)
-    said = answers.predictions.reshape(y.shape)
+    predicted = answers.predictions.reshape(y.shape)
     targets = []
     for k in range(y.shape[1]):
-        errors = said[:, k] - y[:, k]
+        errors = predicted[:, k] - y[:, k]
         variance = float(np.var(y[:, k]))
         scores = [
             {"name": "root mean square error", "value": float(np.sqrt(np.mean(errors**2)))},
@@ -664,7 +668,7 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
             # As in view_importance, R² takes the variance of y as given.
             scores.insert(0, _score("R²", answers.mean(errors**2 / variance).times(-1.0, 1.0)))
         step = -(-len(y) // _MOST_POINTS)
-        points = np.column_stack([y[::step, k], said[::step, k]])
+        points = np.column_stack([y[::step, k], predicted[::step, k]])
         targets.append(
             {
                 "name": f"target {k}" if y.shape[1] > 1 else "",
@@ -683,15 +687,16 @@ def _of_numbers(answers: Answers) -> dict[str, Any]:
 
 
 def _means_of(targets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    known = [score["value"] for one in targets for score in one["scores"] if score["name"] == "R²"]
-    return [{"name": "mean R² of the targets", "value": float(np.mean(known))}] if known else []
+    scores = (score for target in targets for score in target["scores"])
+    values = [score["value"] for score in scores if score["name"] == "R²"]
+    return [{"name": "mean R² of the targets", "value": float(np.mean(values))}] if values else []
 
 
 def _of_novelties(estimator: Any, samples: Samples) -> dict[str, Any] | str:
     if samples.new is None or not samples.new.any():
         return (
-            "Samples outside are not counted: the model has learnt from these, and ν says how "
-            "many of them are left outside. Pass samples that it has not seen."
+            "Novelties are not counted: these are training samples, and ν determines how many of "
+            "them are novelties. Pass new samples."
         )
     rows = np.flatnonzero(samples.new)
     values = estimator.decision_function(samples.rows(rows))
@@ -701,6 +706,6 @@ def _of_novelties(estimator: Any, samples: Samples) -> dict[str, Any] | str:
         "how": counted(len(rows), "new sample"),
         "n_samples": len(rows),
         "confidence": CONFIDENCE,
-        "scores": [_score("share outside", outside)],
+        "scores": [_score("share of novelties", outside)],
         "decision": np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]),
     }

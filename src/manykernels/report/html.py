@@ -1,322 +1,207 @@
-"""The report as one page of HTML: the plain dict, drawn by a template that escapes everything."""
+"""The report as an HTML page, rendered from the dict of its contents."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..display.base import power_name
+from ..display import ConvergenceDisplay, ImportanceDisplay, ValidationDisplay
+from ..display.base import BLUE, COLORS, GREY, GUIDE, Display, bare, cue, pyplot
+from ..display.validation import parameter_name
 from ..utils import versions as tables
 from ..utils.files import replacing
 from .summary import summarize
 
-# -- Where things are in a picture: plain numbers and paths, which the template draws as SVG ------
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# -- Pictures ------------------------------------------------------------------------------------
 #
-# Colours are those of the page, light or dark. Lines differ by their dashes and markers as well.
+# Displays draw them; their colours become those of the page, light or dark.
 
-
-# The picture in units of its own: a phone shows it at four fifths of this size, so that letters
-# stay readable.
-WIDTH, HEIGHT = 360.0, 230.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 12.0, 26.0, 42.0
-# Room between the data and the frame, as part of the range.
-_MARGIN = 0.06
-# Ticks of an axis, about.
-_TICKS = 5
-# Values that span at least this factor are on a logarithmic axis, if they are positive.
-_DECADE = 10.0
-# Markers around a point, as relative paths: circle, square, triangle, diamond, cross, bar.
-MARKERS = (
-    "m-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0",
-    "m-2.7,-2.7h5.4v5.4h-5.4z",
-    "m0,-3.6l3.4,6h-6.8z",
-    "m0,-3.8l3.8,3.8l-3.8,3.8l-3.8,-3.8z",
-    "m-2.8,-2.8l5.6,5.6m0,-5.6l-5.6,5.6",
-    "m0,-4v8",
-)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """From values to places between 0 and 1."""
-
-    low: float
-    high: float
-    logarithmic: bool
-    ticks: list[tuple[float, str]]
-
-    @classmethod
-    def over(cls, values: Any, *, logarithmic: bool = False, whole: bool = False) -> Axis:
-        """An axis for all of these values; those that are not finite do not count.
-
-        Ticks are at `whole` numbers only if these are counted.
-        """
-        known = np.asarray(values, dtype=float).ravel()
-        known = known[np.isfinite(known)]
-        if logarithmic:
-            known = np.log10(known[known > 0.0])
-        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-        room = _MARGIN * (high - low) or 0.5
-        low, high = low - room, high + room
-        ticks = _ticks(low, high, logarithmic)
-        return cls(low, high, logarithmic, [one for one in ticks if not whole or one[0] % 1 == 0])
-
-    @classmethod
-    def of_names(cls, names: Sequence[str]) -> Axis:
-        """An axis with one place for each name, at 0, 1, 2 …"""
-        every = -(-len(names) // (_TICKS + 2))
-        ticks = [(float(k), name) for k, name in enumerate(names) if k % every == 0]
-        return cls(-0.4, len(names) - 0.6, False, ticks)
-
-    def place(self, values: Any) -> np.ndarray:
-        """Between 0 and 1; NaN where a value cannot be shown."""
-        values = np.asarray(values, dtype=float)
-        if self.logarithmic:
-            values = np.log10(np.where(values > 0.0, values, np.nan))
-        places: np.ndarray = (values - self.low) / (self.high - self.low)
-        return places
-
-
-def _ticks(low: float, high: float, logarithmic: bool) -> list[tuple[float, str]]:
-    step = (high - low) / _TICKS
-    if logarithmic and high - low >= 1.0:
-        whole = max(1, round(step))
-        first = int(np.ceil(low / whole)) * whole
-        places = np.arange(first, high, whole)
-        return [(10.0**place, power_name(10.0**place)) for place in places]
-    if logarithmic:
-        return [(10.0**place, f"{10.0**place:.2g}") for place in np.linspace(low, high, 3)[1:2]]
-    size = 10.0 ** np.floor(np.log10(step))
-    nice = next(size * factor for factor in (1.0, 2.0, 5.0, 10.0) if size * factor >= step)
-    places = np.arange(np.ceil(low / nice), np.floor(high / nice) + 1) * nice
-    # Zero is not to be written as a rounding error of a sum.
-    return [(float(place), f"{place + 0.0:.4g}".replace("-", "−")) for place in places]
-
-
-@dataclass(frozen=True)
-class Line:
-    """Points that belong together, joined if `joined`, with intervals (low, high) if known."""
-
-    x: Any
-    y: Any
-    name: str = ""
-    intervals: Any = None
-    joined: bool = True
-    strong: bool = False
-
-
-def chart(
-    title: str,
-    description: str,
-    lines: Sequence[Line],
-    x_axis: Axis,
-    y_axis: Axis,
-    x_label: str,
-    y_label: str,
-    *,
-    level: tuple[float, str] | None = None,
-    diagonal: bool = False,
-    ring: tuple[float, float] | None = None,
-) -> dict[str, Any]:
-    """A picture with a horizontal `level`, a `diagonal` or a `ring` around a point, if wanted."""
-
-    def across(values: Any) -> np.ndarray:
-        return _LEFT + x_axis.place(values) * (WIDTH - _LEFT - _RIGHT)
-
-    def down(values: Any) -> np.ndarray:
-        return HEIGHT - _BOTTOM - y_axis.place(values) * (HEIGHT - _TOP - _BOTTOM)
-
-    drawn = []
-    for number, line in enumerate(lines):
-        points = np.column_stack([across(line.x), down(line.y)])
-        points = points[np.isfinite(points).all(axis=1)]
-        marker = MARKERS[number % len(MARKERS)]
-        bars = ""
-        if line.intervals is not None:
-            ends = zip(across(line.x), *down(np.asarray(line.intervals).T), strict=True)
-            bars = "".join(
-                f"M{x:.1f},{low:.1f}V{high:.1f}"
-                for x, low, high in ends
-                if np.isfinite(low + high)
-            )
-        drawn.append(
-            {
-                "name": line.name,
-                "cue": number % len(MARKERS),
-                "strong": line.strong,
-                "path": "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-                if line.joined and len(points) > 1
-                else "",
-                "dots": "".join(f"M{x:.1f},{y:.1f}{marker}" for x, y in points),
-                "bars": bars,
-                "marker": marker,
-            }
-        )
-    found: dict[str, Any] = {
-        "title": title,
-        "description": description,
-        "x_label": x_label,
-        "y_label": y_label,
-        "frame": {
-            "width": WIDTH,
-            "height": HEIGHT,
-            "left": _LEFT,
-            "right": WIDTH - _RIGHT,
-            "top": _TOP,
-            "bottom": HEIGHT - _BOTTOM,
-        },
-        "x_ticks": [{"at": float(across(at)), "text": text} for at, text in x_axis.ticks],
-        "y_ticks": [{"at": float(down(at)), "text": text} for at, text in y_axis.ticks],
-        "lines": drawn,
-    }
-    if level is not None:
-        found["level"] = {"at": float(down(level[0])), "text": level[1]}
-    if diagonal:
-        low, high = max(x_axis.low, y_axis.low), min(x_axis.high, y_axis.high)
-        found["diagonal"] = [float(across(low)), float(down(low)), float(across(high))]
-        found["diagonal"].append(float(down(high)))
-    if ring is not None:
-        found["ring"] = [float(across(ring[0])), float(down(ring[1]))]
-    return found
-
-
-# -- the pictures of a report ----------------------------------------------------------------
-
-
-def convergence_chart(history: dict[str, Any], tol: float | None) -> dict[str, Any]:
-    """The measure of a history against the number of inner solves."""
-    x, machines = np.array(history["n_inner_solves"]), np.array(history["machines"])
-    y = np.array([np.nan if value is None else value for value in history["values"]], dtype=float)
-    every = [*y, *([] if tol is None else [tol])]
-    lines = [Line(x[machines == one], y[machines == one]) for one in np.unique(machines)]
-    return chart(
-        "The way there",
-        f"From {y[0]:.1e} to {y[-1]:.1e} in {x[-1]} inner solves.",
-        lines,
-        Axis.over(x, whole=True),
-        Axis.over(every, logarithmic=True),
-        "inner solves",
-        history["measure"],
-        level=None if tol is None else (tol, f"asked for: {power_name(tol)}"),
-    )
-
-
-def choice_chart(curve: dict[str, Any]) -> dict[str, Any]:
-    """Mean scores over a grid; `curve` is the data of a ValidationDisplay."""
-    values = np.array(
-        [np.nan if value is None else value for value in curve["values"]], dtype=float
-    )
-    spread = np.isfinite(values).all() and (values > 0.0).all()
-    if spread and values.max() >= _DECADE * values.min():
-        x, x_axis = values, Axis.over(values, logarithmic=True)
-    else:
-        # What is not finite has become None.
-        x_axis = Axis.of_names([power_name(np.inf if np.isnan(v) else v) for v in values])
-        x = np.arange(len(values))
-    scores, errors = (
-        np.array([[np.nan if v is None else v for v in row] for row in curve[name]], dtype=float)
-        for name in ("scores", "errors")
-    )
-    errors = np.nan_to_num(errors)
-    bars = np.stack([scores - errors, scores + errors], axis=-1)
-    picked = curve["chosen"]
-    lines = [
-        Line(x, scores[i], curve["line_names"][i], bars[i], strong=i == picked[0])
-        for i in range(len(scores))
-    ]
-    letter = {"reg": "λ", "epsilon": "ε", "n_regions": "regions"}.get(
-        curve["parameter"], curve["parameter"]
-    )
-    best = scores[picked[0], picked[1]]
-    return chart(
-        "Scores of held-out samples",
-        f"Mean scores of {len(scores)} lines along {len(values)} values of {letter}; the chosen "
-        f"point, with the score {best:.3f}, is ringed. Bars are one standard error.",
-        lines,
-        x_axis,
-        Axis.over(bars),
-        letter,
-        "mean score",
-        ring=(float(x[picked[1]]), float(best)),
-    )
-
-
-def calibration_chart(calibration: dict[str, Any]) -> dict[str, Any]:
-    """Shares that happened against probabilities that were said."""
-    said, happened = ([one[key] for one in calibration["bins"]] for key in ("said", "happened"))
-    intervals = [(one["low"], one["high"]) for one in calibration["bins"]]
-    unit = Axis.over([0.0, 1.0])
-    return chart(
-        "Calibration",
-        f"{len(said)} groups of samples: the share that happened against the {calibration['of']}. "
-        "On the dashed line both are the same.",
-        [Line(said, happened, "", intervals)],
-        unit,
-        unit,
-        "predicted probability",
-        "observed share",
-        diagonal=True,
-    )
-
-
-def prediction_chart(target: dict[str, Any]) -> dict[str, Any]:
-    """Predicted values against true ones."""
-    points = np.array(target["points"], dtype=float)
-    axis = Axis.over(points)
-    name = f", {target['name']}" if target["name"] else ""
-    return chart(
-        f"Predicted and true values{name}",
-        f"{len(points)} samples. On the dashed line predictions are right.",
-        [Line(points[:, 0], points[:, 1], joined=False)],
-        axis,
-        axis,
-        "true value",
-        "predicted",
-        diagonal=True,
-    )
-
-
-def interval_track(
-    rows: Sequence[dict[str, Any]], key: str, reference: float | None
-) -> list[dict[str, Any] | None]:
-    """Values with intervals on one scale for all rows, in per cent of the width of a cell."""
-    names = (key, f"{key}_low", f"{key}_high")
-    table = np.array(
-        [[np.nan if row[name] is None else row[name] for name in names] for row in rows],
-        dtype=float,
-    )
-    axis = Axis.over([*table.ravel(), *([] if reference is None else [reference])])
-    line = None if reference is None else 100.0 * float(axis.place(reference))
-    return [
-        dict(zip(("at", "low", "high"), (100.0 * axis.place(row)).tolist(), strict=True))
-        | {"line": line}
-        if np.isfinite(row).all()
-        else None
-        for row in table
-    ]
-
-
-# Parts of the dict that are sections of the page, in their order; each has a template.
-_SECTIONS = {
-    "learnt": "What was learnt",
-    "importance": "What each view is worth",
-    "judged": "Predictions",
-    "gate": "What the gate does",
-    "proof": "Proof",
-    "choice": "What was chosen",
-    "alignment": "How alike the kernels are",
-    "data": "The data",
-    "reproduce": "To do it again",
+# Font sizes, in points. On a phone a picture is shown at five eighths of its size; three panels
+# side by side are shown as they are and scrolled.
+_FONT_SIZE, _FONT_SIZE_OF_PANELS = 15.0, 10.0
+# Colours of displays, and the variables of the page's style sheet that stand for them.
+_COLORS = {
+    **{color: f"var(--c{number})" for number, color in enumerate(COLORS)},
+    GREY: "var(--quiet)",
 }
-# Kernels that are listed at once; the others can be unfolded.
+
+
+@dataclass(eq=False)
+class DiagonalDisplay(Display):
+    """Points beside the diagonal on which both coordinates are equal.
+
+    Parameters
+    ----------
+    x, y : array-like of shape (n_points,)
+    x_label, y_label : str
+    intervals : array-like of shape (n_points, 2), optional
+        Low and high ends around `y`. Points with intervals are joined by a line.
+    """
+
+    x: ArrayLike
+    y: ArrayLike
+    x_label: str
+    y_label: str
+    intervals: ArrayLike | None = None
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw on `ax`, or in a new figure."""
+        ax = self._begin(ax, (6.4, 4.2))
+        x, y = np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
+        style = {**cue(0), "linestyle": "none" if self.intervals is None else "-", **kwargs}
+        if self.intervals is None:
+            style = {"alpha": 0.55, **style}
+        else:
+            ax.vlines(x, *np.asarray(self.intervals, dtype=float).T, color=BLUE, linewidth=1.0)
+        ax.plot(x, y, **style)
+        ends = np.nanmin([x, y]), np.nanmax([x, y])
+        ax.plot(ends, ends, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
+        ax.set(xlabel=self.x_label, ylabel=self.y_label)
+        ax.grid(axis="y", **GUIDE)
+        bare(ax, "bottom")
+        return self
+
+
+def picture(
+    display: Display, name: str, title: str, description: str, font_size: float = _FONT_SIZE
+) -> dict[str, Any]:
+    """Draw a display for the page: a dict with its title, description and ``<svg>`` element.
+
+    `name` is a prefix of the ids in the SVG, which must be unique on the page.
+    """
+    from markupsafe import Markup
+
+    with pyplot().rc_context({"font.size": font_size}), warnings.catch_warnings():
+        # Browsers have other fonts than matplotlib.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        svg = display.to_svg()
+    svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    for color, variable in _COLORS.items():
+        svg = svg.replace(color, variable)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'\b(?:xlink:)?href="#', f'href="#{name}-', svg).replace("url(#", f"url(#{name}-")
+    box = re.search(r'viewBox="[^"]*"', svg)
+    assert box is not None
+    heading = Markup(
+        '<svg {} role="img" aria-labelledby="{name}-title {name}-desc">\n'
+        '<title id="{name}-title">{}</title>\n<desc id="{name}-desc">{}</desc>'
+    ).format(Markup(box[0]), shown(title), shown(description), name=name)
+    content = Markup(svg[svg.index(">", box.end()) + 1 :])
+    return {"title": title, "description": description, "svg": heading + content}
+
+
+def _floats(values: object) -> Any:
+    """Convert plain data to floats: NaN where a number is not finite, and so None."""
+    return np.asarray(values, dtype=float)
+
+
+def convergence_picture(history: dict[str, Any], tol: float | None) -> dict[str, Any]:
+    """Draw the convergence measure against the number of inner solves."""
+    measure, values = history["attribute"], history["values"]
+    solves = {"n_inner_solves": history["n_inner_solves"], "machine": history["machines"]}
+    display = ConvergenceDisplay(
+        {"": {**solves, measure: values}}, {} if tol is None else {"": tol}, measure
+    )
+    first, last = _floats([values[0], values[-1]])
+    n_solves = history["n_inner_solves"][-1]
+    text = f"From {first:.1e} to {last:.1e} in {n_solves} inner solves."
+    return picture(display, "convergence", "Convergence", text)
+
+
+def choice_picture(curve: dict[str, Any]) -> dict[str, Any]:
+    """Draw the mean scores over a grid; `curve` is the data of a ValidationDisplay."""
+    # Plain data have None in place of numbers that are not finite.
+    values = [np.inf if value is None else value for value in curve["values"]]
+    best = None if curve["best"] is None else _floats(curve["best"])
+    scoring = shown(curve["scoring"])
+    display = ValidationDisplay(**{**curve, "values": values, "best": best, "scoring": scoring})
+    i, k = curve["chosen"]
+    letter = parameter_name(curve["parameter"])
+    text = (
+        f"Mean scores of {len(curve['scores'])} lines along {len(values)} values of {letter}; the "
+        f"chosen point, with the score {display.scores[i, k]:.3f}, is ringed. Bars are one "
+        "standard error."
+    )
+    return picture(display, "choice", "Scores of held-out samples", text) | {"x_label": letter}
+
+
+def calibration_picture(calibration: dict[str, Any]) -> dict[str, Any]:
+    """Draw observed frequencies against predicted probabilities."""
+    bins = calibration["bins"]
+    predicted, observed = ([group[key] for group in bins] for key in ("said", "happened"))
+    intervals = [(group["low"], group["high"]) for group in bins]
+    axes = "predicted probability", "observed share"
+    return picture(
+        DiagonalDisplay(predicted, observed, *axes, intervals),
+        "calibration",
+        "Calibration",
+        f"{len(bins)} groups of samples: the observed share against the {calibration['of']}. "
+        "On the dashed line both are equal.",
+    )
+
+
+def prediction_picture(target: dict[str, Any], number: int) -> dict[str, Any]:
+    """Draw predicted values against true ones."""
+    true, predicted = np.array(target["points"], dtype=float).T
+    name = f", {target['name']}" if target["name"] else ""
+    return picture(
+        DiagonalDisplay(true, predicted, "true value", "predicted"),
+        f"prediction-{number}",
+        f"Predicted and true values{name}",
+        f"{len(true)} samples. On the dashed line predictions are right.",
+    )
+
+
+def importance_picture(importance: dict[str, Any]) -> dict[str, Any]:
+    """Draw falls, scores alone and shares of weight of the views."""
+    rows, names = importance["rows"], ("fall", "alone", "weight")
+    scores = ("score", "score_interval", "gain", "gain_interval")
+    display = ImportanceDisplay(
+        names=[shown(row["view"]) for row in rows],
+        **{name: _floats([row[name] for row in rows]) for name in (*names, "chosen")},
+        **{
+            f"{name}_interval": _floats(
+                [[row[f"{name}_low"], row[f"{name}_high"]] for row in rows]
+            )
+            for name in names
+        },
+        **{name: _floats(importance[name]) for name in scores},
+        resampled_weights=np.empty((0, len(rows))),
+        scoring=shown(importance["scoring"]),
+        confidence=importance["confidence"],
+    )
+    text = (
+        "The fall of the score without each view, its score alone, and its share of the weights."
+    )
+    return picture(display, "importance", "Views compared", text, font_size=_FONT_SIZE_OF_PANELS)
+
+
+# Sections of the page, in their order, by their keys in the dict; each has a template.
+_SECTIONS = {
+    "learnt": "Kernel weights",
+    "importance": "Importance of the views",
+    "judged": "Predictions",
+    "gate": "Gate",
+    "proof": "Certificate",
+    "choice": "Model selection",
+    "alignment": "Alignment of the kernels",
+    "data": "Data",
+    "reproduce": "Parameters and versions",
+}
+# Number of kernels that are listed; the others can be unfolded.
 _LISTED = 25
 # Height of the frame in a notebook, in pixels: most of a screen.
 _FRAME_HEIGHT = 640
@@ -324,31 +209,31 @@ _FRAME_HEIGHT = 640
 
 @dataclass(frozen=True)
 class Report:
-    """What was learnt, as one page; made by :func:`report`.
+    """Report of a fitted model, returned by :func:`report`.
 
-    In a notebook it shows itself.
+    Notebooks display the page.
 
     Attributes
     ----------
     data : dict
-        Everything that the page says, as plain values: ``json.dumps(report.data)`` works.
+        Contents of the page as plain values: ``json.dumps(report.data)`` works.
     """
 
     data: dict[str, Any] = field(repr=False)
 
     @cached_property
     def html(self) -> str:
-        """The page: no scripts, nothing that is loaded from elsewhere."""
-        return str(_template().render(_drawn(self.data)))
+        """The page, without scripts and external resources."""
+        return str(_template().render(_context(self.data)))
 
     def save(self, path: str | Path) -> None:
-        """Write the page, as a whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         contents = self.html.encode()
         with replacing(path, len(contents)) as file:
             file.write(contents)
 
     def _repr_html_(self) -> str:
-        # A frame of its own keeps the styles of the page and of the notebook apart.
+        # A frame separates the style sheets of the page and of the notebook.
         return (
             f'<iframe srcdoc="{escape(self.html)}" sandbox="" loading="lazy" '
             f'title="Report of {escape(self.data["estimator"])}" '
@@ -356,7 +241,9 @@ class Report:
         )
 
     def __repr__(self) -> str:
-        answers = "; ".join(f"{one['question']} {one['answer']}" for one in self.data["answers"])
+        answers = "; ".join(
+            f"{answer['question']} {answer['answer']}" for answer in self.data["answers"]
+        )
         return f"Report of {self.data['estimator']}: {answers}"
 
 
@@ -369,33 +256,35 @@ def report(
     new: bool | None = None,
     path: str | Path | None = None,
 ) -> Report:
-    """What a fitted model has learnt, how sure that is and how good it is, as one page of HTML.
+    """Create an HTML report of a fitted model.
 
-    The page needs nothing else: no network, no scripts. It has kernel weights, the certificate and
-    how the gap closed, and what was chosen by cross-validation; given samples also predictions
-    judged, what each view is worth, how alike kernels are, and checks of the data. At its end are
-    parameters and versions, to do it again. What was not computed is said, and why.
+    The page has the kernel weights, the certificate with the convergence of the solver, and the
+    results of cross-validation; given samples, also scores of the predictions, the importance of
+    the views, the alignment of the kernels, and checks of the data. Parameters and versions at
+    the end make it reproducible. The page lists what was not computed, and why. It needs neither
+    a network nor scripts.
 
     Parameters
     ----------
     estimator : fitted estimator of this package
     X, y : as for ``estimator.fit``, optional
-        The training samples, or new ones. Predictions are judged by samples that the model has not
-        learnt from: new rows of X or, where X are the training samples, answers about each of them
-        if it is left out, which some estimators know. A score on training samples is never given.
+        The training samples, or new ones. Predictions are scored on samples that the model was
+        not trained on: the new rows of X or, if X are the training samples, held-out predictions,
+        which some estimators keep. Scores on training samples are never shown.
     importance : {"auto", True, False} or ViewImportance, default="auto"
-        What each view is worth, by :func:`~manykernels.view_importance`, or its result. That
-        learns many models; "auto" does it for training samples of up to 300 rows and 12 views,
-        without a search.
+        Whether to compute the importance of the views by :func:`~manykernels.view_importance`, or
+        its result. That fits many models; "auto" does it for training samples of up to 300 rows
+        and 12 views, and for estimators without a search.
     new : bool, optional
-        Whether X are new samples. By default rows are compared with those that the model keeps.
+        Whether X are new samples. By default, rows are compared with those that the model keeps.
     path : str or Path, optional
-        Where to save the page.
+        File to save the page to.
 
     Returns
     -------
     report : Report
-        ``report.save(path)`` writes it, ``report.html`` is the page, ``report.data`` what it says.
+        ``report.save(path)`` writes the page, ``report.html`` is its source, ``report.data`` its
+        contents as a dict.
 
     Examples
     --------
@@ -413,33 +302,33 @@ def report(
     True
     """
     if path is not None:
-        _template()  # tells that something is missing before the work rather than after it
-    made = Report(summarize(estimator, X, y, importance=importance, new=new))
+        _template(), pyplot()  # a missing library is reported before the work is done
+    page = Report(summarize(estimator, X, y, importance=importance, new=new))
     if path is not None:
-        made.save(path)
-    return made
+        page.save(path)
+    return page
 
 
-# -- from the dict to the page ---------------------------------------------------------------
+# -- rendering -------------------------------------------------------------------------------
 
 
-def _drawn(data: dict[str, Any]) -> dict[str, Any]:
-    """The dict with its pictures."""
+def _context(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the context of the template: the dict, its pictures and sizes of bars."""
     pictures: dict[str, Any] = {}
     proof, choice, judged = (data.get(name) for name in ("proof", "choice", "judged"))
     if proof and "history" in proof:
         tol = proof["certificates"][0]["tol"] if proof["convex"] else None
-        pictures["convergence"] = convergence_chart(proof["history"], tol)
+        pictures["convergence"] = convergence_picture(proof["history"], tol)
     if choice and "curve" in choice and choice["n_points"] > 1:
-        pictures["choice"] = choice_chart(choice["curve"])
+        pictures["choice"] = choice_picture(choice["curve"])
     if judged and "calibration" in judged:
-        pictures["calibration"] = calibration_chart(judged["calibration"])
+        pictures["calibration"] = calibration_picture(judged["calibration"])
     if judged and "targets" in judged:
-        pictures["predictions"] = [prediction_chart(one) for one in judged["targets"]]
+        pictures["predictions"] = [
+            prediction_picture(target, number) for number, target in enumerate(judged["targets"])
+        ]
     if importance := data.get("importance"):
-        rows = importance["rows"]
-        pictures["falls"] = interval_track(rows, "fall", 0.0)
-        pictures["alone"] = interval_track(rows, "alone", importance["score"])
+        pictures["importance"] = importance_picture(importance)
     shares = data["learnt"]["mean_shares"]
     return {
         **data,
@@ -448,10 +337,10 @@ def _drawn(data: dict[str, Any]) -> dict[str, Any]:
             {"id": name, "title": title} for name, title in _SECTIONS.items() if name in data
         ],
         "kernel_order": sorted(range(len(shares)), key=lambda j: -shares[j]),
-        # Bars are as long as the cell for the largest; without weights there are none.
+        # The largest share fills its cell; 1.0 if all shares are zero.
         "most_of_kernels": max(shares) or 1.0,
-        "most_of_views": max(one["share"] for one in data["learnt"]["view_shares"]) or 1.0,
-        "most_of_groups": max(max(one["shares"]) for one in data["learnt"]["groups"]) or 1.0,
+        "most_of_views": max(view["share"] for view in data["learnt"]["view_shares"]) or 1.0,
+        "most_of_groups": max(max(group["shares"]) for group in data["learnt"]["groups"]) or 1.0,
         "listed": _LISTED,
     }
 
@@ -474,32 +363,34 @@ def _template() -> Any:
     return environment.get_template("report.html")
 
 
-def shown(text: Any) -> str:
-    """Text without what HTML files cannot hold: control characters and halves of characters."""
+def shown(text: object) -> str:
+    """Replace characters that HTML cannot contain: control characters and lone surrogates."""
     return "".join(
         "�" if unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" else letter
         for letter in str(text)
     )
 
 
-def shortened(text: Any) -> str:
-    """A name without its middle if it is long; the page has the whole name in a tooltip."""
+def shortened(text: object) -> str:
+    """Omit the middle of a long name; the page has the full name in a tooltip."""
     return tables.shortened(shown(text))
 
 
-def _sentence(text: Any) -> str:
-    """A sentence of ours, whose numbers are not broken at the hyphen of an exponent."""
+def _sentence(text: object) -> str:
+    """Write exponents with minus signs, at which browsers do not break lines."""
     return re.sub(r"(?<=\de)-(?=\d)", "−", shown(text))
 
 
-def _number(spec: str) -> Callable[[Any], str]:
-    def written(value: Any) -> str:
+def _number(spec: str) -> Callable[[float | None], str]:
+    """Return a filter that formats numbers with minus signs, and None as a dash."""
+
+    def formatted(value: float | None) -> str:
         return "–" if value is None else format(value, spec).replace("-", "−")
 
-    return written
+    return formatted
 
 
-def _interval(low: Any, high: Any, spec: str = ".3f") -> str:
+def _interval(low: float | None, high: float | None, spec: str = ".3f") -> str:
     if low is None or high is None:
         return ""
     return f"[{format(low, spec)}, {format(high, spec)}]".replace("-", "−")

@@ -1,8 +1,8 @@
-"""How sparse a set of kernels is: the weights that each norm p gives, and how alike kernels are.
+"""Sparsity of a set of kernels: their weights under several norms p, and their alignment.
 
-The smaller p, the fewer kernels get a weight; which p predicts best tells the "intrinsic
-sparsity" of a set of kernels (Yan 2012, section 3.3): low where the kernels complement each
-other, high where most are noise or redundant.
+The smaller p, the fewer kernels get a weight; the p that predicts best indicates the "intrinsic
+sparsity" of a set of kernels (Yan 2012, section 3.3): low if the kernels complement each other,
+high if most are noise or redundant.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from ..discriminant.problem import labelled_stack
@@ -33,24 +34,24 @@ _RANK_DIGITS = 3
 
 @dataclass(frozen=True)
 class SparsityReport:
-    """Weights of a set of kernels under several norms; made by :func:`sparsity_report`.
+    """Weights of a set of kernels under several norms, returned by :func:`sparsity_report`.
 
     Attributes
     ----------
     names : list of str
-        Of the kernels.
+        Names of the kernels.
     ps : ndarray of shape (n_ps,)
-        The norms, in the order given.
+        Norms, in the order passed.
     weights : ndarray of shape (n_ps, n_kernels)
-        Learnt weights, of the normalised kernels.
+        Learnt weights of the normalised kernels.
     rel_gaps : ndarray of shape (n_ps,)
-        Relative duality gaps: how far each row is at most from optimal.
+        Relative duality gaps, which bound the suboptimality of each row.
     n_inner_solves : int
-        Factorisations of all fits together.
+        Total number of factorisations.
     alignment, centered_alignment : ndarray of shape (n_kernels, n_kernels)
-        Cosines between kernels, as they are and centred in feature space.
+        Cosines between the kernels, uncentred and centred in feature space.
     kept_variance : ndarray of shape (n_kernels,) or None
-        Part of the variance that denoising leaves of each kernel, as given.
+        Fraction of the variance of each kernel that denoising keeps, as passed.
     rank_correlation : ndarray of shape (n_ps,) or None
         Spearman's coefficient between weights and kept variance. NaN where one of them is
         constant: at p = ∞ and wherever else all weights are equal.
@@ -79,7 +80,7 @@ class SparsityReport:
 
     @property
     def shares(self) -> np.ndarray:
-        """Weights over their sum, (n_ps, n_kernels): those of different p can be compared."""
+        """Weights divided by their sum, (n_ps, n_kernels), comparable between different p."""
         return self.weights / self.weights.sum(axis=1, keepdims=True)
 
     @property
@@ -92,7 +93,11 @@ class SparsityReport:
         return [norm_name(p, digits=7) for p in self.ps]
 
     def as_table(self) -> str:
-        """A line per p: effective number, kernels in use, the largest share, gap, Spearman."""
+        """Return a table with a line per p.
+
+        Columns are the effective number of kernels, the number of kernels in use, the largest
+        share, the duality gap and, with kept variances, Spearman's coefficient.
+        """
         header = ["p", "effective", "in use", "largest", "gap"]
         columns = [
             self._norms,
@@ -108,15 +113,15 @@ class SparsityReport:
         return aligned([header, *zip(*columns, strict=True)])
 
     def __str__(self) -> str:
-        """The table, the shares of all kernels in per cent, and which two are most alike."""
+        """Return the table, the shares of all kernels in per cent, and the largest alignments."""
         percent = [[f"{100 * share:.1f}" for share in row] for row in self.shares.T]
         rows = [[name, *row] for name, row in zip(self.names, percent, strict=True)]
         shares = aligned([["share, %", *self._norms], *rows])
-        return "\n\n".join([self.as_table(), shares, self._likeness()])
+        return "\n\n".join([self.as_table(), shares, self._largest_alignments()])
 
-    def _likeness(self) -> str:
+    def _largest_alignments(self) -> str:
         if len(self.names) == 1:
-            return "One kernel: nothing to align."
+            return "There is only one kernel, so there are no alignments."
         first, second = np.triu_indices(len(self.names), k=1)
         matrices = {"alignment": self.alignment, "centred alignment": self.centered_alignment}
         lines = []
@@ -132,7 +137,7 @@ class SparsityReport:
     def plot(self) -> Figure:
         """Draw shares and effective numbers against p, and the centred alignment.
 
-        With kept variances, their rank correlation with the weights as well. Needs matplotlib.
+        With kept variances, also draw their rank correlation with the weights. Needs matplotlib.
         """
         import matplotlib.pyplot as plt
 
@@ -183,19 +188,19 @@ class SparsityReport:
 
 def sparsity_report(
     stack: KernelStack,
-    y: Any,
+    y: ArrayLike,
     *,
     ps: Sequence[float] = PAPER_NORMS,
     reg: float = 0.1,
     normalize: str | None = "multiplicative",
-    kept_variance: Any = None,
+    kept_variance: ArrayLike | None = None,
     tol: float = 1e-6,
 ) -> SparsityReport:
     """Learn the weights of a set of kernels under several norms, and compare the kernels.
 
-    The report has weights, not scores: weights that were learnt from all labels do not tell which
-    p predicts best. The folds of :class:`~manykernels.MKFDACV` do. All norms are solved as one
-    path, :func:`~manykernels.model_selection.lp_path`.
+    The report has weights, not scores: weights learnt from all labels do not show which p predicts
+    best; use cross-validation, :class:`~manykernels.MKFDACV`, for that. All norms are solved as
+    one path, :func:`~manykernels.model_selection.lp_path`.
 
     Parameters
     ----------
@@ -205,18 +210,18 @@ def sparsity_report(
     reg : float, default=0.1
         λ of :class:`~manykernels.MKFDA`, the same for all p.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
-        How kernels are made comparable, as in :class:`~manykernels.MKFDA`.
+        Normalisation of the kernels, as in :class:`~manykernels.MKFDA`.
     kept_variance : array-like of shape (n_kernels,), optional
-        Part of the variance that denoising keeps of each kernel. Noisy kernels should keep
-        little and get small weights; the rank correlation of the two says whether they do
+        Fraction of the variance of each kernel that denoising keeps. Noisy kernels should keep
+        little and get small weights; the rank correlation of the two measures whether they do
         (Yan 2010, Fig. 3).
     tol : float, default=1e-6
-        Relative duality gap at which weights are good enough.
+        Relative duality gap at which the solver stops.
 
     Returns
     -------
     report : SparsityReport
-        ``print(report)`` shows it, ``report.plot()`` draws it.
+        ``print(report)`` prints it, ``report.plot()`` draws it.
 
     References
     ----------
@@ -268,7 +273,7 @@ def sparsity_report(
 
 
 def _rank_correlations(weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Spearman's coefficients of the rows of `weights`; NaN where all weights are equal."""
+    """Return Spearman's coefficients of the rows of `weights`; NaN where weights are equal."""
     relative = np.round(weights / weights.max(axis=1, keepdims=True), _RANK_DIGITS)
     constant = (np.ptp(relative, axis=1) == 0.0) | (np.ptp(kept) == 0.0)
     rows = zip(relative, constant, strict=True)

@@ -1,17 +1,17 @@
-"""Everything that a report says, as a dict of plain values, before anything is drawn.
+"""The contents of a report, as a dict of plain values.
 
 ==============  ============================================================================
-`answers`       the three questions that come first: what matters, how good, how sure
+`answers`       three questions and answers: what matters, how good, how sure
 `learnt`        kernel weights and their shares
-`importance`    what each view is worth, alone and left out, with intervals
-`judged`        predictions about samples that the model has not learnt from
-`gate`          what a gate makes of each kernel
-`proof`         certificates, and how the gap closed
-`choice`        what was chosen by cross-validation
-`alignment`     how alike kernels are
-`data`          what the samples are like
+`importance`    importance of the views, alone and left out, with intervals
+`judged`        scores of predictions of samples that are not training samples
+`gate`          summary of gate values
+`proof`         certificates and convergence
+`choice`        results of cross-validation
+`alignment`     cosines between kernels
+`data`          sizes and checks of the samples
 `reproduce`     parameters, kernels and versions
-`not_computed`  what is not here, and how to get it
+`not_computed`  parts that are not computed, with reasons
 ==============  ============================================================================
 
 Parts that do not apply are absent.
@@ -20,6 +20,7 @@ Parts that do not apply are absent.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,37 +52,36 @@ from .findings import (
     weights_of,
 )
 
-# -------------------------------------------------------------------------------------------------
-# What the samples of a report are like: sizes, gaps, classes, and how alike their kernels are.
+# -- Checks of the samples, and the alignment of their kernels ------------------------------------
 
 
-# Rows whose kernels are compared: a thousand tell cosines to two digits, in a second.
+# Rows that estimate the alignment: a thousand determine cosines to two digits, in a second.
 _MOST_ROWS = 1000
-# Kernels whose cosines are shown as a table; more cannot be read.
+# Largest number of kernels in the table of cosines, for legibility.
 _MOST_KERNELS = 40
-# A class with fewer samples than folds by default cannot be in all of them.
+# A class with fewer samples than the default number of folds cannot be in all folds.
 _FEW_OF_CLASS = 5
-# From this cosine on two kernels say nearly the same.
+# Cosine from which a kernel counts as redundant.
 _ALIKE = 0.99
-# Columns that are named where something is wrong with them.
+# Largest number of classes or columns that a check lists.
 _NAMED_CLASSES = 5
 
 
 def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
-    """Sizes, and what was looked for with what was found; without samples what the model knows."""
+    """Return sizes and checks of the samples; without samples, names known to the model."""
     if samples is None:
         return _known_by_model(estimator)
     data = samples.data
-    found: dict[str, Any] = {"n_rows": len(samples)}
+    contents: dict[str, Any] = {"n_rows": len(samples)}
     checks: list[dict[str, Any]] = []
     if isinstance(data, KernelStack):
-        found["tables"] = [
+        contents["tables"] = [
             {"name": "kernel matrices", "columns": data.shape[1], "lacking": 0, "kind": "stack"}
         ]
     else:
         tables = dict(data.items()) if isinstance(data, Views) else {"X": data}
         has = {name: data.has(name) for name in tables} if isinstance(data, Views) else {}
-        found["tables"] = [
+        contents["tables"] = [
             {
                 "name": name,
                 "columns": 1 if len(table.shape) == 1 else table.shape[1],
@@ -116,8 +116,8 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
         )
     if samples.y is not None and is_classifier(estimator) and samples.y.ndim == 1:
         labels, sizes = np.unique(samples.y, return_counts=True)
-        found["classes"] = [
-            {"name": str(one), "n": int(n)} for one, n in zip(labels, sizes, strict=True)
+        contents["classes"] = [
+            {"name": str(label), "n": int(n)} for label, n in zip(labels, sizes, strict=True)
         ]
         few = labels[sizes < _FEW_OF_CLASS]
         checks.append(
@@ -132,23 +132,26 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
             )
         )
     elif samples.y is not None and samples.y.dtype.kind in "iuf" and samples.y.ndim == 1:
-        found["y"] = np.quantile(samples.y, [0.0, 0.25, 0.5, 0.75, 1.0])
-    return {**found, "checks": checks}
+        contents["y"] = np.quantile(samples.y, [0.0, 0.25, 0.5, 0.75, 1.0])
+    return {**contents, "checks": checks}
 
 
 def _known_by_model(estimator: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"checks": []}
+    contents: dict[str, Any] = {"checks": []}
     if hasattr(estimator, "feature_names_in_"):
-        found["names"] = [str(name) for name in estimator.feature_names_in_]
+        contents["names"] = [str(name) for name in estimator.feature_names_in_]
     if hasattr(estimator, "n_features_in_"):
-        found["n_features"] = int(estimator.n_features_in_)
+        contents["n_features"] = int(estimator.n_features_in_)
     if hasattr(estimator, "classes_") and not hasattr(estimator, "estimators_"):
-        found["class_names"] = [str(name) for name in estimator.classes_]
-    return found
+        contents["class_names"] = [str(name) for name in estimator.classes_]
+    return contents
 
 
-def _checked(name: str, number: int, found: Any, good: str) -> dict[str, Any]:
-    return {"name": name, "good": number == 0, "found": found(number) if number else good}
+def _checked(
+    name: str, number: int, problem: Callable[[int], str], good: str
+) -> dict[str, str | bool]:
+    """Return a check that is good if `number` is zero, and else described by `problem`."""
+    return {"name": name, "good": number == 0, "found": problem(number) if number else good}
 
 
 def _kind_of_table(table: Any) -> str:
@@ -160,13 +163,13 @@ def _kind_of_table(table: Any) -> str:
 
 
 def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
-    """Missing values, and columns that are the same everywhere."""
+    """Check a table for missing values and constant columns."""
     if len(table.shape) == 1:
         return []
     of = "" if name == "X" else f", {listed([name])}"
     if is_frame(table):
-        columns = [np.asarray(table[one]) for one in table.columns]
-        names = [str(one) for one in table.columns]
+        columns = [np.asarray(table[name]) for name in table.columns]
+        names = [str(name) for name in table.columns]
     elif sparse.issparse(table):
         stored = sparse.csc_array(table)
         lows, highs = (np.asarray(m.todense()).ravel() for m in (stored.min(0), stored.max(0)))
@@ -175,9 +178,9 @@ def _of_table(name: str, table: Any) -> list[dict[str, Any]]:
         array = np.asarray(table)
         columns, names = list(array.T), [f"{j}" for j in range(array.shape[1])]
     gaps = sum(int(np.count_nonzero(_missing(column))) for column in columns)
-    equal = [one for one, column in zip(names, columns, strict=True) if _is_constant(column)]
+    constant = [name for name, column in zip(names, columns, strict=True) if _is_constant(column)]
     missing = _checked(f"Missing values{of}", gaps, lambda n: counted(n, "missing value"), "none")
-    return [missing, _constants(of, equal)]
+    return [missing, _constants(of, constant)]
 
 
 def _constants(of: str, names: list[str]) -> dict[str, Any]:
@@ -196,30 +199,31 @@ def _missing(column: np.ndarray) -> np.ndarray:
     if column.dtype.kind == "f":
         return np.isnan(column)
     if column.dtype.kind == "O":
-        # What is not equal to itself is NaN, or a kind of it.
-        return np.array([one is None or bool(one != one) is True for one in column])
+        # NaN, NaT and the like are not equal to themselves.
+        return np.array([value is None or bool(value != value) is True for value in column])
     return np.zeros(len(column), bool)
 
 
 def _is_constant(column: np.ndarray) -> bool:
     known = column[~_missing(column)]
-    return len(column) > 1 and all(one == known[0] for one in known[1:])
+    return len(column) > 1 and all(value == known[0] for value in known[1:])
 
 
 # -- alignment -------------------------------------------------------------------------------
 
 
 def alignment_of(estimator: Any, samples: Samples) -> dict[str, Any] | str | None:
-    """Cosines between the centred kernels; a sentence if there are too many, None if there is one.
+    """Return the cosines between centred kernels, None if there are fewer than two.
 
-    They are computed on some of the rows if there are many, and on rows that lack no kernel.
+    If there are too many, a sentence is returned instead. Only rows that have all kernels are
+    used, and a subset if there are many.
     """
     n_rows = len(samples)
     rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).round().astype(int))
     if len(estimator.kernel_names_) > _MOST_KERNELS:
         return (
-            f"How alike kernels are is not shown: {len(estimator.kernel_names_)} are more than "
-            f"{_MOST_KERNELS}. KernelStack.alignment computes it."
+            f"The alignment of the kernels is not shown: {len(estimator.kernel_names_)} kernels "
+            f"are more than {_MOST_KERNELS}. Compute it with KernelStack.alignment."
         )
     if isinstance(samples.data, KernelStack):
         if not samples.complete:
@@ -249,32 +253,32 @@ def alignment_of(estimator: Any, samples: Samples) -> dict[str, Any] | str | Non
 
 
 def _without_gaps(stack: KernelStack) -> KernelStack:
-    """The Gram matrices of the samples that lack no kernel."""
+    """Return the Gram matrices of the samples that have all kernels."""
     diagonals = np.array([np.diag(stack.kernel(j)) for j in range(stack.n_kernels)])
     known = np.flatnonzero(np.isfinite(diagonals).all(axis=0))
     if len(known) == len(stack) and stack.gram:
         return stack
-    part = stack[np.ix_(known, known)]
-    matrices = [part.kernel(j) for j in range(part.n_kernels)]
-    return KernelStack.from_arrays(matrices, part.names, psd="ignore")
+    complete = stack[np.ix_(known, known)]
+    matrices = [complete.kernel(j) for j in range(complete.n_kernels)]
+    return KernelStack.from_arrays(matrices, complete.names, psd="ignore")
 
 
-# Without being asked, importance is measured of at most so many rows and views, which takes a few
-# seconds; half-samples then are fewer than the default of view_importance.
+# Limits of rows and views for importance="auto", which then takes a few seconds; its half-samples
+# are fewer than the default of view_importance.
 _SMALL_ROWS, _SMALL_VIEWS, _FEW_RESAMPLES = 300, 12, 20
-# Views that are named first: those with the largest shares that together have this part.
+# The first answer names the views with the largest shares, up to this sum.
 _MOST_OF_WEIGHT = 0.8
-# What the outcome of a descent means.
+# Answers by the status of a certificate.
 _OUTCOMES = {
     "stationary": "Yes: at a stationary point",
-    "held out": "Yes: held-out samples ended it",
-    "stopped": "No: it was stopped before",
-    "interrupted": "No: it was interrupted",
-    "limited by rounding": "Cannot be told: rounding errors",
+    "held out": "Yes: stopped early by held-out samples",
+    "stopped": "No: stopped before convergence",
+    "interrupted": "No: interrupted",
+    "limited by rounding": "Unknown: limited by rounding errors",
 }
-# Shares of weight that differ by no more than this are equal: fits determine no more of them.
+# Shares of weight that differ by no more than this count as equal: fits are not more accurate.
 _EQUAL = 1e-4
-# Names that fit into an answer.
+# Largest number of names in an answer.
 _NAMED = 4
 
 
@@ -286,7 +290,7 @@ def summarize(
     importance: Any = "auto",
     new: bool | None = None,
 ) -> dict[str, Any]:
-    """The contents of a report; parameters as for :func:`~manykernels.report.report`."""
+    """Return the contents of a report; parameters as for :func:`~manykernels.report.report`."""
     _check(estimator, X, y, importance)
     samples = None if X is None else Samples.of(estimator, X, y, new)
     remarks: list[str] = []
@@ -303,22 +307,22 @@ def summarize(
     }
     if samples is None:
         remarks.append(
-            "Only what the model knows is here. With samples there is more: "
-            "report(model, X, y), X and y being those of training or new ones."
+            "No samples were passed. report(model, X, y), with the training samples or new ones, "
+            "contains more."
         )
     remarks += [part for part in parts.values() if isinstance(part, str)]
-    found = {
+    sections = {
         name: part
         for name, part in parts.items()
         if part is not None and not isinstance(part, str)
     }
     heading = {"estimator": type(estimator).__name__, "kind": _kind(estimator)}
-    answers = [_what_matters(found), _how_good(estimator, found), _how_sure(found)]
+    answers = [_what_matters(sections), _how_good(estimator, sections), _how_sure(sections)]
     contents: dict[str, Any] = plain(
         {
             **heading,
             "answers": [answer for answer in answers if answer is not None],
-            **found,
+            **sections,
             "not_computed": remarks,
         }
     )
@@ -331,14 +335,14 @@ def _check(estimator: Any, X: Any, y: Any, importance: Any) -> None:
         raise ValueError(f"report takes a fitted estimator of this package; got {got}.")
     check_is_fitted(estimator)
     if X is None and y is not None:
-        raise ValueError("report was given y without X: pass both, or neither.")
+        raise ValueError("report got y without X: pass both, or neither.")
     if not isinstance(importance, bool | ViewImportance) and importance != "auto":
         raise ValueError(
             'importance must be True, False, "auto" or the result of view_importance; got '
             f"{importance!r}."
         )
     if importance is True and y is None:
-        raise ValueError("importance=True needs the training samples: report(model, X, y).")
+        raise ValueError("importance=True needs the training samples: pass X and y.")
 
 
 def _kind(estimator: Any) -> str:
@@ -351,43 +355,47 @@ def _kind(estimator: Any) -> str:
 
 
 def _importance(
-    estimator: Any, X: Any, y: Any, samples: Samples | None, asked: Any, remarks: list[str]
+    estimator: Any,
+    X: Any,
+    y: Any,
+    samples: Samples | None,
+    importance: bool | str | ViewImportance,
+    remarks: list[str],
 ) -> dict[str, Any] | None:
-    """What each view is worth: as given, or computed if it is asked for or takes little time."""
-    if isinstance(asked, ViewImportance):
-        return _of_importance(asked)
-    if asked is False or samples is None or samples.y is None:
+    """Return the importance of the views; compute it if requested, or if it takes little time."""
+    if isinstance(importance, ViewImportance):
+        return _of_importance(importance)
+    if importance is False or samples is None or samples.y is None:
         return None
-    if asked is True:
+    if importance is True:
         return _of_importance(view_importance(estimator, X, y))
-    reason = _too_much(estimator, samples)
+    reason = _reason_to_skip(estimator, samples)
     if reason is None:
         try:
             result = view_importance(estimator, X, y, n_resamples=_FEW_RESAMPLES)
             return _of_importance(result)
         except ValueError as error:
             reason = str(error)
-    remarks.append(f"The importance of views was not measured. {reason}")
+    remarks.append(f"The importance of the views was not computed. {reason}")
     return None
 
 
-def _too_much(estimator: Any, samples: Samples) -> str | None:
-    """Why importance is not measured without being asked for; None if it is."""
-    way = "report(model, X, y, importance=True) measures it."
+def _reason_to_skip(estimator: Any, samples: Samples) -> str | None:
+    """Return why importance="auto" does not compute the importance, or None if it does."""
+    way = "report(model, X, y, importance=True) computes it."
     try:
         checked_learner(estimator)
     except ValueError:
         return f"{type(estimator).__name__} does not learn one weight per kernel at a norm p."
     if samples.new is None or samples.new.any():
         kind = "may be new" if samples.new is None else "are new"
-        return f"It learns again from training samples, and these {kind}. {way}"
+        return f"It fits models to training samples, and these samples {kind}. {way}"
     n_views = len(set(kernel_views(estimator)))
     if searches(estimator):
         return f"{type(estimator).__name__} would search again for every set of views. {way}"
     if int(num_samples(samples.data)) > _SMALL_ROWS or n_views > _SMALL_VIEWS:
         return (
-            f"Without being asked that is done up to {_SMALL_ROWS} rows and {_SMALL_VIEWS} views. "
-            f"{way}"
+            f'importance="auto" is limited to {_SMALL_ROWS} rows and {_SMALL_VIEWS} views. {way}'
         )
     return None
 
@@ -414,33 +422,33 @@ def _of_importance(result: ViewImportance) -> dict[str, Any]:
 # -- the three answers -----------------------------------------------------------------------
 
 
-def _what_matters(found: dict[str, Any]) -> dict[str, Any]:
+def _what_matters(sections: dict[str, Any]) -> dict[str, Any]:
     question = "What matters?"
-    importance, learnt = found.get("importance"), found["learnt"]
+    importance, learnt = sections.get("importance"), sections["learnt"]
     if importance is not None:
         return {"question": question, **_needed_views(importance), "good": None}
     if np.ptp(learnt["mean_shares"]) <= _EQUAL:
         return {
             "question": question,
-            "answer": "All kernels alike" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
+            "answer": "All kernels equally" if learnt["n_kernels"] > 1 else learnt["kernels"][0],
             "detail": f"{counted(learnt['n_kernels'], 'kernel')} with equal weights.",
             "good": None,
         }
-    shares = sorted(learnt["view_shares"], key=lambda one: -one["share"])
-    total = np.cumsum([one["share"] for one in shares])
+    views = sorted(learnt["view_shares"], key=lambda view: -view["share"])
+    total = np.cumsum([view["share"] for view in views])
     number = int(np.searchsorted(total, _MOST_OF_WEIGHT)) + 1
-    part = float(total[min(number, len(total)) - 1])
+    share = float(total[min(number, len(total)) - 1])
     return {
         "question": question,
-        "answer": _named([one["name"] for one in shares[:number]]),
-        "detail": f"{part:.0%} of the weight, and {learnt['effective']:.1f} effective of "
-        f"{counted(learnt['n_kernels'], 'kernel')}. A weight is no measure of importance.",
+        "answer": _named([view["name"] for view in views[:number]]),
+        "detail": f"{share:.0%} of the weight; {learnt['effective']:.1f} effective of "
+        f"{counted(learnt['n_kernels'], 'kernel')}. Weights do not measure importance.",
         "good": None,
     }
 
 
 def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
-    """The views without which the score falls, and the best one alone if it is none of them."""
+    """Return the views without which the score falls, and the best single view."""
     rows = importance["rows"]
     needed = [row for row in rows if row["needed"]]
     if needed:
@@ -451,15 +459,15 @@ def _needed_views(importance: dict[str, Any]) -> dict[str, str]:
             f"{first['fall']:.3f}{_between(first['fall_low'], first['fall_high'])}."
         )
     else:
-        answer = "No view by itself"
+        answer = "No single view"
         detail = (
-            "No fall can be told from chance: the other views make up for each, or there are too "
-            "few samples to tell."
+            "No fall is significant: the other views replace each view, or there are too few "
+            "samples."
         )
     known = [row for row in rows if not np.isnan(row["alone"])]
     best = max(known, key=lambda row: row["alone"], default=None)
     if best is not None and not best["needed"]:
-        detail += f" Best alone is {listed([best['view']])}, with {best['alone']:.3f}."
+        detail += f" The best single view is {listed([best['view']])}, with {best['alone']:.3f}."
     return {"answer": answer, "detail": detail}
 
 
@@ -469,9 +477,9 @@ def _named(names: list[str]) -> str:
     return listed([*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"])
 
 
-def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
+def _how_good(estimator: Any, sections: dict[str, Any]) -> dict[str, Any]:
     question = "How good is it?"
-    judged, importance = found.get("judged"), found.get("importance")
+    judged, importance = sections.get("judged"), sections.get("importance")
     if judged is not None and judged["scores"]:
         score = judged["scores"][0]
         interval = _between(score["low"], score["high"]) if "low" in score else ""
@@ -490,12 +498,12 @@ def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
         return {
             "question": question,
             "answer": _capital(f"{importance['scoring']} {importance['score']:.3f}{interval}"),
-            "detail": f"Of the same model learnt again: {importance['method']}.",
+            "detail": f"Of refitted models: {importance['method']}.",
             "good": None,
         }
-    choice = found.get("choice")
+    choice = sections.get("choice")
     if choice is not None:
-        scores = [one["score"] for one in choice["chosen"]]
+        scores = [chosen["score"] for chosen in choice["chosen"]]
         return {
             "question": question,
             "answer": f"Mean held-out score {np.mean(scores):.3f}",
@@ -504,8 +512,8 @@ def _how_good(estimator: Any, found: dict[str, Any]) -> dict[str, Any]:
         }
     return {
         "question": question,
-        "answer": "Not judged",
-        "detail": f"{type(estimator).__name__} was given no samples to be judged by.",
+        "answer": "Not scored",
+        "detail": f"{type(estimator).__name__} got no samples to be scored on.",
         "good": None,
     }
 
@@ -515,20 +523,20 @@ def _capital(text: str) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    """An interval that is not broken into two lines."""
+    """Return an interval without line breaks."""
     return f" [{low:.3f},\N{NO-BREAK SPACE}{high:.3f}]".replace("-", "−")
 
 
-def _how_sure(found: dict[str, Any]) -> dict[str, Any] | None:
-    proof = found.get("proof")
+def _how_sure(sections: dict[str, Any]) -> dict[str, Any] | None:
+    proof = sections.get("proof")
     if proof is None:
         return None
-    worst = max(proof["certificates"], key=lambda one: one["rel_gap"])
+    worst = max(proof["certificates"], key=lambda certificate: certificate["rel_gap"])
     answer = _OUTCOMES.get(worst["status"], worst["status"].capitalize())
     if proof["convex"] and proof["converged"]:
-        # A minus sign, at which no line is broken.
+        # Browsers break lines at hyphens, not at minus signs.
         answer = f"Yes: certified to\N{NO-BREAK SPACE}{worst['bound']:.0e}".replace("-", "−")
-    approximate = " Of the problem on approximate kernels." if "approximate" in proof else ""
+    approximate = " For the problem with approximate kernels." if "approximate" in proof else ""
     return {
         "question": proof["question"],
         "answer": answer,
@@ -537,7 +545,7 @@ def _how_sure(found: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-# -- to do it again --------------------------------------------------------------------------
+# -- parameters and versions -----------------------------------------------------------------
 
 
 def _reproduce(estimator: Any) -> dict[str, Any]:
