@@ -27,13 +27,12 @@ from manykernels import MKFDA, rbf_grid
 from manykernels.metrics import (
     corrected_t_test,
     five_by_two_cv_f_test,
-    holm,
     mean_average_precision,
     mean_class_accuracy,
     mean_class_mcc,
 )
 from manykernels.metrics.classwise import SCORERS, mean_average_precision_scorer
-from manykernels.metrics.comparison import combined_f_test
+from manykernels.metrics.comparison import combined_f_test, holm
 from tests.problems import slow
 
 OF_LABELS = [mean_class_accuracy, mean_class_mcc]
