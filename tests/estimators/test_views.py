@@ -379,7 +379,7 @@ def test_two_level_columns(problem):
 
 def test_tables_that_are_no_views(problem):
     frames, y = problem
-    with pytest.raises(TypeError, match=r"X is a list of 3 tables: views.*as a dict"):
+    with pytest.raises(TypeError, match=r"X is a list of 3 tables: pass views.*as a dict"):
         MKFDA().fit(list(frames.values()), y)
     model = MKFDA(RBF()).fit(frames, y)
     with pytest.raises(ValueError, match="fitted on the views size, shape, noise: pass a dict"):

@@ -297,7 +297,7 @@ class GatedProblem:
     exact: bool = False
 
     def start(self, rng: Rng) -> Array:
-        """Parameters to start from."""
+        """Return the initial parameters."""
         plain = self.plain
         if self.exact and self.anchor is not None:
             return self.anchor
@@ -405,12 +405,12 @@ class HeldOutLosses:
 
     @property
     def loss(self) -> float:
-        """The mean loss."""
+        """Mean loss of the samples."""
         return float(np.average(self.losses, weights=self.counts))
 
     @property
     def error(self) -> float:
-        """The mean error."""
+        """Mean error of the samples."""
         return float(np.average(self.errors, weights=self.counts))
 
     def clearly_better(self, other: HeldOutLosses) -> bool:
@@ -547,7 +547,7 @@ class HeldOutCurve:
 
     @property
     def losses(self) -> Array:
-        """Mean losses."""
+        """Mean loss of every candidate."""
         return np.array([candidate.loss for candidate in self.judged])
 
     @property

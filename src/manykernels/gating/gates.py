@@ -195,7 +195,7 @@ class Gate:
         return np.asarray(softmax(scores, axis=1))
 
     def _link_gradient(self, eta: Array, E: Array) -> Array:
-        """R = ∂J/∂A from E = ∂J/∂η."""
+        """Return R = ∂J/∂A from E = ∂J/∂η."""
         return np.asarray(eta * (E - (E * eta).sum(axis=1, keepdims=True)))
 
     def _scores_of(self, roots: Array) -> Array:
@@ -492,7 +492,7 @@ class PerCluster(GroupGate):
             )
 
     def features(self, what: object) -> TransformerMixin:
-        """Indicators of clusters."""
+        """Return the transformer into indicators of clusters."""
         clusterer = Centres(self.n_clusters) if self.clusterer is None else self.clusterer
         return ClusterIndicators(what, clusterer)
 

@@ -89,7 +89,7 @@ class GatedSamples:
 
     @cached_property
     def matrices(self) -> Array:
-        """The kernels, (P, m, m) and C-ordered."""
+        """Kernel matrices, (P, m, m) and C-ordered."""
         return np.ascontiguousarray(self.stack.materialized().data, dtype=np.float64)
 
 
@@ -242,7 +242,7 @@ class LearntGate:
 
     @property
     def n_inner_solves(self) -> int:
-        """Machines trained in all."""
+        """Number of machines trained."""
         return self.n_other_solves + self.restarts.n_inner_solves
 
 

@@ -255,7 +255,7 @@ class GatedObjective:
         return GatedPoint(theta, outputs, trained, self)
 
     def output_gradient(self, outputs: Array, dual: Array) -> Array:
-        """E = ∂J/∂η."""
+        """Return E = ∂J/∂η."""
         gradient = np.zeros(outputs.shape)
         rows, slopes = self.output_slopes(outputs, dual)
         gradient[rows] = slopes
@@ -286,7 +286,7 @@ class GatedPoint:
 
     @property
     def value(self) -> float:
-        """J."""
+        """Objective J."""
         return self.trained.value
 
     @property
@@ -302,7 +302,7 @@ class GatedPoint:
 
     @cached_property
     def gradient(self) -> Array:
-        """∂J/∂θ."""
+        """Gradient ∂J/∂θ."""
         objective = self._objective
         rows, slopes = objective.output_slopes(self.outputs, self.trained.dual)
         # Samples without a slope contribute nothing.
@@ -335,7 +335,7 @@ class AnchoredObjective:
 
     @property
     def n_inner_solves(self) -> int:
-        """Machines trained so far."""
+        """Number of machines trained so far."""
         return self.plain.n_inner_solves
 
     def evaluate(self, theta: Array) -> AnchoredPoint:
@@ -354,12 +354,12 @@ class AnchoredPoint:
 
     @property
     def value(self) -> float:
-        """J and the ridge."""
+        """J plus the ridge penalty."""
         return self.plain.value + 0.5 * self.strength * float(self.step @ self.step)
 
     @cached_property
     def gradient(self) -> Array:
-        """Its derivative by θ."""
+        """Gradient of the objective in θ."""
         return np.asarray(self.plain.gradient + self.strength * self.step)
 
     @property
@@ -369,12 +369,12 @@ class AnchoredPoint:
 
     @property
     def outputs(self) -> Array:
-        """η of the training rows."""
+        """Gate outputs η of the training rows."""
         return self.plain.outputs
 
     @property
     def trained(self) -> Trained:
-        """The machine."""
+        """Machine trained at this point."""
         return self.plain.trained
 
     @property

@@ -50,7 +50,7 @@ class Guarantee(Protocol):
         """Outcome in a sentence with numbers, and advice if it is not good enough."""
 
     def __str__(self) -> str:
-        """`status` and `message`."""
+        """Return `status` and `message`."""
 
 
 @storable
@@ -104,12 +104,12 @@ class Certificate:
 
     @property
     def rel_gap(self) -> float:
-        """``gap / |primal|``."""
+        """Relative gap, ``gap / |primal|``."""
         return self._relative(self.gap)
 
     @property
     def rel_rounding(self) -> float:
-        """``rounding / |primal|``."""
+        """Relative rounding error, ``rounding / |primal|``."""
         return self._relative(self.rounding)
 
     def _relative(self, size: float) -> float:
@@ -135,7 +135,7 @@ class Certificate:
 
     @property
     def message(self) -> str:
-        """The status in a sentence."""
+        """Status in a sentence."""
         meaningless = self.status == "limited by rounding" and self.rounding >= abs(self.primal)
         message = _MESSAGES["meaningless" if meaningless else self.status].format(self)
         return f"{message} {self.note}" if self.note else message
@@ -171,7 +171,7 @@ class KernelOperator(Protocol):
         """Numbers of rows, columns and kernels."""
 
     def combine(self, weights: Any, out: Array | None = None) -> Array:
-        """``Σ_j weights[j] K_j``."""
+        """Return ``Σ_j weights[j] K_j``."""
 
     def apply(self, columns: Array, out: Array | None = None) -> Array:
         """Return ``K_j @ columns`` of every kernel, (n_kernels, m, n_columns)."""
@@ -180,7 +180,7 @@ class KernelOperator(Protocol):
         """Compute several weighted sums in one pass, row r of `weights` into ``outs[r]``."""
 
     def kernel(self, which: int) -> Array:
-        """One kernel matrix."""
+        """Return one kernel matrix."""
 
     def form_errors(self, left: Array, right: Array) -> Array:
         """Return estimated rounding errors of ``tr(leftᵀ K_j right)``, (n_kernels,)."""
@@ -189,7 +189,7 @@ class KernelOperator(Protocol):
         """Return the kernels of some rows and columns."""
 
     def select(self, kernels: Any) -> Self:
-        """Some of the kernels."""
+        """Return some of the kernels."""
 
 
 class KernelsOnDemand(KernelOperator, Protocol):
@@ -491,7 +491,7 @@ class HasDualProgram(Loss):
 
     @abstractmethod
     def dual_program(self) -> DualProgram:
-        """The program in v."""
+        """Return the dual program in v."""
 
     @abstractmethod
     def products(self, v: Array, /) -> Array:

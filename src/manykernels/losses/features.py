@@ -233,7 +233,7 @@ class FeatureEvaluation(WorkspaceEvaluation):
 
     @cached_property
     def left(self) -> Array:
-        """E = R − GV, (D, k)."""
+        """Residual products E = R − GV, (D, k)."""
         left: Array = self.loss.cross - matmul(self.loss.sums.gram, self.solution)
         return left
 

@@ -166,21 +166,21 @@ class BlockAscent:
         return span, mapped
 
     def _combined(self, weights: Array, products: Array) -> Array:
-        """``Σ_j β_j products_j/λ``."""
+        """Return ``Σ_j β_j products_j/λ``."""
         return np.tensordot(weights / self.reg, products, 1)
 
     def residual(self, weights: Array) -> Array:
-        """R."""
+        """Return the residual R."""
         return self.targets - self.solution - self._combined(weights, self.products)
 
     @property
     def gains(self) -> Array:
-        """``tr(UᵀK_jU)/λ``."""
+        """Return the gains ``tr(UᵀK_jU)/λ``."""
         gains: Array = np.einsum("jmc,mc->j", self.products, self.solution) / self.reg
         return gains
 
     def dual_value(self, weights: Array) -> float:
-        """D(U, β)."""
+        """Return the dual value D(U, β)."""
         return float(np.vdot(self.solution, self.targets + self.residual(weights)))
 
 

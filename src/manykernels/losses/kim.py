@@ -134,7 +134,7 @@ class KimLoss(WorkspaceLoss):
         return columns - self._spread(matmul(self._classes.T, columns))
 
     def _spread(self, means: Array) -> Array:
-        """[s_− s_+] @ means."""
+        """Return [s_− s_+] @ means."""
         return (means[self._labels].T * self.roots).T
 
     def _factorize(self, weights: Array) -> tuple[Array, float]:
@@ -212,12 +212,12 @@ class KimEvaluation(WorkspaceEvaluation):
 
     @property
     def dual(self) -> Array:
-        """u = a − Jv, (m, 1)."""
+        """Inner solution u = a − Jv, (m, 1)."""
         return (self._loss.roots * self._z)[:, None]
 
     @property
     def coefficients(self) -> Array:
-        """α* = u/λ, (m, 1)."""
+        """Coefficients α* = u/λ, (m, 1)."""
         return self.dual / self._loss.reg
 
     def _refill(self) -> Lease:

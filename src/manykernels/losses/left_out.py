@@ -181,7 +181,7 @@ class LeavesOut(ABC):
     @property
     @abstractmethod
     def _targets(self) -> Array:
-        """Rows of H, (m, c)."""
+        """Targets of the known rows, (m, c)."""
 
     @property
     @abstractmethod
@@ -191,7 +191,7 @@ class LeavesOut(ABC):
     @property
     @abstractmethod
     def _sample_weight(self) -> Array:
-        """w of the known rows, (m,)."""
+        """Weights w of the known rows, (m,)."""
 
     @property
     @abstractmethod

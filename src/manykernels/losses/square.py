@@ -95,12 +95,12 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
 
     @property
     def coefficients(self) -> Array:
-        """U/λ, (m, c)."""
+        """Coefficients U/λ, (m, c)."""
         return self.residuals / self._loss.reg
 
     @property
     def dual(self) -> Array:
-        """α = 2U."""
+        """Dual variables α = 2U."""
         return 2.0 * self.residuals
 
     @property
@@ -139,12 +139,12 @@ class SquareEvaluation(LeavesOut, WorkspaceEvaluation):
         return reciprocal_curvature(hessian, self.value, self.gains)
 
     def whiten(self, columns: Array) -> Array:
-        """``R⁻ᵀ @ columns``."""
+        """Return ``R⁻ᵀ @ columns``."""
         self.restore()
         return self._loss.workspace.half_solve(columns)
 
     def unwhiten(self, columns: Array) -> Array:
-        """``R⁻¹ @ columns``."""
+        """Return ``R⁻¹ @ columns``."""
         self.restore()
         return self._loss.workspace.half_solve(columns, transposed=False)
 
@@ -258,7 +258,7 @@ class SquareLoss(HasDualProgram, WorkspaceLoss):
         )
 
     def _weighted(self, columns: Array) -> Array:
-        """``S @ columns``."""
+        """Return ``S @ columns``."""
         return columns if self.roots is None else columns * self.roots
 
     def kernel(self, which: int) -> Array:

@@ -154,7 +154,7 @@ class BoxPoint:
 
     @property
     def value(self) -> float:
-        """The upper bound P on F."""
+        """Upper bound P on F."""
         return float(sum(solution.primal for solution in self.solutions))
 
     @property
@@ -183,12 +183,12 @@ class BoxPoint:
 
     @property
     def slack(self) -> float:
-        """``P − D``."""
+        """Gap ``P − D``."""
         return float(sum(solution.gap for solution in self.solutions))
 
     @property
     def dual(self) -> Array:
-        """v, (m, n_outputs)."""
+        """Dual variables v, (m, n_outputs)."""
         return np.column_stack([solution.v for solution in self.solutions])
 
     @property
@@ -198,7 +198,7 @@ class BoxPoint:
 
     @property
     def biases(self) -> Array:
-        """b of every output."""
+        """Bias b of every output."""
         return np.array([solution.bias for solution in self.solutions])
 
 
@@ -550,7 +550,7 @@ class JointSquaredHingeLoss(SquaredHingeLoss):
         return float(weights[0]) * self.kernels.unit
 
     def penalty(self, weights: Array) -> float:
-        """C."""
+        """Return the learnt C."""
         return 1.0 / self.regularization(weights)
 
     def programs(self, weights: Array) -> list[BoxProblem]:

@@ -141,7 +141,7 @@ class DaskRows(RowBlocks):
 
             first = next(table for table in self._views.values() if is_dask(table))
             count = dask.delayed(count_rows, pure=False)
-            self._lengths = list(computed([count(part) for part in _delayed(first)]))
+            self._lengths = list(computed([count(chunk) for chunk in _delayed(first)]))
             self.n_rows = sum(self._lengths)
         return self._lengths
 

@@ -331,7 +331,7 @@ class HingePoint:
 
     @property
     def coefficients(self) -> Array:
-        """w, (D, K)."""
+        """Coefficients w, (D, K)."""
         return self.machines[:-1]
 
     @property
@@ -346,7 +346,7 @@ class HingePoint:
 
     @cached_property
     def value(self) -> float:
-        """P."""
+        """Primal objective P."""
         penalized = self.problem.penalized(self.weights, self.coefficients)
         return penalized + 0.5 * self.problem.penalty * float(self.sums.losses[0])
 
@@ -362,12 +362,12 @@ class HingePoint:
 
     @cached_property
     def _images(self) -> Array:
-        """Zᵀα, (D, K)."""
+        """Products Zᵀα, (D, K)."""
         return self.problem.penalty * np.einsum("sk,sak->ak", self._balance, self.sums.images)
 
     @cached_property
     def dual_point(self) -> DualPoint:
-        """D of α."""
+        """Dual objective D of α."""
         C, sums, balance = self.problem.penalty, self.sums, self._balance
         return DualPoint(
             linear=C * float(np.vdot(balance, sums.totals)),
@@ -382,7 +382,7 @@ class HingePoint:
 
     @property
     def slack(self) -> float:
-        """``P − D(α, β)``."""
+        """Gap ``P − D(α, β)``."""
         point = self.dual_point
         return self.value - (point.linear - point.quadratic - float(self.weights @ point.gains))
 

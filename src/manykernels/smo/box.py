@@ -541,7 +541,7 @@ class Ascent:
 
     @property
     def gap(self) -> float:
-        """``P − D`` at v."""
+        """Duality gap ``P − D`` at v."""
         return self.problem.bound(self.v, self.f) - self.problem.value(self.v, self.f)
 
     def solution(self) -> BoxSolution:

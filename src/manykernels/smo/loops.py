@@ -111,8 +111,8 @@ def partner(
 
 
 @compiled(fastmath=_FAST)
-def smallest(values: Array) -> Any:
-    least = values[0]
+def smallest(values: Array) -> float:
+    least: float = values[0]
     for k in range(len(values)):
         least = min(least, values[k])
     return least
@@ -140,7 +140,7 @@ def ascend(
     down: Array,
     tol: float,
     n_steps: int,
-) -> Any:
+) -> tuple[int, float, int]:
     """Take pair steps until the largest violation is within `tol`; return their number and it.
 
     `diagonal` belongs to ``K + diag(ridge)``; a curvature below `min_curvature` is rounding error.
@@ -277,8 +277,8 @@ def gather_rows(K: Array, kept: Indices, rows: Indices, out: Array) -> None:
             target[b] = row[kept[b]]
 
 
-def gather(K: Array, kept: Indices) -> Any:
-    """``K[kept][:, kept]``."""
+def gather(K: Array, kept: Indices) -> Array:
+    """Return ``K[kept][:, kept]``."""
     submatrix = np.empty((len(kept), len(kept)))
     gather_rows(K, kept, np.arange(len(kept)), submatrix)
     return submatrix
@@ -295,7 +295,7 @@ def add_product(K: Array, change: Array, out: Array) -> None:
 
 
 @compiled()
-def not_ready(change: Array, ready: NDArray[np.bool_]) -> Any:
+def not_ready(change: Array, ready: NDArray[np.bool_]) -> Indices:
     """Return the positions where `change` is nonzero and `ready` is not set."""
     positions = np.empty(len(change), np.intp)
     n = 0
@@ -351,7 +351,7 @@ def _slope(
     mu: float,
     moved: Array,
     weights: Array,
-) -> Any:
+) -> tuple[float, float]:
     """Return the slope of the objective after a step t along a pair, and −(second derivative).
 
     Along the pair ``s_j(t) = strengths_j + 2t cross_j + t² bend_j``, written into `moved`.
@@ -423,7 +423,7 @@ def ascend_mkl(
     strengths: Array,
     tol: float,
     n_steps: int,
-) -> Any:
+) -> tuple[int, float]:
     """Take pair steps on one output at fixed μ; return their number and the last violation.
 
     `products` (n, m) are the ``K_j v`` of this output, `strengths` are s, summed over outputs. A
@@ -545,7 +545,7 @@ def _second_order_arc(
     cost: float,
     a: int,
     b: int,
-) -> Any:
+) -> tuple[float, int]:
     """Return cost and sample of the arc b → a that, after a → b by sample i, raises D most."""
     increase, partner, partner_cost = 0.0, -1, 0.0
     for leaves, label in ((True, b), (False, a)):
@@ -559,7 +559,7 @@ def _second_order_arc(
 
 
 @compiled()
-def _cheapest_pair(costs: Array) -> Any:
+def _cheapest_pair(costs: Array) -> tuple[float, int, int]:
     """Return the two classes whose cycle a → b → a is cheapest, and its mean cost."""
     best, first, second = np.inf, 0, 0
     for a in range(len(costs)):
@@ -571,7 +571,7 @@ def _cheapest_pair(costs: Array) -> Any:
 
 
 @compiled()
-def cheapest_cycle(costs: Array) -> Any:
+def cheapest_cycle(costs: Array) -> tuple[float, Indices, Array]:
     """Return the smallest mean cost of a cycle (Karp 1978), its classes, and a potential.
 
     ``walks[n, v]`` is the cheapest walk of n arcs that ends in v. With λ the least mean (zero if

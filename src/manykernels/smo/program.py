@@ -184,7 +184,7 @@ class Rows:
         return submatrix
 
     def whole(self) -> Array:
-        """All of the matrix."""
+        """Compute and return the whole matrix."""
         return self.need(np.arange(len(self.values)))
 
 
@@ -294,12 +294,12 @@ class BoxProblem:
         )
 
     def value(self, v: Array, f: Array) -> float:
-        """D, with ``f = Kv``."""
+        """Return D at v, with ``f = Kv``."""
         linear = float(self.linear @ v) - self.width * float(np.abs(v).sum())
         return linear - 0.5 * float(v @ f) - 0.5 * float(self.ridge @ (v * v))
 
     def bound(self, v: Array, f: Array) -> float:
-        """P of :meth:`machine`."""
+        """Return P of :meth:`machine`."""
         return self.machine(v, f, *self.slopes(v, f))[0]
 
     def machine(self, v: Array, f: Array, up: Array, down: Array) -> tuple[float, float, float]:
@@ -433,7 +433,7 @@ class BoxSolution:
 
     @property
     def gap(self) -> float:
-        """``primal − dual``."""
+        """Duality gap ``primal − dual``."""
         return self.primal - self.dual
 
 

@@ -54,12 +54,12 @@ class Cuts:
 
     @property
     def constants(self) -> Array:
-        """c, (n_cuts,)."""
+        """Constants c of the planes, (n_cuts,)."""
         return np.array([constant for constant, _, _ in self._cuts])
 
     @property
     def slopes(self) -> Array:
-        """q, (n_cuts, n_kernels)."""
+        """Slopes q of the planes, (n_cuts, n_kernels)."""
         return np.array([slope for _, slope, _ in self._cuts])
 
     def bound(self, multipliers: Array, domain: Domain) -> Bound:

@@ -163,7 +163,7 @@ class _Objective:
         self.low_rank = LowRank.of(quadratic)
 
     def gains(self, x: Array) -> Array:
-        """The negative gradient."""
+        """Return the negative gradient at x."""
         return -(self.linear + self.quadratic @ x)
 
     def step(self, y: Array, free: Mask, bend: Array, border: Array, residual: Array) -> Array:

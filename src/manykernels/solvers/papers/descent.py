@@ -226,8 +226,8 @@ def tikhonov(
     >>> from manykernels.solvers import tikhonov
     >>> stack = KernelStack.from_arrays([np.diag([1.0, 0, 0]), np.diag([0, 1.0, 1.0])])
     >>> loss = SquareLoss(stack, np.array([[2.0], [-1], [-1]]), 1.0)
-    >>> found = tikhonov(loss, p=2, mu=0.1)
-    >>> found.certificate.converged, bool(found.weights[0] > found.weights[1])
+    >>> solution = tikhonov(loss, p=2, mu=0.1)
+    >>> solution.certificate.converged, bool(solution.weights[0] > solution.weights[1])
     (True, True)
     """
     if not 0.0 < mu < np.inf:
@@ -448,7 +448,7 @@ _AtShares = Callable[[Array], _Point]
 
 
 def _direction(point: _Point, reference: int) -> Array:
-    """D of the module."""
+    """Return the direction D of SimpleMKL."""
     reduced = point.gradient - point.gradient[reference]
     return _balanced(np.where((point.shares > 0.0) | (reduced < 0.0), -reduced, 0.0), reference)
 
