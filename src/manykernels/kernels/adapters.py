@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
@@ -18,7 +19,7 @@ from ..utils.storable import storable
 from .base import Kernel, writable
 from .checks import check_symmetric
 from .standard import RBF, ChiSquare, Cosine, Laplacian, Linear, Polynomial
-from .tables import as_view
+from .tables import Columns, Matrix, as_view
 from .transforms import frozen_scale
 
 
@@ -52,7 +53,7 @@ class PairwiseKernel(Kernel):
     }
 
     def __init__(
-        self, metric: str = "linear", params: dict | None = None, *, columns: Any = None
+        self, metric: str = "linear", params: dict | None = None, *, columns: Columns = None
     ) -> None:
         self.metric = metric
         self.params = params
@@ -62,7 +63,7 @@ class PairwiseKernel(Kernel):
     def is_psd(self) -> bool:
         return self.metric in self._psd_metrics and not self.params
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: Matrix, Y: Matrix | None) -> np.ndarray:
         params = self.params or {}
         return pairwise_kernels(writable(X), writable(Y), metric=self.metric, **params)
 
@@ -95,7 +96,7 @@ class GaussianProcessKernel(Kernel):
     _factors = ("constant_value", "noise_level")
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [gp.Kernel]}
 
-    def __init__(self, kernel: gp.Kernel, *, columns: Any = None) -> None:
+    def __init__(self, kernel: gp.Kernel, *, columns: Columns = None) -> None:
         self.kernel = kernel
         self.columns = columns
 
@@ -137,7 +138,9 @@ class CallableKernel(Kernel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"function": [callable]}
 
-    def __init__(self, function: Callable[[Any, Any], np.ndarray], *, columns: Any = None) -> None:
+    def __init__(
+        self, function: Callable[[Any, Any], np.ndarray], *, columns: Columns = None
+    ) -> None:
         self.function = function
         self.columns = columns
 
@@ -145,11 +148,11 @@ class CallableKernel(Kernel):
     def is_psd(self) -> bool:
         return False
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: object) -> Any:
         # Only lists are converted.
         return X if hasattr(X, "shape") else as_view(X)
 
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         if len(X.shape) == 2:
             self.n_features_in_ = X.shape[1]
 
@@ -157,7 +160,7 @@ class CallableKernel(Kernel):
         if len(X.shape) == 2:
             super()._check_widths(X, Y)
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: object, Y: object) -> np.ndarray:
         name = getattr(self.function, "__name__", repr(self.function))
         gram = Y is None
         Y = X if gram else Y
@@ -196,7 +199,7 @@ _ACCEPTED = (
 
 
 @singledispatch
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: object) -> Kernel:
     """Convert a name, a function or a kernel of scikit-learn to a :class:`Kernel`.
 
     Other types can be added with ``as_kernel.register``.
@@ -329,7 +332,7 @@ class Precomputed(_Lookup):
 
     _matrix_parameter = "gram"
 
-    def __init__(self, gram: Any, *, columns: Any = None) -> None:
+    def __init__(self, gram: ArrayLike, *, columns: Columns = None) -> None:
         self.gram = gram
         self.columns = columns
 
@@ -373,7 +376,7 @@ class FromDistances(_Lookup):
     }
 
     def __init__(
-        self, distances: Any, scale: float | str = "mean", *, columns: Any = None
+        self, distances: ArrayLike, scale: float | str = "mean", *, columns: Columns = None
     ) -> None:
         self.distances = distances
         self.scale = scale

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
@@ -83,7 +84,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.97]])
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the distribution of every column.
 
         Parameters
@@ -100,7 +101,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.scores_ = [scores for _, scores in columns]
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: object) -> np.ndarray:
         """Replace entries by their scores."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
@@ -109,7 +110,7 @@ class NormalScores(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             output[:, j] = np.interp(X[:, j], values, scores)
         return output
 
-    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _checked(self, X: object, *, reset: bool) -> np.ndarray:
         check_numbers(X, "X")
         return validate_data(self, X, dtype=np.float64, reset=reset)
 
@@ -150,7 +151,7 @@ _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 Named = dict[str, Kernel]
 
 
-def auto_kernels(view: Any) -> KernelUnion:
+def auto_kernels(view: object) -> KernelUnion:
     """Return default kernels of a table as a union that can be inspected and modified.
 
     =================  =======================================================================
@@ -254,7 +255,7 @@ def _of_numbers_and_categories(frame: Any, numbers: list[int], categories: list[
     return {**kernels, "categories": equal, "numbers*categories": middle * equal}
 
 
-def _of_sequence_columns(frame: Any, positions: list[int]) -> Named:
+def _of_sequence_columns(frame: object, positions: list[int]) -> Named:
     """Return kernels of sequence columns, named after the columns if there are several."""
     kernels: Named = {}
     for position in positions:
@@ -367,7 +368,7 @@ def _scaled_cosine() -> Kernel:
 # -- columns of data frames ------------------------------------------------------------------
 
 
-def _holds_categories(frame: Any, position: int) -> bool:
+def _holds_categories(frame: object, position: int) -> bool:
     """Return True if a column holds text or other categories, not numbers or booleans."""
     column = _column(frame, position)
     if _has_category_dtype(frame, position):
@@ -384,7 +385,7 @@ def _holds_categories(frame: Any, position: int) -> bool:
     return True
 
 
-def _has_category_dtype(frame: Any, position: int) -> bool:
+def _has_category_dtype(frame: object, position: int) -> bool:
     """Return True if a column has a categorical dtype; in pandas, categories may be numbers."""
     name = str(_column(frame, position).dtype).lower()
     return name.startswith(("category", "categorical", "enum"))
@@ -409,7 +410,7 @@ def _refuse_mistakes(entries: np.ndarray, column: str) -> None:
         )
 
 
-def _is_number(entry: Any) -> bool:
+def _is_number(entry: object) -> bool:
     """Return True if an object other than text can be converted to a number, or is missing."""
     if isinstance(entry, str | bytes):
         return False
@@ -433,7 +434,7 @@ def _without_duplicates(table: Any) -> Any:
 # -- The parameter ``kernels`` of estimators as a union of named kernels --------------------------
 
 
-def as_union(kernels: Any) -> KernelUnion:
+def as_union(kernels: object) -> KernelUnion:
     """Convert any value of the parameter ``kernels`` except None to a new union."""
     if isinstance(kernels, KernelUnion):
         return clone(kernels)
@@ -446,7 +447,7 @@ def as_union(kernels: Any) -> KernelUnion:
     return KernelUnion(_named([as_kernel(kernels)]))
 
 
-def transforms(kernels: Any) -> bool:
+def transforms(kernels: object) -> bool:
     """Return True if any of the `kernels` contains a transformer (:class:`After`)."""
     if kernels is None:
         return False
@@ -460,7 +461,7 @@ def transforms(kernels: Any) -> bool:
     return any(isinstance(kernel, After) for kernel in parts)
 
 
-def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> KernelUnion:
+def kernels_for(X: object, kernels: object = None, *, missing: str = "error") -> KernelUnion:
     """Return the union of kernels that an estimator builds from its parameter ``kernels``.
 
     Parameters
@@ -514,11 +515,11 @@ def kernels_for(X: Any, kernels: Any = None, *, missing: str = "error") -> Kerne
     return KernelUnion(of_views + [pair for pair in pairs if names_its_views(pair[1])])
 
 
-def _is_bound(kernel: Any) -> bool:
+def _is_bound(kernel: object) -> bool:
     return isinstance(kernel, Kernel) and names_its_views(kernel)
 
 
-def _of_view(kernels: Any, view: str, views: Views) -> list[tuple[str, Any]]:
+def _of_view(kernels: object, view: str, views: Views) -> list[tuple[str, Any]]:
     """Return the named kernels of one view, from its entry in a dict of kernels."""
     with naming(f"view {view!r}"):
         pairs = (auto_kernels(views[view]) if kernels is None else as_union(kernels))._pairs
@@ -549,27 +550,27 @@ def _check_views(kernels: Mapping[str, Any], used: set[str], views: Views) -> No
         )
 
 
-def have_names(kernels: Any) -> bool:
+def have_names(kernels: object) -> bool:
     """Return True if `kernels` is a dict or a list of pairs (name, kernel)."""
     return isinstance(kernels, Mapping) or (
         isinstance(kernels, list | tuple) and _are_pairs(kernels)
     )
 
 
-def parameters(kernels: Any) -> dict[str, Any]:
+def parameters(kernels: object) -> dict[str, Any]:
     """Return named kernels and their parameters, as ``<name>`` and ``<name>__<parameter>``."""
     nested: dict[str, Any] = as_union(_with_unions(kernels)).get_params()
     del nested["kernels"]
     return nested
 
 
-def with_parameters(kernels: Any, params: dict[str, Any]) -> Any:
+def with_parameters(kernels: object, params: dict[str, Any]) -> Any:
     """Return copies of the kernels with parameters ``<name>__<parameter>`` set."""
     union = as_union(_with_unions(kernels)).set_params(**params)
     return dict(union.kernels) if isinstance(kernels, Mapping) else union.kernels
 
 
-def _with_unions(kernels: Any) -> Any:
+def _with_unions(kernels: object) -> Any:
     """Replace the named kernels of each view by a union, which has nested parameters."""
     if not isinstance(kernels, Mapping):
         return kernels

@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
@@ -25,6 +26,8 @@ from ..utils.sklearn import check_sample_weight, num_samples
 from .checks import check_finite
 from .operators import TILE_ROWS, mirror_tile
 from .tables import (
+    Columns,
+    Matrix,
     SharedTable,
     array_if_plain,
     as_table,
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
 # them needs the whole matrix of distances.
 
 
-def writable(X: Any) -> Any:
+def writable(X: Matrix | None) -> Any:
     """Return `X`, or a copy if it is dense and read-only, as joblib passes arrays to workers.
 
     The compiled χ² loop of scikit-learn rejects read-only buffers although it only reads them.
@@ -58,7 +61,7 @@ def writable(X: Any) -> Any:
 class Comparison(ABC):
     """Products or distances between the rows of `X` and of `Y`, or of `X` again if None."""
 
-    def __init__(self, X: Any, Y: Any) -> None:
+    def __init__(self, X: Matrix, Y: Matrix | None) -> None:
         self.gram = Y is None
         self.X = X
         self.Y = X if Y is None else Y
@@ -100,14 +103,14 @@ class InnerProducts(Comparison):
 class Cosines(InnerProducts):
     """Inner products of rows of length one; rows of zeros stay zero."""
 
-    def __init__(self, X: Any, Y: Any) -> None:
+    def __init__(self, X: Matrix, Y: Matrix | None) -> None:
         super().__init__(normalize(X), None if Y is None else normalize(Y))
 
 
 class SquaredDistances(Comparison):
     """Squared distances ``‖x − y‖²``; exactly zero on the diagonal if `Y` is None."""
 
-    def __init__(self, X: Any, Y: Any) -> None:
+    def __init__(self, X: Matrix, Y: Matrix | None) -> None:
         if not sparse.issparse(X) and not sparse.issparse(Y):
             # ‖x‖² − 2⟨x, y⟩ + ‖y‖² loses digits far from the origin; a shift changes no distance.
             origin = X.mean(axis=0)
@@ -149,7 +152,7 @@ class ManhattanDistances(Comparison):
 class ChiSquareDistances(Comparison):
     """Distances ``Σ_j (x_j − y_j)² / (x_j + y_j)`` of rows without negative entries."""
 
-    def __init__(self, X: Any, Y: Any) -> None:
+    def __init__(self, X: Matrix, Y: Matrix | None) -> None:
         super().__init__(writable(X), writable(Y))
 
     def tile(self, rows: slice, columns: slice) -> np.ndarray:
@@ -163,7 +166,7 @@ def _largest(sizes: np.ndarray) -> float:
     return float(sizes.max(initial=0.0))
 
 
-def _largest_sum(X: Any) -> float:
+def _largest_sum(X: Matrix) -> float:
     return _largest(np.asarray(X.sum(axis=1)).ravel())
 
 
@@ -189,12 +192,13 @@ class Kernel(BaseEstimator, ABC):
         Number of compared columns, set by ``fit``.
     """
 
+    columns: Any
     _accepts_sparse: bool = True
     #: Whether entries are compared as categories, so that their types matter.
     _of_categories: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, *, columns: Any = None) -> None:
+    def __init__(self, *, columns: Columns = None) -> None:
         self.columns = columns
 
     @property
@@ -209,7 +213,7 @@ class Kernel(BaseEstimator, ABC):
 
     # -- public methods --------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn data-dependent parameters, such as a bandwidth, from training rows.
 
         Parameters
@@ -230,7 +234,7 @@ class Kernel(BaseEstimator, ABC):
         self._fit(X, sample_weight)
         return self
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+    def __call__(self, X: object, Y: object = None) -> np.ndarray:
         """Evaluate the kernel between the rows of `X` and those of `Y`, or of `X` again.
 
         Returns
@@ -243,7 +247,7 @@ class Kernel(BaseEstimator, ABC):
             K = self._evaluate(X, Y)
         return self._completed(K, gram=Y is None)
 
-    def diag(self, X: Any) -> np.ndarray:
+    def diag(self, X: object) -> np.ndarray:
         """Return ``k(x, x)`` of the rows of `X`, without computing the matrix."""
         self._validate_params()
         X, _ = self._prepared(X)
@@ -252,7 +256,7 @@ class Kernel(BaseEstimator, ABC):
         check_finite(diagonal[:, None], self._title)
         return diagonal
 
-    def on(self, columns: Any) -> Self:
+    def on(self, columns: Columns) -> Self:
         """Return an unfitted copy of this kernel that compares only `columns`.
 
         Parameters
@@ -264,7 +268,7 @@ class Kernel(BaseEstimator, ABC):
         """
         return clone(self).set_params(columns=columns)
 
-    def after(self, transformer: Any) -> After:
+    def after(self, transformer: object) -> After:
         """Return an unfitted copy of this kernel that compares the output of a transformer.
 
         The transformer is fitted on the rows that the kernel is fitted on: in an estimator on its
@@ -327,7 +331,7 @@ class Kernel(BaseEstimator, ABC):
     def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
         """Set data-dependent attributes from the rows `X`, all of positive weight."""
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: object) -> Any:
         """Convert selected columns of `X` to a finite two-dimensional float64 array.
 
         The result is shared by all kernels of a class.
@@ -352,17 +356,17 @@ class Kernel(BaseEstimator, ABC):
                 refuse_not_finite(X, "X")  # its message also names the place
             raise
 
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.n_features_in_ = X.shape[1]
         counted = weights > 0
         self._learn_scale(X if counted.all() else X[counted], weights[counted])
 
-    def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
+    def _compared(self, X: object, Y: object) -> tuple[Comparison, Any] | None:
         """Return the comparison that the kernel is a function of, and the kernel; or None."""
         return None
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns of the table, or of views, that the fitted kernel reads.
 
         Each item is the name of the view ("" for a table), positions, and whether the columns are
@@ -373,7 +377,7 @@ class Kernel(BaseEstimator, ABC):
 
     # -- shared steps ----------------------------------------------------------------------
 
-    def _prepared(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
+    def _prepared(self, X: object, Y: object = None) -> tuple[Any, Any]:
         with naming(self._title):
             columns = self._frozen_columns(X)
             X = self._chosen(X, columns)
@@ -382,7 +386,7 @@ class Kernel(BaseEstimator, ABC):
             self._check_widths(X, Y)
         return X, Y
 
-    def _chosen(self, X: Any, columns: Any) -> Any:
+    def _chosen(self, X: object, columns: Columns) -> Any:
         """Return the validated columns of a table, computed once for all kernels."""
         shared = SharedTable.of(X)
         # `columns` is stored as well, so that its id cannot be reused by another object.
@@ -391,7 +395,7 @@ class Kernel(BaseEstimator, ABC):
         key = type(self)._validated, self._accepts_sparse, places
         return shared.once(key, lambda: self._validated(select_columns(shared, columns)))
 
-    def _frozen_columns(self, X: Any) -> Any:
+    def _frozen_columns(self, X: object) -> Any:
         return self.columns_ if hasattr(self, "columns_") else resolve_columns(self.columns, X)
 
     def _check_widths(self, X: Any, Y: Any) -> None:
@@ -419,28 +423,28 @@ class Kernel(BaseEstimator, ABC):
     # Makes ``numpy_scalar * kernel`` call the operators below.
     __array_ufunc__ = None
 
-    def __add__(self, other: Any) -> Sum:
+    def __add__(self, other: object) -> Sum:
         from .composition import Sum
 
         return Sum.combining(self, other)
 
-    def __radd__(self, other: Any) -> Sum:
+    def __radd__(self, other: object) -> Sum:
         from .composition import Sum
 
         return Sum.combining(other, self)
 
-    def __mul__(self, other: Any) -> Product:
+    def __mul__(self, other: object) -> Product:
         from .composition import Product
 
         return Product.combining(self, other)
 
-    def __rmul__(self, other: Any) -> Product:
+    def __rmul__(self, other: object) -> Product:
         from .composition import Product
 
         return Product.combining(other, self)
 
 
-def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
+def _places(X: SharedTable, columns: Columns) -> tuple[int, ...] | None:
     """Return the positions of columns; None if they are all columns, in order."""
     if columns is None:
         return None
@@ -460,7 +464,7 @@ def _places(X: SharedTable, columns: Any) -> tuple[int, ...] | None:
 _FEWEST_FOR_THREADS = 16
 
 
-def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: Any, Y: Any) -> None:
+def evaluate_into(matrices: Any, kernels: Iterable[tuple[str, Any]], X: object, Y: object) -> None:
     """Write every kernel between the rows of `X` and `Y` (None: `X` again) into its matrix."""
     X, Y = SharedTable.of(X), None if Y is None else SharedTable.of(Y)
     together: dict[int, list[_Place]] = {}
@@ -493,7 +497,7 @@ class _Place:
     kernel: Any
 
 
-def evaluated(comparison: Comparison, kernel: Any) -> np.ndarray:
+def evaluated(comparison: Comparison, kernel: object) -> np.ndarray:
     """Return the matrix of one kernel that is a function of a comparison."""
     K = np.empty(comparison.shape)
     fill([K], [kernel], comparison)
@@ -548,7 +552,7 @@ def _tiles(comparison: Comparison) -> Iterable[tuple[slice, slice]]:
 class SharedComparisons:
     """Evaluate kernels on two small tables; consecutive kernels of one comparison share it."""
 
-    def __init__(self, X: Any, Y: Any) -> None:
+    def __init__(self, X: object, Y: object) -> None:
         self._X, self._Y = SharedTable.of(X), SharedTable.of(Y)
         self._comparison: Comparison | None = None
         self._values = np.empty((0, 0))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 
 from ..utils.storable import storable
 from .base import Kernel
-from .tables import column_label, refuse_masked
+from .tables import Matrix, column_label, refuse_masked
 
 
 @storable
@@ -40,7 +40,7 @@ class Categorical(Kernel):
 
     _of_categories = True
 
-    def _validated(self, X: Any) -> np.ndarray:
+    def _validated(self, X: object) -> np.ndarray:
         refuse_masked(X, "X")
         entries = check_array(
             X, dtype=object, ensure_all_finite=False, estimator=type(self).__name__
@@ -77,7 +77,7 @@ def _check_categories(column: np.ndarray, label: str) -> None:
         )
 
 
-def _is_missing(entry: Any) -> bool:
+def _is_missing(entry: object) -> bool:
     try:
         return entry is None or bool(entry != entry)
     except TypeError:  # a comparison with pandas.NA has no truth value
@@ -102,7 +102,7 @@ class Jaccard(Kernel):
     array([[1.  , 0.33, 0.  ]])
     """
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: object) -> Any:
         bits = super()._validated(X)
         if sparse.issparse(bits) and not bits.has_canonical_format:
             bits = bits.copy()
@@ -118,13 +118,13 @@ class Jaccard(Kernel):
             )
         return bits
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: Matrix, Y: Matrix | None) -> np.ndarray:
         Y = X if Y is None else Y
         both = safe_sparse_dot(X, Y.T, dense_output=True)
         either = np.add.outer(_row_sums(X), _row_sums(Y)) - both
         return np.divide(both, either, out=np.ones_like(both), where=either > 0)
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: Matrix) -> np.ndarray:
         return np.ones(X.shape[0])
 
 
@@ -132,5 +132,5 @@ class Jaccard(Kernel):
 Tanimoto = Jaccard
 
 
-def _row_sums(X: Any) -> np.ndarray:
+def _row_sums(X: Matrix) -> np.ndarray:
     return np.asarray(X.sum(axis=1)).ravel()

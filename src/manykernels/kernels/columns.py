@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from numbers import Number
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +22,9 @@ from ..utils.sklearn import warn_caller
 from ..utils.storable import storable
 from .tables import column_label, copied, is_frame, is_missing, is_numeric, naming
 from .views import Views
+
+if TYPE_CHECKING:
+    from .union import KernelUnion
 
 NUMBERS, TRUTH, TEXT, DATES, OTHERS = "numbers", "truth values", "text", "dates", "objects"
 
@@ -37,7 +40,7 @@ _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 _EXACT = 2**53
 
 
-def kind_of(entry: Any) -> str:
+def kind_of(entry: object) -> str:
     """Return the kind of a single entry."""
     if isinstance(entry, bool | np.bool_):
         return TRUTH
@@ -132,7 +135,7 @@ class TrainedColumns:
     stops: np.ndarray
 
     @classmethod
-    def of(cls, table: Any, compared: dict[int, bool]) -> Self:
+    def of(cls, table: object, compared: dict[int, bool]) -> Self:
         """Describe the columns of a training table that are `compared`, some as categories."""
         listed = {*odd_columns(table), *_truth_columns(table)}
         listed |= {j for j, as_categories in compared.items() if as_categories}
@@ -174,7 +177,7 @@ def _different(entries: np.ndarray) -> list[Any]:
     return [entry for entry in unique if not is_missing(entry)]
 
 
-def trained_columns(union: Any, X: Any) -> dict[str, TrainedColumns]:
+def trained_columns(union: KernelUnion, X: object) -> dict[str, TrainedColumns]:
     """Describe the columns of training rows by view; "" for a single table."""
     tables = dict(X.items()) if isinstance(X, Views) else {"": X}
     odd = any(odd_columns(table) or _truth_columns(table) for table in tables.values())
@@ -188,7 +191,7 @@ def trained_columns(union: Any, X: Any) -> dict[str, TrainedColumns]:
 
 
 def compared_columns(
-    union: Any, X: Any, *, only_categories: bool = False
+    union: KernelUnion, X: object, *, only_categories: bool = False
 ) -> dict[str, dict[int, bool]]:
     """Return the columns that kernels compare, by view, and whether as categories."""
     compared: dict[str, dict[int, bool]] = {}
@@ -205,7 +208,7 @@ def compared_columns(
 
 
 def like_training(
-    X: Any, model: Any, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
+    X: object, model: Any, trained: dict[str, TrainedColumns], compared: Callable[[], Any]
 ) -> Any:
     """Convert new rows to the types of training, with one warning about unseen categories.
 
@@ -274,7 +277,7 @@ def _unseen(entries: np.ndarray, known: list[Any], label: str) -> list[str]:
     ]
 
 
-def _plain(entry: Any) -> Any:
+def _plain(entry: object) -> Any:
     return entry.item() if isinstance(entry, np.generic) else entry
 
 
@@ -351,7 +354,7 @@ def _as_expected(entry: Any, expected: _Expected, label: str, row: int) -> Any:
     _refuse(entry, kind, expected, label, row)
 
 
-def _as_known(entry: Any, expected: _Expected) -> Any:
+def _as_known(entry: object, expected: _Expected) -> Any:
     """Convert an entry to another kind if only that form occurred in training."""
     if entry in expected.every:
         return entry
@@ -391,7 +394,7 @@ def _as_text(entry: Any, expected: _Expected, label: str, row: int) -> str:
     _refuse(entry, kind_of(entry), expected, label, row)
 
 
-def _refuse(entry: Any, kind: str, expected: _Expected, label: str, row: int) -> NoReturn:
+def _refuse(entry: object, kind: str, expected: _Expected, label: str, row: int) -> NoReturn:
     ways_out = {
         NUMBERS: "correct entries that are no numbers; pd.to_numeric(column, errors='coerce') "
         "shows which",
@@ -468,7 +471,7 @@ class NoCategoriesError(ValueError):
         self.advice = advice
 
 
-def refuse_no_categories(entries: np.ndarray, label: str, name: Any) -> None:
+def refuse_no_categories(entries: np.ndarray, label: str, name: object) -> None:
     """Raise an error if texts are no categories: nearly all different, numbers or dates."""
     texts = [entry.strip() for entry in entries if isinstance(entry, str)]
     different = list(dict.fromkeys(texts))

@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -50,7 +51,7 @@ from .checks import check_stack, symmetrize
 from .matching import row_names, shown
 from .operators import Samples
 from .stack import KernelStack
-from .tables import SharedTable, absent_rows, as_table, column_positions, select_columns
+from .tables import Columns, SharedTable, absent_rows, as_table, column_positions, select_columns
 from .transforms import Chain, StackTransform, preparation
 from .views import are_views, as_views
 
@@ -79,7 +80,7 @@ class PartialKernel(Kernel):
     def _explaining(self) -> AbstractContextManager[None]:
         """Return a context manager that extends the error messages of the kernel."""
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+    def __call__(self, X: object, Y: object = None) -> np.ndarray:
         """Evaluate the kernel between the rows of `X` and those of `Y`, or of `X` again."""
         check_is_fitted(self)
         rows, left = self._rows(SharedTable.of(X))
@@ -93,7 +94,7 @@ class PartialKernel(Kernel):
             K[np.ix_(rows, columns)] = known
         return K
 
-    def diag(self, X: Any) -> np.ndarray:
+    def diag(self, X: object) -> np.ndarray:
         """Return ``k(x, x)`` of the rows of `X`; NaN for rows that lack the kernel."""
         check_is_fitted(self)
         rows, known = self._rows(SharedTable.of(X))
@@ -103,10 +104,10 @@ class PartialKernel(Kernel):
                 diagonal[rows] = self.kernel_.diag(known)
         return diagonal
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: object, Y: object) -> np.ndarray:
         return self(X, Y)
 
-    def _compared(self, X: Any, Y: Any) -> Any:
+    def _compared(self, X: object, Y: object) -> Any:
         check_is_fitted(self)
         rows, left = self._rows(SharedTable.of(X))
         columns, right = (rows, None) if Y is None else self._rows(SharedTable.of(Y))
@@ -283,7 +284,7 @@ class Completion(StackTransform):
 
     # -- learning --------------------------------------------------------------------------
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         if not isinstance(stack, KernelStack):
             raise ValueError(
                 "Kernels with missing samples are completed as whole matrices, but these kernels "
@@ -681,7 +682,7 @@ class WhereKnown(PartialKernel):
     def _title(self) -> str:
         return self.kernel._title
 
-    def on(self, columns: Any) -> Self:
+    def on(self, columns: Columns) -> Self:
         """Return an unfitted copy of this kernel that compares only `columns`."""
         return type(self)(self.kernel.on(columns))
 
@@ -690,7 +691,7 @@ class WhereKnown(PartialKernel):
         """Columns of the fitted kernel, where a callable has been replaced by its choice."""
         return getattr(getattr(self, "kernel_", None), "columns_", self.kernel.columns)
 
-    def known(self, X: Any) -> np.ndarray:
+    def known(self, X: object) -> np.ndarray:
         """Return a mask of the rows of `X` with values in the columns of the kernel."""
         return self._rows(SharedTable.of(X))[0]
 
@@ -704,7 +705,7 @@ class WhereKnown(PartialKernel):
         rows: tuple[np.ndarray, SharedTable] = X.once(("rows with values", places), find_rows)
         return rows
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the kernel on the rows that have values in its columns."""
         self._validate_params()
         X = SharedTable.of(X)
@@ -721,7 +722,7 @@ class WhereKnown(PartialKernel):
             self.kernel_ = clone(self.kernel).fit(known, sample_weight=weights[has])
         return self
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns that the wrapped kernel reads."""
         return self.kernel_.compared_columns(X)
 
@@ -756,7 +757,7 @@ class Presence(Kernel):
     #: It compares all views together, see :func:`.composition.names_its_views`.
     of_all_views = True
 
-    def _validated(self, X: Any) -> np.ndarray:
+    def _validated(self, X: object) -> np.ndarray:
         """Return 1 for every view, or column, that a row has, else 0; (rows, n_views)."""
         if are_views(X):
             return as_views(X).present.astype(np.float64)
@@ -764,7 +765,7 @@ class Presence(Kernel):
         columns = (safe_indexing(table, [j], axis=1) for j in range(table.shape[1]))
         return 1.0 - np.column_stack([absent_rows(column) for column in columns])
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield nothing: the kernel does not depend on the values of the columns."""
         return iter(())
 
@@ -780,7 +781,7 @@ def known_where_possible(kernel: Kernel) -> Kernel:
     return kernel if isinstance(kernel, Presence) else WhereKnown(kernel)
 
 
-def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
+def views_of_kernels(kernels: list[tuple[str, Any]], X: object) -> list[str]:
     """Return the view of each kernel: its name, or the columns of a table."""
     views = []
     for name, kernel in kernels:
@@ -791,7 +792,7 @@ def views_of_kernels(kernels: list[tuple[str, Any]], X: Any) -> list[str]:
     return views
 
 
-def refuse_rows_without_kernels(kernels: list[tuple[str, Any]], X: Any) -> None:
+def refuse_rows_without_kernels(kernels: list[tuple[str, Any]], X: object) -> None:
     """Raise an error for rows of a table that lack every kernel except `Presence`."""
     partial = [(name, kernel) for name, kernel in kernels if isinstance(kernel, WhereKnown)]
     if partial:

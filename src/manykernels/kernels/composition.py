@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -21,6 +22,7 @@ from ..utils.storable import storable
 from .base import Kernel
 from .completion import PartialKernel
 from .tables import (
+    Columns,
     SharedTable,
     as_table,
     check_numbers,
@@ -39,10 +41,10 @@ from .views import Views, are_views, as_views
 class _AnyTableKernel(Kernel):
     """Kernel that does not read the entries of `X` itself, so that any table is accepted."""
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: object) -> Any:
         return X
 
-    def _check_widths(self, X: Any, Y: Any) -> None:
+    def _check_widths(self, X: object, Y: object) -> None:
         pass
 
 
@@ -67,7 +69,7 @@ class Constant(_AnyTableKernel):
         "value": [Interval(Real, None, None, closed="neither")]
     }
 
-    def __init__(self, value: float = 1.0, *, columns: Any = None) -> None:
+    def __init__(self, value: float = 1.0, *, columns: Columns = None) -> None:
         self.value = value
         self.columns = columns
 
@@ -75,17 +77,17 @@ class Constant(_AnyTableKernel):
     def is_psd(self) -> bool:
         return self.value >= 0
 
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: object, sample_weight: ArrayLike | None) -> None:
         pass
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield nothing: the kernel reads no columns."""
         return iter(())
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: object, Y: object) -> np.ndarray:
         return np.full((num_samples(X), num_samples(X if Y is None else Y)), float(self.value))
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: object) -> np.ndarray:
         return np.full(num_samples(X), float(self.value))
 
 
@@ -95,7 +97,7 @@ class _Pair(_AnyTableKernel):
     _operation: np.ufunc
     _parameter_constraints: ClassVar[dict[str, Any]] = {"left": [Kernel], "right": [Kernel]}
 
-    def __init__(self, left: Kernel, right: Kernel, *, columns: Any = None) -> None:
+    def __init__(self, left: Kernel, right: Kernel, *, columns: Columns = None) -> None:
         self.left = left
         self.right = right
         self.columns = columns
@@ -116,14 +118,14 @@ class _Pair(_AnyTableKernel):
         fitted = hasattr(self, "left_")
         return (self.left_, self.right_) if fitted else (self.left, self.right)
 
-    def _validated(self, X: Any) -> SharedTable:
+    def _validated(self, X: object) -> SharedTable:
         return SharedTable.of(X)
 
-    def _fit(self, X: Any, sample_weight: Any) -> None:
+    def _fit(self, X: object, sample_weight: ArrayLike | None) -> None:
         self.left_ = clone(self.left).fit(X, sample_weight=sample_weight)
         self.right_ = clone(self.right).fit(X, sample_weight=sample_weight)
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns of both kernels."""
         columns = self._frozen_columns(X)
         chosen = X if columns is None else select_columns(X, columns)
@@ -134,12 +136,12 @@ class _Pair(_AnyTableKernel):
                     positions = [places[j] for j in positions]
                 yield view, positions, as_categories
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: object, Y: object) -> np.ndarray:
         left, right = self._parts()
         K = left(X, Y)
         return self._operation(K, right(X, Y), out=K)
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: object) -> np.ndarray:
         left, right = self._parts()
         return self._operation(left.diag(X), right.diag(X))
 
@@ -221,15 +223,15 @@ class OfView(PartialKernel):
     def _title(self) -> str:
         return f"view {self.view!r}: {self.kernel._title}"
 
-    def on(self, columns: Any) -> Self:
+    def on(self, columns: Columns) -> Self:
         """Return an unfitted copy of this kernel that compares only `columns` of its view."""
         return type(self)(self.kernel.on(columns), self.view)
 
-    def after(self, transformer: Any) -> Self:  # type: ignore[override]
+    def after(self, transformer: object) -> Self:  # type: ignore[override]
         """Return an unfitted copy of this kernel that compares the transformed view."""
         return type(self)(self.kernel.after(transformer), self.view)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the kernel on the rows that have the view."""
         self._validate_params()
         X = SharedTable.of(X)
@@ -248,7 +250,7 @@ class OfView(PartialKernel):
         table = X.once(("view", self.view), lambda: SharedTable(views[self.view]))
         return views.has(self.view), table
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns of the view that the kernel reads."""
         _, table = self._rows(SharedTable.of(X))
         for _, positions, as_categories in self.kernel_.compared_columns(table):
@@ -270,7 +272,7 @@ class OfView(PartialKernel):
         return views
 
 
-def names_its_views(kernel: Any) -> bool:
+def names_its_views(kernel: object) -> bool:
     """Return True if a kernel determines its views itself, as ``kernel.of(...)`` does."""
     if isinstance(kernel, OfView) or getattr(kernel, "of_all_views", False):
         return True
@@ -278,7 +280,7 @@ def names_its_views(kernel: Any) -> bool:
     return any(part is not None and names_its_views(part) for part in parts)
 
 
-def views_of(kernel: Any) -> set[str]:
+def views_of(kernel: object) -> set[str]:
     """Return the views of a kernel, including those of the terms of a sum or product."""
     if isinstance(kernel, OfView):
         return {kernel.view}
@@ -338,7 +340,7 @@ class After(Kernel):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"kernel": [Kernel]}
 
-    def __init__(self, kernel: Kernel, transformer: Any, *, columns: Any = None) -> None:
+    def __init__(self, kernel: Kernel, transformer: object, *, columns: Columns = None) -> None:
         self.kernel = kernel
         self.transformer = transformer
         self.columns = columns
@@ -355,11 +357,11 @@ class After(Kernel):
     def _output_title(self) -> str:
         return f"{self._title}, output of the transformer"
 
-    def _validated(self, X: Any) -> SharedTable:
+    def _validated(self, X: object) -> SharedTable:
         refuse_masked(X, "X")
         return SharedTable(self._texts(X) if _takes_texts(self.transformer) else as_table(X))
 
-    def _texts(self, X: Any) -> np.ndarray:
+    def _texts(self, X: object) -> np.ndarray:
         """Return the texts of one column or of a list; raise an error for other entries."""
         rows = entries_of_one_column(X, "the transformer takes one text per row")
         for place, text in enumerate(rows):
@@ -367,11 +369,11 @@ class After(Kernel):
                 raise ValueError(f"the transformer needs texts, but row {place} is {text!r}.")
         return rows
 
-    def _check_widths(self, X: Any, Y: Any) -> None:
+    def _check_widths(self, X: object, Y: object) -> None:
         if not _takes_texts(self.transformer):
             super()._check_widths(X, Y)
 
-    def _fit(self, X: SharedTable, sample_weight: Any) -> None:
+    def _fit(self, X: SharedTable, sample_weight: ArrayLike | None) -> None:
         self._check_transformer()
         weights = check_sample_weight(
             sample_weight, X.X, dtype=np.float64, ensure_non_negative=True
@@ -408,7 +410,7 @@ class After(Kernel):
         with naming(self._output_title):
             return self.kernel_.diag(X)
 
-    def _compared(self, X: Any, Y: Any) -> Any:
+    def _compared(self, X: object, Y: object) -> Any:
         self._validate_params()
         X, Y = self._outputs(*self._prepared(X, Y))
         with naming(self._output_title):
@@ -450,7 +452,7 @@ class After(Kernel):
 
 
 @contextmanager
-def _explaining(table: Any) -> Iterator[None]:
+def _explaining(table: object) -> Iterator[None]:
     """Replace errors of a transformer by errors that name the column, where possible."""
     try:
         yield
@@ -464,7 +466,7 @@ def _explaining(table: Any) -> Iterator[None]:
         raise
 
 
-def _takes_texts(transformer: Any) -> bool:
+def _takes_texts(transformer: object) -> bool:
     """Return True if a transformer takes one text per row, as TfidfVectorizer does."""
     first = transformer.steps[0][1] if isinstance(transformer, Pipeline) else transformer
     if isinstance(first, type) or not hasattr(first, "__sklearn_tags__"):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SAME = 1e-6
 
 
-def row_names(table: Any) -> np.ndarray | None:
+def row_names(table: object) -> np.ndarray | None:
     """Return the names of the rows of a data frame or of views.
 
     None for other tables, and for rows that are just numbered from 0.
@@ -269,13 +269,13 @@ def refuse_unlabelled(targets: Mapping[str, Any]) -> None:
             )
 
 
-def row_labels(table: Any) -> Any:
+def row_labels(table: object) -> Any:
     """Return the index of a pandas frame or Series; None for others (lists have a method)."""
     index = getattr(table, "index", None)
     return None if index is None or callable(index) else index
 
 
-def matched_targets(labels: Any, *, quiet: bool = False, **targets: Any) -> tuple[Any, ...]:
+def matched_targets(labels: object, *, quiet: bool = False, **targets: Any) -> tuple[Any, ...]:
     """Return targets, such as ``y=y, sample_weight=w``, in the order of the samples of X.
 
     `labels` are the labels of the samples; those of targets are the index of a pandas object.
@@ -303,7 +303,7 @@ def matched_targets(labels: Any, *, quiet: bool = False, **targets: Any) -> tupl
     return tuple(ordered)
 
 
-def _places_of(labels: Any, index: Any, what: str) -> list[int] | None:
+def _places_of(labels: object, index: object, what: str) -> list[int] | None:
     """Return the rows of the samples in `what`; None if rows are matched by position."""
     if labels is None or index is None or (hasattr(labels, "equals") and labels.equals(index)):
         return None

@@ -71,7 +71,7 @@ class OnDemandKernels:
     gram = True
     n_regions = 1
 
-    def __init__(self, union: KernelUnion, X: Any) -> None:
+    def __init__(self, union: KernelUnion, X: object) -> None:
         self.union = union
         self.names = list(union.names_)
         self._shared = SharedTable.of(X)
@@ -263,7 +263,7 @@ class StreamedKernels(TransformedKernels):
            [-0.32, -0.13,  0.45]])
     """
 
-    def __init__(self, union: KernelUnion, X: Any, *, cache_bytes: int = 2**31) -> None:
+    def __init__(self, union: KernelUnion, X: object, *, cache_bytes: int = 2**31) -> None:
         self.union = union
         self.names = union.names_
         psd = all(kernel.is_psd for _, kernel in union.kernels_)
@@ -641,7 +641,7 @@ class RegionalKernels(TransformedKernels):
             _cols=self._cols.take(cols),
         )
 
-    def select(self, kernels: Any) -> RegionalKernels:
+    def select(self, kernels: object) -> RegionalKernels:
         """Return some of the kernels, selected by names, positions, a slice or a mask."""
         chosen = chosen_kernels(kernels, self.names)
         return self._changed(

@@ -21,7 +21,7 @@ leading eigenvalues add up to a given share of the trace, which is the variance.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -132,14 +132,14 @@ class SpectralTransform(StackTransform):
     """
 
     @abstractmethod
-    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: object) -> Cutter:
         """Validate the parameters, and return the function that divides one kernel."""
 
     def most_kernels(self, n_kernels: int) -> int:
         """Return the largest number of outputs for `n_kernels` inputs."""
         return n_kernels
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         if not isinstance(stack, KernelStack):
             raise ValueError(
                 f"{type(self).__name__} needs whole kernel matrices, but these are computed by "
@@ -323,12 +323,18 @@ class Denoise(SpectralTransform):
 
     _per_kernel = ("variance_", "cv_errors_")
 
-    def __init__(self, variance: Any = 0.9, *, reg: float | None = None, folds: int = 5):
+    def __init__(
+        self,
+        variance: float | str | Sequence[float] = 0.9,
+        *,
+        reg: float | None = None,
+        folds: int = 5,
+    ):
         self.variance = variance
         self.reg = reg
         self.folds = folds
 
-    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: object) -> Cutter:
         self.variance_ = np.ones(stack.n_kernels)
         self.cv_errors_ = np.full((stack.n_kernels, len(VARIANCES)), np.nan)
         errors_of = None
@@ -352,7 +358,7 @@ class Denoise(SpectralTransform):
 
     def _checked_variance(self, n_kernels: int) -> np.ndarray:
         several = not isinstance(self.variance, str | Real) and hasattr(self.variance, "__len__")
-        values = list(self.variance) if several else [self.variance]
+        values: list[object] = list(self.variance) if several else [self.variance]  # type: ignore[arg-type]
         if not all(map(_is_share, values)):
             raise ValueError(
                 'variance must be a number in (0, 1], "cv", or a sequence of such numbers, one '
@@ -410,7 +416,7 @@ class Bands(SpectralTransform):
     True
     """
 
-    def __init__(self, n_bands: int = 3, *, edges: Any = None):
+    def __init__(self, n_bands: int = 3, *, edges: Sequence[float] | None = None):
         self.n_bands = n_bands
         self.edges = edges
 
@@ -432,7 +438,7 @@ class Bands(SpectralTransform):
             )
         return [float(edge) for edge in edges]
 
-    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: Any) -> Cutter:
+    def _cutter(self, stack: KernelStack, weights: np.ndarray, y: object) -> Cutter:
         edges = self._checked_edges()
         ranges = _range_labels(edges)
 
@@ -452,7 +458,7 @@ class Bands(SpectralTransform):
         return cut
 
 
-def _is_share(value: Any) -> bool:
+def _is_share(value: object) -> bool:
     return isinstance(value, Real) and 0.0 < float(value) <= 1.0
 
 

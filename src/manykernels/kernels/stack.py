@@ -159,7 +159,7 @@ def read_matrices(
     return Matrices(data, labels, samples["rows"], samples["columns"])
 
 
-def positions(key: Any, size: int) -> np.ndarray:
+def positions(key: object, size: int) -> np.ndarray:
     """Return the positions among `size` samples selected by a slice, a mask or integers."""
     if key is Ellipsis:
         return np.arange(size)
@@ -544,7 +544,7 @@ class KernelStack(StoredKernels):
     @classmethod
     def from_arrays(
         cls,
-        arrays: Any,
+        arrays: object,
         names: Sequence[str] | None = None,
         *,
         row_diag: np.ndarray | None = None,
@@ -640,7 +640,7 @@ class KernelStack(StoredKernels):
         whole = np.stack([self.kernel(j) for j in range(self.n_kernels)], axis=-1)
         return whole if dtype is None else whole.astype(dtype)
 
-    def __getitem__(self, key: Any) -> KernelStack:
+    def __getitem__(self, key: object) -> KernelStack:
         """Return a sub-stack: ``stack[rows]``, ``stack[rows, cols]`` or with ``np.ix_``."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > 2:
@@ -774,7 +774,7 @@ class KernelStack(StoredKernels):
             matrix[rows] = self._values(j, rows)
         return matrix
 
-    def select(self, kernels: Any) -> KernelStack:
+    def select(self, kernels: object) -> KernelStack:
         """Return a stack of some kernels, selected by names, positions, a slice or a mask."""
         chosen = chosen_kernels(kernels, self.names)
         if np.array_equal(chosen, np.arange(self.n_kernels)):

@@ -28,7 +28,7 @@ from .base import (
     evaluated,
     fill,
 )
-from .tables import SharedTable
+from .tables import Columns, Matrix, SharedTable
 from .transforms import GammaKernel, gamma_options
 
 # Most entries of the temporary array (rows of X, rows of Y, columns) of Intersection: 32 MiB.
@@ -54,11 +54,11 @@ class ComparingKernel(Kernel):
         On an interval, the absolute value of the kernel is largest at one of the ends.
         """
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+    def __call__(self, X: object, Y: object = None) -> np.ndarray:
         compared = self._compared(X, Y)
         return super().__call__(X, Y) if compared is None else evaluated(*compared)
 
-    def _compared(self, X: Any, Y: Any) -> tuple[Comparison, Any] | None:
+    def _compared(self, X: object, Y: object) -> tuple[Comparison, Any] | None:
         if type(self)._evaluate is not ComparingKernel._evaluate:
             return None  # a subclass overrides _evaluate
         self._validate_params()
@@ -69,7 +69,7 @@ class ComparingKernel(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             return shared.once(key, lambda: self._comparison(X, Y)), self
 
-    def _evaluate(self, X: Any, Y: Any) -> np.ndarray:
+    def _evaluate(self, X: Matrix, Y: Matrix | None) -> np.ndarray:
         comparison = self._comparison(X, Y)
         K = np.empty(comparison.shape)
         fill([K], [self], comparison)
@@ -92,7 +92,7 @@ class Linear(ComparingKernel):
     def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
         out[...] = values
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: Matrix) -> np.ndarray:
         return row_norms(X, squared=True)
 
 
@@ -132,7 +132,7 @@ class Polynomial(ComparingKernel, GammaKernel):
         gamma: float | str = "auto",
         coef0: float = 1.0,
         *,
-        columns: Any = None,
+        columns: Columns = None,
     ) -> None:
         self.degree = degree
         self.gamma = gamma
@@ -150,7 +150,7 @@ class Polynomial(ComparingKernel, GammaKernel):
         out += self.coef0
         _raise_to(out, self.degree)
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: Matrix) -> np.ndarray:
         squares = row_norms(X, squared=True)
         self._from_compared(squares, squares)
         return squares
@@ -182,7 +182,7 @@ class Cosine(ComparingKernel):
     def _from_compared(self, values: np.ndarray, out: np.ndarray) -> None:
         out[...] = values
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: Matrix) -> np.ndarray:
         return row_norms(normalize(X), squared=True)
 
 
@@ -193,7 +193,7 @@ class DistanceKernel(ComparingKernel, GammaKernel):
         "gamma": gamma_options("scale", "auto", "median")
     }
 
-    def __init__(self, gamma: float | str = "scale", *, columns: Any = None) -> None:
+    def __init__(self, gamma: float | str = "scale", *, columns: Columns = None) -> None:
         self.gamma = gamma
         self.columns = columns
 
@@ -202,7 +202,7 @@ class DistanceKernel(ComparingKernel, GammaKernel):
         np.maximum(out, _LOWEST_EXPONENT, out=out)
         np.exp(out, out=out)
 
-    def _diagonal(self, X: Any) -> np.ndarray:
+    def _diagonal(self, X: Matrix) -> np.ndarray:
         return np.ones(X.shape[0])
 
 
@@ -239,7 +239,7 @@ class RBF(DistanceKernel):
     }
 
     def __init__(
-        self, gamma: float | str = "scale", width: float = 1.0, *, columns: Any = None
+        self, gamma: float | str = "scale", width: float = 1.0, *, columns: Columns = None
     ) -> None:
         self.gamma = gamma
         self.width = width
@@ -306,7 +306,7 @@ class ChiSquare(_HistogramKernel, DistanceKernel):
     _comparison = ChiSquareDistances
     _parameter_constraints: ClassVar[dict[str, Any]] = {"gamma": gamma_options("median")}
 
-    def __init__(self, gamma: float | str = 1.0, *, columns: Any = None) -> None:
+    def __init__(self, gamma: float | str = 1.0, *, columns: Columns = None) -> None:
         super().__init__(gamma, columns=columns)
 
 

@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from ..utils.sklearn import Interval, StrOptions
 from ..utils.storable import storable
 from .base import Kernel
-from .tables import naming
+from .tables import Columns, naming
 from .words import Counts, Occurrences, Sequences, Term, add_products, letters_of
 
 
@@ -55,7 +55,7 @@ class StringKernel(Kernel):
         """Return the letters of words; None means all."""
         return None if self.alphabet is None else letters_of(self.alphabet)
 
-    def _validated(self, X: Any) -> Sequences:
+    def _validated(self, X: object) -> Sequences:
         return Sequences.of(X)
 
     def _learn_scale(self, X: Sequences, weights: np.ndarray) -> None:
@@ -191,7 +191,7 @@ class Spectrum(StringKernel):
         normalize: bool = True,
         alphabet: str | None = None,
         unknown: str = "error",
-        columns: Any = None,
+        columns: Columns = None,
     ) -> None:
         self.k = k
         self.normalize = normalize
@@ -271,7 +271,7 @@ class WeightedDegree(StringKernel):
         normalize: bool = True,
         alphabet: str | None = None,
         unknown: str = "error",
-        columns: Any = None,
+        columns: Columns = None,
     ) -> None:
         self.d = d
         self.normalize = normalize
@@ -288,7 +288,7 @@ class WeightedDegree(StringKernel):
         super()._learn_scale(X, weights)
         self.length_ = int(X.lengths[0])
 
-    def _prepared(self, X: Any, Y: Any = None) -> tuple[Sequences, Sequences | None]:
+    def _prepared(self, X: object, Y: object = None) -> tuple[Sequences, Sequences | None]:
         X, Y = super()._prepared(X, Y)
         if Y is not None and X.lengths[0] != Y.lengths[0]:
             raise ValueError(
@@ -389,7 +389,7 @@ class Mismatch(StringKernel):
         normalize: bool = True,
         alphabet: str | None = None,
         unknown: str = "error",
-        columns: Any = None,
+        columns: Columns = None,
     ) -> None:
         self.k = k
         self.m = m
@@ -548,7 +548,7 @@ class Gapped(StringKernel):
         normalize: bool = True,
         alphabet: str | None = None,
         unknown: str = "error",
-        columns: Any = None,
+        columns: Columns = None,
     ) -> None:
         self.k = k
         self.g = g

@@ -7,7 +7,7 @@ NumPy would silently drop imaginary parts and masks, and convert dates to number
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from ..utils.sklearn import get_column_indices, safe_indexing
+
+#: Selection of columns: names, positions, a slice, a mask or a callable; None means all.
+Columns = str | int | slice | Sequence[Any] | np.ndarray | Callable[[Any], Any] | None
+
+#: Validated numbers of a table, dense or sparse.
+Matrix = np.ndarray | sparse.csr_array | sparse.csr_matrix
 
 # Number of column names listed in an error message.
 _NAMES_SHOWN = 20
@@ -38,7 +44,7 @@ def naming(prefix: str) -> Iterator[None]:
         raise
 
 
-def is_frame(table: Any) -> bool:
+def is_frame(table: object) -> bool:
     """Return True if `table` is a data frame of any library."""
     # The class is inspected, since the property `dtypes` of a table builds a list.
     return hasattr(table, "columns") and hasattr(type(table), "dtypes")
@@ -49,7 +55,7 @@ def copied(table: Any) -> Any:
     return table.clone() if hasattr(table, "clone") else table.copy()
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return True if a value of any kind is None, NaN, NaT or NA."""
     if value is None:
         return True
@@ -79,7 +85,7 @@ class SharedTable:
         self._made: dict[Any, Any] = {}
 
     @classmethod
-    def of(cls, X: Any) -> SharedTable:
+    def of(cls, X: object) -> SharedTable:
         """Wrap `X`, unless it is a SharedTable already."""
         return X if isinstance(X, cls) else cls(X)
 
@@ -87,7 +93,7 @@ class SharedTable:
     def shape(self) -> Any:
         return self.X.shape
 
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
         """Return the cached result for `key`; call `make` the first time."""
         if key not in self._made:
             # setdefault, since several threads may get here.
@@ -106,12 +112,12 @@ def refuse_repeated_columns(frame: Any) -> None:
         )
 
 
-def resolve_columns(columns: Any, X: Any) -> Any:
+def resolve_columns(columns: Columns, X: object) -> Any:
     """Return the result of a callable such as `make_column_selector`, else `columns`."""
     return columns(SharedTable.of(X).X) if callable(columns) else columns
 
 
-def column_positions(X: Any, columns: Any) -> list[int]:
+def column_positions(X: Any, columns: Columns) -> list[int]:
     """Return the positions in `X` of `columns`: names, integers, a slice or a mask (None: all)."""
     shared = SharedTable.of(X)
     X = as_table(shared.X)
@@ -129,7 +135,7 @@ def column_positions(X: Any, columns: Any) -> list[int]:
         ) from error
 
 
-def _positions_of_list(table: SharedTable, columns: Any) -> list[int] | None:
+def _positions_of_list(table: SharedTable, columns: Columns) -> list[int] | None:
     """Return the positions of a list of existing names or positions; None for anything else.
 
     scikit-learn looks them up one by one, which takes minutes for tens of thousands of columns.
@@ -156,7 +162,7 @@ def _places(frame: Any) -> dict[Any, int]:
     }
 
 
-def select_columns(X: Any, columns: Any) -> Any:
+def select_columns(X: object, columns: Columns) -> Any:
     """Return some columns of `X`, in two dimensions and in the same type of container."""
     shared = SharedTable.of(X)
     if columns is None:
@@ -196,7 +202,7 @@ def _existing_columns(X: Any) -> str:
     return f"the columns {shown}" + (", …" if len(names) > _NAMES_SHOWN else "")
 
 
-def check_numbers(table: Any, what: str, way_out: str = "") -> None:
+def check_numbers(table: object, what: str, way_out: str = "") -> None:
     """Raise an error for complex numbers, dates, masked entries and text in a table.
 
     `what`, such as "Kernel 'a'", is the subject of the error message. For text, and for a column
@@ -218,7 +224,7 @@ def refuse_kinds(array: Any, what: str, kinds: str) -> None:
         raise ValueError(_NOT_REAL[kind].format(what=what, dtype=array.dtype))
 
 
-def refuse_masked(array: Any, what: str) -> None:
+def refuse_masked(array: object, what: str) -> None:
     """Raise an error for masked entries, which NumPy would convert as if they were valid."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         place = _place(np.argwhere(np.ma.getmaskarray(array))[0])
@@ -228,7 +234,7 @@ def refuse_masked(array: Any, what: str) -> None:
         )
 
 
-def refuse_not_finite(table: Any, what: str) -> None:
+def refuse_not_finite(table: object, what: str) -> None:
     """Raise an error for infinite or missing numbers: NaN, in data frames also None and NA."""
     refuse_infinite(table, what)
     if place := _first_place(table, np.isnan):
@@ -238,7 +244,7 @@ def refuse_not_finite(table: Any, what: str) -> None:
         )
 
 
-def refuse_infinite(table: Any, what: str) -> None:
+def refuse_infinite(table: object, what: str) -> None:
     """Raise an error for infinite numbers in a table."""
     if place := _first_place(table, np.isinf):
         raise ValueError(
@@ -264,7 +270,7 @@ def as_numbers(table: Any) -> np.ndarray:
     return np.asarray(table, dtype=np.float64)
 
 
-def real_array(table: Any, what: str) -> np.ndarray:
+def real_array(table: object, what: str) -> np.ndarray:
     """Return `table` as an array of float32 if it is one, else of float64."""
     try:
         check_numbers(table, what)
@@ -372,7 +378,7 @@ def _as_array(table: Any) -> np.ndarray:
     return array if array.dtype.kind not in "US" else np.asarray(items, dtype=object)
 
 
-def entries_of_one_column(table: Any, why: str) -> np.ndarray:
+def entries_of_one_column(table: object, why: str) -> np.ndarray:
     """Return single objects unchanged, or the entries of a table with one column.
 
     `why`, such as "the transformer takes one text per row", begins the error message.

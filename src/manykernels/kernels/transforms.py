@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -21,6 +22,7 @@ from ..utils.sklearn import Interval, StrOptions, check_sample_weight
 from ..utils.storable import storable
 from .base import Kernel
 from .stack import KernelStack
+from .tables import Matrix
 
 # -- Bandwidths from training rows; a row of weight two counts as two equal rows ------------------
 
@@ -56,7 +58,7 @@ class GammaKernel(Kernel):
 
     gamma: float | str
 
-    def _learn_scale(self, X: Any, weights: np.ndarray) -> None:
+    def _learn_scale(self, X: Matrix, weights: np.ndarray) -> None:
         gamma = self.gamma
         if isinstance(gamma, str):
             gamma = GAMMA_RULES[gamma](self, X, weights)
@@ -66,7 +68,7 @@ class GammaKernel(Kernel):
         return frozen_scale(self, "gamma", "gamma_")
 
 
-def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
+def _inverse_variance(kernel: object, X: Matrix, weights: np.ndarray) -> float:
     """Return ``1 / (n_columns · variance)``, with the variance of all entries."""
     centre = np.average(np.asarray(X.mean(axis=1)).ravel(), weights=weights)
     variance = np.average(_mean_squared_deviations(X, centre), weights=weights)
@@ -76,7 +78,7 @@ def _inverse_variance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     return 1.0 / (X.shape[1] * variance)
 
 
-def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
+def _inverse_median_distance(kernel: Any, X: Matrix, weights: np.ndarray) -> float:
     """Return the inverse of the weighted median distance of pairs, or of the mean if that is 0.
 
     Pairs of a row with itself are included, since a row of weight two counts as two equal rows.
@@ -95,7 +97,7 @@ def _inverse_median_distance(kernel: Any, X: Any, weights: np.ndarray) -> float:
     return 1.0 / float(median or np.average(distances, weights=pair_weights) or 1.0)
 
 
-def _mean_squared_deviations(X: Any, centre: float) -> np.ndarray:
+def _mean_squared_deviations(X: Matrix, centre: float) -> np.ndarray:
     """Return the mean of (entry − centre)² in each row."""
     if not sparse.issparse(X):
         return ((X - centre) ** 2).mean(axis=1)
@@ -136,14 +138,16 @@ class StackTransform(BaseEstimator, ABC):
         return tags
 
     def fit_transform(
-        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: object = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         """Fit to a training stack and return it transformed."""
         if stack.on_demand:
             return self._deferred(stack, sample_weight)
         return self.fit(stack, y, sample_weight).transform(stack)
 
-    def fit(self, stack: KernelStack, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, stack: KernelStack, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit to a stack whose rows and columns are the training samples.
 
         Class labels `y` are needed by transforms that are tuned by cross-validation.
@@ -171,12 +175,12 @@ class StackTransform(BaseEstimator, ABC):
         self.n_samples_fit_ = len(stack)
         return self
 
-    def _deferred(self, kernels: Any, sample_weight: Any) -> Any:
+    def _deferred(self, kernels: Any, sample_weight: ArrayLike | None) -> Any:
         """Return transformed kernels on demand, to which this is fitted when they are needed."""
         return kernels.after(self, sample_weight)
 
     @abstractmethod
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         """Set the learnt attributes from a training stack, its sample weights and labels."""
 
     def transform(self, stack: KernelStack) -> KernelStack:
@@ -260,13 +264,13 @@ class Center(StackTransform):
     _per_kernel = ("means_", "grand_means_")
     of_each_kernel = True
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         self.sample_weight_ = weights / weights.sum()
         self.means_ = stack.apply(self.sample_weight_[:, None])[:, :, 0]
         self.grand_means_ = self.means_ @ self.sample_weight_
 
     def fit_transform(
-        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: object = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         if stack.on_demand:
             return super().fit_transform(stack, y, sample_weight)
@@ -305,7 +309,7 @@ class Spherical(StackTransform):
     moves_samples = True
     of_each_kernel = True
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         self.col_factor_ = _inverse_roots(stack)
 
     def _transform(self, stack: KernelStack) -> KernelStack:
@@ -332,7 +336,7 @@ class UnitTrace(StackTransform):
     _per_kernel = ("scale_",)
     of_each_kernel = True
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         trace, rounding = centered_trace(stack, weights)
         self.scale_ = np.divide(1.0, trace, np.zeros_like(trace), where=~(trace <= rounding))
 
@@ -352,7 +356,7 @@ class Multiplicative(UnitTrace):
     The normalisation of Zien and Ong (2007): unit trace times the number of samples.
     """
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         super()._learn(stack, weights, y)
         self.scale_ = self.scale_ * weights.sum()
 
@@ -367,14 +371,14 @@ class Chain(StackTransform):
         self.steps = steps
 
     def fit_transform(
-        self, stack: KernelStack, y: Any = None, sample_weight: np.ndarray | None = None
+        self, stack: KernelStack, y: object = None, sample_weight: np.ndarray | None = None
     ) -> KernelStack:
         self.n_samples_fit_ = len(stack)
         for step in self.steps:
             stack = step.fit_transform(stack, y, sample_weight)
         return stack
 
-    def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
+    def _learn(self, stack: KernelStack, weights: np.ndarray, y: object) -> None:
         self.fit_transform(stack, y, weights)
 
     def _transform(self, stack: KernelStack) -> KernelStack:

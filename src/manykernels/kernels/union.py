@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
@@ -26,7 +27,7 @@ from .base import SquaredDistances, check_filled, evaluate_into
 from .matching import row_names
 from .stack import KernelStack, check_dtype, check_stack
 from .standard import RBF
-from .tables import SharedTable, naming
+from .tables import Columns, SharedTable, naming
 from .transforms import GAMMA_RULES, gamma_options
 from .views import one_or_views
 
@@ -71,7 +72,7 @@ class KernelUnion(BaseComposition):
     def _pairs(self, pairs: list[tuple[str, Any]]) -> None:
         self.kernels = dict(pairs) if isinstance(self.kernels, Mapping) else pairs
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit a clone of every kernel; arguments as in :meth:`Kernel.fit`."""
         X, fitted = _shared(X), []
         for name, kernel in self._checked_kernels():
@@ -131,7 +132,7 @@ class KernelUnion(BaseComposition):
         stack = stack._with_data(space.data)
         return stack.with_samples(*map(row_names, samples))
 
-    def diag(self, X: Any) -> np.ndarray:
+    def diag(self, X: object) -> np.ndarray:
         """Return ``k(x, x)`` of the rows of `X` for every kernel, (n_kernels, rows)."""
         check_is_fitted(self)
         X = _shared(X)
@@ -141,7 +142,7 @@ class KernelUnion(BaseComposition):
                 diagonal[...] = kernel.diag(X)
         return diagonals
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield the columns that fitted kernels compare, see :meth:`Kernel.compared_columns`."""
         check_is_fitted(self)
         X = _shared(X)
@@ -203,7 +204,7 @@ class KernelUnion(BaseComposition):
 
 
 def rbf_grid(
-    widths: Iterable[float], gamma: float | str = 0.5, columns: Any = None
+    widths: Iterable[float], gamma: float | str = 0.5, columns: Columns = None
 ) -> KernelUnion:
     """Return Gaussian kernels of several widths on the same columns.
 
@@ -230,7 +231,7 @@ def rbf_grid(
     return KernelUnion([(f"rbf({w:g})", RBF(gamma, float(w), columns=columns)) for w in widths])
 
 
-def _shared(X: Any) -> SharedTable:
+def _shared(X: object) -> SharedTable:
     return SharedTable.of(one_or_views(X))
 
 
@@ -298,7 +299,7 @@ class RBFSubsets(KernelUnion):
         widths: Sequence[float] = (1.0,),
         sizes: tuple[int, int] | None = None,
         gamma: float | str = "scale",
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_subsets = n_subsets
         self.widths = widths
@@ -349,7 +350,7 @@ class RBFSubsets(KernelUnion):
 
     # -- interface of a union --------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the sets of columns and learn gamma of each; arguments as in :meth:`Kernel.fit`."""
         self._validate_params()
         widths = self._checked_widths()
@@ -397,11 +398,11 @@ class RBFSubsets(KernelUnion):
         union.kernels_ = kernels
         return union
 
-    def diag(self, X: Any) -> np.ndarray:
+    def diag(self, X: object) -> np.ndarray:
         """Return the self-similarities of a Gaussian, which are one."""
         return np.ones((len(self.kernels_), _numbers(X).shape[0]))
 
-    def compared_columns(self, X: Any) -> Iterator[tuple[str, list[int], bool]]:
+    def compared_columns(self, X: object) -> Iterator[tuple[str, list[int], bool]]:
         """Yield all columns, as numbers: each may be in a set."""
         yield "", list(range(_numbers(X).shape[1])), False
 
@@ -469,6 +470,6 @@ class _Made(Sequence):  # type: ignore[type-arg]
         return f"<{self._length}: {shown}{', …' if self._length > 3 else ''}>"
 
 
-def _numbers(X: Any) -> Any:
+def _numbers(X: object) -> Any:
     """Return the table as validated numbers, computed once for all kernels that share it."""
     return RBF()._chosen(SharedTable.of(one_or_views(X)), None)

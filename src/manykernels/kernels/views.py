@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from ..utils.sklearn import num_samples, safe_indexing
@@ -22,7 +23,7 @@ from .matching import (
     shown,
 )
 from .stack import positions, views_html
-from .tables import absent_rows, as_view, column_positions, copied, is_frame, naming
+from .tables import Columns, absent_rows, as_view, column_positions, copied, is_frame, naming
 
 # -- Named tables with row labels, from dicts, data frames, MuData and AnnData --------------------
 
@@ -52,17 +53,17 @@ def named_tables(tables: Any, columns: Mapping[str, Any] | None = None) -> dict[
     return labelled
 
 
-def holds_modalities(data: Any) -> bool:
+def holds_modalities(data: object) -> bool:
     """Return True if `data` is MuData or AnnData."""
     return _is_mapping(data, "mod") or _is_mapping(data, "obsm")
 
 
-def _is_mapping(data: Any, attribute: str) -> bool:
+def _is_mapping(data: object, attribute: str) -> bool:
     # Data frames have a method named "mod".
     return isinstance(getattr(data, attribute, None), Mapping)
 
 
-def _column_groups(frame: Any, columns: Mapping[str, Any]) -> dict[str, Labelled]:
+def _column_groups(frame: object, columns: Mapping[str, Any]) -> dict[str, Labelled]:
     labels = row_labels(frame)
     groups = {}
     for name, selection in columns.items():
@@ -71,7 +72,7 @@ def _column_groups(frame: Any, columns: Mapping[str, Any]) -> dict[str, Labelled
     return groups
 
 
-def _listed(columns: Any) -> Any:
+def _listed(columns: Columns) -> Any:
     return [columns] if isinstance(columns, str | int) else columns
 
 
@@ -161,7 +162,7 @@ class Views:
 
     def __init__(
         self,
-        tables: Any,
+        tables: object,
         *,
         join: str = "exact",
         columns: Mapping[str, Any] | None = None,
@@ -179,7 +180,7 @@ class Views:
         for name, labelled in checked.items():
             self._set(name, labelled.table, places[name])
 
-    def _set(self, name: str, table: Any, places: np.ndarray) -> None:
+    def _set(self, name: str, table: object, places: np.ndarray) -> None:
         """Store the rows of `table` in the order of the samples, without empty rows."""
         rows = places[places >= 0]
         if not np.array_equal(rows, np.arange(num_samples(table))):
@@ -227,7 +228,7 @@ class Views:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
 
-    def __contains__(self, name: Any) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._tables
 
     def position(self, name: str) -> int:
@@ -254,7 +255,7 @@ class Views:
         has: np.ndarray = self._places[name] >= 0
         return has
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """Return ``views[name]``, the table of a view, or ``views[rows]``, a Views of rows."""
         if isinstance(key, str):
             self.position(key)  # raises an error for unknown names
@@ -266,7 +267,7 @@ class Views:
             )
         return self.take(positions(key, len(self)))
 
-    def take(self, rows: Any, axis: int = 0) -> Self:
+    def take(self, rows: object, axis: int = 0) -> Self:
         """Return some of the rows by their positions; with ``axis=1`` some of the views."""
         numbers = np.arange(self.shape[axis])[np.asarray(rows, dtype=np.intp)]
         if axis == 1:
@@ -328,7 +329,7 @@ class Views:
         (source,) = column.names
         self._tables[name], self._places[name] = column._tables[source], column._places[source]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         raise TypeError(
             "Views are several tables and cannot become one array. Estimators of manykernels "
             "accept Views; for others join the tables first: views.joined()."
@@ -419,7 +420,7 @@ class _Places:
     def __init__(self, views: Views) -> None:
         self._views = views
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         rows, chosen = key if isinstance(key, tuple) else (key, slice(None))
         views = self._views.take(np.atleast_1d(np.arange(self._views.shape[1])[chosen]), axis=1)
         return views[np.atleast_1d(np.arange(len(views))[rows])]
@@ -466,18 +467,18 @@ def are_views(X: Any) -> bool:
     return is_frame(X) and getattr(X.columns, "nlevels", 1) > 1
 
 
-def as_views(X: Any, *, join: str = "exact") -> Views:
+def as_views(X: object, *, join: str = "exact") -> Views:
     """Convert a dict, a frame with two-level columns, MuData or AnnData to Views."""
     return X if isinstance(X, Views) else Views(X, join=join)
 
 
-def one_or_views(X: Any) -> Any:
+def one_or_views(X: object) -> Any:
     """Return a single table unchanged, several tables as :class:`Views`."""
     return as_views(X) if are_views(X) else X
 
 
 def matched_views(
-    X: Any, y: Any, sample_weight: Any = None, *, may_lack: bool
+    X: object, y: object, sample_weight: ArrayLike | None = None, *, may_lack: bool
 ) -> tuple[Views, Any, Any]:
     """Return several tables as :class:`Views`, with y and sample weights in the same order."""
     views = as_views(X, join="outer" if may_lack else "exact")
@@ -514,7 +515,7 @@ def row_keys(table: Any) -> list[Any]:
     return [_digest("".join(map(_text, row)).encode("utf-8", "surrogatepass")) for row in array]
 
 
-def _text(entry: Any) -> str:
+def _text(entry: object) -> str:
     """Return an entry as text; arrays as lists, since their repr is abbreviated."""
     return repr(entry.tolist() if isinstance(entry, np.ndarray | np.generic) else entry) + "\n"
 

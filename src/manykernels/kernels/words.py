@@ -37,7 +37,7 @@ class Sequences:
         self._made: dict[Any, Any] = {}
 
     @classmethod
-    def of(cls, X: Any) -> Sequences:
+    def of(cls, X: object) -> Sequences:
         """Convert a list, Series, array or data frame of one column of strings."""
         refuse_masked(X, "X")
         texts = entries_of_one_column(X, "the kernel compares one string per row")
@@ -76,13 +76,13 @@ class Sequences:
         places = np.arange(bounds[-1]) + np.repeat(self.bounds[chosen] - bounds[:-1], lengths)
         return Sequences(self.codes[places], bounds)
 
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
         """Return the cached result for `key`; call `make` the first time."""
         if key not in self._made:
             self._made.setdefault(key, make())
         return self._made[key]
 
-    def has(self, key: Any) -> bool:
+    def has(self, key: object) -> bool:
         """Return True if there is a cached result for `key`."""
         return key in self._made
 
@@ -172,7 +172,7 @@ class Sequences:
             )
 
 
-def _refuse_entry(entry: Any, row: int) -> None:
+def _refuse_entry(entry: object, row: int) -> None:
     """Raise an error for an entry that is not a string."""
     if is_missing(entry):
         raise ValueError(
