@@ -415,11 +415,11 @@ class Uncloneable(BaseEstimator):
         ("MKFDA", TypeError, "a dict of estimators by name"),
         ([("a", PERFECT), ("a", CONSTANT)], ValueError, "Two methods are called 'a'"),
         ([("a", PERFECT, 3)], TypeError, r"pair \(name, estimator\)"),
-        ({3: PERFECT}, TypeError, "Names of methods are strings, got 3"),
-        ({"a": MKFDA}, TypeError, "'a' cannot be copied .*class"),
+        ({3: PERFECT}, TypeError, "Names of methods must be nonempty strings, got 3"),
+        ({"a": MKFDA}, TypeError, "'a' cannot be cloned .*class"),
         ({"a": "svm"}, TypeError, "'a' is a str, not an estimator"),
         ({"a": None}, TypeError, "'a' is a NoneType, not an estimator"),
-        ({"a": Uncloneable()}, TypeError, "'a' cannot be copied"),
+        ({"a": Uncloneable()}, TypeError, "'a' cannot be cloned"),
         ({"a": PERFECT, "b": Ridge()}, ValueError, "'a' is a classifier and 'b' is not"),
     ],
 )
@@ -433,8 +433,8 @@ def test_bad_methods(table, methods, error, message):
     [
         ({"scoring": "excellence"}, "excellence"),
         ({"scoring": []}, "no scoring"),
-        ({"scoring": ["accuracy", "accuracy"]}, "named twice"),
-        ({"scoring": [accuracy_score]}, "functions are passed in a dict"),
+        ({"scoring": ["accuracy", "accuracy"]}, "has a name twice"),
+        ({"scoring": [accuracy_score]}, "pass functions in a dict"),
         ({"scoring": {"a": accuracy_score}}, "scor"),
         ({"cv": "10x10"}, "or \"5x2\"; got '10x10'"),
         ({"cv": []}, "no splits"),
@@ -462,7 +462,7 @@ def test_bad_data(table, blobs):
     with pytest.raises(ValueError, match="one entry per sample"):
         compare({"perfect": PERFECT}, X, 3)
     views, labels = blobs
-    with pytest.raises(ValueError, match="kernel matrices, which 'fda' does not take"):
+    with pytest.raises(ValueError, match="kernel matrices, which 'fda' does not accept"):
         compare({"ok": MKFDA("precomputed"), "fda": MKFDA()}, stack_of(views), labels)
 
 

@@ -197,7 +197,7 @@ def test_long_messages_are_cut_in_the_table_only():
 
 
 def test_unknown_scorings_are_refused():
-    with pytest.raises(ValueError, match="no scoring 'r2'; there is accuracy"):
+    with pytest.raises(ValueError, match="no scoring 'r2'; choose one of accuracy"):
         comparison({"a": FIRST}).scores("r2")
 
 
@@ -305,7 +305,7 @@ def test_a_method_that_failed_is_last():
 def test_methods_of_some_sets_only_are_named():
     ranking = rank_methods([of_means(a=1.0, b=0.5, c=0.2), of_means(a=1.0, b=0.5)])
     assert ranking.left_out == {"c": ["set 1"]}
-    assert "c is not ranked: it is on set 1 only." in str(ranking)
+    assert "c is not ranked: it was compared on set 1 only." in str(ranking)
     assert np.isnan(ranking.p_value)
 
 
@@ -317,7 +317,7 @@ def test_equal_methods_have_equal_ranks():
 @pytest.mark.parametrize(
     ("comparisons", "options", "error", "message"),
     [
-        ([], {}, ValueError, "no comparisons"),
+        ([], {}, ValueError, "comparisons is empty"),
         ([3], {}, TypeError, "set 1 is a int"),
         ([of_means(a=1.0)], {}, ValueError, "two methods that are in all"),
         ([of_means(a=1.0, b=0.5)], {"alpha": 2}, ValueError, "alpha must be between"),

@@ -149,7 +149,7 @@ def test_an_interrupted_call_goes_on(table, tmp_path, n_jobs):
     bomb = tmp_path / "bomb"
     bomb.touch()
     methods = {"one": ByColumn(1), "armed": Armed(str(bomb))}
-    with pytest.warns(RuntimeWarning, match="the same call goes on from there"):
+    with pytest.warns(RuntimeWarning, match="the same call continues from there"):
         partial = compare(methods, *table, cv=4, path=tmp_path / "cells", n_jobs=n_jobs)
     assert not partial.finished
     n_kept = len(files(tmp_path / "cells"))
@@ -263,13 +263,13 @@ def test_damaged_files_are_named_and_computed_again(table, tmp_path, computed, h
 def test_a_path_that_cannot_be_a_folder(table, tmp_path):
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(ValueError, match="path must name a folder"):
+    with pytest.raises(ValueError, match="path must be a folder"):
         compare(METHODS, *table, path=file)
 
 
 def test_splits_that_are_not_the_same_again_are_refused(table, tmp_path):
     unseeded = ShuffleSplit(3, random_state=np.random.RandomState(0))
-    with pytest.raises(ValueError, match=r"other splits in every call.*random_state=0"):
+    with pytest.raises(ValueError, match=r"different splits in every call.*random_state=0"):
         compare(METHODS, *table, cv=unseeded, path=tmp_path)
     seeded = ShuffleSplit(3, random_state=0)
     assert len(compare(METHODS, *table, cv=seeded, path=tmp_path).splits) == 3
@@ -278,7 +278,7 @@ def test_splits_that_are_not_the_same_again_are_refused(table, tmp_path):
 def test_a_parameter_that_cannot_be_written_down(table, tmp_path):
     with (tmp_path / "open").open("w") as note:
         methods = {"open": ByColumn(note=Holder(note))}
-        with pytest.raises(TypeError, match=r"'open' cannot be kept .*Leave out path"):
+        with pytest.raises(TypeError, match=r"'open' cannot be stored .*Do not pass path"):
             compare(methods, *table, cv=2, path=tmp_path / "cells")
 
 

@@ -1,4 +1,4 @@
-"""Methods side by side on the same splits, and over several data sets."""
+"""Comparison of methods on the same splits, and over several data sets."""
 
 from .ranks import rank_methods
 from .result import Comparison

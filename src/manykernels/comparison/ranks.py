@@ -1,4 +1,4 @@
-"""Methods over several data sets: average ranks, Friedman's test, Nemenyi's distance."""
+"""Ranking of methods over several data sets: Friedman's and Nemenyi's tests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy import stats
 from ..utils.versions import aligned, markdown
 from .result import Comparison, shown_p
 
-# Friedman's statistic needs as many methods.
+# Least number of methods for Friedman's test.
 _LEAST_METHODS = 3
 
 
 @dataclass(frozen=True, repr=False)
 class Ranking:
-    """Ranks of methods over data sets; made by :func:`rank_methods`.
+    """Ranks of methods over data sets, returned by :func:`rank_methods`.
 
     Attributes
     ----------
@@ -27,16 +27,17 @@ class Ranking:
     sets : list of str
         Names of the data sets.
     ranks : ndarray of shape (n_sets, n_methods)
-        1 for the best method of a set; equal methods share the mean of their ranks.
+        1 for the best method of a set; tied methods have the mean of their ranks.
     statistic, p_value : float
-        Of Friedman's test that all methods are equally good; NaN with less than three methods
-        or less than two sets.
+        Friedman's test of the hypothesis that all methods are equally good; NaN for fewer than
+        three methods or fewer than two sets.
     critical_difference : float
-        Nemenyi's: mean ranks that differ by more belong to methods that differ, at level `alpha`,
-        for all pairs at once.
+        Nemenyi's critical difference: methods whose mean ranks differ by more are significantly
+        different at level `alpha`, simultaneously for all pairs.
     alpha : float
+        Significance level.
     left_out : dict of str to list of str
-        Methods that are not in all comparisons, with the sets on which they are.
+        Methods that are not in all comparisons, with their data sets.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Ranking:
         return self.ranks.mean(axis=0)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """The best method first; a mark for those that are not clearly worse than it."""
+        """Return header and rows, the best method first; methods that are worse have a mark."""
         means = self.mean_ranks
         order = np.argsort(means, kind="stable")
         header = ["method", "mean rank", "behind", *self.sets]
@@ -70,8 +71,8 @@ class Ranking:
         for j in order:
             behind = means[j] - means[order[0]]
             mark = "*" if behind > self.critical_difference else ""
-            own = [f"{round(rank, 1):g}" for rank in self.ranks[:, j]]
-            rows.append([self.names[j], f"{means[j]:.2f}", f"{behind:.2f}{mark}", *own])
+            ranks = [f"{round(rank, 1):g}" for rank in self.ranks[:, j]]
+            rows.append([self.names[j], f"{means[j]:.2f}", f"{behind:.2f}{mark}", *ranks])
         return header, rows
 
     def _notes(self) -> list[str]:
@@ -86,18 +87,18 @@ class Ranking:
             p = p if p.startswith("<") else f"= {p}"
             notes.append(f"Friedman's test: χ² = {self.statistic:.2f}, p {p}.")
         for name, sets in self.left_out.items():
-            notes.append(f"{name} is not ranked: it is on {', '.join(sets)} only.")
+            notes.append(f"{name} is not ranked: it was compared on {', '.join(sets)} only.")
         return notes
 
     def __str__(self) -> str:
-        """The table of ranks, and what has to be known about it."""
+        """Return the table of ranks with its notes."""
         header, rows = self._table()
         return "\n".join([aligned([header, *rows]), "", *self._notes()])
 
     __repr__ = __str__
 
     def to_markdown(self) -> str:
-        """The table and its notes in Markdown."""
+        """Return the table with its notes in Markdown."""
         header, rows = self._table()
         rows = [[cell.replace("*", r"\*") for cell in row] for row in rows]
         return "\n\n".join(
@@ -111,29 +112,29 @@ def rank_methods(
     scoring: str | None = None,
     alpha: float = 0.05,
 ) -> Ranking:
-    """Average ranks of methods over data sets, and whether they differ (Demšar 2006).
+    """Rank methods over data sets, and test whether they differ (Demšar 2006).
 
-    With k methods on N sets and mean ranks R_j, Friedman's statistic tells whether any differ.
-    Two methods differ by Nemenyi's test where their mean ranks do by more than
+    Friedman's test is whether any of k methods differ on N sets. By Nemenyi's test, two methods
+    differ if their mean ranks differ by more than
 
         q_α √(k(k + 1)/(6N)) ,
 
-    q_α being the quantile of the studentised range of k means over √2.
+    where q_α is the quantile of the studentised range of k means, divided by √2.
 
     Parameters
     ----------
     comparisons : dict of str to Comparison, or list of Comparison
-        One for each data set. Methods are the same if they have the same name.
+        A comparison for each data set. Methods are identified by their names.
     scoring : str, optional
         Name of the score; the first of each comparison by default.
     alpha : float in (0, 1), default=0.05
-        Level of the critical difference.
+        Significance level of the critical difference.
 
     Returns
     -------
     ranking : Ranking
         A method that failed on a split of a data set is ranked last on this set. Methods that are
-        not in all comparisons are not ranked, see ``left_out``.
+        not in all comparisons are not ranked; see ``left_out``.
 
     References
     ----------
@@ -158,49 +159,51 @@ def rank_methods(
     * more than the critical difference of Nemenyi, 1.39 (level 0.05, 2 data sets).
     Friedman's test needs three methods and two data sets.
     """
-    named = _named(comparisons)
+    by_set = _by_name(comparisons)
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must be between 0 and 1, such as 0.05; got {alpha!r}.")
-    every = list(dict.fromkeys(name for one in named.values() for name in one.names))
-    on = {name: [key for key, one in named.items() if name in one.names] for name in every}
-    names = [name for name in every if len(on[name]) == len(named)]
+    methods = list(dict.fromkeys(name for result in by_set.values() for name in result.names))
+    sets = {
+        name: [key for key, result in by_set.items() if name in result.names] for name in methods
+    }
+    names = [name for name in methods if len(sets[name]) == len(by_set)]
     if len(names) < 2:
         raise ValueError(
-            f"Ranks need two methods that are in all comparisons; there are {len(names)} of "
-            f"{len(every)}."
+            f"Ranking needs at least two methods that are in all comparisons; there are "
+            f"{len(names)} of {len(methods)}."
         )
-    ranks = np.array([_ranks(one, names, scoring) for one in named.values()])
+    ranks = np.array([_ranks(result, names, scoring) for result in by_set.values()])
     n_sets, k = ranks.shape
     quantile = float(stats.studentized_range.ppf(1.0 - alpha, k, np.inf)) / np.sqrt(2.0)
     return Ranking(
         names,
-        list(named),
+        list(by_set),
         ranks,
         *_friedman(ranks),
         float(quantile * np.sqrt(k * (k + 1) / (6.0 * n_sets))),
         alpha,
-        {name: on[name] for name in every if name not in names},
+        {name: sets[name] for name in methods if name not in names},
     )
 
 
-def _named(comparisons: Any) -> dict[str, Comparison]:
+def _by_name(comparisons: Mapping[str, Any] | Iterable[Any]) -> dict[str, Comparison]:
     if isinstance(comparisons, Mapping):
-        named = {str(name): one for name, one in comparisons.items()}
+        by_name = {str(name): result for name, result in comparisons.items()}
     else:
-        named = {f"set {i}": one for i, one in enumerate(comparisons, 1)}
-    for name, one in named.items():
-        if not isinstance(one, Comparison):
-            raise TypeError(f"{name} is a {type(one).__name__}, not the result of compare.")
-    if not named:
-        raise ValueError("There are no comparisons to rank methods by.")
-    return named
+        by_name = {f"set {i}": result for i, result in enumerate(comparisons, 1)}
+    for name, result in by_name.items():
+        if not isinstance(result, Comparison):
+            raise TypeError(f"{name} is a {type(result).__name__}, not a result of compare.")
+    if not by_name:
+        raise ValueError("comparisons is empty: pass at least one result of compare.")
+    return by_name
 
 
-def _ranks(one: Comparison, names: list[str], scoring: str | None) -> np.ndarray:
-    """Ranks of some methods on one data set; those that failed are last."""
-    rows = [one.names.index(name) for name in names]
-    complete = np.isfinite(one.scores(scoring)).all(axis=1)
-    means = np.where(complete, one.means(scoring), -np.inf)[rows]
+def _ranks(result: Comparison, names: list[str], scoring: str | None) -> np.ndarray:
+    """Return the ranks of methods on a data set; methods that failed are last."""
+    rows = [result.names.index(name) for name in names]
+    complete = np.isfinite(result.scores(scoring)).all(axis=1)
+    means = np.where(complete, result.means(scoring), -np.inf)[rows]
     ranks: np.ndarray = stats.rankdata(-means, method="average")
     return ranks
 
@@ -211,5 +214,5 @@ def _friedman(ranks: np.ndarray) -> tuple[float, float]:
         return np.nan, np.nan
     if (np.ptp(ranks, axis=1) == 0.0).all():
         return 0.0, 1.0
-    found = stats.friedmanchisquare(*ranks.T)
-    return float(found.statistic), float(found.pvalue)
+    test = stats.friedmanchisquare(*ranks.T)
+    return float(test.statistic), float(test.pvalue)

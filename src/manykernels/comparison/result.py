@@ -1,7 +1,8 @@
-"""The table of :func:`~manykernels.compare`, to print, to draw and to compute with."""
+"""Results of :func:`~manykernels.compare`: cells, paired tests, tables and plots."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from time import perf_counter
@@ -25,35 +26,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# -- One method on one split: fitted, judged, and what is to be known of the fitted model ---------
+# -- One method on one split ----------------------------------------------------------------------
 
 
-# What cross_validate calls a score without a name.
+# Name of a score without a name, as in cross_validate.
 _UNNAMED = "score"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What one method did on one split.
+    """Result of one method on one split.
 
     Attributes
     ----------
     scores : dict of str to float
-        By the name of the scoring; empty if the method failed.
+        Scores by name; empty if the method failed.
     unscored : dict of str to str
-        Scores that could not be computed, and why.
+        Scores that could not be computed, with the reasons.
     fit_time, predict_time : float
-        Seconds; that of predictions includes their scoring.
+        Seconds; the time of predictions includes their scoring.
     n_kernels, n_used : int or None
-        Kernels, and those that any vector of weights uses.
+        Number of kernels, and of kernels with a weight in any weight vector.
     n_support : int or None
-        Support vectors.
+        Number of support vectors.
     rel_gap : float or None
-        Relative duality gap, where there is a certificate.
+        Relative duality gap, if there is a certificate.
     converged : bool or None
-        Whether the certificate says so.
+        Whether the solver converged, if there is a certificate.
     failure : str or None
-        What was raised.
+        Error message of the method.
     """
 
     scores: dict[str, float] = field(default_factory=dict)
@@ -69,36 +70,36 @@ class Cell:
 
     @classmethod
     def failed(cls, error: Exception) -> Cell:
-        """Of a method that has raised `error`."""
+        """Return the cell of a method that raised `error`."""
         return cls(failure=f"{type(error).__name__}: {error}")
 
     @property
     def trouble(self) -> str | None:
-        """What failed, or None."""
+        """Message of the failure of the method or of scores, or None."""
         return _listed(self.unscored) or None if self.failure is None else self.failure
 
 
 def measured(estimator: Any, X: Any, y: Any, split: Split, scoring: Any, *, strict: bool) -> Cell:
-    """Fit a copy of the estimator to the training rows, and judge it by the test rows.
+    """Fit a clone of the estimator to the training rows, and score it on the test rows.
 
-    What the fit raises is passed on, and what all scores raise; if `strict`, what any raises. A
-    fit that was interrupted, and has kept its best model so far, counts as interrupted.
+    Errors of the fit are raised, and errors of scores if all scores fail or if `strict`. A fit
+    that was interrupted, and kept its best model so far, raises KeyboardInterrupt.
     """
     train, test = split
     model = clone(estimator)
     X_train, y_train = safe_split(model, X, y, train)
     X_test, y_test = safe_split(model, X, y, test, train)
-    begun = perf_counter()
+    start = perf_counter()
     model.fit(X_train, y_train)
     fitted = perf_counter()
     learnt = _learnt_part(model)
     if getattr(learnt, "finished_", True) is False:
         raise KeyboardInterrupt
-    scores, unscored = _judged(model, X_test, y_test, scoring, strict=strict)
+    scores, unscored = _scored(model, X_test, y_test, scoring, strict=strict)
     return Cell(
         scores,
         unscored,
-        fit_time=fitted - begun,
+        fit_time=fitted - start,
         predict_time=perf_counter() - fitted,
         **_weights(learnt),
         **_support(learnt),
@@ -106,28 +107,28 @@ def measured(estimator: Any, X: Any, y: Any, split: Split, scoring: Any, *, stri
     )
 
 
-def _judged(
+def _scored(
     model: Any, X: Any, y: Any, scoring: Any, *, strict: bool
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Scores by name, and what is wrong with those that are not there."""
+    """Return scores by name, and the reasons for scores that could not be computed."""
     unscored: dict[str, str] = {}
     classes, lacking = getattr(model, "classes_", None), ""
     if isinstance(classes, np.ndarray) and np.ndim(y) == 1:
         lacking = lacking_class(classes, np.asarray(y))
-        scoring = _knowing(scoring, classes)
+        scoring = _with_all_classes(scoring, classes)
     if callable(scoring):
-        found = scoring(model, X, y)
-        found = found if isinstance(found, dict) else {name_of(scoring): found}
+        values = scoring(model, X, y)
+        values = values if isinstance(values, dict) else {name_of(scoring): values}
     else:
         try:
             # Predictions are computed once for all scorers.
-            found = MultimetricScorer(scorers=scoring)(model, X, y)
+            values = MultimetricScorer(scorers=scoring)(model, X, y)
         except Exception:
             if strict or len(scoring) == 1:
                 raise
-            found = _each(model, X, y, scoring, unscored)
+            values = _one_by_one(model, X, y, scoring, unscored)
     scores = {}
-    for name, score in found.items():
+    for name, score in values.items():
         if not isinstance(score, Real):
             raise TypeError(f"The scoring {name!r} must return a number, got {score!r}.")
         if np.isfinite(float(score)):
@@ -135,43 +136,43 @@ def _judged(
         else:
             unscored[name] = f"it is {float(score)}"
             if lacking:
-                unscored[name] += f", perhaps since the test part {lacking}"
+                unscored[name] += f", perhaps because the test part {lacking}"
     if not scores:
         raise ValueError(_listed(unscored))
     return scores, unscored
 
 
-def _knowing(scoring: Any, classes: np.ndarray) -> Any:
-    """The same scorers, which know all classes of the model."""
+def _with_all_classes(scoring: Any, classes: np.ndarray) -> Any:
+    """Return the scorers with all classes of the model."""
     if not isinstance(scoring, dict):
         return with_classes(scoring, classes)
     return {name: with_classes(scorer, classes) for name, scorer in scoring.items()}
 
 
-def _each(
+def _one_by_one(
     model: Any, X: Any, y: Any, scorers: dict[str, Any], unscored: dict[str, str]
 ) -> dict[str, Any]:
-    """What the scorers return that do not raise; the others are entered in `unscored`."""
-    found = {}
+    """Return the scores of the scorers that do not raise; enter the others in `unscored`."""
+    scores = {}
     for name, scorer in scorers.items():
         try:
-            found[name] = scorer(model, X, y)
+            scores[name] = scorer(model, X, y)
         except Exception as error:
             unscored[name] = f"{type(error).__name__}: {error}"
-    return found
+    return scores
 
 
 def _listed(unscored: dict[str, str]) -> str:
     return "; ".join(f"no {name}: {message}" for name, message in unscored.items())
 
 
-def name_of(scoring: Any) -> str:
-    """What a function that scores is called: by its own name, or as in scikit-learn."""
+def name_of(scoring: object) -> str:
+    """Return the name of a scoring function, or "score" as in scikit-learn."""
     return str(getattr(scoring, "__name__", _UNNAMED))
 
 
 def _learnt_part(model: Any) -> Any:
-    """The model behind pipelines and searches."""
+    """Return the model within pipelines and searches."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -204,10 +205,10 @@ def _certificate(learnt: Any) -> dict[str, Any]:
     return {"rel_gap": float(certificate.rel_gap), "converged": bool(certificate.converged)}
 
 
-# -- Do the methods of a comparison differ? Paired tests of every two of them ---------------------
+# -- Paired tests ---------------------------------------------------------------------------------
 
 
-#: The designs of splits, and the test that belongs to each.
+#: Designs of splits, and the test of each.
 FIVE_BY_TWO, RESAMPLED = "5x2", "resampled"
 _TESTS = {
     FIVE_BY_TWO: "combined 5×2 cv F test (Alpaydın 1999)",
@@ -219,21 +220,21 @@ _FIVE_BY_TWO = (5, 2)
 
 @dataclass(frozen=True, repr=False)
 class PairedTests:
-    """Tests of every two methods on the same splits; made by :meth:`Comparison.tests`.
+    """Paired tests of all pairs of methods, returned by :meth:`Comparison.tests`.
 
     Attributes
     ----------
     names : list of str
-        Of the methods.
+        Names of the methods.
     scoring : str
-        What was compared.
+        Name of the score.
     test : str
-        The test, or why there is none.
+        Name of the test, or the reason why there is none.
     differences : ndarray of shape (n_methods, n_methods)
         Mean score of the method of the row minus that of the column, over the splits on which
-        both have a score. NaN where there are none.
+        both have a score. NaN if there are none.
     p_values : ndarray of shape (n_methods, n_methods)
-        Symmetric, 1 on the diagonal. NaN where there is no test.
+        Symmetric, 1 on the diagonal. NaN if there is no test.
     correction : str or None
         "holm" if p-values are corrected for the number of pairs.
 
@@ -259,7 +260,7 @@ class PairedTests:
     correction: str | None = None
 
     def __str__(self) -> str:
-        """The matrix of p-values."""
+        """Return the matrix of p-values as a table."""
         rows = [["", *self.names]]
         for i, name in enumerate(self.names):
             shown = ["–" if i == j else shown_p(p) for j, p in enumerate(self.p_values[i])]
@@ -285,15 +286,15 @@ def paired_tests(
     test_per_train: float,
     correction: str | None,
 ) -> PairedTests:
-    """Tests of every two rows of `scores` (n_methods, n_splits), NaN where there is none."""
+    """Test all pairs of rows of `scores` (n_methods, n_splits), NaN where unknown."""
     n_methods, n_splits = scores.shape
     p_values, differences = np.eye(n_methods), np.zeros((n_methods, n_methods))
     for i, j in zip(*np.triu_indices(n_methods, k=1), strict=True):
-        found = _differences(scores[i], scores[j])
-        known = found[~np.isnan(found)]
+        of_splits = _differences(scores[i], scores[j])
+        known = of_splits[~np.isnan(of_splits)]
         differences[i, j] = known.mean() if len(known) else np.nan
         differences[j, i] = -differences[i, j]
-        p_values[i, j] = p_values[j, i] = _p_value(found, known, design, test_per_train)
+        p_values[i, j] = p_values[j, i] = _p_value(of_splits, known, design, test_per_train)
     if correction == "holm":
         upper = np.triu_indices(n_methods, k=1)
         p_values[upper] = holm(p_values[upper])
@@ -304,12 +305,12 @@ def paired_tests(
 
 
 def name_of_test(design: str, n_splits: int) -> str:
-    """Name of the test, or why there is none."""
+    """Return the name of the test, or the reason why there is none."""
     return _TESTS[design] if n_splits > 1 else "no paired test: there is only one split"
 
 
 def _differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Zero where scores differ by rounding errors only."""
+    """Return ``first - second``, with zero where scores differ by rounding errors only."""
     difference = first - second
     size = np.maximum(np.abs(first), np.abs(second))
     difference[np.abs(difference) <= ACCUMULATED * size] = 0.0
@@ -325,32 +326,32 @@ def _p_value(
     return corrected_t_test(known, test_per_train).pvalue if len(known) > 1 else np.nan
 
 
-def shown_p(p: Any) -> str:
-    """A p-value of three digits."""
+def shown_p(p: float) -> str:
+    """Format a p-value with three digits."""
     if np.isnan(p):
         return ""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-# -- The picture of a :class:`~manykernels.Comparison` --------------------------------------------
+# -- Plot -----------------------------------------------------------------------------------------
 
 
-# Height of the band in which the splits of a method are spread, of a distance of one.
+# Half the height of the band of the splits of a method; methods have the distance one.
 _BAND = 0.36
 
 
-def draw(result: Any, ax: Axes | None, scoring: str) -> Axes:
-    """A line per method: a ring for each split, the same split at the same height; mean, interval.
+def draw(result: Comparison, ax: Axes | None, scoring: str) -> Axes:
+    """Draw a line per method, with a ring for each split, the mean and its interval.
 
-    The best mean, or that of the reference, is drawn in another colour and as a line.
+    A split has the same height in all lines. The mean of the best method, or of the reference,
+    has another colour and a vertical line.
     """
     n_methods = len(result.names)
     if ax is None:
-        # A third of an inch for each method, and room for title and axis.
+        # 0.42 inches per method, and room for title and axis.
         _, ax = pyplot().subplots(figsize=(7.0, 1.3 + 0.42 * n_methods), layout="constrained")
-    scores, means, intervals = (
-        found(scoring) for found in (result.scores, result.means, result.intervals)
-    )
+    scores, means = result.scores(scoring), result.means(scoring)
+    intervals = result.intervals(scoring)
     marked = result.names.index(result.reference or result._best(scoring))
     n_splits = scores.shape[1]
     heights = np.linspace(-_BAND, _BAND, n_splits) if n_splits > 1 else np.zeros(1)
@@ -369,34 +370,33 @@ def draw(result: Any, ax: Axes | None, scoring: str) -> Axes:
     return ax
 
 
-#: p-values below this are marked in the table.
+#: Significance level of the marks in the table.
 SIGNIFICANT = 0.05
-# Most characters of the message of a failure in a table; `failures` has all of it.
+# Largest number of characters of an error message in a table; `failures` has the full message.
 _MESSAGE = 200
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Methods on the same splits; made by :func:`~manykernels.compare`.
+    """Results of methods on the same splits, returned by :func:`~manykernels.compare`.
 
     Attributes
     ----------
     names : list of str
-        Of the methods.
+        Names of the methods.
     scorings : list of str
-        Names of the scores, of which larger is better. The first is the one that is tested and
-        drawn unless another one is asked for.
+        Names of the scores; larger is better. The first is tested and drawn by default.
     splits : list of (train, test)
-        Row numbers, as ``cv`` of scikit-learn takes them.
+        Row indices, as for ``cv`` of scikit-learn.
     design : {"5x2", "resampled"}
-        How splits were made, and so which test is right.
+        Design of the splits, which determines the test.
     cells : dict of (str, int) to Cell
-        What each method did on each split, by its name and the number of the split. After an
-        interruption some are not there.
+        Results by the name of the method and the index of the split. After an interruption some
+        are missing.
     reference : str or None
-        The method that the others are tested against; None for the best.
+        Method that the others are tested against; None for the best.
     ranges : dict of str to (float, float)
-        The least and the largest value that a score can have, where that is known.
+        Smallest and largest possible value of a score, if known.
     """
 
     names: list[str]
@@ -410,22 +410,22 @@ class Comparison:
     # -- numbers -----------------------------------------------------------------------------
 
     def scores(self, scoring: str | None = None) -> np.ndarray:
-        """Scores of all methods on all splits, (n_methods, n_splits); NaN where there is none."""
+        """Return the scores of all methods on all splits, (n_methods, n_splits); NaN if none."""
         name = self._checked_scoring(scoring)
         return self._of_cells(lambda cell: cell.scores.get(name, np.nan))
 
     def means(self, scoring: str | None = None) -> np.ndarray:
-        """Mean score of each method over the splits where it has one, (n_methods,)."""
+        """Return the mean score of each method over its splits with a score, (n_methods,)."""
         return _over_splits(np.mean, self.scores(scoring))
 
     def intervals(self, scoring: str | None = None, confidence: float = 0.95) -> np.ndarray:
-        """Intervals of the mean scores, (n_methods, 2); NaN with less than two scores.
+        """Return intervals of the mean scores, (n_methods, 2); NaN for fewer than two scores.
 
-        Student's, with the variance of Nadeau and Bengio (2003), which counts that training
-        sets overlap. Where the range of a score is known, such as 0 to 1 of an accuracy, intervals
-        stay in it: with one end they are those of the logarithm of the distance from it, with two
-        that of Wilson for a share with the same variance, or, if all scores are equal, of as many
-        samples as were tested.
+        They are Student's intervals with the variance of Nadeau and Bengio (2003), which takes the
+        overlap of training sets into account. If the range of a score is known, such as [0, 1] of
+        an accuracy, intervals stay in it: with one bound they are those of the logarithm of the
+        distance from it, with two bounds Wilson's for a share with the same variance, or, if all
+        scores are equal, with the number of test samples.
         """
         name = self._checked_scoring(scoring)
         table = self.scores(name)
@@ -433,21 +433,22 @@ class Comparison:
         least, most = self.ranges.get(name, (-np.inf, np.inf))
         if ((known < least) | (known > most)).any():  # its function has options of its own
             least, most = -np.inf, np.inf
-        found = np.full((len(table), 2), np.nan)
+        intervals = np.full((len(table), 2), np.nan)
         for i, row in enumerate(table):
             scores = row[np.isfinite(row)]
             if len(scores) > 1:
                 error = corrected_t_test(scores, self.test_per_train).error
                 quantile = float(stats.t.isf((1.0 - confidence) / 2.0, len(scores) - 1))
-                found[i] = within_range(float(scores.mean()), error, quantile, least, most)
+                intervals[i] = within_range(float(scores.mean()), error, quantile, least, most)
                 if error == 0.0 and np.isfinite([least, most]).all():
-                    # Equal scores, such as no error at all: as a share of so many test samples.
+                    # Equal scores, such as no errors at all: the interval of a share of as many
+                    # test samples.
                     n_test = np.mean([len(test) for _, test in self.splits])
                     n = float(n_test / (1.0 / len(scores) + self.test_per_train))
                     span = most - least
                     ends = wilson((scores.mean() - least) / span, n, quantile)
-                    found[i] = least + span * np.array(ends)
-        return found
+                    intervals[i] = least + span * np.array(ends)
+        return intervals
 
     @property
     def n_train(self) -> np.ndarray:
@@ -456,23 +457,23 @@ class Comparison:
 
     @property
     def test_per_train(self) -> float:
-        """Number of test samples over that of training samples."""
+        """Ratio of the numbers of test samples and training samples."""
         return float(sum(len(test) for _, test in self.splits) / self.n_train.sum())
 
     @property
     def failures(self) -> dict[tuple[str, int], str]:
-        """What was raised, by method and split, and scores that could not be computed."""
+        """Error messages of methods and scores, by method and split."""
         troubles = {place: cell.trouble for place, cell in self.cells.items()}
         return {place: trouble for place, trouble in troubles.items() if trouble is not None}
 
     @property
     def finished(self) -> bool:
-        """Whether no interruption has left out cells."""
+        """Whether all cells were computed."""
         return len(self.cells) == len(self.names) * len(self.splits)
 
     @property
     def best(self) -> str:
-        """The method of the best mean score; one that failed on a split only if all did."""
+        """Method with the best mean score, among those that failed on no split, if any."""
         return self._best(None)
 
     def _best(self, scoring: str | None) -> str:
@@ -487,15 +488,15 @@ class Comparison:
     # -- tests -------------------------------------------------------------------------------
 
     def tests(self, scoring: str | None = None, *, correction: str | None = None) -> PairedTests:
-        """Paired tests of every two methods, over the splits on which both have a score.
+        """Test all pairs of methods, over the splits on which both have a score.
 
-        The combined 5×2 cv F test if the splits were made by ``cv="5x2"``, else the corrected
-        resampled t test.
+        The test is the combined 5×2 cv F test for ``cv="5x2"``, else the corrected resampled t
+        test.
 
         Parameters
         ----------
         scoring : str, optional
-            The score to compare; the first by default.
+            Score to compare; the first by default.
         correction : {"holm", None}, default=None
             Whether p-values are corrected for the number of pairs.
         """
@@ -518,7 +519,7 @@ class Comparison:
         return self.tests().p_values
 
     def versus(self, reference: str | None) -> Comparison:
-        """The same comparison with other methods tested against `reference`; None for the best."""
+        """Return the comparison with tests against `reference`; None for the best method."""
         if reference is not None and reference not in self.names:
             raise ValueError(
                 f"There is no method {reference!r}; the methods are {', '.join(self.names)}."
@@ -526,7 +527,7 @@ class Comparison:
         return replace(self, reference=reference)
 
     def _against(self, scoring: str | None = None) -> tuple[str, np.ndarray]:
-        """The reference, and the p-values of the others against it after Holm's correction."""
+        """Return the reference, and p-values of the others with Holm's correction."""
         reference = self._best(scoring) if self.reference is None else self.reference
         row = self.tests(scoring).p_values[self.names.index(reference)].copy()
         row[self.names.index(reference)] = np.nan
@@ -535,9 +536,9 @@ class Comparison:
     # -- tables ------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dict per method; the keys are the columns of :meth:`to_frame`.
+        """Return a dict for each method, whose keys are the columns of :meth:`to_frame`.
 
-        ``p_value`` is against the reference, or the best, after Holm's correction. Kernels,
+        ``p_value`` is against the reference, or the best, with Holm's correction. Kernels,
         support vectors and times are means over the splits, ``rel_gap`` is the largest.
         """
         columns: dict[str, np.ndarray] = {}
@@ -568,15 +569,17 @@ class Comparison:
         ]
 
     def to_frame(self) -> Any:
-        """The table as a pandas data frame, one row per method. Needs pandas; else `rows`."""
+        """Return a pandas data frame with a row per method. Without pandas, use :meth:`rows`."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame needs pandas; rows() gives the same without.") from error
+            raise ImportError(
+                "to_frame needs pandas; rows() returns the same values without it."
+            ) from error
         return pd.DataFrame(self.rows()).set_index("method")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and cells; columns about which no method has anything to say are left out."""
+        """Return header and cells, without columns that are empty for all methods."""
         rows = self.rows()
         columns = {"method": [row["method"] for row in rows]}
         columns |= {name: [_score(row, name) for row in rows] for name in self.scorings}
@@ -598,23 +601,23 @@ class Comparison:
         return list(shown), [list(cells) for cells in zip(*shown.values(), strict=True)]
 
     def _notes(self) -> list[str]:
-        """Sentences below the table."""
+        """Return the notes below the table."""
         notes = [f"± standard deviation over {self._described_splits()}."]
         reference, p_values = self._against()
         n_tests = int(np.count_nonzero(~np.isnan(p_values)))
         if len(self.splits) == 1:
             notes.append(f"{name_of_test(self.design, 1).capitalize()}.")
         elif n_tests:
-            what = "the best" if self.reference is None else "the reference"
+            role = "the best" if self.reference is None else "the reference"
             corrected = f", after Holm's correction for {n_tests} tests" if n_tests > 1 else ""
             notes.append(
-                f"p: {self.scorings[0]} against {reference}, {what}, by the "
+                f"p: {self.scorings[0]} against {reference}, {role}, by the "
                 f"{name_of_test(self.design, len(self.splits))}{corrected}; * below {SIGNIFICANT}."
             )
         if not self.finished:
             total = len(self.names) * len(self.splits)
             notes.append(f"Interrupted: {len(self.cells)} of {total} cells are finished.")
-        return notes + self._failures_in_words() + self._uncertified()
+        return notes + self._described_failures() + self._uncertified()
 
     def _described_splits(self) -> str:
         if self.design == FIVE_BY_TWO:
@@ -622,8 +625,8 @@ class Comparison:
         number = len(self.splits)
         return "one split" if number == 1 else f"{number} splits"
 
-    def _failures_in_words(self) -> list[str]:
-        """A sentence for every method that failed."""
+    def _described_failures(self) -> list[str]:
+        """Return a sentence for each method that failed."""
         return [
             f"{name} failed on {self._listed(splits)}: {message}"
             for name, splits, message in self.failures_by_method()
@@ -635,13 +638,14 @@ class Comparison:
         return f"split{'s'[: len(splits) > 1]} {', '.join(map(str, splits))}"
 
     def failures_by_method(self) -> list[tuple[str, list[int], str]]:
-        """Methods that failed, on which splits, and the message of the first failure, cut."""
-        found: dict[str, dict[int, str]] = {}
-        for (name, split), message in sorted(self.failures.items(), key=lambda one: one[0][1]):
-            found.setdefault(name, {})[split] = message
-        order = [name for name in self.names if name in found]
+        """Return methods that failed, with their splits and the first error message, cut."""
+        messages: dict[str, dict[int, str]] = {}
+        for (name, split), message in sorted(self.failures.items(), key=lambda item: item[0][1]):
+            messages.setdefault(name, {})[split] = message
         return [
-            (name, list(found[name]), _cut(next(iter(found[name].values())))) for name in order
+            (name, list(messages[name]), _cut(next(iter(messages[name].values()))))
+            for name in self.names
+            if name in messages
         ]
 
     def _uncertified(self) -> list[str]:
@@ -656,39 +660,38 @@ class Comparison:
         return lines
 
     def __str__(self) -> str:
-        """The table, and what has to be known about it."""
+        """Return the table with its notes."""
         header, cells = self._table()
         return "\n".join([aligned([header, *cells]), "", *self._notes()])
 
     __repr__ = __str__
 
     def to_markdown(self) -> str:
-        """The table and its notes in Markdown."""
+        """Return the table with its notes in Markdown."""
         header, cells = self._table()
-        # An asterisk would begin an emphasis.
+        # Asterisks would mark emphasis.
         notes = [note.replace("*", r"\*") for note in self._notes()]
         cells = [[cell.replace("*", r"\*") for cell in row] for row in cells]
         return "\n\n".join([markdown(header, cells), *notes])
 
     def to_html(self) -> str:
-        """The table and its notes in HTML, all text escaped."""
+        """Return the table with its notes in HTML, with escaped text."""
         return html(*self._table(), self._notes())
 
     _repr_html_ = to_html
 
     def plot(self, ax: Axes | None = None, scoring: str | None = None) -> Axes:
-        """Draw the scores of all splits, and means with their intervals at 95%.
+        """Draw the scores of all splits, and their means with 95% intervals.
 
         Needs matplotlib, ``pip install manykernels[report]``.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; by default in a new figure.
+            Axes to draw on; by default those of a new figure.
         scoring : str, optional
-            The score to draw; the first by default.
+            Score to draw; the first by default.
         """
-
         return draw(self, ax, self._checked_scoring(scoring))
 
     # -- parts -------------------------------------------------------------------------------
@@ -698,21 +701,21 @@ class Comparison:
             return self.scorings[0]
         if scoring not in self.scorings:
             raise ValueError(
-                f"There is no scoring {scoring!r}; there is {', '.join(self.scorings)}."
+                f"There is no scoring {scoring!r}; choose one of {', '.join(self.scorings)}."
             )
         return scoring
 
-    def _of_cells(self, number: Any) -> np.ndarray:
-        """A number of every cell, (n_methods, n_splits); NaN where it has none."""
+    def _of_cells(self, number: Callable[[Cell], float | None]) -> np.ndarray:
+        """Return a number of each cell, (n_methods, n_splits); NaN where it is None."""
         table = np.full((len(self.names), len(self.splits)), np.nan)
         for (name, split), cell in self.cells.items():
-            found = number(cell)
-            table[self.names.index(name), split] = np.nan if found is None else found
+            value = number(cell)
+            table[self.names.index(name), split] = np.nan if value is None else value
         return table
 
 
-def _over_splits(summary: Any, table: np.ndarray) -> np.ndarray:
-    """`summary` of the finite numbers of each row; NaN if there are none."""
+def _over_splits(summary: Callable[[np.ndarray], Any], table: np.ndarray) -> np.ndarray:
+    """Apply `summary` to the finite numbers of each row; NaN if there are none."""
     rows = [row[np.isfinite(row)] for row in table]
     return np.array([float(summary(row)) if len(row) else np.nan for row in rows])
 
@@ -721,7 +724,7 @@ def _deviation(values: np.ndarray) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
 
 
-# -- numbers in words ------------------------------------------------------------------------
+# -- formatting ------------------------------------------------------------------------------
 
 
 def _score(row: dict[str, Any], name: str) -> str:

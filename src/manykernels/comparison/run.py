@@ -1,4 +1,4 @@
-"""What is passed to :func:`~manykernels.compare`, checked: methods, data, splits, scoring."""
+"""Comparison of methods: validation of parameters, and :func:`~manykernels.compare`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from ..utils.sklearn import warn_caller
 from .result import FIVE_BY_TWO, RESAMPLED, Cell, Comparison, measured, name_of
 from .storage import CellFolder, fingerprint, key_of
 
-# Without cv: five folds, twice. With J splits, five folds detect differences of t_{J−1} times
-# √(1/J + 1/4) standard deviations: 1.9 if run once, 1.3 twice, 1.2 three times, 1.0 for ever.
+# Default of cv: five folds, twice. With J splits, five folds detect differences of t_{J−1} times
+# √(1/J + 1/4) standard deviations: 1.9 if run once, 1.3 twice, 1.2 three times, 1.0 in the limit.
 _FOLDS, _REPEATS = 5, 2
 
 
@@ -38,41 +38,43 @@ _FOLDS, _REPEATS = 5, 2
 
 
 def checked_methods(methods: Any) -> dict[str, Any]:
-    """Estimators by name."""
+    """Return the estimators by name."""
     if isinstance(methods, Mapping):
         pairs = list(methods.items())
     elif isinstance(methods, Iterable) and not isinstance(methods, str):
         pairs = _named(list(methods))
     else:
         raise TypeError(
-            "methods must be a dict of estimators by name, or a list of them; got "
-            f'{type(methods).__name__}. For a single one: {{"name": estimator}}.'
+            "methods must be a dict of estimators by name, or a list of estimators; got "
+            f'{type(methods).__name__}. Pass a single estimator as {{"name": estimator}}.'
         )
     if not pairs:
         raise ValueError("There are no methods to compare.")
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for name, estimator in pairs:
         if not isinstance(name, str) or not name.strip():
-            raise TypeError(f"Names of methods are strings, got {name!r}.")
-        if name in found:
-            raise ValueError(f"Two methods are called {name!r}: give each a name of its own.")
-        found[name] = _checked_method(name, estimator)
-    return found
+            raise TypeError(f"Names of methods must be nonempty strings, got {name!r}.")
+        if name in checked:
+            raise ValueError(f"Two methods are called {name!r}: their names must differ.")
+        checked[name] = _checked_method(name, estimator)
+    return checked
 
 
 def _named(methods: list[Any]) -> list[tuple[Any, Any]]:
-    """Pairs as they are; others are called by their class, numbered if there are several."""
-    kinds = [None if isinstance(one, tuple) else type(one).__name__ for one in methods]
+    """Return pairs (name, estimator), by default with the name of the class and a number."""
+    kinds = [None if isinstance(method, tuple) else type(method).__name__ for method in methods]
     pairs = []
-    for i, one in enumerate(methods):
-        if isinstance(one, tuple):
-            if len(one) != 2:
-                raise TypeError(f"A method is a pair (name, estimator), got {one!r}.")
-            pairs.append(one)
+    for i, method in enumerate(methods):
+        if isinstance(method, tuple):
+            if len(method) != 2:
+                raise TypeError(
+                    f"A method must be an estimator or a pair (name, estimator), got {method!r}."
+                )
+            pairs.append(method)
         elif kinds.count(kinds[i]) > 1:
-            pairs.append((f"{kinds[i]} {kinds[: i + 1].count(kinds[i])}", one))
+            pairs.append((f"{kinds[i]} {kinds[: i + 1].count(kinds[i])}", method))
         else:
-            pairs.append((kinds[i], one))
+            pairs.append((kinds[i], method))
     return pairs
 
 
@@ -84,22 +86,20 @@ def _checked_method(name: str, estimator: Any) -> Any:
         get_tags(copy)
     except Exception as error:
         raise TypeError(
-            f"Method {name!r} cannot be copied for every split, as scikit-learn's clone does: "
-            f"{error}"
+            f"Method {name!r} cannot be cloned for every split (sklearn.base.clone): {error}"
         ) from error
     return copy
 
 
 def of_classes(methods: Mapping[str, Any]) -> bool:
-    """Whether the methods predict classes; they must all be of one kind."""
-    kinds = {name: is_classifier(one) for name, one in methods.items()}
+    """Return whether the methods are classifiers; raise if only some are."""
+    kinds = {name: is_classifier(method) for name, method in methods.items()}
     if len(set(kinds.values())) > 1:
         first, second = (
             next(name for name in kinds if kinds[name] is kind) for kind in (True, False)
         )
         raise ValueError(
-            f"{first!r} is a classifier and {second!r} is not: methods that are compared predict "
-            "the same."
+            f"{first!r} is a classifier and {second!r} is not: compare only methods of one kind."
         )
     return next(iter(kinds.values()))
 
@@ -108,10 +108,10 @@ def of_classes(methods: Mapping[str, Any]) -> bool:
 
 
 def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X as all methods take it and scikit-learn splits it, and y with it, row by row."""
+    """Validate X, such that all methods accept it and scikit-learn can split it, and y."""
     if y is None:
-        raise ValueError("compare requires y, what is to be predicted.")
-    pairwise = {name: get_tags(one).input_tags.pairwise for name, one in methods.items()}
+        raise ValueError("compare requires y, the targets.")
+    pairwise = {name: get_tags(method).input_tags.pairwise for name, method in methods.items()}
     may_lack = any(map(may_lack_views, methods.values()))
     if isinstance(X, Mapping) and all(pairwise.values()):
         X = unchecked_stack(X, gram=True)
@@ -119,7 +119,7 @@ def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.nd
         for name, takes_kernels in pairwise.items():
             if not takes_kernels:
                 raise ValueError(
-                    f"X holds kernel matrices, which {name!r} does not take: pass "
+                    f"X contains kernel matrices, which {name!r} does not accept: pass "
                     'kernels="precomputed" to it.'
                 )
     elif are_views(X):
@@ -138,7 +138,7 @@ def checked_data(methods: Mapping[str, Any], X: Any, y: Any) -> tuple[Any, np.nd
 
 @dataclass(frozen=True)
 class Design:
-    """Splits, and how they were made: ``"5x2"`` or ``"resampled"``."""
+    """Splits and their design, ``"5x2"`` or ``"resampled"``."""
 
     splits: list[Split]
     kind: str
@@ -152,11 +152,11 @@ class Design:
         *,
         classes: bool,
         random_state: Any,
-        again: bool,
+        reproducible: bool,
     ) -> Design:
-        """The splits of `cv`, drawn once for all methods; folds by number hold whole groups.
+        """Draw the splits of `cv`; a number of folds keeps groups together.
 
-        If they are to be the same `again`, in another call, those that are not are refused.
+        If `reproducible`, raise if a second draw differs.
         """
         if isinstance(cv, str) and cv != FIVE_BY_TWO:
             raise ValueError(
@@ -173,30 +173,30 @@ class Design:
         splits = draw()
         if not splits:
             raise ValueError("cv has no splits.")
-        if again and not _same(splits, draw()):
+        if reproducible and not _same(splits, draw()):
             raise ValueError(
-                "cv draws other splits in every call, so that finished cells could not be found "
-                "again: give it a seed, such as random_state=0, or leave out path."
+                "cv draws different splits in every call, so finished cells could not be reused: "
+                "give it a seed, such as random_state=0, or do not pass path."
             )
         return cls(splits, FIVE_BY_TWO if isinstance(cv, str) else RESAMPLED)
 
 
 def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
-    every, splits = np.arange(len(y)), []
+    rows, splits = np.arange(len(y)), []
     try:
-        given = list(splitter.split(np.zeros((len(y), 1)), y))
+        pairs = list(splitter.split(np.zeros((len(y), 1)), y))
     except (TypeError, ValueError) as error:
         if "unpack" in str(error):
-            raise ValueError("cv must hold pairs (train, test) of row numbers.") from error
+            raise ValueError("cv must contain pairs (train, test) of row indices.") from error
         if "'groups' parameter" not in str(error):
             raise
         name = type(splitter).__name__
         raise ValueError(
-            f"cv={name}(...) divides by groups, which compare is not given: pass the splits, "
+            f"cv={name}(...) needs groups, which compare does not accept: pass the splits, "
             f"cv=list({name}(...).split(X, y, groups))."
         ) from error
-    for k, parts in enumerate(given):
-        train, test = (rows_of_part(part, len(y), every, k) for part in parts)
+    for k, pair in enumerate(pairs):
+        train, test = (rows_of_part(part, len(y), rows, k) for part in pair)
         refuse_split(k, train, test)
         splits.append((train, test))
     return splits
@@ -204,9 +204,9 @@ def _drawn(splitter: Any, y: np.ndarray) -> list[Split]:
 
 def _same(first: list[Split], second: list[Split]) -> bool:
     return len(first) == len(second) and all(
-        np.array_equal(one, other)
-        for pair, pair_again in zip(first, second, strict=True)
-        for one, other in zip(pair, pair_again, strict=True)
+        np.array_equal(*parts)
+        for pairs in zip(first, second, strict=True)
+        for parts in zip(*pairs, strict=True)
     )
 
 
@@ -214,10 +214,10 @@ def _same(first: list[Split], second: list[Split]) -> bool:
 
 
 def checked_scoring(scoring: Any, methods: Mapping[str, Any]) -> Any:
-    """Scorers by name, or a function, as ``cross_validate`` takes them.
+    """Return scorers by name, or a function, as for ``cross_validate``.
 
-    By default accuracy or R², and not what ``estimator.score`` is: that of a search may be
-    another score than that of the others.
+    The default is accuracy or R² instead of ``estimator.score``, which may differ between methods,
+    for example for a search with its own scoring.
     """
     if scoring is None:
         if of_classes(methods):
@@ -225,7 +225,10 @@ def checked_scoring(scoring: Any, methods: Mapping[str, Any]) -> Any:
         elif all(map(is_regressor, methods.values())):
             scoring = "r2"
         else:
-            raise ValueError("The methods are neither classifiers nor regressors: pass scoring.")
+            raise ValueError(
+                "The methods are neither classifiers nor regressors, so there is no default: pass "
+                "scoring."
+            )
     if callable(scoring):
         return scoring
     if isinstance(scoring, str):
@@ -234,22 +237,22 @@ def checked_scoring(scoring: Any, methods: Mapping[str, Any]) -> Any:
         names = list(scoring)
         if not all(isinstance(name, str) for name in names):
             raise ValueError(
-                f"A list of scorings has their names, got {names!r}; functions are passed in a "
-                "dict by name."
+                f"A list of scorings must contain names, got {names!r}; pass functions in a dict "
+                "by name."
             )
         if len(set(names)) < len(names):
-            raise ValueError(f"A scoring is named twice: {', '.join(names)}.")
+            raise ValueError(f"scoring has a name twice: {', '.join(names)}.")
         scoring = {name: name for name in names}
     if not scoring:
         raise ValueError("There is no scoring to compare by.")
     first = next(iter(methods.values()))
     return {
-        str(name): get_scorer(one) if isinstance(one, str) else check_scoring(first, one)
-        for name, one in scoring.items()
+        str(name): get_scorer(scorer) if isinstance(scorer, str) else check_scoring(first, scorer)
+        for name, scorer in scoring.items()
     }
 
 
-# -- Methods side by side, on the same splits -----------------------------------------------------
+# -- Comparison -----------------------------------------------------------------------------------
 
 
 Place = tuple[str, int]
@@ -268,75 +271,72 @@ def compare(
     random_state: Any = 0,
     verbose: bool = False,
 ) -> Comparison:
-    """Compare methods on the same splits: scores, sparsity, times, and whether they differ.
+    """Compare methods on the same splits: scores, sparsity, times and paired tests.
 
     Parameters
     ----------
     methods : dict of str to estimator, or list of estimators or of pairs (name, estimator)
-        Ours, or any of scikit-learn that take the same X: for views, pipelines that begin with
-        ``FunctionTransformer(Views.joined)``. They are copied, not fitted.
+        Estimators of this package, or of scikit-learn if they accept X: for views, pipelines that
+        begin with ``FunctionTransformer(Views.joined)``. They are cloned, not fitted.
     X, y : as for the ``fit`` of the methods
         A table, a dict of tables or :class:`~manykernels.Views`, or for methods with
         ``kernels="precomputed"`` a :class:`~manykernels.KernelStack`; classes or numbers.
     cv : int, splitter, iterable of splits, "5x2" or None, default=None
-        How samples are held out: a number of folds, "5x2" for five replications of two folds, or
-        as in scikit-learn. By default five folds, twice. Folds are drawn at random, stratified for
-        classifiers, and rows that repeat others are in the same one.
+        Cross-validation: a number of folds, "5x2" for five replications of two folds, or as in
+        scikit-learn. By default five folds, twice. Folds are random, stratified for classifiers,
+        and keep repeated rows together.
     scoring : str, list of str, dict, callable or None, default=None
-        What larger is better of, as in scikit-learn's ``cross_validate``. By default accuracy, or
-        R² for numbers.
+        Scores, of which larger is better, as in scikit-learn's ``cross_validate``. By default
+        accuracy, or R² for numbers.
     path : str or Path, optional
-        A folder where every finished cell, a method on a split, is kept. The same call finds them
-        again and goes on where it was interrupted, however it was.
+        Folder in which finished cells, each a method on a split, are stored. The same call reuses
+        them and continues after any interruption.
     n_jobs : int, optional
-        How many cells are computed at once, as in scikit-learn.
+        Number of cells that are computed in parallel, as in scikit-learn.
     error_score : NaN or "raise", default=NaN
-        What becomes of a method that raises on a split: the cell is kept as failed, with its
-        message, or the error is raised.
+        Whether the error of a method on a split is recorded in its cell, or raised.
     random_state : int, RandomState or None, default=0
-        Draws the folds by default and those of "5x2".
+        Seed of the default folds and of "5x2".
     verbose : bool, default=False
-        Print a line per cell.
+        Whether to print a line per cell.
 
     Returns
     -------
     comparison : Comparison
-        ``print(comparison)`` shows it, ``comparison.plot()`` draws it, ``comparison.to_frame()``
-        is a table, ``comparison.tests()`` are the tests of all pairs.
+        ``print(comparison)`` prints it, ``comparison.plot()`` draws it, ``comparison.to_frame()``
+        returns a table, ``comparison.tests()`` tests all pairs.
 
     Notes
     -----
-    *Table.* ± is the standard deviation over splits. *kernels*: how many have more than 1e-4 of
-    the weights, in the mean over splits; of several weight vectors, those that any uses. *support
-    vectors*: their share of the training samples. *gap*: the largest relative duality gap of a
-    split. They are blank for methods that have no weights, support vectors or certificate. A
-    search, such as GridSearchCV, is looked at behind, and a pipeline at its end. Times are means
-    on the clock; that of predictions includes their scoring.
+    *Table.* ± is the standard deviation over splits. *kernels*: the number of kernels with more
+    than 1e-4 of the weights, in any weight vector, averaged over splits. *support vectors*: their
+    share of the training samples. *gap*: the largest relative duality gap of a split. These
+    columns are blank for methods that have no weights, support vectors or certificate. Of a
+    search, such as GridSearchCV, the best estimator is described, of a pipeline the last step.
+    Times are mean wall-clock times; that of predictions includes their scoring.
 
-    *Tests.* Scores of different splits depend on each other, since training sets overlap, and
-    an ordinary t test finds differences where there are none. With ``cv="5x2"`` the combined F
-    test of Alpaydın (1999) is used, else the corrected resampled t test of Nadeau and Bengio
-    (2003). In the table each method is tested against the best, or against another one,
-    ``comparison.versus(name)``, with Holm's correction for the number of methods. A test against
-    the method that happened to be best finds a little too many differences; for one that was
-    named before, it does not.
+    *Tests.* Scores of different splits are dependent, since training sets overlap, so an ordinary
+    t test finds too many differences. With ``cv="5x2"`` the combined F test of Alpaydın (1999) is
+    used, else the corrected resampled t test of Nadeau and Bengio (2003). In the table each
+    method is tested against the best, or against ``comparison.versus(name)``, with Holm's
+    correction for the number of methods. Tests against the method with the best score find
+    slightly too many differences; tests against a reference chosen in advance do not.
 
-    *Failures.* A method that fails on a split is shown with the number of its failures, is told of
-    by a warning, and is not the best unless all fail. Its mean is that of the other splits, and it
-    is tested on the splits that are left (by the F test not at all). If every cell fails, the
-    first error is raised.
+    *Failures.* A method that fails on a split is shown with the number of its failures, causes a
+    warning, and is not the best unless all fail. Its mean is that of the other splits, and it is
+    tested on these splits (by the F test not at all). If every cell fails, an error is raised.
 
-    *Interruption.* After Ctrl-C, a comparison of what is finished is returned, with a warning.
+    *Interruption.* After Ctrl-C, a comparison of the finished cells is returned, with a warning.
     With `path` the same call completes it; without, the rest is lost. Cells are computed split by
-    split, so that what is finished can be compared.
+    split, so that the finished cells can be compared.
 
-    *What is found again.* A cell is known by the parameters of the method, the data, the rows of
+    *Reuse of cells.* A cell is identified by the parameters of the method, the data, the rows of
     the split, the scoring and the versions of manykernels and scikit-learn, not by the name of
-    the method. If any of these differs, the cell is computed and kept beside the others, which
-    are left alone. Functions among the parameters are known by their code; classes of your own
+    the method. If any of these differs, the cell is computed and stored beside the others, which
+    are not changed. Functions among the parameters are identified by their code; your own classes
     by their names, so that after a change of their code another folder is needed. Failed cells
-    are not kept: they are tried again. Files are JSON; one that is damaged is told of by a
-    warning and computed again.
+    are not stored, but tried again. Files are JSON; a damaged file causes a warning and is
+    computed again.
 
     References
     ----------
@@ -346,7 +346,7 @@ def compare(
 
     Examples
     --------
-    Two views that complement each other, both of them or one alone:
+    Two complementary views, together and one alone:
 
     >>> import numpy as np
     >>> from sklearn.dummy import DummyClassifier
@@ -376,13 +376,13 @@ def compare(
     classes = of_classes(estimators)
     scorers = checked_scoring(scoring, estimators)
     X, y = checked_data(estimators, X, y)
-    options = {"classes": classes, "random_state": random_state, "again": path is not None}
+    options = {"classes": classes, "random_state": random_state, "reproducible": path is not None}
     design = Design.of(cv, y, groups_of(X), **options)
     table = _Table(estimators, X, y, design.splits, scorers, CellFolder.at(path) if path else None)
-    cells: dict[Place, Cell] = table.found()
-    places, n_found = table.places, len(cells)
-    if verbose and n_found:
-        print(f"[compare] {n_found} of {len(places)} cells were finished before")
+    cells: dict[Place, Cell] = table.stored()
+    places, n_stored = table.places, len(cells)
+    if verbose and n_stored:
+        print(f"[compare] {n_stored} of {len(places)} cells were finished before")
     interrupted = False
     try:
         for place, cell in table.computed(
@@ -408,13 +408,13 @@ def compare(
     )
     if interrupted:
         _warn_of_interruption(len(cells), len(places), path)
-    _tell_failures(result)
+    _warn_of_failures(result)
     return result
 
 
 @dataclass(frozen=True)
 class _Table:
-    """All cells of a comparison: methods and splits, and what they are computed from."""
+    """Methods, data, splits and storage of a comparison."""
 
     methods: dict[str, Any]
     X: Any
@@ -425,12 +425,12 @@ class _Table:
 
     @property
     def places(self) -> list[Place]:
-        """All cells, split by split."""
+        """Methods and split indices of all cells, split by split."""
         return [(name, k) for k in range(len(self.splits)) for name in self.methods]
 
     @cached_property
     def keys(self) -> dict[Place, str]:
-        """Fingerprints of all cells; none without a folder."""
+        """Fingerprints of all cells; empty without a folder."""
         if self.folder is None:
             return {}
         of_methods = {}
@@ -439,8 +439,8 @@ class _Table:
                 of_methods[name] = fingerprint(estimator)
             except TypeError as error:
                 raise TypeError(
-                    f"Method {name!r} cannot be kept under path: {error} Leave out path, or "
-                    "change this parameter."
+                    f"Results of method {name!r} cannot be stored in path: {error} Do not pass "
+                    "path, or change this parameter of the method."
                 ) from error
         data, scoring = fingerprint(self.X, self.y), fingerprint(self.scoring)
         return {
@@ -448,8 +448,8 @@ class _Table:
             for name, k in self.places
         }
 
-    def found(self) -> dict[Place, Cell]:
-        """Cells that were finished before."""
+    def stored(self) -> dict[Place, Cell]:
+        """Return the cells that were finished before."""
         folder = self.folder
         known = {place: folder.find(key) for place, key in self.keys.items() if folder}
         return {place: cell for place, cell in known.items() if cell is not None}
@@ -457,7 +457,7 @@ class _Table:
     def computed(
         self, places: list[Place], n_jobs: int | None, raising: bool
     ) -> Iterator[tuple[Place, Cell]]:
-        """The cells at some places, each as soon as it is finished."""
+        """Compute cells, and yield each as soon as it is finished."""
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
         results = parallel(
             delayed(_computed)(
@@ -488,7 +488,7 @@ def _computed(
     folder: CellFolder | None,
     key: str | None,
 ) -> tuple[Place, Cell]:
-    """One cell, kept if there is a folder and it did not fail."""
+    """Compute a cell, and store it if there is a folder and it did not fail."""
     name, k = place
     try:
         cell = measured(estimator, X, y, split, scoring, strict=raising)
@@ -502,49 +502,49 @@ def _computed(
     return place, cell
 
 
-# -- what is passed, and what is told --------------------------------------------------------
+# -- checks and messages ---------------------------------------------------------------------
 
 
-def _check_options(error_score: Any) -> None:
+def _check_options(error_score: object) -> None:
     is_nan = isinstance(error_score, float) and np.isnan(error_score)
     if not is_nan and not (isinstance(error_score, str) and error_score == "raise"):
-        raise ValueError(
-            f'error_score must be NaN or "raise", got {error_score!r}: a failure has no score.'
-        )
+        raise ValueError(f'error_score must be NaN or "raise", got {error_score!r}.')
 
 
 def _names_of(scorers: Any, cells: dict[Place, Cell]) -> list[str]:
-    """Names of the scores; those that a function returns are known once it has returned."""
+    """Return the names of the scores; those of a function are the ones that it returned."""
     if not callable(scorers):
         return list(scorers)
-    found = dict.fromkeys(name for cell in cells.values() for name in cell.scores)
-    return list(found) or [name_of(scorers)]
+    names = dict.fromkeys(name for cell in cells.values() for name in cell.scores)
+    return list(names) or [name_of(scorers)]
 
 
 def _line(place: Place, cell: Cell, n_done: int, n_all: int) -> str:
-    said = ", ".join(f"{name} {score:.4g}" for name, score in cell.scores.items())
-    said = f"{said} ({cell.fit_time:.2g} s)" if cell.failure is None else cell.failure
-    return f"[compare] {n_done}/{n_all}  {place[0]}, split {place[1]}: {said}"
+    scores = ", ".join(f"{name} {score:.4g}" for name, score in cell.scores.items())
+    outcome = f"{scores} ({cell.fit_time:.2g} s)" if cell.failure is None else cell.failure
+    return f"[compare] {n_done}/{n_all}  {place[0]}, split {place[1]}: {outcome}"
 
 
 def _warn_of_interruption(n_done: int, n_all: int, path: Any) -> None:
     rest = (
-        "the same call goes on from there."
+        "the same call continues from there."
         if path
-        else "with path=..., the same call could have gone on from there."
+        else "with path=..., the same call could have continued from there."
     )
     warn_caller(f"compare was interrupted after {n_done} of {n_all} cells; {rest}", RuntimeWarning)
 
 
-def _tell_failures(result: Comparison) -> None:
-    """Warn of methods that failed; raise if nothing else is there."""
+def _warn_of_failures(result: Comparison) -> None:
+    """Warn of methods that failed; raise if all failed."""
     failures, n_cells = result.failures, len(result.cells)
     if not failures:
         return
-    told = "; ".join(
+    listed = "; ".join(
         f"{name!r} on {len(splits)} of {len(result.splits)} splits ({message})"
         for name, splits, message in result.failures_by_method()
     )
     if all(cell.failure is not None for cell in result.cells.values()):
-        raise ValueError(f"All {n_cells} cells of compare failed: {told}.")
-    warn_caller(f"{len(failures)} of {n_cells} cells of compare failed: {told}.", FitFailedWarning)
+        raise ValueError(f"All {n_cells} cells of compare failed: {listed}.")
+    warn_caller(
+        f"{len(failures)} of {n_cells} cells of compare failed: {listed}.", FitFailedWarning
+    )

@@ -1,11 +1,11 @@
-"""Fingerprints of methods and data: the same for the same contents, in every process.
+"""Storage of finished cells of a comparison, by fingerprints of methods and data.
 
-A finished part of a comparison is found again by its fingerprint. ``pickle`` alone would not do:
-it depends on which objects are shared and in which order sets are stored. So the contents are
-walked, and every value is written with its kind and its length, so that no two contents look the
-same. Objects of other kinds are taken apart as pickle does it.
+Fingerprints depend on contents only, and are the same in every process. ``pickle`` does not
+guarantee this: its output depends on shared objects and on the order of sets. Therefore the
+contents are traversed, and every value is hashed with its type and its length, so that different
+contents have different fingerprints. Objects of other types are decomposed as by pickle.
 
-A function is known by its code, its defaults and what it closes over; a class by its name.
+A function is identified by its code, its defaults and its closure; a class by its name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from os import PathLike
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -34,12 +35,12 @@ from .result import Cell
 
 
 def fingerprint(*contents: Any) -> str:
-    """Hexadecimal digest of values of any kind.
+    """Return the hexadecimal digest of values of any type.
 
     Raises
     ------
     TypeError
-        For what cannot be told apart, such as an open file.
+        For objects without contents that can be hashed, such as an open file.
     """
     walk = _Walk()
     walk.add(contents)
@@ -49,7 +50,7 @@ def fingerprint(*contents: Any) -> str:
 class _Walk:
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
-        # Objects being walked: one that contains itself is not walked again.
+        # Objects being traversed, to stop at objects that contain themselves.
         self._inside: set[int] = set()
 
     def write(self, kind: str, content: Any = b"") -> None:
@@ -81,7 +82,7 @@ class _Walk:
             self.add(part)
 
     def _add_array(self, array: np.ndarray) -> None:
-        # Objects, and strings of any length, are stored elsewhere.
+        # The buffer of objects and of variable-length strings contains pointers only.
         if array.dtype.hasobject or array.dtype.kind == "T":
             self._parts("array of objects", array.shape, *array.ravel().tolist())
         else:
@@ -136,59 +137,52 @@ class _Walk:
 
 
 def _reduced(value: Any) -> list[Any]:
-    """What pickle would make an object of: how it is made, its state and its items."""
+    """Decompose an object as by pickle: constructor, state and items."""
     try:
         reduce = copyreg.dispatch_table.get(type(value))
         parts: Any = value.__reduce_ex__(2) if reduce is None else reduce(value)
     except Exception as error:
         raise TypeError(
-            f"A {type(value).__name__} cannot be written down, so that it would not be known "
-            f"again: {error}."
+            f"A {type(value).__name__} has no fingerprint, since it cannot be pickled: {error}."
         ) from error
     if isinstance(parts, str):
         return [parts]
-    made, state = parts[:2], parts[2] if len(parts) > 2 else None
-    # The order in which attributes were set does not matter, that of items does.
+    constructor, state = parts[:2], parts[2] if len(parts) > 2 else None
+    # The order of attributes does not matter, that of items does.
     state = sorted(state.items()) if isinstance(state, dict) else state
-    return [made, state, *([] if items is None else list(items) for items in parts[3:])]
+    return [constructor, state, *([] if items is None else list(items) for items in parts[3:])]
 
 
-# -- Finished cells in a folder: a JSON file for each, found again by its fingerprint -------------
+# -- Folder of finished cells: a JSON file for each, named by its fingerprint ---------------------
 
 
-# Of the files; another one is written if fields change, and older files are not looked at.
+# Version of the files. It is part of the fingerprint, so that files of other versions are ignored.
 _FORMAT = 1
-# Fields that a cell may not have.
-_OPTIONAL = {
-    "n_kernels": int,
-    "n_used": int,
-    "n_support": int,
-    "rel_gap": float,
-    "converged": bool,
-}
+# Numerical fields of a cell that may be None.
+_OPTIONAL = {"n_kernels": int, "n_used": int, "n_support": int, "rel_gap": float}
 
 
 @dataclass(frozen=True)
 class CellFolder:
-    """A folder of finished cells. Others may write to it at the same time."""
+    """Folder of finished cells, to which several processes may write."""
 
     path: Path
 
     @classmethod
-    def at(cls, path: Any) -> CellFolder:
-        """The folder, made if it is not there."""
+    def at(cls, path: str | PathLike[str]) -> CellFolder:
+        """Open the folder, and create it if it does not exist."""
         folder = Path(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ValueError(
-                f"path must name a folder for finished cells; {str(path)!r} cannot be one: "
-                f"{error}."
+                f"path must be a folder for finished cells; {str(path)!r} cannot be created or "
+                f"used: {error}."
             ) from error
         return cls(folder.resolve())
 
     def find(self, key: str) -> Cell | None:
-        """A finished cell, or None; a file that cannot be read is told of by a warning."""
+        """Return a finished cell, or None; warn if its file cannot be read."""
         file = self._file(key)
         if not file.exists():
             return None
@@ -205,9 +199,9 @@ class CellFolder:
             )
             return None
 
-    def keep(self, key: str, cell: Cell, **about: Any) -> None:
-        """Write a finished cell; `about` is for people who look into the file."""
-        content = {**about, "key": key, "cell": _plain(asdict(cell))}
+    def keep(self, key: str, cell: Cell, **remarks: Any) -> None:
+        """Write a finished cell, with remarks for readers of the file."""
+        content = {**remarks, "key": key, "cell": _plain(asdict(cell))}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
         with replacing(self._file(key), len(text)) as file:
             file.write(text)
@@ -217,22 +211,22 @@ class CellFolder:
 
 
 def key_of(method: str, data: str, split: Any, scoring: str) -> str:
-    """Fingerprint of a cell: of the fingerprints of its parts, and of the versions."""
+    """Return the fingerprint of a cell, from those of its parts and the versions."""
     package = sys.modules[__name__.partition(".")[0]]
     versions = package.__version__, sklearn.__version__
     return fingerprint(_FORMAT, versions, method, data, split, scoring)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers that JSON has not are written by name."""
+    """Replace NaN and infinite numbers, which JSON lacks, by their names."""
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(entry) for name, entry in value.items()}
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read(content: dict[str, Any]) -> Cell:
-    """A cell, every field of the kind that it has to be."""
-    names = [one.name for one in fields(Cell)]
+    """Return a cell, with all fields converted to their types."""
+    names = [entry.name for entry in fields(Cell)]
     if sorted(content) != sorted(names):
         raise ValueError(f"it has the fields {', '.join(content)}")
     known: dict[str, Any] = dict(content)
@@ -240,13 +234,8 @@ def _read(content: dict[str, Any]) -> Cell:
     known["unscored"] = {str(name): str(why) for name, why in content["unscored"].items()}
     for name in ("fit_time", "predict_time"):
         known[name] = float(content[name])
-    for name, kind in {
-        "n_kernels": int,
-        "n_used": int,
-        "n_support": int,
-        "rel_gap": float,
-    }.items():
-        known[name] = None if content[name] is None else kind(content[name])
+    for name, convert in _OPTIONAL.items():
+        known[name] = None if content[name] is None else convert(content[name])
     if not known["scores"] or known["failure"] is not None:
         raise ValueError("it has no scores")
     return Cell(**known)
