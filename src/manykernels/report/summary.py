@@ -125,7 +125,7 @@ def data_checks(estimator: Any, samples: Samples | None) -> dict[str, Any]:
                 "Small classes",
                 len(few),
                 lambda n: (
-                    f"fewer than {_FEW_OF_CLASS} samples of {listed(few[:_NAMED])}"
+                    f"fewer than {_FEW_OF_CLASS} samples of {listed(few[:_NAMED_CLASSES])}"
                     + (" and others" if n > _NAMED_CLASSES else "")
                 ),
                 f"every class has {_FEW_OF_CLASS} samples or more",
@@ -188,7 +188,7 @@ def _constants(of: str, names: list[str]) -> dict[str, Any]:
         f"Constant columns{of}",
         len(names),
         lambda n: (
-            f"{counted(n, 'column')}: {listed(names[:_NAMED])}"
+            f"{counted(n, 'column')}: {listed(names[:_NAMED_CLASSES])}"
             + (" and others" if n > _NAMED_CLASSES else "")
         ),
         "none",
