@@ -120,7 +120,6 @@ def worksheet(titles, rows):
 
 
 def test_concrete_from_a_folder(tmp_path, rng):
-    pytest.importorskip("xlrd")
     table = rng.random((1030, 9))
     (tmp_path / "concrete").mkdir()
     path = tmp_path / "concrete/Concrete_Data.xls"
@@ -138,7 +137,6 @@ def test_without_xlrd_the_extra_is_named(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("content", [b"no such file", bytes.fromhex("d0cf11e0a1b11ae1") * 100])
 def test_other_files_are_refused(tmp_path, content):
-    pytest.importorskip("xlrd")
     path = tmp_path / "some.xls"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"some\.xls cannot be read as an \.xls file"):
