@@ -297,7 +297,7 @@ class HeldOutMachines:
         kernels: TrainingKernels,
         penalties: np.ndarray,
     ) -> HeldOutMachines:
-        """Fit the machines, and begin the task of the fit, with a part per split and a final one."""
+        """Fit the machines; begin the task of the fit, with a part per split and a final part."""
         counts = rows.counts
         samples = LabelledKernels(
             kernels.stack, rows.labels, rows.classes, counts, counts, rows.groups
