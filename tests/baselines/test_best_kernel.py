@@ -95,7 +95,9 @@ def test_a_kernel_that_tells_the_classes_is_found():
 
 
 def test_folds_of_single_kernels_are_refused():
-    with pytest.raises(ValueError, match=r"'closed-form' deals folds by the kernel.*same folds"):
+    with pytest.raises(
+        ValueError, match=r"'closed-form' makes folds that depend on the kernel.*same folds"
+    ):
         BestKernel(estimator=MKFDACV(cv="closed-form")).fit(X, Y)
 
 

@@ -209,9 +209,11 @@ def test_constant_data_predict_the_largest_prior():
 
 def test_three_classes_are_for_mkfda():
     labels = np.arange(60) % 3
-    with pytest.raises(ValueError, match=r"Only binary.*3 classes: \[0, 1, 2\].*MKFDA takes any"):
+    with pytest.raises(
+        ValueError, match=r"Only binary.*3 classes: \[0, 1, 2\].*MKFDA supports any"
+    ):
         KimFDA().fit(X, labels)
-    with pytest.raises(ValueError, match="MKFDA takes any"):
+    with pytest.raises(ValueError, match="MKFDA supports any"):
         KimFDA().fit(X, labels, sample_weight=np.ones(60))
     two = KimFDA().fit(X, labels, sample_weight=labels != 2)
     assert_array_equal(two.classes_, [0, 1])

@@ -224,8 +224,8 @@ def test_stopping_early_warns_and_says_so():
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (MKFDA(reg="joint"), "'joint'.*a given λ, a number"),
-        (MKFDA(denoise=Denoise()), "estimator.denoise is not None"),
+        (MKFDA(reg="joint"), "'joint'.*must be a number"),
+        (MKFDA(denoise=Denoise()), "estimator.denoise must be None"),
     ],
 )
 def test_machines_with_another_objective(estimator, message):

@@ -127,8 +127,8 @@ def test_failures_name_the_file_the_address_and_the_folder(get, server, tmp_path
     message = str(error.value)
     assert message.startswith(f"rows.csv is not in {tmp_path / 'some'} and was not downloaded")
     assert server.address + path in message
-    assert f"save it as {tmp_path / 'some' / 'rows.csv'}" in message
-    assert "some/rows.csv by data_home or MANYKERNELS_DATA." in message
+    assert f"Save it as {tmp_path / 'some' / 'rows.csv'}" in message
+    assert "set data_home or MANYKERNELS_DATA to a folder that has some/rows.csv." in message
     assert left_behind(tmp_path) == []
 
 
@@ -156,7 +156,7 @@ def test_a_wrong_checksum(get, tmp_path):
         get("/rows", sha256=wrong)
     message = str(error.value)
     assert f"SHA-256 is {SUM} and should be {wrong}" in message
-    assert f"save it as {tmp_path / 'some' / 'rows.csv'} yourself" in message
+    assert f"save it as {tmp_path / 'some' / 'rows.csv'}: existing files" in message
     assert left_behind(tmp_path) == []
 
 

@@ -59,10 +59,13 @@ def test_records(write, convert):
     [
         ("", r"some\.fasta is empty: it has no record"),
         ("; nothing but this\n\n", "is empty"),
-        ("MKVL\n>P1\nMK\n", r"some\.fasta, line 1: a FASTA file begins with a header.*'MKVL'"),
+        ("MKVL\n>P1\nMK\n", r"some\.fasta, line 1: a FASTA file must begin with a header.*'MKVL'"),
         (">P1\nMK\n>P2\n\n>P3\nMK\n", "line 3: the record 'P2' has no sequence"),
         (">P1\nMK\n>P2\n*\n", "line 3: the record 'P2' has no sequence"),
-        (">P1\nMK\n>P2\nMK\n>P1 again\nMK\n", "line 5: the name 'P1' is that of .* line 1"),
+        (
+            ">P1\nMK\n>P2\nMK\n>P1 again\nMK\n",
+            "line 5: the record of line 1 has the same name, 'P1'",
+        ),
         (">P1\nMK\n> \nMK\n", "line 3: the header '>' has no name"),
         (b">P1\nMK\xff\n", "line 2: this is not text"),
     ],

@@ -182,14 +182,19 @@ def test_a_set_that_is_not_there(name, tmp_path):
 
 
 def test_names_that_do_not_exist():
-    with pytest.raises(ValueError, match=r"no data set named 'iris'; there are 'sonar', 'iono"):
+    with pytest.raises(
+        ValueError, match=r"no data set named 'iris'; choose one of 'sonar', 'iono"
+    ):
         fetch_dataset("iris")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("0.5," * 60 + "M\n", r"'sonar' has \(1, 60\) values and 1 targets in .*sonar\.csv; publ"),
+        (
+            "0.5," * 60 + "M\n",
+            r"'sonar' has the shape \(1, 60\) and 1 targets in .*sonar\.csv; the publ",
+        ),
         ("<html>not found</html>", r"sonar\.csv"),
         ("a,b\n" * 208, r"'sonar' cannot be read from .*sonar\.csv: could not convert"),
     ],

@@ -146,19 +146,19 @@ def test_other_files(load, damaged):
 )
 def test_names_with_folders_are_refused(load, content, name):
     members = [*members_of(content).items(), (name, b"")]
-    with pytest.raises(ModelFileError, match=r"it has a member .* which no saved model has"):
+    with pytest.raises(ModelFileError, match=r"it has a member .* which saved models do not have"):
         load(archive_of(members))
 
 
 def test_members_that_come_twice_are_refused(load, content):
     members = list(members_of(content).items())
-    with pytest.raises(ModelFileError, match=r"'schema.json' comes twice"):
+    with pytest.raises(ModelFileError, match=r"it has two members 'schema.json'"):
         load(archive_of([*members, ("schema.json", b"{}")]))
 
 
 def test_members_that_nothing_refers_to_are_refused(load, content):
     members = [*members_of(content).items(), ("extra.npy", b"")]
-    with pytest.raises(ModelFileError, match=r"nothing refers to its member 'extra.npy'"):
+    with pytest.raises(ModelFileError, match=r"its member 'extra.npy' is not used"):
         load(archive_of(members))
 
 
@@ -185,7 +185,7 @@ def test_arrays_of_the_size_that_they_say(load, content):
             stream, {"descr": "<f8", "fortran_order": False, "shape": (3,)}
         )
         forged = stream.getvalue().replace(b"(3,)", header.encode()) + bytes(24)
-        with pytest.raises(ModelFileError, match=f"{name!r} is no array"):
+        with pytest.raises(ModelFileError, match=f"{name!r} is not an array"):
             load(archive_of({**members, name: forged}.items()))
 
 
@@ -193,7 +193,7 @@ def test_arrays_of_the_size_that_they_say(load, content):
 def test_headers_that_python_cannot_parse(load, content, damage):
     members = members_of(content)
     name = next(name for name in members if b"'<f8'" in members[name])
-    with pytest.raises(ModelFileError, match=f"{name!r} is no array: its header is damaged"):
+    with pytest.raises(ModelFileError, match=f"{name!r} is not an array: its header is damaged"):
         load(archive_of({**members, name: damage(members[name])}.items()))
 
 
@@ -207,7 +207,7 @@ def test_arrays_of_objects_are_not_unpickled(load, content):
     with pytest.raises(ModelFileError, match="Python objects"):
         load(archive_of({**members, name: stream.getvalue()}.items()))
     for member in (pickle.dumps(Reducer()), archive_of([("a.npy", stream.getvalue())])):
-        with pytest.raises(ModelFileError, match="is no array"):
+        with pytest.raises(ModelFileError, match="is not an array"):
             load(archive_of({**members, name: member}.items()))
 
 
@@ -227,10 +227,10 @@ def test_sparse_matrices_with_indices_outside_are_refused(load, tmp_path):
         stream = io.BytesIO()
         np.save(stream, array)
         forged = archive_of({**inner, part: stream.getvalue()}.items())
-        with pytest.raises(ModelFileError, match="is no sparse matrix"):
+        with pytest.raises(ModelFileError, match="is not a sparse matrix"):
             load(archive_of({**members, name: forged}.items()))
     bomb = archive_of([*inner.items(), ("bomb.npy", bytes(2**24))])
-    with pytest.raises(ModelFileError, match="is no sparse matrix: it would unpack"):
+    with pytest.raises(ModelFileError, match="is not a sparse matrix: it would unpack"):
         load(archive_of({**members, name: bomb}.items()), max_bytes=2**22)
     assert sparse.issparse(model.X_fit_)
 
@@ -355,7 +355,7 @@ def test_newer_formats_are_refused(load, content, number):
 
 @pytest.mark.parametrize("number", [0, -1, "1", 1.0, True, None, [1]])
 def test_formats_that_are_none(load, content, number):
-    with pytest.raises(ModelFileError, match=r"its format .* is none"):
+    with pytest.raises(ModelFileError, match=r"its format .* is invalid"):
         load(with_header(content, format=number))
 
 
@@ -369,7 +369,7 @@ def test_a_newer_version_warns_and_an_older_one_does_not(load, content):
 def test_files_of_skops_alone_are_refused(load):
     import skops.io
 
-    with pytest.raises(ModelFileError, match=r"manykernels.save has not written it"):
+    with pytest.raises(ModelFileError, match=r"it was not written by manykernels.save"):
         load(skops.io.dumps(MODEL))
 
 

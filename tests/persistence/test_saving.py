@@ -40,15 +40,15 @@ class Twice(Linear):
 @pytest.mark.parametrize(
     ("kernels", "message"),
     [
-        ({"plain": RBF(), "mine": similarity}, "kernel 'mine' holds the function similarity"),
-        ([similarity], "kernel 'callablekernel' holds the function similarity"),
+        ({"plain": RBF(), "mine": similarity}, "kernel 'mine' has the function similarity"),
+        ([similarity], "kernel 'callablekernel' has the function similarity"),
         ({"mine": lambda X, Z: similarity(X, Z)}, "kernel 'mine' .*<lambda>"),
-        ({"mine": partial(similarity)}, r"kernel 'mine' holds the function functools.partial"),
+        ({"mine": partial(similarity)}, r"kernel 'mine' has the function functools.partial"),
         (
             {"mine": RBF().after(FunctionTransformer(lambda X: X + 1))},
-            "kernel 'mine' holds the function .*<lambda>",
+            "kernel 'mine' has the function .*<lambda>",
         ),
-        ({"mine": Linear(columns=lambda X: [0])}, "kernel 'mine' holds the function .*<lambda>"),
+        ({"mine": Linear(columns=lambda X: [0])}, "kernel 'mine' has the function .*<lambda>"),
     ],
 )
 def test_functions_are_refused_with_the_name_of_the_kernel(kernels, message, tmp_path):

@@ -1,11 +1,11 @@
-"""Methods that the papers compare with, and others that are in use, under the same interface.
+"""Baseline methods of the papers and other common methods, with the same interface.
 
-Some learn weights by a criterion of their own: the Fisher ratio (KimFDA), the distance between
-classes (EasyMKL), stochastic steps (OBSCURE). Some mix machines: one per kernel (LPBeta, LPB), or
-columns of kernels (CGBoost). The others make one kernel of several, by a fixed rule or a learnt
-one, and another estimator, their machine, learns from it: the mean (Average), the geometric mean
+Some learn weights by other criteria: the Fisher ratio (KimFDA), the distance between classes
+(EasyMKL), stochastic subgradients (OBSCURE). Some combine machines, one per kernel (LPBeta, LPB),
+or columns of kernels (CGBoost). The others combine the kernels into one, by a fixed or a learnt
+rule, and fit another estimator, their machine, to it: the mean (Average), the geometric mean
 (Product), the best single kernel (BestKernel), a sum that is aligned with the targets (Alignment),
-or a polynomial (PolynomialCombination). `machine` has what these share.
+or a polynomial (PolynomialCombination). Their common parts are in `machine.py`.
 """
 
 from .alignment import Alignment

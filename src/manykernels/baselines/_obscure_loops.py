@@ -1,6 +1,6 @@
-"""The compiled loops of OBSCURE; :mod:`manykernels.baselines.obscure` has the maths.
+"""Compiled loops of OBSCURE; for the maths see :mod:`manykernels.baselines.obscure`.
 
-Arrays have one row per class, so that steps write memory in order: ``d`` and ``u`` are (k, m),
+Arrays have one row per class, so that steps write contiguous memory: ``d`` and ``u`` are (k, m),
 ``F[j] = unit · d K_j`` is (k, m) for every kernel. ``squares[j] = ‖θ_j‖²``.
 """
 
@@ -12,15 +12,15 @@ import numpy as np
 
 from ..utils.compiled import compiled
 
-# A common factor of d and F that is below this is multiplied into them.
+# When the common factor of d and F falls below this, it is multiplied into them.
 _LEAST_FACTOR = 1e-6
-# Halvings of the interval in which the best step lies: to a millionth of a millionth of it.
+# Number of bisections for the best step: an accuracy of 1e-12.
 _HALVINGS = 40
 
 
 @compiled()
 def set_weights(squares: Any, q: float, weights: Any) -> float:
-    """Weights ``∇σ(½ squares)`` for ``σ = ‖·‖_q``; returns the value of σ."""
+    """Set weights to ``∇σ(½ squares)`` for ``σ = ‖·‖_q``, and return the value of σ."""
     top = squares.max()
     if not top > 0.0:
         weights[:] = len(weights) ** (1.0 / q - 1.0)
@@ -36,7 +36,7 @@ def set_weights(squares: Any, q: float, weights: Any) -> float:
 
 @compiled()
 def _runner_up(F: Any, weights: Any, i: int, label: int, factor: float, f: Any) -> int:
-    """Outputs f of sample i, and the class other than its own with the largest of them."""
+    """Set f to the outputs of sample i, and return the other class with the largest output."""
     f[:] = 0.0
     for j in range(len(F)):
         for c in range(len(f)):
@@ -50,7 +50,7 @@ def _runner_up(F: Any, weights: Any, i: int, label: int, factor: float, f: Any) 
 
 @compiled(fastmath={"contract"})
 def _add_row(F: Any, K: Any, i: int, c: int, change: float) -> None:
-    """Outputs of class c of every kernel after `change` was added to the coefficient of i."""
+    """Update the outputs of class c after `change` was added to the coefficient of sample i."""
     for j in range(len(F)):
         output, row = F[j, c], K[j, i]
         for r in range(len(row)):
@@ -83,7 +83,7 @@ def online_epoch(
     q: float,
     unit: float,
 ) -> int:
-    """Stage 1: a step of constant size at every sample inside the margin; returns how many."""
+    """Stage 1: a step of fixed size at each sample inside the margin; return their number."""
     weights, f = np.empty(len(F)), np.empty(len(d))
     n_updates = 0
     set_weights(squares, q, weights)
@@ -112,7 +112,7 @@ def batch_epoch(
     radius: float,
     clock: Any,
 ) -> None:
-    """Stage 2: subgradient steps of sizes ``1/(λt + s_t)``; `clock` holds t and s_t."""
+    """Stage 2: subgradient steps of sizes ``1/(λt + s_t)``; `clock` has t and s_t."""
     weights, f, lengths = np.empty(len(F)), np.empty(len(d)), np.empty(len(F))
     unused = np.empty(len(F))
     factor = 1.0  # of d and F, and its square of `squares`
@@ -128,7 +128,7 @@ def batch_epoch(
             slope += importances[i] * np.sqrt(2.0 * set_weights(lengths, q, unused))
         clock[0] += 1.0
         speed = lam * clock[0] + clock[1]
-        # q is that of the squares: the exponent of the norm itself is 2q.
+        # q is the exponent for squares; that of the norm is 2q.
         clock[1] += 0.5 * (np.sqrt(speed**2 + 2.0 * q * (slope / radius) ** 2) - speed)
         size = 1.0 / (lam * clock[0] + clock[1])
         factor *= 1.0 - lam * size
@@ -153,7 +153,7 @@ def batch_epoch(
 def best_step(
     squares: Any, halves: Any, bends: Any, slope: float, q: float, weights: Any, at: Any
 ) -> float:
-    """The step t in [0, 1] with the largest ``t·slope − σ(½(squares + 2t halves + t² bends))``."""
+    """Return t in [0, 1] that maximises ``t·slope − σ(½(squares + 2t halves + t² bends))``."""
     low, high = 0.0, 1.0
     for halving in range(_HALVINGS):
         t = 1.0 if halving == 0 else 0.5 * (low + high)
@@ -174,7 +174,7 @@ def best_step(
 
 @compiled()
 def _project(point: Any, total: float, target: Any) -> None:
-    """The nearest point with entries that are not negative and sum to `total`."""
+    """Set `target` to the projection of `point` on the simplex of sum `total`."""
     falling = np.sort(point)[::-1]
     above, level = 0.0, 0.0
     for n in range(len(point)):
@@ -199,7 +199,7 @@ def ascend(
     unit: float,
     min_curvature: float,
 ) -> None:
-    """Stage 3: the best u of one sample after the other, as far as weights allow to tell."""
+    """Stage 3: for each sample, a step towards the u that is optimal for fixed weights."""
     k = len(u)
     weights, f = np.empty(len(F)), np.empty(k)
     halves, bends, at = np.empty(len(F)), np.empty(len(F)), np.empty(len(F))
@@ -221,7 +221,7 @@ def ascend(
             slope += change[c] * f[c]
             length += change[c] ** 2
             largest = max(largest, abs(change[c]))
-        # What rounding moves is left where it is, or else bounds would never be reached.
+        # Changes by rounding are skipped, or else bounds would never be reached.
         if not (slope > 0.0 and largest > 1e-15 * penalties[i]):
             continue
         for j in range(len(F)):

@@ -1,4 +1,4 @@
-"""The best threshold of sums of hinges."""
+"""Optimal threshold of a sum of hinge functions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..utils.numerics import ACCUMULATED
 
 
 def best_threshold(points: np.ndarray, weights: np.ndarray, total: float) -> float:
-    """The minimiser b of ``Σ_i w_i max(0, b − t_i) − total · b``, a quantile of the points t.
+    """Return the minimiser b of ``Σ_i w_i max(0, b − t_i) − total · b``.
 
-    The slope at b is the weight of the points below it minus `total`, which is positive and at
-    most the sum of the weights. Where the minimum is an interval between two points, its middle
-    is taken; where it has no upper end, the lower one.
+    It is a quantile of the points t: the slope at b is the weight of the points below b minus
+    `total`, which is positive and at most the sum of the weights. If the minimisers are an
+    interval between two points, its midpoint is returned; if it is unbounded, its lower end.
     """
     order = np.argsort(points)
     below = np.cumsum(weights[order])

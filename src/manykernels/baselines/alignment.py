@@ -1,4 +1,4 @@
-"""Alignment: a machine on the sum of kernels that is aligned with the targets."""
+"""Alignment: a machine on a sum of kernels with weights by centred alignment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..utils.storable import storable
 from .machine import OneKernelMachine, PowerOfSum, SourceKernels
 
 # -------------------------------------------------------------------------------------------------
-# Centred alignment of kernels with what is to be predicted (Cortes, Mohri, Rostamizadeh 2012).
+# Centred alignment of kernels with the targets (Cortes, Mohri, Rostamizadeh 2012).
 #
 # With K^c the centred kernel and ``⟨·, ·⟩`` the inner product of Frobenius, the alignment of two
 # kernels is the cosine ``ρ(K, K') = ⟨K^c, K'^c⟩ / (‖K^c‖ ‖K'^c‖)``. The kernel of the targets is
@@ -42,10 +42,11 @@ class Alignments:
     Attributes
     ----------
     cosines : ndarray of shape (n_kernels, n_kernels)
-        Of pairs of centred kernels; zero for kernels that are constant.
+        Cosines of pairs of centred kernels; zero for constant kernels.
     with_targets : ndarray of shape (n_kernels,)
+        Cosines of the centred kernels and the kernel of the targets.
     norms : ndarray of shape (n_kernels,)
-        Lengths ``‖K_j^c‖``; infinite for constant kernels, which get no weight.
+        Norms ``‖K_j^c‖``; infinite for constant kernels, which get no weight.
     """
 
     cosines: np.ndarray
@@ -54,7 +55,7 @@ class Alignments:
 
     @classmethod
     def of(cls, stack: KernelStack, targets: np.ndarray, weights: np.ndarray | None) -> Self:
-        """From training kernels and columns of targets of (weighted) mean zero.
+        """Compute alignments from training kernels and target columns of weighted mean zero.
 
         A sample of weight two counts as two: ``⟨K, K'⟩ = Σ_rc w_r w_c K_rc K'_rc``.
         """
@@ -66,43 +67,43 @@ class Alignments:
         units = np.where(lengths > 0.0, lengths, 1.0)
         columns = targets if weights is None else targets * weights[:, None]
         forms = np.einsum("rk,jrk->j", columns, centred.apply(columns))
-        # ‖YYᵀ‖ is the length of the small matrix YᵀY.
+        # ‖YYᵀ‖ is the norm of the small matrix YᵀY.
         length = float(np.linalg.norm(targets.T @ columns))
         aligned = forms / units / (length if length > 0.0 else 1.0)
         norms = np.divide(
             lengths, trace.scale_, np.full_like(lengths, np.inf), where=lengths > 0.0
         )
-        # PSD kernels have no negative alignment, and none has more than one, but by rounding.
+        # Alignments of PSD kernels are in [0, 1], up to rounding.
         return cls(inner / np.outer(units, units), np.clip(aligned, 0.0, 1.0), norms)
 
     def independent(self) -> np.ndarray:
-        """Weights proportional to the alignment of each kernel; they sum to one."""
+        """Return weights proportional to the alignment of each kernel, with sum one."""
         return _normalized(self.with_targets)
 
     def joint(self) -> np.ndarray:
-        """Weights of the sum that is aligned best, (*); they sum to one."""
+        """Return the weights of the best aligned sum, (*), with sum one."""
         return _normalized(self._best_units() / self.norms)
 
     def _best_units(self) -> np.ndarray:
-        """u of (*): coordinates of the k_j along the eigenvectors of their cosines, then NNLS."""
+        """Solve (*) for u by NNLS, with coordinates of k_j along eigenvectors of the cosines."""
         spectrum, basis = np.linalg.eigh(self.cosines)
         kept = spectrum > ACCUMULATED * max(spectrum[-1], 0.0)
         roots = np.sqrt(spectrum[kept])
         points, target = roots[:, None] * basis[:, kept].T, basis[:, kept].T @ self.with_targets
         if not kept.any():
             return np.zeros(len(spectrum))
-        found: np.ndarray = nnls(points, target / roots)[0]
-        return found
+        units: np.ndarray = nnls(points, target / roots)[0]
+        return units
 
     def of_sum(self, weights: np.ndarray) -> float:
-        """Alignment of ``Σ_j weights[j] K_j`` with the targets."""
+        """Return the alignment of ``Σ_j weights[j] K_j`` with the targets."""
         units = np.where(np.isfinite(self.norms), weights * self.norms, 0.0)
         length = float(np.sqrt(units @ self.cosines @ units))
         return min(1.0, float(units @ self.with_targets) / length) if length > 0.0 else 0.0
 
 
 def _normalized(weights: np.ndarray) -> np.ndarray:
-    """Weights that sum to one; equal ones if all are zero."""
+    """Return weights with sum one; equal weights if all are zero."""
     total = weights.sum()
     return weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
 
@@ -110,36 +111,36 @@ def _normalized(weights: np.ndarray) -> np.ndarray:
 @storable
 @estimator()
 class Alignment(OneKernelMachine, KernelEstimator):
-    """A machine on a weighted sum of kernels, the weights by centred alignment with the targets.
+    """A machine on a weighted sum of kernels, with weights by centred alignment.
 
-    Weights are learnt first, from how similar the centred kernels are to the kernel of the targets
-    (Cortes, Mohri and Rostamizadeh 2012), the machine afterwards.
+    The weights are learnt first, from the alignment of the centred kernels with the kernel of the
+    targets (Cortes, Mohri and Rostamizadeh 2012). Then the machine is fitted.
 
     Parameters
     ----------
     method : {"joint", "independent"}, default="joint"
-        "joint" finds the non-negative weights whose sum of kernels has the largest alignment,
-        the paper's "alignf". "independent" weighs each kernel by its own, "align".
+        "joint" finds the nonnegative weights whose sum of kernels has the largest alignment, the
+        "alignf" of the paper. "independent" weights each kernel by its own alignment, "align".
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,)
-        Non-negative, of the normalised kernels. They sum to one, so that C or λ mean the same as
-        for :class:`Average`; the paper's have length one.
+        Nonnegative weights of the normalised kernels. They sum to one, so that C or λ have the
+        same meaning as for :class:`Average`; those of the paper have norm one.
     alignments_ : ndarray of shape (n_kernels,)
         Centred alignment of each kernel with the targets, from 0 to 1.
     alignment_ : float
-        That of the weighted sum.
+        Centred alignment of the weighted sum.
 
     Notes
     -----
     The kernel of classes is one within a class and zero between classes, centred: for two classes
-    the ``yyᵀ`` of the paper, for more the kernel that would tell them best. Frequent classes count
-    more in it than rare ones; the class weights of the machine have no part in it. For a
-    regression it is ``yyᵀ``, for several targets the sum of these, each in units of its standard
-    deviation. A sample of weight two counts as two. Alignments do not depend on the scale of
-    kernels; joint weights are such that the sum does not either, independent ones are factors of
-    kernels as `normalize` leaves them. If no kernel is aligned at all, all have equal weights.
+    the ``yyᵀ`` of the paper, for more classes the kernel that separates them best. Frequent
+    classes have more influence than rare ones; class weights of the machine are not used here.
+    For a regression it is ``yyᵀ``, for several targets the sum of these, each in units of its
+    standard deviation. A sample of weight two counts as two. Alignments do not depend on the
+    scale of kernels, nor does the sum with joint weights; independent weights are factors of the
+    kernels after `normalize`. If no kernel is aligned with the targets, all have equal weights.
 
     References
     ----------
@@ -167,7 +168,7 @@ class Alignment(OneKernelMachine, KernelEstimator):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Align the kernels, and fit the machine."""
+        """Learn the weights by alignment, and fit the machine."""
         machine = self._new_machine()
         rows = self._target_rows(machine, X, y, sample_weight, centred=True)
         task = FitTask.begin(self, X, y, 1)
@@ -187,7 +188,7 @@ class Alignment(OneKernelMachine, KernelEstimator):
 
 
 def target_columns(rows: TrainingRows, *, classes: bool) -> np.ndarray:
-    """Columns Y of mean zero, ``YYᵀ`` being the kernel of the targets, (m, n_columns)."""
+    """Return centred columns Y, (m, n_columns), where ``YYᵀ`` is the kernel of the targets."""
     if not classes:
         return ScaledTargets.of(rows.targets.reshape(len(rows), -1), rows.counts).columns
     indicators = np.eye(len(rows.classes))[rows.labels]

@@ -27,7 +27,7 @@ from ..utils.storable import storable
 from ._thresholds import best_threshold
 from .machine import KernelMixture, MixtureAttributes
 
-# -- Column generation: the machine of smallest 1-norm among all columns of all kernels -----------
+# -- Column generation: the machine of smallest 1-norm of all columns of all kernels --------------
 #
 # The weak learners are the columns ``k_j(·, x_l)`` of the kernels and their negatives. With y = ±1
 # and penalties C_i,
@@ -65,17 +65,17 @@ class Columns:
 
     @cached_property
     def sizes(self) -> Array:
-        """Largest entry of each kernel, before centring: it is on the diagonal."""
+        """Largest entry of each kernel before centring, which is on the diagonal."""
         assert self.stack.row_diag is not None
         return np.abs(self.stack.row_diag).max(axis=1)
 
     def products(self, v: Array) -> Array:
-        """``Σ_i v_i (k_j(x_i, x_l) − o_jl)`` of every column, (n_kernels, m)."""
+        """Return ``Σ_i v_i (k_j(x_i, x_l) − o_jl)`` of every column, (n_kernels, m)."""
         products: Array = self.stack.apply(v[:, None])[:, :, 0] - self.offsets * v.sum()
         return products
 
     def column(self, j: int, sample: int) -> Array:
-        """The column of one sample in kernel j."""
+        """Return the centred column of a sample in kernel j."""
         columns = self.stack.apply_columns(np.array([sample]), np.ones((1, 1)))
         column: Array = columns[j, :, 0] - self.offsets[j, sample]
         return column
@@ -83,9 +83,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class ColumnMachine:
-    """A machine of columns: α (n_kernels, m) of the centred ones, b, and what proves it.
+    """A machine of columns: α (n_kernels, m) of the centred columns, b and the certificate.
 
-    `status` says how the linear program ended, unless at its optimum.
+    `status` is the reason if the linear program was not solved, else empty.
     """
 
     coefficients: Array
@@ -100,12 +100,12 @@ class ColumnMachine:
 
     @property
     def n_inner_solves(self) -> int:
-        """Linear programs that were solved."""
+        """Number of linear programs."""
         return len(self.history)
 
 
 class ColumnGeneration:
-    """The master program of one division into two classes, y = `signs` and C = `penalties`."""
+    """The master program of a binary problem with y = `signs` and C = `penalties`."""
 
     def __init__(self, columns: Columns, signs: Array, penalties: Array) -> None:
         self.columns = columns
@@ -113,9 +113,9 @@ class ColumnGeneration:
         self.penalties = penalties
         m = len(signs)
         self._program = LinearProgram()
-        # The unit of costs: between those of coefficients, 1, and those of losses.
+        # Unit of costs, between those of coefficients, 1, and those of losses.
         self._unit = float(np.sqrt(penalties.max()))
-        # Its variables are b, ξ, and then a positive one for every column of the master.
+        # Variables are b, ξ, and a nonnegative one for every column of the master.
         lower = np.append(-np.inf, np.zeros(m))
         self._program.add_columns(np.append(0.0, penalties) / self._unit, lower)
         self._program.add_rows(1.0, np.column_stack([signs, np.eye(m)]))
@@ -130,28 +130,28 @@ class ColumnGeneration:
         history: list[Progress] = []
         bound, proof = -np.inf, None
         while True:
-            found = self._program.solve()
+            solution = self._program.solve()
             problem = hinge_problem(self.signs, self.penalties)
-            v = problem.feasible(self.signs * found.multipliers * self._unit)
+            v = problem.feasible(self.signs * solution.multipliers * self._unit)
             products = self.columns.products(v)
             largest = max(1.0, float(np.abs(products).max()))
             if np.abs(v).sum() / largest > bound:
                 bound, proof = float(np.abs(v).sum() / largest), v[:, None] / largest
-            amounts = np.maximum(found.values[1 + len(v) :], 0.0)
+            amounts = np.maximum(solution.values[1 + len(v) :], 0.0)
             primal, bias, rounding = self._objective(amounts, v)
-            # Every product is known up to its rounding error, and so is the bound.
+            # Products, and so the bound, have rounding errors.
             error = EPS * float(self.columns.sizes.max()) * float(np.abs(v).sum())
             rounding += bound * error / largest
             certificate = Certificate(primal, bound, primal - bound, tol, rounding, proof)
             history.append(Progress(len(history), len(history) + 1, certificate))
-            asked = observer(history[-1])
-            ended = certificate.rel_gap <= tol or found.failure or len(history) > max_iter
-            if asked or ended or not self._add_violated(products, error):
+            stop = observer(history[-1])
+            ended = certificate.rel_gap <= tol or solution.failure or len(history) > max_iter
+            if stop or ended or not self._add_violated(products, error):
                 alpha = self._coefficients(amounts)
-                return ColumnMachine(alpha, bias, certificate, history, found.failure)
+                return ColumnMachine(alpha, bias, certificate, history, solution.failure)
 
     def _objective(self, amounts: Array, v: Array) -> tuple[float, float, float]:
-        """The objective at the best b, this b, and the rounding error of the objective."""
+        """Return the objective at the best b, this b, and the rounding error of the objective."""
         f = self._values @ amounts
         positive = float(self.penalties[self.signs > 0].sum())
         bias = best_threshold(self.signs - f, self.penalties, positive)
@@ -163,10 +163,10 @@ class ColumnGeneration:
         return primal, bias, EPS * terms * float(counting.sum())
 
     def _add_violated(self, products: Array, error: float) -> bool:
-        """Add the column of each kernel whose constraint is violated most; whether there are any.
+        """Add the column of each kernel with the largest violation; return whether there are any.
 
-        Those of the master are violated only within the tolerance of its solution, and a violation
-        within the rounding error is none.
+        Columns of the master, which are violated only within the tolerance of its solution, and
+        violations within the rounding error do not count.
         """
         left = np.abs(products)
         for j, sample, sign in self._members:
@@ -195,22 +195,21 @@ class ColumnGeneration:
 @storable
 @estimator(MixtureAttributes, SupportAttributes)
 class CGBoost(KernelClassifier):
-    """CG-Boost: a machine of few columns of the kernels, each with a coefficient of its own.
+    """CG-Boost: a machine of few columns of the kernels, each with a coefficient.
 
-    Every column ``k_j(·, x_i)`` of every kernel is a weak learner. The machine with the smallest
-    sum of absolute coefficients and of losses is found without looking at most of them: in turn a
-    linear program is solved with the columns known so far, and the column of each kernel that
-    would help most is added. More than two classes are learnt one against the rest.
+    Every column ``k_j(·, x_i)`` of every kernel is a weak learner. Column generation finds the
+    machine with the smallest sum of absolute coefficients and losses from few columns: it solves
+    a linear program with the columns so far, adds the column of each kernel with the largest
+    violation, and repeats. More than two classes are learnt one against the rest.
 
     Parameters
     ----------
     C : float, default=1.0
-        Penalty of samples inside the margin, acting on the kernels after `normalize`.
+        Penalty of samples inside the margin, for kernels after `normalize`.
     tol : float, default=1e-6
-        Relative duality gap between the machine found and the best one of all columns, at which
-        to stop.
+        Relative duality gap, to the best machine of all columns, at which the solver stops.
     max_iter : int, default=1000
-        How often columns are added, at most, for each class.
+        Largest number of iterations, in each of which columns are added, for each class.
 
     Attributes
     ----------
@@ -218,7 +217,7 @@ class CGBoost(KernelClassifier):
         Sum of the absolute coefficients of the columns of each kernel; a row for each of more than
         two classes.
     support_ : ndarray of int
-        Row numbers of the samples whose columns are used, in any kernel and class.
+        Row indices of the samples whose columns are used, in any kernel and class.
     dual_coef_ : ndarray of shape (n_kernels, n_outputs, n_support)
         ``Σ_j weights_[j] K_j(X, support) @ dual_coef_[j].T + intercept_`` is the output, with K_j
         normalised; their absolute values sum to one in every kernel with weight.
@@ -226,15 +225,15 @@ class CGBoost(KernelClassifier):
         Number of linear programs.
     history_ : dict of list
         ``objective``, ``rel_gap`` and ``n_inner_solves`` at each iteration; for several classes
-        also ``machine``, the number of the class.
+        also ``machine``, the index of the class.
 
     Notes
     -----
-    This is the method with the 1-norm of the coefficients and the hinge loss, a linear program.
-    Bi et al. also have one with the 2-norm. The bias is not penalised.
+    This is the variant with the 1-norm of the coefficients and the hinge loss, a linear program.
+    Bi et al. also describe one with the 2-norm. The bias is not penalised.
 
-    The norm is that of the coefficients, not of a function in the feature space of a kernel: a
-    kernel has the more influence the larger its values are.
+    The norm is that of the coefficients, not of a function in the feature space of a kernel:
+    kernels with larger values have more influence.
 
     References
     ----------
@@ -277,8 +276,8 @@ class CGBoost(KernelClassifier):
         columns = Columns.of(kernels.stack, rows.factors)
         penalties = self.C * rows.factors
         machines = [
-            ColumnGeneration(columns, own, penalties).learn(self.tol, self.max_iter, task)
-            for own in signs.T
+            ColumnGeneration(columns, y_machine, penalties).learn(self.tol, self.max_iter, task)
+            for y_machine in signs.T
         ]
         certificate = joined_certificate(machines, self.tol)
         if not certificate.converged:
@@ -292,7 +291,7 @@ class CGBoost(KernelClassifier):
         )
 
     def _warn(self, certificate: Any, machines: Sequence[ColumnMachine], task: FitTask) -> None:
-        """Say how far from the best machine this may be, and what would help."""
+        """Warn of a machine that has not converged, with the reason and advice."""
         failures = {machine.status for machine in machines if machine.status}
         way_out = ""
         if task.stopped:
@@ -303,15 +302,15 @@ class CGBoost(KernelClassifier):
             way_out = f" max_iter={self.max_iter} was reached: raise max_iter or tol."
         elif certificate.status == "stopped":
             way_out = (
-                " No column would help, tol is less than can be had: raise tol, lower C, or "
-                "centre and scale the data behind the kernels."
+                " No further column reduces the gap, so tol cannot be reached: raise tol, lower "
+                "C, or centre and scale the data of the kernels."
             )
         message = f"{type(self).__name__} is {certificate.status}. {certificate.message}{way_out}"
         warn_caller(message, ConvergenceWarning)
 
 
 def _mixture_of(machines: Sequence[ColumnMachine], columns: Columns) -> KernelMixture:
-    """All machines, on the columns as they were before centring."""
+    """Convert the machines of centred columns to one mixture of the original columns."""
     alpha = np.array([machine.coefficients for machine in machines])
     shifts = np.einsum("kjl,jl->k", alpha, columns.offsets)
     intercept = np.array([machine.bias for machine in machines]) - shifts

@@ -8,7 +8,7 @@ of the two means in kernel j, and the weights are these distances at the hardest
     γ* = argmin_{γ ∈ Γ} (1 − λ) γᵀY(Σ_j K_j)Yγ + λ‖γ‖²
     β_j ∝ γ*ᵀYK_jYγ*
 
-**As a support vector machine.** Let ``Q(γ)`` be what is minimised, and v = tYγ with t > 0. Then v
+**As a support vector machine.** Let ``Q(γ)`` be the objective, and v = tYγ with t > 0. Then v
 sums to zero, and ``Σ_i y_i v_i = 2t``, so that
 
     max_v Σ_i y_i v_i − ½ Q(Yv) = max_γ max_t 2t − ½ t² Q(γ) = 2 / min_γ Q(γ),
@@ -18,7 +18,7 @@ where the maximum over v is the dual of a machine with squared hinge loss on the
 machine's primal objective P is an upper bound on the maximum, ``min Q ≥ 2/P``: its duality gap is
 a certificate of γ.
 
-A sample of weight s stands for s equal ones, among which γ_i is divided: they contribute
+A sample of weight s represents s equal samples, among which γ_i is divided: they contribute
 ``λγ_i²/s`` to ``λ‖γ‖²``, as if C were s/λ.
 """
 
@@ -40,9 +40,9 @@ from ..losses.svm import HingeLoss, SquaredHingeLoss
 from ..utils.sklearn import Interval, warn_caller
 from ..utils.storable import storable
 
-# Least λ, as a share of the mean diagonal of the sum of kernels: at λ = 0 there is no machine if
-# the classes overlap. Then, too, distances vanish as λ², and λ is raised tenfold until their
-# rounding errors are at most this share of them, but not above the last of these.
+# Least λ, relative to the mean diagonal of the sum of kernels: at λ = 0 there is no machine if the
+# classes overlap. In this case distances vanish as λ², and λ is increased tenfold until their
+# relative rounding errors are at most the second number, but not above the third.
 _LEAST_SHARE, _SHARE_OF_ERRORS, _LARGEST_RAISED = 1e-9, 1e-4, 1e-3
 
 
@@ -51,22 +51,22 @@ _LEAST_SHARE, _SHARE_OF_ERRORS, _LARGEST_RAISED = 1e-9, 1e-4, 1e-3
 class EasyMKL(KernelClassifier):
     """Kernel weights from the distance between classes, then a support vector machine.
 
-    Finds, in each of two classes, the distribution of samples that is hardest to tell from that
-    of the other class in the sum of all kernels. The weight of a kernel is the squared distance of
-    the means of these two distributions in its own feature space. More than two classes are
-    learnt one against the rest, with weights for each.
+    Finds distributions of the samples of two classes that are hardest to distinguish: their means
+    in the feature space of the sum of all kernels have the smallest distance. The weight of a
+    kernel is the squared distance of these means in its own feature space. More than two classes
+    are learnt one against the rest, with weights for each.
 
     Parameters
     ----------
     lam : float in [0, 1], default=0.1
-        λ, how even the distributions are. At 1 they are uniform, so that weights are squared
-        distances of class means; at 0 they are the nearest points of the convex hulls of the two
-        classes, a hard margin; if the hulls intersect, λ is raised until the weights are not lost
-        in rounding errors, see `lam_`.
+        λ, which makes the distributions more uniform. At 1 they are uniform, so that weights are
+        squared distances of class means; at 0 they are the nearest points of the convex hulls of
+        the two classes, a hard margin; if the hulls intersect, λ is increased until the weights
+        exceed their rounding errors, see `lam_`.
     C : float, default=1.0
-        Penalty of samples inside the margin of the final machine, on kernels after `normalize`.
+        Penalty of samples inside the margin of the final machine, for kernels after `normalize`.
     tol : float, default=1e-4
-        Relative duality gap at which the distributions, and the machines, are good enough.
+        Relative duality gap of the distributions and of the machines.
 
     Attributes
     ----------
@@ -74,29 +74,29 @@ class EasyMKL(KernelClassifier):
         Weights of the normalised kernels, which sum to one; a row for each of more than two
         classes.
     distributions_ : ndarray of shape (n_samples, 1), or (n_samples, n_classes)
-        γ of the samples that count, a column for each machine; each sums to one over the samples
-        of the class, and over the others.
+        γ of the samples with nonzero weight, a column for each machine; each sums to one over the
+        samples of the class, and over the others.
     lam_ : float
-        λ: `lam`, unless it was raised.
+        λ that was used: `lam`, unless it was increased.
     certificate_ : Certificate
-        Of the distributions: ``primal`` is what they minimise, summed over machines, ``dual`` a
-        lower bound on it.
+        Certificate of the distributions: ``primal`` is their objective, summed over machines,
+        ``dual`` a lower bound on its minimum.
     history_ : dict of list
-        ``objective``, ``rel_gap`` and ``n_inner_solves`` of the distributions, one entry: the
-        weights are found at once.
+        ``objective``, ``rel_gap`` and ``n_inner_solves`` of the distributions, with one entry,
+        since the weights are not iterated.
     n_iter_ : int
         1.
     n_inner_solves_ : int
-        Machines that were solved, two for each vector of weights.
+        Number of machines that were solved, two for each weight vector.
 
     Notes
     -----
-    The weights are not chosen to make the machine good, as those of :class:`~manykernels.MKSVC`
-    are: they come from one quadratic program on the plain sum. A kernel far from the
-    others in scale decides this program, hence `normalize`. The paper divides kernels by their
-    mean self-similarity; "multiplicative" does so after centring, which neither the program nor
-    the machine notices otherwise. On given kernels with ``normalize=None`` the weights are those
-    of MKLpy's ``EasyMKL``.
+    Unlike those of :class:`~manykernels.MKSVC`, the weights do not minimise the objective of the
+    machine: they are the solution of one quadratic program on the plain sum. A kernel of much
+    larger scale than the others dominates this program, hence `normalize`. The paper divides
+    kernels by their mean diagonal; "multiplicative" does so after centring, which otherwise
+    affects neither the program nor the machine. For precomputed kernels with ``normalize=None``
+    the weights are those of MKLpy's ``EasyMKL``.
 
     The final machine is a C-SVM, as in MKLpy with ``learner=SVC(C=...)``.
 
@@ -138,11 +138,11 @@ class EasyMKL(KernelClassifier):
         )
         task(_Progress(0, f"relative gap {hardest.certificate.rel_gap:.1e}"))
         machines = []
-        for k, own in enumerate(hardest.weights):
+        for k, weights in enumerate(hardest.weights):
             loss = HingeLoss(
                 kernels.stack, signs[:, k], self.C * rows.factors, INNER_SHARE * self.tol
             )
-            machines.append(loss.evaluate(own))
+            machines.append(loss.evaluate(weights))
             task(_Progress(k + 1, f"machine {k}  support vectors {_n_support(machines[-1])}"))
         learnt = _Weighed(kernels.stack.names, machines, hardest)
         learnt.warn_unless_converged()
@@ -151,7 +151,7 @@ class EasyMKL(KernelClassifier):
 
 @dataclass(frozen=True)
 class HardestDistributions:
-    """γ* of every machine: signed, ``Yγ`` of shape (m, n_machines), with the proof.
+    """γ* of every machine, with signs: ``Yγ`` of shape (m, n_machines), and the certificate.
 
     `lam` is the λ that was used, `weights` are β, (n_machines, n_kernels).
     """
@@ -166,9 +166,9 @@ class HardestDistributions:
     def find(
         cls, stack: Any, signs: np.ndarray, lam: float, counts: np.ndarray, tol: float
     ) -> HardestDistributions:
-        """Those of all columns of `signs`, to a relative gap; raises λ as far as rounding asks."""
+        """Compute γ* for each column of `signs`; increase λ until it exceeds rounding errors."""
         diagonal = (1.0 - lam) * float(stack.row_diag.sum(axis=0).mean())
-        # Of nothing but zeros any γ is as good, and this one is uniform.
+        # If all kernels are zero, any γ is optimal; this λ gives the uniform one.
         ridge = max(lam, _LEAST_SHARE * diagonal) or 1.0
         while True:
             loss = SquaredHingeLoss(stack, signs, counts / ridge, INNER_SHARE * tol)
@@ -185,32 +185,33 @@ class HardestDistributions:
 
 
 def _normalised(point: Any, tol: float) -> tuple[np.ndarray, Certificate]:
-    """Yγ of machines with the squared hinge loss, and what they prove of γ."""
+    """Return Yγ from machines with the squared hinge loss, and the certificate of γ."""
     v = point.dual
     totals = 0.5 * np.abs(v).sum(axis=0)  # t
     primals = np.array([solution.primal for solution in point.solutions])
     duals = np.array([solution.dual for solution in point.solutions])
     # D = 2t − ½t²Q.
-    found = 2.0 * (2.0 * totals - duals) / totals**2
+    values = 2.0 * (2.0 * totals - duals) / totals**2
     bounds = 2.0 / primals
-    rounding = float(found.sum() * point.rounding / primals.sum())
+    value, bound = float(values.sum()), float(bounds.sum())
+    rounding = float(values.sum() * point.rounding / primals.sum())
     signed = v / totals
-    gap = float((found - bounds).sum())
-    return signed, Certificate(float(found.sum()), float(bounds.sum()), gap, tol, rounding, signed)
+    gap = float((values - bounds).sum())
+    return signed, Certificate(value, bound, gap, tol, rounding, signed)
 
 
 def _shares(squares: np.ndarray) -> np.ndarray:
-    """``β_j ∝ γᵀYK_jYγ`` of every machine, (n_machines, n_kernels)."""
+    """Return ``β_j ∝ γᵀYK_jYγ`` of every machine, (n_machines, n_kernels)."""
     squares = np.maximum(squares, 0.0)
     totals = squares.sum(axis=1, keepdims=True)
-    # If no kernel tells the classes apart, none is better than another.
-    even = np.full_like(squares, 1.0 / squares.shape[1])
-    return np.divide(squares, totals, out=even, where=totals > 0.0)
+    # Equal weights if no kernel separates the classes.
+    equal = np.full_like(squares, 1.0 / squares.shape[1])
+    return np.divide(squares, totals, out=equal, where=totals > 0.0)
 
 
 @dataclass(frozen=True)
 class _Weighed:
-    """Kernel weights, the machines on their sums, and what users see of them."""
+    """Kernel weights, the machines on the weighted sums, and their fitted attributes."""
 
     names: list[str]
     evaluations: list[Any]
@@ -218,7 +219,7 @@ class _Weighed:
 
     @property
     def weights(self) -> np.ndarray:
-        """(n_machines, n_kernels)."""
+        """Kernel weights, (n_machines, n_kernels)."""
         return self.hardest.weights
 
     @property
@@ -241,7 +242,7 @@ class _Weighed:
         }
 
     def warn_unless_converged(self) -> None:
-        """Warn if the distributions, or the machines, are not as good as `tol` asks."""
+        """Warn if the distributions, or the machines, have not reached `tol`."""
         hardest, machines = self.hardest.certificate, self._of_machines()
         if not hardest.converged:
             warn_caller(
@@ -255,7 +256,7 @@ class _Weighed:
 
     def _of_machines(self) -> Certificate:
         value, slack, rounding = (
-            float(sum(getattr(one, name) for one in self.evaluations))
+            float(sum(getattr(evaluation, name) for evaluation in self.evaluations))
             for name in ("value", "slack", "rounding")
         )
         tol = self.hardest.certificate.tol
@@ -264,7 +265,7 @@ class _Weighed:
 
 @dataclass(frozen=True)
 class _Progress:
-    """What was done last."""
+    """Progress message of an iteration."""
 
     iteration: int
     text: str

@@ -27,11 +27,11 @@ from ..utils.storable import storable
 @storable
 @estimator(WeightParameters)
 class KimFDA(KernelDiscriminant):
-    """Kernel Fisher discriminant analysis of two classes with the kernel of largest ratio.
+    """Kernel Fisher discriminant analysis of two classes that maximises the Fisher ratio.
 
     Learns one weight per kernel such that the regularised Fisher ratio of the weighted sum,
-    Ye 2008 (4), is largest, and proves how close to the best weights it got. The method of Kim,
-    Magnani and Boyd, without their semidefinite program.
+    Ye 2008 (4), is largest, with a certificate of optimality. This is the method of Kim, Magnani
+    and Boyd, without their semidefinite program.
 
     Parameters
     ----------
@@ -39,49 +39,49 @@ class KimFDA(KernelDiscriminant):
         Norm of the weights: 1, as in the paper, gives the fewest kernels, inf the plain sum.
     reg : float, default=1e-8
         λ > 0, added to the sum of the covariances of the two classes in the feature space of
-        kernels after `normalize`. It must not be lost in rounding: a λ of less than about 1e-14
-        times the self-similarities of samples is refused. Precomputed kernels in single
-        precision have negative eigenvalues of some 1e-7 of those; for them λ is raised tenfold
-        until every kernel can be factorised, see `reg_`.
+        kernels after `normalize`. A λ below the rounding errors, about 1e-14 times k(x, x), raises
+        an error. Precomputed kernels in single precision have negative eigenvalues of about 1e-7
+        times k(x, x); for them λ is increased tenfold until every kernel can be factorised, see
+        `reg_`.
     solver : str or a solver object, default="newton"
-        As for :class:`~manykernels.MKFDA`; those that take only the square loss are refused.
+        As for :class:`~manykernels.MKFDA`; solvers for the square loss only raise an error.
     normalize : {"multiplicative", "spherical", "trace"} or None, default=None
-        How kernels are made comparable, as for :class:`~manykernels.MKFDA`. The paper takes
-        Gaussian kernels as they are.
+        Normalisation of the kernels, as for :class:`~manykernels.MKFDA`. The paper does not
+        normalise Gaussian kernels.
     priors : array-like of shape (2,), default=None
-        Class probabilities for the decision; by default the weighted frequencies. The weight
-        of a class changes nothing else here.
+        Class probabilities for the decision; by default the weighted frequencies. Class weights
+        have no other effect.
     tol : float, default=1e-6
-        Relative duality gap at which the weights are good enough.
+        Relative duality gap at which the solver stops.
 
     Attributes
     ----------
     certificate_ : Certificate
-        As for :class:`~manykernels.MKFDA`. What is minimised is minus the ratio, so ``primal`` is
-        negative.
+        As for :class:`~manykernels.MKFDA`. The objective is minus the Fisher ratio, so ``primal``
+        is negative.
     rule_ : str
-        "discriminant", always; see the notes.
+        Always "discriminant"; see the notes.
     reg_ : float
-        λ: `reg`, unless it was raised.
+        λ that was used: `reg`, unless it was increased.
 
     Notes
     -----
-    The paper does not centre kernels. Its criterion is made of differences of means and of
-    samples from their class mean, so centring changes neither the best weights nor the
-    direction; it is done here because it makes rounding errors smaller.
+    The paper does not centre kernels. Its criterion depends on differences of means and of samples
+    from their class mean only, so centring changes neither the best weights nor the direction; it
+    is done here because it reduces rounding errors.
 
-    The Fisher ratio is a decreasing function of the square loss on balanced classes. So the best
-    weights, and the direction, are those of ``MKFDA(class_weight="balanced")`` with the same `p`,
-    ``normalize=None`` in both and ``reg * n_samples / 2`` for `reg`.
+    The Fisher ratio is a decreasing function of the square loss on balanced classes. Therefore the
+    best weights, and the direction, are those of ``MKFDA(class_weight="balanced")`` with the same
+    `p`, ``normalize=None`` in both and ``reg * n_samples / 2`` for `reg`.
 
-    The papers put the threshold midway between the projected class means. As λ → 0 the outputs
-    of the training samples become one point for each class and say nothing about new samples.
-    Here each sample is left out in turn (in closed form, kernel weights held), its output is
-    measured from the midpoint of the class means, and a new sample goes to the nearest mean of
-    these outputs in units of their pooled variance, with priors: the "discriminant" rule of
-    :class:`~manykernels.MKFDA`, the only one here. One factor of the scores, that with the least
-    log loss in fifty folds of the left-out outputs, turns them into probabilities. As weights are
-    held, these can be too sure where many kernels are weighed on few samples.
+    The papers put the threshold midway between the projected class means. As λ → 0 the outputs of
+    the training samples become one point for each class and do not predict those of new samples.
+    Here each sample is left out in turn (in closed form, with fixed kernel weights), and its
+    output is measured from the midpoint of the class means. A new sample is assigned to the
+    nearest mean of these outputs in units of their pooled variance, with priors: the
+    "discriminant" rule of :class:`~manykernels.MKFDA`, the only one here. A factor of the scores,
+    with the least log loss in fifty folds of the left-out outputs, calibrates the probabilities.
+    Because the weights are fixed, these can be overconfident for many kernels and few samples.
 
     References
     ----------
@@ -122,7 +122,7 @@ class KimFDA(KernelDiscriminant):
         """Learn kernel weights and the discriminant."""
         learning = WeightLearning.of(self)
         if sample_weight is None and y is not None and _is_multiclass(y):
-            # Before X is read: scikit-learn's checks pass a table even with precomputed kernels.
+            # Before X is read: the checks of scikit-learn pass a table for precomputed kernels.
             _refuse_more_than_two(np.unique(y))
         # No class weights: in the ratio each class has its own mean and covariance.
         rows = discriminant_rows(self, X, y, sample_weight, None)
@@ -136,7 +136,7 @@ class KimFDA(KernelDiscriminant):
         fitted = learn_discriminant(
             kernels, samples, transform, priors, learning, task, self._make_loss, _ratio_direction
         )
-        # Kernel weights are held there, and have seen the labels of the samples left out.
+        # Biased: the fixed kernel weights were learnt from the samples that are left out.
         del fitted["left_out_log_proba_"]
         return self._keep(task, rows.attributes, fitted)
 
@@ -153,9 +153,9 @@ class KimFDA(KernelDiscriminant):
 def _ratio_direction(
     problem: FisherProblem, loss: KimLoss, evaluation: Any, domain: Domain
 ) -> Regression:
-    """The direction of largest ratio; kernel weights are held while samples are left out."""
+    """Return the direction of largest ratio, with left-out outputs for fixed kernel weights."""
     samples = problem.samples
-    # The only rule here, the discriminant, is learnt from left-out outputs: it is judged by folds.
+    # The rule is learnt from left-out outputs, so that its evaluation needs folds of these.
     folds = samples.folds(N_FOLDS)
     singly = evaluation.leave_one_out(samples.groups) + evaluation.midpoint
     return Regression(evaluation.coefficients, LeftOut.cross_fitted(singly, folds), None)
@@ -163,9 +163,9 @@ def _ratio_direction(
 
 @storable
 class _ZeroConstants(UnitTrace):
-    """Make kernels exactly zero of which centring leaves rounding errors only.
+    """Set kernels to zero of which centring leaves rounding errors only.
 
-    If there are no others, a ratio of rounding errors would be taken for a discriminant.
+    Otherwise, if all kernels are constant, a ratio of rounding errors would be maximised.
     """
 
     def _learn(self, stack: KernelStack, weights: np.ndarray, y: Any) -> None:
@@ -182,10 +182,10 @@ def _refuse_more_than_two(classes: np.ndarray) -> None:
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported by KimFDA, got {len(classes)} classes: "
-            f"{classes.tolist()}. MKFDA takes any number of classes."
+            f"{classes.tolist()}. MKFDA supports any number of classes."
         )
 
 
 def _is_single_precision(matrix: np.ndarray) -> bool:
-    """Whether every entry is a number of single precision; the first rows usually decide."""
+    """Return whether every entry is exactly representable in single precision."""
     return all(np.array_equal(row, row.astype(np.float32)) for row in matrix)

@@ -1,4 +1,4 @@
-"""LPBeta: one machine per kernel, with one weight per kernel for a large margin."""
+"""LPBeta and LPB: one machine per kernel, with weights that maximise the margin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ._thresholds import best_threshold
 from .machine import KernelMixture, MixtureAttributes
 
 # -------------------------------------------------------------------------------------------------
-# The linear program of LP-β and LP-B: weights with which classes have the largest soft margin.
+# The linear program of LP-β and LP-B, which maximises the soft margin.
 #
 # f_{m,c}(x) is the output of the machine of kernel m for class c. With weights B_m^c
 #
@@ -56,7 +56,7 @@ from .machine import KernelMixture, MixtureAttributes
 #     minimum ≥ −Σ_c max_m a_m^c ,   a_m^c = Σ_iy u_iy ([c = y_i] − [c = y]) f_{m,c}(x_i)
 #
 # (in LP-β ``−max_m Σ_c a_m^c``), with equality for the multipliers of the constraints. Both bounds
-# are computed from the outputs, whatever the solver of the program says.
+# are computed from the outputs, independently of the solver.
 #
 # For two classes the outputs are f and −f. Then only the mean of B^1 and B^2 matters, and LP-B is
 # LP-β.
@@ -64,19 +64,19 @@ from .machine import KernelMixture, MixtureAttributes
 
 Array = np.ndarray
 
-# A kernel without weight may as well have some if its a is this near to the largest, in units of
-# the largest output: ten times the accuracy with which the program is solved.
+# A kernel of weight zero could have a weight if its a is this near to the largest, in units of the
+# largest output: ten times the accuracy of the solver.
 _AS_GOOD = 1e-9
 
 
 @dataclass(frozen=True)
 class MarginProgram:
-    """The program of samples with known outputs.
+    """The linear program for given outputs of the machines.
 
     Attributes
     ----------
     outputs : ndarray of shape (n_kernels, n_samples, n_classes)
-        f, with −f and f for two classes.
+        f; for two classes −f and f.
     labels : ndarray of shape (n_samples,)
         y.
     sample_weight : ndarray of shape (n_samples,)
@@ -93,12 +93,12 @@ class MarginProgram:
     shared: bool
 
     def solve(self, tol: float) -> Mixture:
-        """The best weights, certified for the relative gap `tol`."""
+        """Return the optimal weights, with a certificate for the relative gap `tol`."""
         n_kernels, n_samples, _ = self.outputs.shape
         size = float(np.abs(self.outputs).max()) or 1.0
         n_weights = self.n_groups * n_kernels
         program = LinearProgram()
-        # Columns: the weights group by group, ρ, then ξ; the last two in units of `size`.
+        # Columns are the weights, group by group, ρ and ξ; the last two in units of `size`.
         costs = np.concatenate([np.zeros(n_weights), [-1.0], self._prices])
         program.add_columns(
             costs,
@@ -111,16 +111,16 @@ class MarginProgram:
         slacks = sparse.eye_array(n_samples, format="csr")[samples]
         ones = np.ones((len(samples), 1))
         program.add_rows(0.0, sparse.hstack([self._differences / size, -ones, slacks]))
-        found = program.solve()
-        weights = self._checked(found.values)
-        multipliers = self._feasible(found.multipliers[self.n_groups :])
+        solution = program.solve()
+        weights = self._checked(solution.values)
+        multipliers = self._feasible(solution.multipliers[self.n_groups :])
         attained = self._attained(multipliers)
         as_good = attained >= attained.max(axis=1, keepdims=True) - _AS_GOOD * size
         if (as_good & (weights == 0.0)).any():
-            # Other weights may be optimal, too, and which ones the simplex method finds depends on
-            # rounding, so that rows of weight two and repeated rows would get different ones. Take
-            # those of earlier kernels.
-            program.add_rows(-np.inf, costs[None], float(costs @ found.values))
+            # The optimal weights may not be unique, and those of the simplex method depend on
+            # rounding, so that rows of weight two and repeated rows would give different weights.
+            # Choose optimal weights of kernels that come first.
+            program.add_rows(-np.inf, costs[None], float(costs @ solution.values))
             earlier = np.tile(np.arange(n_kernels) / n_kernels, self.n_groups)
             program.change_costs(np.concatenate([earlier, np.zeros(1 + n_samples)]))
             chosen = program.solve()
@@ -128,7 +128,7 @@ class MarginProgram:
         return self._certified(weights, multipliers, tol)
 
     def _checked(self, values: Array) -> Array:
-        """The weights among the values of all columns: not negative, of the sum one."""
+        """Return the weights, nonnegative and with sum one, from the values of all columns."""
         n_kernels = len(self.outputs)
         weights = np.maximum(values[: self.n_groups * n_kernels], 0.0)
         weights = weights.reshape(self.n_groups, n_kernels)
@@ -136,13 +136,13 @@ class MarginProgram:
         return np.where(totals > 0.0, weights, 1.0) / np.where(totals > 0.0, totals, n_kernels)
 
     def _attained(self, u: Array) -> Array:
-        """a of every weight, (n_groups, n_kernels)."""
+        """Return a of every weight, (n_groups, n_kernels)."""
         attained: Array = (u @ self._differences).reshape(self.n_groups, -1)
         return attained
 
     @property
     def n_groups(self) -> int:
-        """How many weight vectors there are."""
+        """Number of weight vectors."""
         return 1 if self.shared else self.outputs.shape[2]
 
     @property
@@ -153,7 +153,7 @@ class MarginProgram:
 
     @cached_property
     def _rivals(self) -> tuple[Array, Array]:
-        """i and y of every constraint."""
+        """Indices i and y of every constraint."""
         samples, classes = np.nonzero(np.arange(self.outputs.shape[2]) != self.labels[:, None])
         return samples, classes
 
@@ -175,20 +175,20 @@ class MarginProgram:
         return sparse.csr_array((entries, (rows, np.hstack(columns).ravel())), shape=shape)
 
     def _feasible(self, multipliers: Array) -> Array:
-        """u near the multipliers of the constraints, which are feasible up to a tolerance."""
+        """Return feasible u near the multipliers, which are feasible up to a tolerance."""
         samples, _ = self._rivals
         u = np.maximum(multipliers, 0.0)
         totals = np.bincount(samples, weights=u, minlength=len(self.labels))
         scale = self.nu * self.sample_weight.sum()
         problem = one_class_problem(self.sample_weight, self.nu)
         wanted = problem.feasible(scale * totals) / scale
-        # A sample without multipliers takes what it is given at all its constraints.
+        # For a sample without multipliers, its total is divided equally among its constraints.
         u = np.where(totals[samples] > 0.0, u, 1.0)
         totals = np.bincount(samples, weights=u)
         return u * (wanted / totals)[samples]
 
     def _certified(self, weights: Array, u: Array, tol: float) -> Mixture:
-        """Both bounds, computed from the outputs, and ρ."""
+        """Return the mixture with ρ and both bounds, computed from the outputs."""
         samples, _ = self._rivals
         lefts = self._differences @ weights.ravel()
         margins = np.full(len(self.labels), np.inf)
@@ -215,41 +215,42 @@ class Mixture:
     certificate: Certificate
 
 
-# -- One support vector machine per kernel: outputs at held-out samples, and the final machines ---
+# -- Support vector machines of single kernels ----------------------------------------------------
 
 
-# The norm of the only weight of a machine with one kernel: any gives the weight one.
+# Norm of the weight of a machine with one kernel; the weight is one for any norm.
 _ANY_NORM = np.inf
 
 
 @estimator()
 class MixedMachinesParameters:
-    """Parameters and attributes of machines, one per kernel, with weights for large margins.
+    """Parameters and attributes of weighted machines, one per kernel.
 
     Parameters
     ----------
     nu : float in (0, 1], default=0.5
-        ν: the margin ρ is such that at most this share of the samples is below it. The program
-        maximises the mean margin of this share, the worst samples; with 1, of all.
+        ν: at most this share of the samples has a margin below ρ. The program maximises the mean
+        margin of this share, the worst samples; with 1, of all samples.
     Cs : array-like of float, optional
-        C of the machines to try, by default 0.01, 0.1, 1 and 10, which suit normalised kernels.
-        Each kernel gets the one with which its machine is most often right on held-out samples; of
-        equal ones, the smallest. A single value is taken for all.
+        Candidates for C of the machines, by default 0.01, 0.1, 1 and 10, which suit normalised
+        kernels. Each kernel has the C with the best held-out accuracy; the smallest of several. A
+        single value is used for all kernels.
     cv : None, int, splitter, iterable of splits or (X_val, y_val), default=None
-        How samples are held out for outputs of machines that have not seen them. None takes five
-        folds with the classes in equal parts, whatever the order of the rows; equal rows stay
-        together, and a class of a single sample is in no test part. A pair is a validation set.
+        Cross-validation for the held-out outputs of the machines. None: five stratified folds
+        that do not depend on the order of the rows; equal rows stay together, and a class of a
+        single sample is in no test part. A pair is a validation set.
     tol : float, default=1e-4
         Relative duality gap of the machines and of the program for the weights.
     n_jobs : int, optional
         Number of splits that are computed in parallel.
     verbose : bool, default=False
-        Print a line per machine. Progress bars: ``set_callbacks(ProgressBar())``.
+        Whether to print a line per machine. For progress bars, use
+        ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
     rho_ : float
-        ρ; where it may be anything between two margins, the mean of these.
+        ρ; if it may lie anywhere between two margins, their mean.
     C_ : ndarray of shape (n_kernels,)
         C of the machine of each kernel.
     n_splits_ : int
@@ -271,13 +272,13 @@ class MixedMachinesParameters:
 
 
 def checked_penalties(estimator: Any) -> np.ndarray:
-    """The C to try."""
+    """Return the candidates for C."""
     return checked_positive(estimator.Cs, CLASSIFICATION_PENALTIES, "Cs")
 
 
 @dataclass(frozen=True)
 class HeldOutMachines:
-    """Machines of every kernel, at every split and every C; `judged` are the held-out samples."""
+    """Machines of each kernel, for each split and each C; `judged` are the held-out samples."""
 
     estimator: Any
     names: list[str]
@@ -296,7 +297,7 @@ class HeldOutMachines:
         kernels: TrainingKernels,
         penalties: np.ndarray,
     ) -> HeldOutMachines:
-        """Learn them; begins the task of the fit, with one part more than there are splits."""
+        """Fit the machines; begin the task of the fit, with a part per split and a final part."""
         counts = rows.counts
         samples = LabelledKernels(
             kernels.stack, rows.labels, rows.classes, counts, counts, rows.groups
@@ -310,23 +311,23 @@ class HeldOutMachines:
         machines = partial(_machines, INNER_SHARE * estimator.tol)
         parts = held_out_outputs(search, grid, machines, _each_kernel)
         judged = [split.judged for split in splits]
-        found = cls(estimator, names, penalties, parts, judged, task)
-        found._refuse_unsolved()
-        return found
+        held_out = cls(estimator, names, penalties, parts, judged, task)
+        held_out._refuse_unsolved()
+        return held_out
 
     def _refuse_unsolved(self) -> None:
-        """Raise if a kernel has no machine, and warn of those that some C lacks."""
+        """Raise if a kernel has no machine at any C, and warn of other missing machines."""
         records = [part.record for part in self.parts]
         unsolved = ~solved_in_all(records).any(axis=(1, 2))
         if unsolved.any():
             reasons = [reason for record in records for reason in record.failures]
             reason = reasons[0] if reasons else "A callback asked to stop."
             name = self.names[int(unsolved.argmax())]
-            raise ValueError(f"No machine of kernel {name!r} could be learnt. {reason}")
+            raise ValueError(f"No machine of kernel {name!r} could be fitted. {reason}")
         refuse_unsolved(records, self.estimator.tol)
 
     def mixture(self, *, shared: bool) -> Mixture:
-        """Weights of the machines, each with its best C; `shared` by all classes or not."""
+        """Return the weights of the machines at their best C; `shared` by all classes or not."""
         chosen = self.chosen
         kernels = np.arange(len(self.names))
         outputs = np.concatenate([part.outputs[kernels, 0, chosen] for part in self.parts], axis=1)
@@ -346,7 +347,7 @@ class HeldOutMachines:
 
     @cached_property
     def chosen(self) -> np.ndarray:
-        """Position of the best C for each kernel, by accuracy; of equal ones, the smallest."""
+        """Index of the C with the best accuracy for each kernel; the smallest of several."""
         solved = solved_in_all([part.record for part in self.parts])[:, 0]
         order = np.argsort(self.penalties)
         accuracies = np.where(solved, self._accuracies(), -np.inf)[:, order]
@@ -354,19 +355,20 @@ class HeldOutMachines:
         return best
 
     def _accuracies(self) -> np.ndarray:
-        """Share of right answers, in the mean of the splits, (n_kernels, n_penalties)."""
-        shares = []
+        """Return accuracies, averaged over the splits, (n_kernels, n_penalties)."""
+        of_splits = []
         for part, test in zip(self.parts, self.judged, strict=True):
             outputs = part.outputs[:, 0]
-            answers = outputs[..., 0] > 0 if outputs.shape[-1] == 1 else outputs.argmax(axis=-1)
-            shares.append(np.average(answers == test.labels, axis=-1, weights=_weights_of(test)))
-        accuracies: np.ndarray = np.mean(shares, axis=0)
+            labels = outputs[..., 0] > 0 if outputs.shape[-1] == 1 else outputs.argmax(axis=-1)
+            correct = labels == test.labels
+            of_splits.append(np.average(correct, axis=-1, weights=_weights_of(test)))
+        accuracies: np.ndarray = np.mean(of_splits, axis=0)
         return accuracies
 
-    def learnt_again(
+    def refitted(
         self, mixture: Mixture, rows: TrainingRows, kernels: TrainingKernels
     ) -> dict[str, Any]:
-        """Machines of all samples, where they have weight; the fitted attributes."""
+        """Fit the machines with nonzero weight to all samples; return the fitted attributes."""
         prepared = MachineKernels.prepared(kernels, rows, self.estimator.normalize)
         machines = _machines(INNER_SHARE * self.estimator.tol, kernels.labelled(rows))
         learning = WeightLearning.at(self.estimator, _ANY_NORM)
@@ -379,10 +381,10 @@ class HeldOutMachines:
             losses = machines(stack, {"C": float(self.penalties[self.chosen[j]])})
             learnt = learning.learn(losses, stack.names, final)
             (solution,) = learnt.solutions
-            found: Any = solution.evaluation
-            coefficients[j] = found.coefficients
+            machine: Any = solution.evaluation
+            coefficients[j] = machine.coefficients
             alone = np.arange(len(self.names)) == j
-            biases[j] = prepared.uncentred(found.biases, alone, found.coefficients)
+            biases[j] = prepared.uncentred(machine.biases, alone, machine.coefficients)
         final.end()
         intercept = np.sum(np.atleast_2d(mixture.weights).T * biases, axis=0)
         certificate = mixture.certificate
@@ -404,7 +406,7 @@ class HeldOutMachines:
 
 
 def _machines(inner_tol: float, samples: LabelledKernels) -> ClassMachines:
-    """Machines with the hinge loss, for several classes one against the rest."""
+    """Return machines with the hinge loss, for several classes one against the rest."""
     groups = machine_groups(samples.labels, len(samples.classes), "shared")
     return ClassMachines(groups, _weights_of(samples), "hinge", inner_tol)
 
@@ -414,34 +416,34 @@ def _weights_of(samples: LabelledKernels) -> np.ndarray:
 
 
 def _each_kernel(train: Any, test: Any, transform: Chain) -> Iterator[PreparedKernels]:
-    """The preparation of a grid that begins with the number of a kernel: each one alone."""
+    """Yield the prepared kernels one by one, for a grid whose first axis is the kernel."""
     stack = transform.fit_transform(train.stack, sample_weight=train.counts)
-    together = PreparedKernels.centred(stack, transform.transform(test.stack))
+    prepared = PreparedKernels.centred(stack, transform.transform(test.stack))
     for j in range(stack.n_kernels):
         yield PreparedKernels(
-            together.stack.select([j]), together.block.select([j]), places=((j,),)
+            prepared.stack.select([j]), prepared.block.select([j]), places=((j,),)
         )
 
 
 @storable
 @estimator(MixtureAttributes, SupportAttributes, MixedMachinesParameters)
 class LPBeta(KernelClassifier):
-    """LP-β: a support vector machine per kernel, and one weight for each of them.
+    """LP-β: a support vector machine per kernel, with one weight for each.
 
-    Outputs of machines that have not seen a sample come from cross-validation. A linear program
-    finds the weights, which sum to one, with which these outputs have the largest soft margin
-    between the true class and every other. Then the machines learn from all samples.
+    Cross-validation gives held-out outputs of the machines. A linear program finds the weights,
+    which sum to one, that maximise the soft margin of these outputs between the true class and
+    every other. Then the machines are fitted to all samples.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,)
-        β, of the outputs of the machines.
+        Weights β of the outputs of the machines.
 
     Notes
     -----
-    Unlike in multiple kernel learning, a machine knows its own kernel only: the weights act on
-    outputs, which are taken as they are, biases included. A kernel whose machine has large outputs
-    counts more, so that weights can be compared only together with C and normalisation.
+    Unlike in multiple kernel learning, each machine uses one kernel only: the weights apply to
+    outputs, including biases, without normalisation. A kernel whose machine has large outputs has
+    more influence, so weights are comparable only for equal C and normalisation.
 
     References
     ----------
@@ -470,29 +472,29 @@ class LPBeta(KernelClassifier):
         kernels = TrainingKernels.of(rows, rows.counts)
         held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=True)
-        return self._keep(held_out.task, held_out.learnt_again(mixture, rows, kernels))
+        return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))
 
 
-# -- LPB: one machine per kernel, with one weight per kernel and class for a large margin ---------
+# -- LPB ------------------------------------------------------------------------------------------
 
 
 @storable
 @estimator(MixtureAttributes, SupportAttributes, MixedMachinesParameters)
 class LPB(KernelClassifier):
-    """LP-B: a support vector machine per kernel, and weights of them for each class.
+    """LP-B: a support vector machine per kernel, with weights for each class.
 
-    As :class:`LPBeta`, with one weight vector per class.
+    As :class:`LPBeta`, but with one weight vector per class.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_classes, n_kernels), or (n_kernels,) for two classes
-        B, of the outputs of the machines; those of each class sum to one. Two classes share their
-        machines, and LP-B is LP-β.
+        Weights B of the outputs of the machines; those of each class sum to one. Two classes share
+        their machines, and LP-B is LP-β.
 
     Notes
     -----
-    The weights of each class sum to one, as in the program that the authors published. The weights
-    of a class that is never among the worst samples are not determined: any are optimal.
+    The weights of each class sum to one, as in the published program of the authors. The weights
+    of a class that is never among the worst samples are not determined.
 
     References
     ----------
@@ -521,4 +523,4 @@ class LPB(KernelClassifier):
         kernels = TrainingKernels.of(rows, rows.counts)
         held_out = HeldOutMachines.of(self, X, y, rows, kernels, penalties)
         mixture = held_out.mixture(shared=False)
-        return self._keep(held_out.task, held_out.learnt_again(mixture, rows, kernels))
+        return self._keep(held_out.task, held_out.refitted(mixture, rows, kernels))

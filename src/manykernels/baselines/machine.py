@@ -1,9 +1,9 @@
-"""One kernel made of several, for a machine that learns from one.
+"""Combination of several kernels into one, to which a machine is fitted.
 
-A *merge* makes one kernel of the kernels of a stack, entry by entry. The machine is one of the
-estimators of this package, with ``kernels="precomputed"``. It is given a matrix with a row and a
-column for every row of X, in which samples of no weight have zeros: it leaves these out itself, so
-that row numbers of splits, support vectors and error messages are those of X.
+A *merge* combines the kernels of a stack into one, entry by entry. The machine is an estimator of
+this package with ``kernels="precomputed"``. It is fitted to a matrix with a row and a column for
+every row of X, with zeros for samples of weight zero: the machine leaves these out itself, so that
+row indices of splits, support vectors and error messages are those of X.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ Numbers = tuple[np.ndarray, np.ndarray]
 
 
 class Merge(Protocol):
-    """How one kernel is made of several; kernels of weight zero have no part in it."""
+    """Rule that combines kernels into one; kernels of weight zero are not used."""
 
     @property
     def name(self) -> str:
-        """What the one kernel is called."""
+        """Name of the combined kernel."""
 
     @property
     def weights(self) -> np.ndarray: ...
 
     def select(self, kernels: np.ndarray) -> Merge:
-        """The same of some of the kernels, which are all that have weights."""
+        """Return the rule for the kernels with nonzero weights only."""
 
     def matrix(self, stack: KernelStack, numbers: Numbers) -> np.ndarray:
-        """The one kernel of a stack; `numbers` of its rows and columns are for messages."""
+        """Combine the kernels of a stack; `numbers` are row and column indices for messages."""
 
     def diagonal(self, diagonals: np.ndarray) -> np.ndarray:
-        """Self-similarities of samples, from those of every kernel, (n_kernels, n_samples)."""
+        """Combine the diagonals of the kernels, (n_kernels, n_samples)."""
 
 
 @storable
@@ -94,7 +94,7 @@ class PowerOfSum:
 
 @dataclass(frozen=True)
 class SourceKernels:
-    """Prepared kernels of the training rows of a `rule`, which makes one of them."""
+    """Prepared kernels of the training rows of a `rule`, the estimator that combines them."""
 
     rule: Any
     rows: TrainingRows
@@ -112,10 +112,10 @@ class SourceKernels:
         return cls(rule, rows, kernels, transform, kernels.prepared(transform, rows.counts))
 
     def merged(self, merge: Merge) -> KernelStack:
-        """The one kernel of the training rows."""
+        """Return the combined kernel of the training rows."""
         numbers = self.rows.numbers
         matrix = merge.matrix(self.stack, (numbers, numbers))
-        # It is PSD, or so once centred, where all kernels are; a power of centred ones is not.
+        # PSD, or conditionally PSD, if all kernels are; a power of centred kernels is not centred.
         guarantees = replace(self.stack.guarantees, checked=True, centered=False)
         stack = KernelStack(matrix[None], [merge.name], gram=True)
         return stack._changed(guarantees=guarantees, groups=self.rows.groups)
@@ -127,40 +127,40 @@ class SourceKernels:
         y: Any,
         sample_weight: Any,
         task: FitTask,
-        check: Callable[[KernelStack], KernelStack] = lambda one: one,
+        check: Callable[[KernelStack], KernelStack] = lambda kernel: kernel,
     ) -> MergedKernel:
-        """Fit the machine to the one kernel, `check` having had a look at it, as part of `task`.
+        """Fit the machine to the combined kernel, after `check`, as part of `task`.
 
-        Returns the kernel of new samples.
+        Returns the combined kernel of new samples.
         """
         width = len(self.rows) if sample_weight is None else len(np.asarray(sample_weight))
         numbers = self.rows.numbers
-        one = check(self.merged(merge))
+        combined = check(self.merged(merge))
         if width > len(numbers):
             matrix = np.zeros((width, width))
-            matrix[np.ix_(numbers, numbers)] = one.kernel(0)
-            # Rows of no weight are in no group of others.
+            matrix[np.ix_(numbers, numbers)] = combined.kernel(0)
+            # Rows of weight zero are in groups of their own.
             groups = len(numbers) + np.arange(width)
             groups[numbers] = self.rows.groups
-            wide = KernelStack(matrix[None], one.names, gram=True)
-            one = wide._changed(guarantees=one.guarantees, groups=groups)
-        given: Any = getattr(machine, "cv", None)
-        if is_validation_set(given) and len(given) == 2:
-            machine.set_params(cv=self._validation_set(merge, given, width))
-        part = task.subtask(merge.name)
-        with warnings.catch_warnings(), part.passed_on_to(machine):
-            # That kernels are constant has been said, by their own names.
+            wide = KernelStack(matrix[None], combined.names, gram=True)
+            combined = wide._changed(guarantees=combined.guarantees, groups=groups)
+        cv: Any = getattr(machine, "cv", None)
+        if is_validation_set(cv) and len(cv) == 2:
+            machine.set_params(cv=self._validation_set(merge, cv, width))
+        subtask = task.subtask(merge.name)
+        with warnings.catch_warnings(), subtask.passed_on_to(machine):
+            # Constant kernels have caused a warning with their own names.
             warnings.filterwarnings("ignore", "Nothing can be learnt from kernels", UserWarning)
-            machine.fit(one, y, sample_weight)
-        part.end()
-        if given is not None:
-            # Not the kernels of a validation set, which would be kept along with the machine.
-            machine.set_params(cv=given)
+            machine.fit(combined, y, sample_weight)
+        subtask.end()
+        if cv is not None:
+            # The machine must not keep the kernels of a validation set.
+            machine.set_params(cv=cv)
         return MergedKernel.of(self, merge, _columns_of(machine, numbers), width)
 
-    def _validation_set(self, merge: Merge, given: tuple[Any, Any], width: int) -> tuple[Any, Any]:
-        """A pair (X_val, y_val) with the one kernel in the place of X_val."""
-        X, y, _ = matched_by_label(self.rule, *given)
+    def _validation_set(self, merge: Merge, cv: tuple[Any, Any], width: int) -> tuple[Any, Any]:
+        """Replace X_val in a pair (X_val, y_val) by its combined kernel."""
+        X, y, _ = matched_by_label(self.rule, *cv)
         block = block_while_fitting(self.kernels.source, self.rule, self.rows.data, X)
         block = self.transform.transform(block)
         return _wide(merge, block, np.arange(len(block)), self.rows.numbers, width), y
@@ -169,10 +169,10 @@ class SourceKernels:
 @storable
 @dataclass(frozen=True)
 class MergedKernel:
-    """The one kernel between new samples and the training samples that a machine looks at.
+    """The combined kernel between new samples and the training samples that a machine uses.
 
-    `source` has these training samples, whose rows in X are `columns`. `transform` prepares its
-    kernels at the positions `inputs`.
+    `source` has these training samples, whose row indices in X are `columns`. `transform` prepares
+    its kernels with the indices `inputs`.
     """
 
     source: Source
@@ -195,21 +195,21 @@ class MergedKernel:
         return cls(source, transform, inputs, merge.select(used), columns, width)
 
     def answers(self, rule: Any, X: Any, method: str) -> np.ndarray:
-        """What a method of the machine of a fitted rule says of new X, in blocks of rows."""
+        """Call a method of the machine of a fitted rule on new X, in blocks of rows."""
         data = self.source.read(rule, X)
-        ask, n_kernels = getattr(rule.estimator_, method), len(self.inputs)
+        call, n_kernels = getattr(rule.estimator_, method), len(self.inputs)
         blocks = transformed_blocks(self.source, self.transform, self.inputs, data, n_kernels)
         numbers = np.arange(int(num_samples(data)))
         return np.concatenate(
             [
-                ask(_wide(self.merge, block, numbers[rows], self.columns, self.width))
+                call(_wide(self.merge, block, numbers[rows], self.columns, self.width))
                 for rows, block in blocks
             ]
         )
 
 
 def _columns_of(machine: Any, numbers: np.ndarray) -> np.ndarray:
-    """Those rows of X, of the ones that count, which a fitted machine compares new rows with."""
+    """Return the row indices in X of the training samples that a fitted machine uses."""
     predictor = machine._predictor
     if not isinstance(predictor, KernelPredictor) or predictor.source.columns is None:  # type: ignore[union-attr]
         return numbers
@@ -219,7 +219,7 @@ def _columns_of(machine: Any, numbers: np.ndarray) -> np.ndarray:
 def _wide(
     merge: Merge, block: KernelStack, rows: np.ndarray, columns: np.ndarray, width: int
 ) -> KernelStack:
-    """The one kernel of a block, with zeros in the columns that the machine does not look at."""
+    """Return the combined kernel of a block, with zeros in columns that the machine ignores."""
     matrix = merge.matrix(block, (rows, columns))
     if len(columns) < width:
         narrow, matrix = matrix, np.zeros((len(rows), width))
@@ -228,11 +228,11 @@ def _wide(
     return KernelStack(matrix[None], [merge.name], row_diag=diagonal)
 
 
-# -- Sums of machines or columns of several kernels, each with coefficients of its own ------------
+# -- Weighted sums of machines, or of columns, of several kernels ---------------------------------
 
 
 class MixtureAttributes:
-    """Fitted attributes of such sums, besides those of support vectors.
+    """Fitted attributes of weighted sums of machines, besides those of support vectors.
 
     Attributes
     ----------
@@ -240,8 +240,8 @@ class MixtureAttributes:
         ``Σ_j weights_[j] K_j(X, support) @ dual_coef_[j].T + intercept_`` is the output, with K_j
         normalised; zero for kernels without weight.
     certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged``, computed from the values that
-        the linear program is about; ``dual_point`` is the proof.
+        ``primal``, ``dual``, ``gap``, ``rel_gap`` and ``converged`` of the linear program,
+        computed independently of its solver; ``dual_point`` is the proof.
     n_iter_ : int
         Length of the history.
     history_ : dict of list
@@ -253,8 +253,8 @@ class MixtureAttributes:
 class KernelMixture:
     """``Σ_j weights[j] K_j @ coefficients[j] + intercept``.
 
-    `weights` are (n_kernels,) or (n_outputs, n_kernels); `coefficients` are those of all training
-    samples, (n_kernels, m, n_outputs).
+    `weights` have the shape (n_kernels,) or (n_outputs, n_kernels), `coefficients`, of all m
+    training samples, (n_kernels, m, n_outputs).
     """
 
     weights: np.ndarray
@@ -262,7 +262,7 @@ class KernelMixture:
     intercept: np.ndarray
 
     def attributes(self, rows: TrainingRows, kernels: MachineKernels) -> dict[str, Any]:
-        """Fitted attributes."""
+        """Return the fitted attributes."""
         n_kernels, n_samples, n_outputs = self.coefficients.shape
         weighted = np.atleast_2d(self.weights).T[:, None] > 0.0
         used = np.where(weighted, self.coefficients, 0.0)
@@ -281,15 +281,15 @@ class KernelMixture:
         }
 
 
-# -- Estimators that make one kernel of several: their machine, and what it answers ---------------
+# -- Estimators that fit a machine to a combination of kernels ------------------------------------
 
 
-# Attributes of the machine that every estimator has.
+# Attributes that are copied from the machine.
 _OF_THE_MACHINE = ("classes_", "certificate_", "n_iter_", "n_inner_solves_", "history_")
 
 
 def _offers(method: str) -> Callable[[Any], bool]:
-    """Whether the machine of a rule has a method."""
+    """Return a check whether the machine of a rule has a method."""
 
     def check(rule: Any) -> bool:
         has_it = hasattr(vars(rule).get("estimator_", rule._given), method)
@@ -300,30 +300,30 @@ def _offers(method: str) -> Callable[[Any], bool]:
 
 @estimator()
 class OneKernelMachine:
-    """Parameters and answers of estimators whose machine learns from one kernel.
+    """Parameters and methods of estimators that fit a machine to a combination of kernels.
 
     Parameters
     ----------
     estimator : estimator of this package, default=None
-        The machine: a classifier or a regressor, with or without cross-validation. A copy of it
-        is fitted to the one kernel, on which its p has no effect; its own `kernels` must be None,
-        and its `normalize` and `missing` are not looked at. A validation set in its `cv` is given
-        as for the whole: a table, views or kernels like X. None takes an :class:`MKSVC`.
+        The machine: a classifier or a regressor, with or without cross-validation. A clone of it
+        is fitted to the combined kernel, for which its p has no effect; its own `kernels` must be
+        None, and its `normalize` and `missing` are ignored. X_val of a validation set in its `cv`
+        must be a table, views or kernels like X. None: an :class:`MKSVC`.
     tol : float, optional
         Accuracy of the machine, instead of that of `estimator`.
     verbose : bool, default=False
-        Print a line per iteration of the machine. Progress bars:
+        Whether to print a line per iteration of the machine. For progress bars, use
         ``set_callbacks(ProgressBar())``.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted machine, ``kernels="precomputed"``. Row numbers, such as those of its support
-        vectors, are those of X.
+        The fitted machine, with ``kernels="precomputed"``. Row indices, such as those of its
+        support vectors, are those of X.
     classes_ : ndarray of shape (n_classes,)
-        Of classifiers.
+        Classes, if the machine is a classifier.
     certificate_, n_iter_, n_inner_solves_, history_
-        Of the machine.
+        Attributes of the machine.
     """
 
     estimator: Any = None
@@ -335,7 +335,7 @@ class OneKernelMachine:
         "tol": [*POSITIVE, None],
     }
 
-    #: The machine that is taken by default.
+    #: Class of the default machine.
     _default: ClassVar[type] = MKSVC
 
     estimator_: ClassVar[Any]
@@ -343,37 +343,35 @@ class OneKernelMachine:
 
     @property
     def _given(self) -> Any:
-        """The machine as it was given, not to be changed."""
+        """The parameter `estimator`, or the default machine; it must not be modified."""
         return self._default() if self.estimator is None else self.estimator
 
     def _new_machine(self, normalize: str | None = None, **others: Any) -> Any:
-        """A copy of the machine, to be fitted to one kernel that it is to normalise like this.
-
-        `others` are further parameters that it is to have.
-        """
-        given, own, its = self._given, type(self).__name__, type(self._given).__name__
-        if not (is_classifier(given) or is_regressor(given)):
+        """Return a clone of the machine for a precomputed kernel, with further parameters."""
+        machine, name = self._given, type(self).__name__
+        kind = type(machine).__name__
+        if not (is_classifier(machine) or is_regressor(machine)):
             raise ValueError(
-                f"estimator={its}() is neither a classifier nor a regressor, so {own} has nothing "
-                "to predict: take MKSVC, MKFDA, MKRidge, MKSVR or one of those with CV."
+                f"estimator={kind}() is neither a classifier nor a regressor, which {name} needs: "
+                "use MKSVC, MKFDA, MKRidge, MKSVR or one of their CV variants."
             )
-        if given.kernels is not None:
+        if machine.kernels is not None:
             raise ValueError(
-                f"estimator={its}(...) has kernels of its own, {given.kernels!r}, but learns from "
-                f"the one kernel that {own} makes: pass them to {own} itself, and leave those of "
-                "the estimator None."
+                f"estimator={kind}(...) has kernels of its own, {machine.kernels!r}, but is "
+                f"fitted to the kernel that {name} combines: pass them to {name} itself, and "
+                "leave kernels=None in the estimator."
             )
         params: dict[str, Any] = {"kernels": "precomputed", "missing": "error"}
-        params |= {"normalize": normalize, "verbose": bool(self.verbose or given.verbose)}
+        params |= {"normalize": normalize, "verbose": bool(self.verbose or machine.verbose)}
         if self.tol is not None:
             params["tol"] = self.tol
-        if getattr(given, "ps", "none") is None:
-            # With one kernel all norms are one.
+        if getattr(machine, "ps", "none") is None:
+            # For one kernel, all norms are equivalent.
             params["ps"] = [np.inf]
-        return clone(given).set_params(**{**params, **others})
+        return clone(machine).set_params(**{**params, **others})
 
     def _rows(self, machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        """Rows with whatever the machine is to predict, several labels per sample included."""
+        """Return training rows with the targets of the machine, which may be multilabel."""
         tags = machine.__sklearn_tags__().classifier_tags
         if tags is not None and tags.multi_label and is_multilabel(y):
             return rows_of_any_targets(self, X, y, sample_weight)
@@ -382,7 +380,7 @@ class OneKernelMachine:
     def _target_rows(
         self, machine: Any, X: Any, y: Any, sample_weight: Any, *, centred: bool
     ) -> TrainingRows:
-        """Rows with what the machine is to predict, for kernels that are `centred` or not."""
+        """Return training rows with the targets of the machine, for centred kernels or not."""
         if is_classifier(machine):
             read = centred_rows if centred else labelled_rows
             return read(self, X, y, sample_weight, getattr(machine, "class_weight", None))
@@ -394,7 +392,7 @@ class OneKernelMachine:
     def _attributes(
         self, kernels: SourceKernels, machine: Any, predictor: MergedKernel
     ) -> dict[str, Any]:
-        """Fitted attributes, the weights of the rule apart."""
+        """Return the fitted attributes, except for the weights of the rule."""
         union = {
             name: value
             for name, value in kernels.kernels.source.attributes.items()
@@ -412,13 +410,13 @@ class OneKernelMachine:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        theirs = self._given.__sklearn_tags__()
-        tags.estimator_type = theirs.estimator_type
-        tags.classifier_tags, tags.regressor_tags = theirs.classifier_tags, theirs.regressor_tags
-        tags.transformer_tags, tags.target_tags = theirs.transformer_tags, theirs.target_tags
+        machine = self._given.__sklearn_tags__()
+        tags.estimator_type = machine.estimator_type
+        tags.classifier_tags, tags.regressor_tags = machine.classifier_tags, machine.regressor_tags
+        tags.transformer_tags, tags.target_tags = machine.transformer_tags, machine.target_tags
         return tags
 
-    # -- answers ---------------------------------------------------------------------------
+    # -- predictions -----------------------------------------------------------------------
 
     def _answers(self, method: str, X: Any) -> np.ndarray:
         check_is_fitted(self, "estimator_")
@@ -426,40 +424,40 @@ class OneKernelMachine:
 
     @by_blocks
     def predict(self, X: Any) -> np.ndarray:
-        """Class or value of each row, by the machine."""
+        """Predict the class or value of each row."""
         return self._answers("predict", X)
 
     @available_if(_offers("decision_function"))
     @by_blocks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the classes, by the machine."""
+        """Return the scores of the classes."""
         return self._answers("decision_function", X)
 
     @available_if(_offers("predict_proba"))
     @by_blocks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, by the machine."""
+        """Return class probabilities."""
         return self._answers("predict_proba", X)
 
     @available_if(_offers("predict_log_proba"))
     @by_blocks
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities, by the machine."""
+        """Return logarithms of class probabilities."""
         return self._answers("predict_log_proba", X)
 
     @available_if(_offers("transform"))
     @by_blocks
     def transform(self, X: Any) -> np.ndarray:
-        """Project on the discriminant directions, by the machine."""
+        """Project on the discriminant directions."""
         return self._answers("transform", X)
 
     @available_if(_offers("transform"))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fit, and project the training rows on the discriminant directions."""
+        """Fit the estimator and project the training rows on the discriminant directions."""
         self.fit(X, y, sample_weight)  # type: ignore[attr-defined]
         return self.transform(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy or R² on new samples; rows of X and y are matched as in ``fit``."""
-        judge: Any = ClassifierMixin if is_classifier(self) else RegressorMixin
-        return scored(partial(judge.score, self), self, X, y, sample_weight)
+        """Return the accuracy or R² on new samples; rows of X and y are matched as in ``fit``."""
+        mixin: Any = ClassifierMixin if is_classifier(self) else RegressorMixin
+        return scored(partial(mixin.score, self), self, X, y, sample_weight)

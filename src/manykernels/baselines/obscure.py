@@ -1,12 +1,12 @@
 """OBSCURE: multiple kernel learning by stochastic subgradient steps, online and then in batch.
 
-The problem, its letters and its certificate are in :mod:`manykernels.baselines.obscure`;
-here N samples count, λ = 1/(N C), and ``z_i`` is the subgradient
-``φ(x_i) ⊗ (e_{y_i} − e_{ŷ_i})``, where ŷ_i is the class other than y_i with the largest output.
+The problem, its notation and its certificate are described in a comment below. For N samples,
+λ = 1/(N C), and ``z_i`` is the subgradient ``φ(x_i) ⊗ (e_{y_i} − e_{ŷ_i})``, where ŷ_i is the
+class other than y_i with the largest output.
 
 1. **Online.** For every sample inside the margin, ``θ ← θ + z_i/(q X²)`` with X the largest
    ``‖z_i‖_{2,s}``. (For kernels with k(x, x) = 1 this is the η of the authors' program.) The
-   result is a good start, and the objective there, F, bounds the optimal w:
+   result is a good starting point, and its objective F bounds the optimal w:
    ``‖w*‖² ≤ R² = 2F/λ``.
 2. **Batch.** At step t, ``θ ← (1 − λη_t) θ + η_t z_i`` and a projection onto
    ``‖θ‖_{2,s} ≤ R``, with
@@ -14,13 +14,13 @@ here N samples count, λ = 1/(N C), and ``z_i`` is the subgradient
        η_t = 1/(λt + s_t) ,   s_t = s_{t−1} + ½(√(a² + 2q G²/R²) − a) ,   a = λt + s_{t−1} ,
        G = ‖z_i‖_{2,s} + λ‖w‖_{2,r} ,
 
-   the proximal regularisation of Do et al. (2009): ½‖·‖²_{2,r} is strongly convex, less so the
-   larger q, and s_t keeps first steps from being too long.
-3. **Exact** (ours). What these two stages reach is random, and they come nearer to the optimum as
-   one over the number of epochs. From there D is raised sample by sample, and by Newton's method,
+   the proximal regularisation of Do et al. (2009): ½‖·‖²_{2,r} is strongly convex, less so for
+   larger q, and s_t limits the length of the first steps.
+3. **Exact** (not in the paper). The result of these two stages is random, and its gap decreases as
+   one over the number of epochs. Then D is increased sample by sample, and by Newton's method,
    until the gap is closed.
 
-A sample of weight s has s z_i in the place of z_i, divided by the mean weight.
+For a sample of weight s, z_i is multiplied by s divided by the mean weight.
 """
 
 from __future__ import annotations
@@ -73,18 +73,18 @@ from ..utils.storable import storable
 # **Certificate.** Every d gives a w, and so a P. Every feasible d gives a D, and P − D bounds how
 # far both are from the optimum.
 #
-# **Exact solution.** ``u_i = c_i e_{y_i} − d_i`` is not negative and sums to c_i. With β held, the
-# best u_i is a projection onto this simplex; it is followed as far as D rises. When such steps
-# have found which u are zero, Newton's method solves for the others: in directions V, e_l − e_l'
-# of a sample i, the Hessian of −D is
+# **Exact solution.** ``u_i = c_i e_{y_i} − d_i`` is nonnegative and sums to c_i. For fixed β, the
+# best u_i is a projection onto this simplex; a step is taken towards it as long as D increases.
+# When such steps have identified the zeros of u, Newton's method solves for the other entries: in
+# directions V, e_l − e_l' of a sample i, the Hessian of −D is
 #
 #     (K_β)_{ii'} ⟨v, v'⟩ + Σ_jj' (∂²σ/∂g_j∂g_j') (∇g_j·v)(∇g_j'·v') .
 
 
-# Most free variables of a Newton step: a factorisation of about a second.
+# Largest number of free variables of a Newton step: a factorisation of about a second.
 _MOST_FREE = 3000
-# Newton steps in a row. On the right face they converge quadratically; on a wrong one they stop
-# at a bound, and a few of these are worth the time before steps of single samples go on.
+# Largest number of consecutive Newton steps. With the right zeros they converge quadratically;
+# else they stop at a bound, and a few are worthwhile before steps of single samples continue.
 _MOST_STEPS = 8
 
 
@@ -100,12 +100,12 @@ class BlockNormMachine:
 
     @cached_property
     def domain(self) -> Domain:
-        """The ball of the kernel weights."""
+        """Domain of the kernel weights."""
         return lp_domain(self.p)
 
     @property
     def q(self) -> float:
-        """The exponent of σ."""
+        """Exponent of σ."""
         return 1.0 if np.isinf(self.p) else self.p / (self.p - 1.0)
 
     @property
@@ -115,40 +115,40 @@ class BlockNormMachine:
 
     @cached_property
     def own(self) -> tuple[Any, Any]:
-        """Index of every sample's own class in arrays (k, m)."""
+        """Index of the true class of each sample in arrays (k, m)."""
         return self.labels, np.arange(len(self.labels))
 
     @cached_property
     def matrices(self) -> Array:
-        """The kernels as one array, (n_kernels, m, m)."""
+        """Kernels as one array, (n_kernels, m, m)."""
         return np.ascontiguousarray(self.kernels.materialized().data, dtype=np.float64)
 
     @cached_property
     def min_curvature(self) -> float:
-        """Curvature that is a rounding error."""
+        """Curvature below which it is a rounding error."""
         return self.unit * min_curvature(self.kernels.row_diag.sum(axis=0))
 
     def point(self, d: Array) -> DualPoint:
-        """The machine with these coefficients, (k, m), whether feasible or not."""
+        """Return the machine with coefficients d, (k, m), which need not be feasible."""
         products = self.unit * np.ascontiguousarray(self.kernels.apply(d.T).mT)
         return DualPoint(self, d, products)
 
     def feasible(self, d: Array) -> Array:
-        """`d`, each sample scaled down to its penalty."""
+        """Scale the coefficients of each sample such that d is feasible."""
         own = d[self.own]
         with np.errstate(divide="ignore", invalid="ignore"):
             return d * np.where(own > self.penalties, self.penalties / own, 1.0)
 
     def slacks(self, d: Array) -> Array:
-        """u of a feasible d."""
+        """Return u of a feasible d."""
         u = np.maximum(-d, 0.0)
         rest = self.penalties - d[self.own]
-        # Zeros must be exact: they tell which variables are free.
+        # Zeros must be exact, since they determine the free variables.
         u[self.own] = np.where(rest > ROUNDING * self.penalties, rest, 0.0)
         return u
 
     def coefficients(self, u: Array) -> Array:
-        """d of u."""
+        """Return d of u."""
         d = -u
         d[self.own] = 0.0
         d[self.own] = -d.sum(axis=0)
@@ -157,7 +157,7 @@ class BlockNormMachine:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """Coefficients d with their products ``F_j = unit · d K_j``; see the module."""
+    """Coefficients d with their products ``F_j = unit · d K_j``; notation as above."""
 
     machine: BlockNormMachine
     d: Array = field(repr=False)
@@ -207,14 +207,14 @@ class DualPoint:
         return float(machine.domain.support(errors)) + sums
 
     def certificate(self, tol: float, bound: DualPoint | None = None) -> Certificate:
-        """Of this machine; the lower bound may be that of another, feasible point."""
+        """Return the certificate; the lower bound may be that of another, feasible point."""
         proof = self if bound is None else bound
         primal, dual = self.primal, proof.dual
         d = proof.d.T if self.machine.n_classes > 2 else proof.d[1:].T
         return Certificate(primal, dual, primal - dual, tol, self.rounding, d)
 
     def refined(self) -> tuple[DualPoint, bool]:
-        """After Newton steps in the u that are not zero, and whether more of them are no use."""
+        """Take Newton steps in the nonzero u; return the point, and whether to stop them."""
         point = self
         for _ in range(_MOST_STEPS):
             after = point._newton_step()
@@ -225,17 +225,17 @@ class DualPoint:
 
     @property
     def n_free(self) -> int:
-        """How many variables a Newton step has."""
+        """Number of variables of a Newton step."""
         u = self.machine.slacks(self.d)
         return int(np.count_nonzero(u)) - u.shape[1]
 
     def _newton_step(self) -> DualPoint | None:
-        """The point after one step; None if D would not rise, or the system is too large."""
+        """Take a Newton step; return None if D does not increase or the system is too large."""
         from ._obscure_loops import best_step
 
         machine = self.machine
         u = machine.slacks(self.d)
-        # Of every sample, all u that are not zero but the largest.
+        # For every sample, all nonzero u except the largest.
         largest = u.argmax(axis=0)
         free = u > 0.0
         free[largest, machine.own[1]] = False
@@ -249,7 +249,7 @@ class DualPoint:
         ascent = self.outputs.copy()
         ascent[machine.own] -= 1.0  # ∂D/∂u
         slopes = np.einsum("nl,ln->n", V, ascent[:, rows])
-        # Not when D stops rising: P is less flat than D, and has only half as many digits then.
+        # D is flatter than P, which has only half as many digits when D stops increasing.
         if np.abs(slopes).max() <= ACCUMULATED * (1.0 + np.abs(self.outputs).max()):
             return None
         forms = -np.einsum("nl,jln->nj", V, self.products[:, :, rows])  # ∇g_j along V
@@ -299,30 +299,30 @@ _COUNT = [Interval(Integral, 0, None, closed="left")]
 class OBSCURE(KernelClassifier):
     """Multiclass ℓp-norm multiple kernel learning by stochastic subgradient steps.
 
-    A support vector machine without bias for all classes at once, and one weight per kernel,
+    A multiclass support vector machine without bias, with one weight per kernel,
     ``‖weights‖_p = 1``. An online stage and a batch stage pass over the samples in random order;
-    a third stage then closes the duality gap.
+    then a third stage closes the duality gap.
 
     Parameters
     ----------
     p : float in (1, inf], default=2.0
-        Norm of the weights: near 1 few kernels, inf the plain sum. The paper's norm of the machine
-        is ``r = 2p/(p + 1)``. At p = 1 the method is not defined.
+        Norm of the weights: near 1 few kernels, inf the plain sum. The norm of the machine in the
+        paper is ``r = 2p/(p + 1)``. At p = 1 the method is not defined.
     C : float, default=1.0
-        Penalty of samples inside the margin, on kernels after `normalize`; the paper's λ is
+        Penalty of samples inside the margin, for kernels after `normalize`; λ of the paper is
         ``1/(n_samples · C)``.
     n_epochs_online : int, default=5
-        Passes over the samples in the first stage, T1 in Yan et al. (2012).
+        Number of passes over the samples in the first stage, T1 in Yan et al. (2012).
     n_epochs_batch : int, default=5
-        Passes in the second stage, T2.
+        Number of passes in the second stage, T2.
     exact : bool, default=True
         Whether a third stage closes the duality gap; without it the model is that of the paper.
     max_iter : int, default=1000
-        Most passes of the third stage, which ends at `tol`.
+        Largest number of passes of the third stage.
     tol : float, default=1e-4
-        Relative duality gap at which the machine is good enough.
+        Relative duality gap at which the third stage stops.
     random_state : int, RandomState instance or None, default=None
-        Order of the samples.
+        Seed of the order of the samples.
 
     Attributes
     ----------
@@ -336,7 +336,7 @@ class OBSCURE(KernelClassifier):
         ``stage`` ("online", "batch" or "exact"), ``objective``, ``rel_gap`` and
         ``n_inner_solves``, the number of passes, after each pass.
     n_iter_, n_inner_solves_ : int
-        Passes over the samples, the unit of cost.
+        Number of passes over the samples.
 
     Notes
     -----
@@ -392,8 +392,8 @@ class OBSCURE(KernelClassifier):
         if self.p == 1:
             raise ValueError(
                 "OBSCURE needs p > 1, got p=1: there the block norm, r = 2p/(p + 1) = 1, is not "
-                "strongly convex, and step sizes are not defined. Take p slightly above 1, such "
-                "as p=1.01, or MKSVC(p=1)."
+                "strongly convex, and step sizes are not defined. Use p slightly above 1, such as "
+                "p=1.01, or MKSVC(p=1)."
             )
         rows = labelled_rows(self, X, y, sample_weight, None)
         n_exact = self.max_iter if self.exact else 0
@@ -457,9 +457,9 @@ class _Pass:
 
 @dataclass
 class Passes:
-    """The machine as passes over the samples change it, and their record.
+    """Passes over the samples, with their history.
 
-    `point` is the machine after the last pass, and `certificate` belongs to it.
+    `point` is the machine after the last pass, with its `certificate`.
     """
 
     machine: BlockNormMachine
@@ -478,12 +478,12 @@ class Passes:
 
     @property
     def importances(self) -> np.ndarray:
-        """Weights of the samples, 1 in the mean."""
+        """Weights of the samples, with mean 1."""
         penalties = self.machine.penalties
         return penalties / penalties.mean()
 
     def _orders(self, n_passes: int) -> Iterator[np.ndarray]:
-        """Random orders of the samples, one for each pass, until a callback asks to stop."""
+        """Yield a random order of the samples for each pass, until a callback stops the fit."""
         for _ in range(n_passes):
             if self._stopped:
                 return
@@ -497,17 +497,17 @@ class Passes:
         self._stopped |= self.observer(done)
 
     def _state(self) -> tuple[np.ndarray, ...]:
-        """F, d and squares that steps may change."""
+        """Return copies of F, d and squares, which steps modify."""
         point = self.point
         return point.products.copy(), point.d.copy(), point.squares.copy()
 
     def _record_steps(self, stage: str, d: np.ndarray) -> None:
-        """As :meth:`_record` of coefficients that need not be feasible."""
+        """Record a pass with coefficients that need not be feasible."""
         machine = self.machine
         self._record(stage, machine.point(d.copy()), machine.point(machine.feasible(d)))
 
     def online(self, n_epochs: int) -> None:
-        """Stage 1; it ends early if no sample is inside the margin."""
+        """Run stage 1, which ends early if no sample is inside the margin."""
         from ._obscure_loops import online_epoch
 
         machine = self.machine
@@ -533,11 +533,11 @@ class Passes:
                 return
 
     def batch(self, n_epochs: int) -> None:
-        """Stage 2."""
+        """Run stage 2."""
         from ._obscure_loops import batch_epoch
 
         machine = self.machine
-        # λ and F of the paper are these divided by N C, and λ/F is the same in both units.
+        # λ and F of the paper are divided by N C; λ/F is the same.
         total = float(machine.penalties.sum())
         radius = float(np.sqrt(2.0 * min(self.certificate.primal, total)))
         F, d, squares = self._state()
@@ -560,9 +560,9 @@ class Passes:
             self._record_steps("batch", d)
 
     def exact(self, n_passes: int) -> None:
-        """Stage 3; ends when the gap is far below `tol` and Newton's method has done its part.
+        """Run stage 3, which ends when the gap is far below `tol` and Newton steps end.
 
-        That is tried when passes have taken as many operations as it takes, or at the end.
+        Newton steps are tried when the passes have taken as many operations, or at the end.
         """
         from ._obscure_loops import ascend
 
@@ -595,13 +595,13 @@ class Passes:
                 return
 
     def _is_close(self, point: DualPoint) -> bool:
-        """Whether the gap is far below `tol`, or cannot be told from zero."""
+        """Return whether the gap is far below `tol`, or within its rounding error."""
         certificate = point.certificate(self.tol)
         enough = INNER_SHARE * self.tol * certificate.primal
         return certificate.gap <= max(enough, certificate.rounding)
 
     def _lengths(self) -> np.ndarray:
-        """``‖z_i‖_{2,s}`` of every sample."""
+        """Return ``‖z_i‖_{2,s}`` of every sample."""
         machine = self.machine
         squares = 2.0 * machine.unit * machine.kernels.row_diag
         support = machine.domain.support
@@ -609,7 +609,7 @@ class Passes:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Fitted attributes for users."""
+        """Fitted attributes."""
         return {
             "certificate_": self.certificate,
             "n_iter_": len(self.history),

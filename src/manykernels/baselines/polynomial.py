@@ -1,4 +1,4 @@
-"""PolynomialCombination: ridge regression on a polynomial of kernels, learnt by descent."""
+"""PolynomialCombination: ridge regression on a learnt polynomial of kernels."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from .machine import OneKernelMachine, PowerOfSum, SourceKernels
 #
 #     K_μ = (Σ_j μ_j K_j)^∘d ,        for d = 2  Σ_ij μ_i μ_j K_i ∘ K_j ,
 #
-# which is positive semi-definite for μ ≥ 0, as products of kernels are. What is minimised over μ
-# is the objective of the ridge regression of the targets H on K_μ, centred,
+# which is positive semi-definite for μ ≥ 0, as products of kernels are. The objective, minimised
+# over μ, is that of the ridge regression of the targets H on K_μ, centred,
 #
 #     F(μ) = min_f Σ_i w_i ‖h_i − f(x_i)‖² + λ‖f‖² = tr(HᵀU) ,   U = (I + K_μ/λ)⁻¹ H ,
 #
@@ -44,17 +44,18 @@ from .machine import OneKernelMachine, PowerOfSum, SourceKernels
 #
 #     ∂F/∂μ_j = −(d/λ) ⟨ RRᵀ ∘ (Σ_i μ_i K_i)^∘(d−1), K_j ⟩ .
 #
-# Residuals sum to zero, so that centring has no part in the derivative. F is not convex for d > 1.
+# Residuals sum to zero, so that centring does not change the derivative. F is not convex for
+# d > 1.
 
 
-# Armijo's rule: a step is accepted if it attains this part of the decrease that the slope of F
+# Armijo's rule: a step is accepted if it attains this fraction of the decrease that the slope of F
 # predicts. The usual value (Nocedal & Wright 2006, section 3.1).
 _ARMIJO = 1e-4
-# A rejected step is shortened to this part.
+# Factor by which a rejected step is shortened.
 _SHORTER = 0.5
-# Most trials in one direction: the last is 2⁻³⁰ = 1e-9 of the first, a step without effect.
+# Largest number of trials: the last step is 2⁻³⁰ = 1e-9 of the first and has no effect.
 _MAX_TRIALS = 30
-# Steps in a row that must change F by at most tol: one alone may be small because it was short.
+# Number of consecutive steps that must change F by at most tol, since a single short step may.
 _FLAT_STEPS = 2
 
 
@@ -67,20 +68,20 @@ class Ball:
     radius: float
 
     def project(self, point: np.ndarray) -> np.ndarray:
-        """The nearest point of the set.
+        """Return the nearest point of the set.
 
-        By its conditions of optimality it is, for some ν ≥ 0, the positive part of
-        ``μ0 + (z − μ0)/(1 + ν)`` in the norm 2, and in the norm 1 that of μ0 plus z − μ0 with all
-        entries shortened by ν. The distance from μ0 falls as ν grows.
+        By the optimality conditions it is, for some ν ≥ 0, the positive part of
+        ``μ0 + (z − μ0)/(1 + ν)`` in the norm 2, and in the norm 1 that of μ0 plus z − μ0 with the
+        absolute values of its entries reduced by ν. The distance from μ0 decreases with ν.
         """
         shift = point - self.center
 
         def shrunk(nu: float) -> np.ndarray:
             if self.norm == 2:
-                part = shift / (1.0 + nu)
+                shorter = shift / (1.0 + nu)
             else:
-                part = np.sign(shift) * np.maximum(np.abs(shift) - nu, 0.0)
-            return np.maximum(self.center + part, 0.0)
+                shorter = np.sign(shift) * np.maximum(np.abs(shift) - nu, 0.0)
+            return np.maximum(self.center + shorter, 0.0)
 
         def excess(nu: float) -> float:
             return float(np.linalg.norm(shrunk(nu) - self.center, self.norm)) - self.radius
@@ -93,14 +94,14 @@ class Ball:
         return shrunk(brentq(excess, 0.0, largest, xtol=EPS * largest, rtol=4 * EPS))
 
     def start(self, n_kernels: int) -> np.ndarray:
-        """Equal weights, as large as can be."""
+        """Return the largest equal weights in the set."""
         ones = np.ones(n_kernels)
         return self.center + self.radius * ones / float(np.linalg.norm(ones, self.norm))
 
 
 @dataclass(frozen=True)
 class RidgePoint:
-    """F at weights μ, and its gradient there."""
+    """Value and gradient of F at weights μ."""
 
     weights: np.ndarray
     value: float
@@ -109,9 +110,9 @@ class RidgePoint:
 
 @dataclass
 class PolynomialRidge:
-    """F of ridge regression on a polynomial combination of the kernels of a stack.
+    """Objective F of ridge regression on a polynomial combination of the kernels of a stack.
 
-    `targets` have the (weighted) mean zero. `n_inner_solves` counts factorisations.
+    `targets` have weighted mean zero. `n_inner_solves` counts factorisations.
     """
 
     stack: KernelStack
@@ -122,11 +123,11 @@ class PolynomialRidge:
     n_inner_solves: int = 0
 
     def evaluate(self, weights: np.ndarray) -> RidgePoint:
-        """F and its gradient, by one factorisation and one pass over the kernels."""
+        """Compute F and its gradient, by one factorisation and one pass over the kernels."""
         self.n_inner_solves += 1
         total = self.stack.combine(weights)
-        one = KernelStack((total**self.degree)[None], ["power"], gram=True, checked=True)
-        centred = Center().fit_transform(one, sample_weight=self.sample_weight)
+        power = KernelStack((total**self.degree)[None], ["power"], gram=True, checked=True)
+        centred = Center().fit_transform(power, sample_weight=self.sample_weight)
         loss = SquareLoss(centred, self.targets, self.reg, self.sample_weight)
         evaluation = loss.evaluate(np.ones(1))
         residuals = evaluation.residuals
@@ -138,27 +139,26 @@ class PolynomialRidge:
 
 @storable
 class WeightStationarity(StationarityCertificate):
-    """How close weights are to a stationary point of the objective F.
+    """Certificate that weights are close to a stationary point of the objective F.
 
-    As the certificate of a gate, of which it is a kind. Its `gradient_norm` is the length of the
-    step ``P(μ − ∇F/F) − μ``, P being the projection on the set of weights; it is zero where the
-    slope of F is not negative in any direction that leads into the set.
+    `gradient_norm` is the length of the step ``P(μ − ∇F/F) − μ``, where P is the projection on the
+    set of weights; it is zero if F does not decrease in any feasible direction.
     """
 
     @property
     def claim(self) -> str:
-        """What a short projected step proves."""
+        """Statement of the certificate."""
         return (
-            "The weights are near a stationary point, as a rule a local minimum, of the "
-            "`objective`: a step down its gradient, projected on the set of weights, has the "
-            "length `gradient_norm`, and the last decrease was `change`. Other weights may have a "
-            "lower objective."
+            "The weights are near a stationary point, usually a local minimum, of the "
+            "`objective`: a step along its negative gradient, projected on the set of weights, "
+            "has the length `gradient_norm`, and the last decrease was `change`. Other weights "
+            "may have a lower objective."
         )
 
 
 @dataclass(frozen=True)
 class PolynomialDescent:
-    """Where a descent ended, and its steps, along which F never rises."""
+    """Final point and steps of a monotone descent of F."""
 
     point: RidgePoint
     history: list[DescentProgress]
@@ -166,7 +166,7 @@ class PolynomialDescent:
 
     @property
     def certificate(self) -> StationarityCertificate:
-        """What is known about `point`."""
+        """Certificate of `point`."""
         return self.history[-1].certificate
 
     @classmethod
@@ -179,12 +179,12 @@ class PolynomialDescent:
         max_iter: int,
         observer: Callable[[DescentProgress], bool],
     ) -> Self:
-        """Projected gradients with Armijo's rule, from equal weights.
+        """Run projected gradient descent with Armijo's rule, from equal weights.
 
-        The projection-based descent of the paper, which the rule makes monotone. A first trial
-        has the length of Barzilai and Borwein (1988), from the last change of the gradient. It
-        ends when F has changed by at most `tol` of itself twice in a row, or after `max_iter`
-        steps.
+        The projection-based descent of the paper, made monotone by the rule. The first trial step
+        has the length of Barzilai and Borwein (1988), from the last change of the gradient. The
+        descent ends when F has changed by at most `tol`, relatively, in two consecutive steps, or
+        after `max_iter` steps.
         """
         point = objective.evaluate(ball.project(ball.start(objective.stack.n_kernels)))
         history: list[DescentProgress] = []
@@ -200,24 +200,24 @@ class PolynomialDescent:
             stopped = bool(observer(history[-1]))
             if stopped or flat or len(decreases) == max_iter:
                 return cls(point, history, stopped)
-            found = _armijo_step(objective, ball, point, length)
-            if found is None:
+            lower = _armijo_step(objective, ball, point, length)
+            if lower is None:
                 at_rest = replace(certificate, change=0.0)
                 history[-1] = replace(history[-1], certificate=at_rest)
                 return cls(point, history)
-            length = _next_length(point, found, length)
-            decreases.append((point.value - found.value) / point.value)
-            point = found
+            length = _next_length(point, lower, length)
+            decreases.append((point.value - lower.value) / point.value)
+            point = lower
 
 
 def _armijo_step(
     objective: PolynomialRidge, ball: Ball, point: RidgePoint, length: float
 ) -> RidgePoint | None:
-    """A point with lower F along the projected negative gradient; None if there is none."""
+    """Return a point with lower F along the projected negative gradient, or None."""
     for _ in range(_MAX_TRIALS):
         weights = ball.project(point.weights - length * point.gradient)
         slope = float(point.gradient @ (weights - point.weights))
-        # A slope that is a rounding error of F cannot be seen in it.
+        # The slope is below the rounding error of F.
         if -slope <= EPS * abs(point.value):
             return None
         trial = objective.evaluate(weights)
@@ -228,7 +228,7 @@ def _armijo_step(
 
 
 def _next_length(before: RidgePoint, after: RidgePoint, length: float) -> float:
-    """``‖dμ‖² / dμ·dg``, the inverse of the curvature along the last step."""
+    """Return ``‖dμ‖² / dμ·dg``, the inverse of the curvature along the last step."""
     moved, turned = after.weights - before.weights, after.gradient - before.gradient
     curvature = float(moved @ turned)
     return float(moved @ moved) / curvature if curvature > 0.0 else 2.0 * length
@@ -239,57 +239,57 @@ def _next_length(before: RidgePoint, after: RidgePoint, length: float) -> float:
 class PolynomialCombination(OneKernelMachine, KernelEstimator):
     """Ridge regression, or a discriminant, on a polynomial combination of kernels.
 
-    ``K_μ = Σ_ij μ_i μ_j K_i ∘ K_j``, products entry by entry, or another degree. The weights μ
+    ``K_μ = Σ_ij μ_i μ_j K_i ∘ K_j``, with elementwise products, or another degree. The weights μ
     minimise the objective of the machine over ``{μ ≥ 0, ‖μ − μ0‖ ≤ Λ}``, by projected gradients
     (Cortes, Mohri and Rostamizadeh 2009; quoted in Gönen & Alpaydın 2013, section 4.5).
 
     Parameters
     ----------
     estimator : MKRidge or MKFDA, default=None
-        The machine, whose λ, `reg`, is a number. A copy of it is fitted to the combination; its
-        own `kernels` must be None, and its p, `normalize` and `missing` are not looked at. None
-        takes an :class:`~manykernels.MKRidge`, the regression of the paper.
+        The machine, whose λ, `reg`, must be a number. A clone of it is fitted to the combination;
+        its own `kernels` must be None, and its p, `normalize` and `missing` are ignored. None: an
+        :class:`~manykernels.MKRidge`, the regression of the paper.
     degree : int, default=2
-        Degree of the polynomial. Terms of mixed kernels count as often as they come when the
-        power of the sum is multiplied out. Degree 1 is the weighted sum.
+        Degree of the polynomial. Terms of mixed kernels have the multiplicities of the expanded
+        power of the sum. Degree 1 is the weighted sum.
     norm : {1, 2}, default=2
         Norm of the set of weights.
     center : float, default=0.0
         μ0 ≥ 0, the same for every kernel.
     radius : float, default=1.0
-        Λ > 0. For ``center=0`` a larger one acts like a smaller λ.
+        Λ > 0. For ``center=0``, a larger Λ has the effect of a smaller λ.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
-        How kernels are made comparable before they are combined; products of kernels depend on
-        their origin, so they are not centred before. The machine centres the combination.
+        Normalisation of the kernels before they are combined. They are not centred before, since
+        products of kernels depend on their origin; the machine centres the combination.
     tol : float, default=1e-5
-        Relative change of the objective, two steps in a row, at which the descent stops.
+        Relative change of the objective, in two consecutive steps, at which the descent stops.
     max_iter : int, default=200
-        Most steps.
+        Largest number of steps.
     verbose : bool, default=False
-        Print a line per step.
+        Whether to print a line per step.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,)
-        μ, of the normalised kernels.
+        Weights μ of the normalised kernels.
     certificate_ : StationarityCertificate
-        How close μ is to a stationary point: ``objective``, ``gradient_norm`` (the length of a
-        step down the gradient that is projected on the set of weights), ``change``, ``converged``
-        and the same in words. The objective is not convex if the degree is above 1, and other
-        weights may have a lower one. That of the machine on the combination is
+        Distance of μ from a stationary point: ``objective``, ``gradient_norm`` (the length of a
+        step along the negative gradient, projected on the set of weights), ``change``,
+        ``converged`` and a message. The objective is not convex if the degree is above 1, and
+        other weights may have a lower one. The certificate of the machine on the combination is
         ``estimator_.certificate_``, with the same objective.
     n_iter_ : int
-        Steps of the descent; one if it ended where it started.
+        Number of steps of the descent; one if the start is stationary.
     n_inner_solves_ : int
-        Factorisations, those of the machine included.
+        Number of factorisations, including those of the machine.
     history_ : dict of list
         ``objective``, ``gradient_norm`` and ``n_inner_solves`` at the start and after each step.
 
     Notes
     -----
-    The descent starts from equal weights and uses no random numbers. Armijo's rule makes it
-    monotone. Targets are those of the machine, Fisher's for a discriminant. With one kernel and
-    the default set of weights it is the machine on ``K ∘ K``.
+    The descent starts from equal weights and is deterministic. Armijo's rule makes it monotone.
+    Targets are those of the machine, Fisher's for a discriminant. With one kernel and the default
+    set of weights it is the machine on ``K ∘ K``.
 
     References
     ----------
@@ -299,7 +299,7 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
 
     Examples
     --------
-    A product of two columns, which no sum of kernels of one column each can follow:
+    A product of two columns, which no sum of kernels of single columns can represent:
 
     >>> import numpy as np
     >>> from manykernels import MKRidge
@@ -364,8 +364,8 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
         predictor = kernels.learn(machine, power, y, sample_weight, task)
         certificates = [step.certificate for step in descent.history]
         history = {
-            "objective": [one.objective for one in certificates],
-            "gradient_norm": [one.gradient_norm for one in certificates],
+            "objective": [certificate.objective for certificate in certificates],
+            "gradient_norm": [certificate.gradient_norm for certificate in certificates],
             "n_inner_solves": [step.n_inner_solves for step in descent.history],
         }
         return self._keep(
@@ -381,8 +381,8 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if tags.regressor_tags is not None:
-            # Ready-made kernels may be such that their powers cannot follow what they themselves
-            # can: the square of a linear kernel has no linear terms.
+            # Powers of precomputed kernels may represent fewer functions than the kernels: the
+            # square of a linear kernel has no linear terms.
             tags.regressor_tags.poor_score = self._is_precomputed
         return tags
 
@@ -398,14 +398,14 @@ class PolynomialCombination(OneKernelMachine, KernelEstimator):
 
 
 def _refuse_other_objectives(machine: Any) -> None:
-    """Refuse a machine whose objective is not that of ridge regression on the one kernel."""
+    """Raise if the objective of a machine is not that of ridge regression on the kernel."""
     if not isinstance(machine.reg, Real):
         raise ValueError(
-            f"estimator.reg={machine.reg!r}: the weights of a polynomial combination are learnt "
-            "at a given λ, a number."
+            f"estimator.reg={machine.reg!r}: it must be a number, since the weights of a "
+            "polynomial combination are learnt at a fixed λ."
         )
     if getattr(machine, "denoise", None) is not None:
         raise ValueError(
-            "estimator.denoise is not None: the machine would learn from another kernel than the "
-            "one whose weights were learnt. Leave it None."
+            "estimator.denoise must be None: with denoising, the machine would use a different "
+            "kernel from the one whose weights were learnt."
         )

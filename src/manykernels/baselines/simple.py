@@ -1,4 +1,4 @@
-"""Average: a machine on the mean of the kernels."""
+"""Average, Product and BestKernel: a machine on a simple combination of kernels."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from .machine import Numbers, OneKernelMachine, PowerOfSum, SourceKernels
 @storable
 @estimator()
 class Average(OneKernelMachine, KernelEstimator):
-    """A machine on the plain mean of the kernels, which is hard to beat.
+    """A machine on the mean of the kernels, a strong baseline.
 
-    The "averaging" of Gehler and Nowozin (2009) and of the tables of Yan et al. (2010, 2012).
-    With any machine of this package, and with all that it chooses itself:
+    The "averaging" of Gehler and Nowozin (2009) and of the tables of Yan et al. (2010, 2012), with
+    any machine of this package. The machine may choose its parameters by cross-validation:
     ``Average(estimator=MKFDACV())`` chooses λ.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,)
-        One over the number of kernels.
+        One divided by the number of kernels.
 
     Notes
     -----
     Kernels are completed and normalised (`missing`, `normalize`) before they are averaged, with
-    constants of all training rows: cross-validation inside the machine does not learn them
-    again. The mean of kernels of unit variance has unit variance, so that C or λ mean the same as
-    with one kernel. The machine with p = ∞, the plain sum, is the same with C, or 1/λ, divided by
+    constants of all training rows, which cross-validation of the machine does not compute again.
+    The mean of kernels of unit variance has unit variance, so that C or λ have the same meaning as
+    for one kernel. The machine with p = ∞, the plain sum, is the same with C, or 1/λ, divided by
     the number of kernels.
 
     References
@@ -85,43 +85,43 @@ class Average(OneKernelMachine, KernelEstimator):
         return self._keep(task, fitted, weights_=mean.weights)
 
 
-# -- Product: a machine on the geometric mean of the kernels, entry by entry ----------------------
+# -- Product --------------------------------------------------------------------------------------
 
 
-# Default kernels that have negative values; names of those of views end with these.
+# Default kernels that have negative values, by the ends of their names.
 _NEGATIVE = {"linear", "cosine", "scaled-cosine"}
 
 
 @storable
 @estimator()
 class Product(OneKernelMachine, KernelEstimator):
-    """A machine on the product of the kernels: their geometric mean, entry by entry.
+    """A machine on the product of the kernels: their elementwise geometric mean.
 
     ``(Π_j K_j)^(1/n)``, the "product" of Gehler and Nowozin (2009) and of the tables of Yan et
-    al. (2010, 2012). Two samples are similar if they are in every kernel; for kernels
-    ``exp(−d_j)`` it is ``exp`` of minus the mean of the distances d_j. No value of a kernel may
-    be negative.
+    al. (2010, 2012). Two samples are similar if they are similar in every kernel; for kernels
+    ``exp(−d_j)`` it is ``exp`` of minus the mean of the distances d_j. Kernels must not have
+    negative values.
 
     Parameters
     ----------
     kernels : kernel, KernelUnion, dict, list of (name, kernel), "precomputed" or None, optional
-        The kernels to multiply, as for :class:`~manykernels.MKSVC`. None takes those of
-        :func:`~manykernels.auto_kernels` that have no negative values: not the linear one, and
-        no cosines.
+        The kernels to multiply, as for :class:`~manykernels.MKSVC`. None: those of
+        :func:`~manykernels.auto_kernels` that have no negative values, which excludes the linear
+        kernel and cosines.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
-        How the product is normalised. To normalise its factors would be the same ("spherical"),
-        or would only multiply it by a number.
+        Normalisation of the product. Normalising its factors would be the same ("spherical"), or
+        would only multiply the product by a number.
     missing : {"error"}, default="error"
-        Samples that lack a view are refused: a completion centres kernels, and centred kernels
+        Samples that lack a view raise an error: completion centres kernels, and centred kernels
         have negative values.
 
     Notes
     -----
-    The root of a product of kernels need not be a kernel. It is one for kernels that are
-    infinitely divisible, all of whose powers are kernels: Gaussians, Laplacians and others of the
-    form ``exp(−d)``. For others the training matrix is checked as kernels are, and refused if it
-    has negative eigenvalues that rounding does not explain. The product of a single kernel is
-    this kernel, whatever its signs. The machine centres the product, not its factors.
+    The root of a product of kernels need not be a kernel. It is one for infinitely divisible
+    kernels, all of whose powers are kernels: Gaussians, Laplacians and others of the form
+    ``exp(−d)``. For others the training matrix is checked like a kernel, and raises an error if it
+    has negative eigenvalues beyond rounding. The product of a single kernel is this kernel, which
+    may be negative. The machine centres the product, not its factors.
 
     References
     ----------
@@ -157,7 +157,7 @@ class Product(OneKernelMachine, KernelEstimator):
 @storable
 @dataclass(frozen=True)
 class GeometricMean:
-    """``Π_j K_j^weights[j]`` entry by entry, for exponents that sum to one; a :class:`Merge`."""
+    """Elementwise ``Π_j K_j^weights[j]`` with exponents that sum to one; a :class:`Merge`."""
 
     weights: np.ndarray
 
@@ -165,22 +165,22 @@ class GeometricMean:
 
     @classmethod
     def of(cls, n_kernels: int) -> Self:
-        """With equal exponents."""
+        """Return the geometric mean with equal exponents."""
         return cls(np.full(n_kernels, 1.0 / n_kernels))
 
     def select(self, kernels: np.ndarray) -> Self:
         return replace(self, weights=self.weights[kernels])
 
     def matrix(self, stack: KernelStack, numbers: Numbers) -> np.ndarray:
-        """In logarithms, a block of rows at a time: a product of many kernels may underflow."""
+        """Compute the geometric mean in blocks of rows, by logarithms to avoid underflow."""
         if stack.n_kernels == 1:
             return stack.kernel(0)
-        every = np.arange(stack.n_kernels)
+        kernels = np.arange(stack.n_kernels)
         matrix = np.zeros(stack.shape[:2])
         for rows in gen_batches(len(stack), TILE_ROWS):
-            part = stack.rows(rows, every)
+            block = stack.rows(rows, kernels)
             for j, weight in enumerate(self.weights):
-                values = part.kernel(j)
+                values = block.kernel(j)
                 _refuse_negative(values, stack.names[j], (numbers[0][rows], numbers[1]))
                 matrix[rows] += weight * _logarithms(values)
         return np.exp(matrix, out=matrix)
@@ -193,7 +193,7 @@ class GeometricMean:
 
 
 def _logarithms(values: np.ndarray) -> np.ndarray:
-    """Of values that are negative by rounding at most; −∞ of zero, whose products are zero."""
+    """Return logarithms; −∞ for zero and for values that are negative by rounding."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(values, 0.0))
 
@@ -205,28 +205,28 @@ def _refuse_negative(values: np.ndarray, name: str, numbers: Numbers) -> None:
     row, column = np.unravel_index(values.argmin(), values.shape)
     raise ValueError(
         f"Kernel {name!r} is negative, {values[row, column]:.3g}, at row {numbers[0][row]} and "
-        f"training sample {numbers[1][column]}, so that a product with it has no root. Take a "
+        f"training sample {numbers[1][column]}, so its product with others has no root. Use a "
         "kernel without negative values, such as RBF or Laplacian, or average the kernels "
         "instead: baselines.Average."
     )
 
 
 def _checked(product: KernelStack) -> KernelStack:
-    """The product, if it is a kernel."""
+    """Return the product, or raise if it is not positive semi-definite."""
     guarantees = replace(product.guarantees, checked=False)
     try:
         return check_stack(product._changed(guarantees=guarantees))
     except IndefiniteKernelError as error:
         raise IndefiniteKernelError(
-            "The geometric mean of these kernels is not positive semi-definite, although they "
-            "are: it is if all their powers are kernels, as with Gaussians and others of the form "
-            "exp(-d). Replace those that are not, or average the kernels instead: "
-            f"baselines.Average. ({error})"
+            "The geometric mean of these kernels is not positive semi-definite. It is if all "
+            "powers of the kernels are kernels, as for Gaussians and others of the form exp(-d). "
+            "Replace the other kernels, or average the kernels instead: baselines.Average. "
+            f"({error})"
         ) from error
 
 
 def _with_positive_defaults(rows: TrainingRows) -> TrainingRows:
-    """If kernels are the default ones, those of them that have no negative values."""
+    """Select the default kernels without negative values, if no kernels were passed."""
     data = rows.data
     if not isinstance(data, Table) or data.kernels is not None:
         return rows
@@ -238,44 +238,44 @@ def _with_positive_defaults(rows: TrainingRows) -> TrainingRows:
     return replace(rows, data=replace(data, kernels=KernelUnion(pairs)))
 
 
-# -- BestKernel: a machine on the single kernel that predicts best, chosen by cross-validation ----
+# -- BestKernel -----------------------------------------------------------------------------------
 
 
 @storable
 @estimator()
 class BestKernel(OneKernelMachine, KernelEstimator):
-    """A machine on the single best kernel, with its own λ or C, chosen by cross-validation.
+    """A machine on the best single kernel, with its λ or C, chosen by cross-validation.
 
     ``RKDA_{K,λ}`` and ``SVM_{K,C}`` of the tables of Ye et al. (2008): every kernel alone, at
-    every λ or C, is judged on the same folds, and the best pair is fitted to all samples. With
-    the folds of the paper's evaluation around it, this is their double cross-validation.
+    every λ or C, is scored on the same folds, and the best pair is fitted to all samples. Within
+    an outer cross-validation, this is the double cross-validation of the paper.
 
     Parameters
     ----------
     estimator : MKSVCCV, MKFDACV, MKRidgeCV or MKSVRCV, default=None
         The machine, with the grid of its Cs or λ, its `cv` and its `scoring`. Its own `kernels`
-        must be None, its `ps`, `normalize` and `missing` are not looked at. None takes an
+        must be None; its `ps`, `normalize` and `missing` are ignored. None: an
         :class:`~manykernels.MKSVCCV`.
     normalize : {"multiplicative", "spherical", "trace"} or None, default="multiplicative"
-        How the kernels are normalised, in every fold with constants of its training part.
+        Normalisation of the kernels, in every fold with constants of its training part.
 
     Attributes
     ----------
     best_kernel_ : str
-        Its name; of kernels with the same score the first.
+        Name of the best kernel; the first of several with the same score.
     best_index_ : int
-        Its position among the kernels.
+        Index of the best kernel.
     scores_ : ndarray of shape (n_kernels,)
         Mean score of each kernel over the folds, at its best λ or C. As maxima over a grid they
-        are a little high, and so is that of the best kernel: for an estimate of the whole, pass
-        the BestKernel itself to ``cross_val_score``.
+        are slightly too high, and so is that of the best kernel: for an unbiased estimate, pass
+        the BestKernel to ``cross_val_score``.
     weights_ : ndarray of shape (n_kernels,)
         One for the best kernel, zero for the others.
 
     Notes
     -----
-    The folds are those that the machine would take of all kernels together, whichever kernel it is
-    fitted to, so that differences of `scores_` are differences of paired scores.
+    The folds are those of all kernels together, whichever kernel the machine is fitted to, so that
+    differences of `scores_` are differences of paired scores.
 
     ``RKDA_λ`` and ``SVM_C`` of the same tables, one kernel with λ or C by cross-validation, are
     ``MKFDACV(kernel)`` and ``MKSVCCV(kernel)``.
@@ -307,7 +307,7 @@ class BestKernel(OneKernelMachine, KernelEstimator):
 
     @fits
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Judge every kernel alone, and keep the machine of the best."""
+        """Score every kernel alone, and keep the machine of the best kernel."""
         machine = self._new_machine(self.normalize)
         rows = self._target_rows(machine, X, y, sample_weight, centred=False)
         task = FitTask.begin(self, X, y, rows.data.n_kernels)
@@ -337,11 +337,11 @@ class BestKernel(OneKernelMachine, KernelEstimator):
 
 
 def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
-    """The parameter ``cv`` with which the machine has the same splits for every kernel."""
+    """Return the parameter ``cv`` with which all kernels have the same splits."""
     if isinstance(machine.cv, str):
         raise ValueError(
-            f"cv={machine.cv!r} deals folds by the kernel that is looked at, but BestKernel "
-            "compares kernels on the same folds: use cv=None, a number of folds or a splitter."
+            f"cv={machine.cv!r} makes folds that depend on the kernel, but BestKernel compares "
+            "kernels on the same folds: use cv=None, a number of folds or a splitter."
         )
     if is_validation_set(machine.cv):
         return machine.cv
@@ -351,4 +351,4 @@ def _same_folds(machine: Any, kernels: SourceKernels, y: Any) -> Any:
         splits = LabelSplits(machine, rows, source, kernels.kernels.labelled(rows))
     else:
         splits = ValueSplits(machine, rows, source, kernels.kernels.targeted(rows))
-    return [(rows.numbers[one.train], rows.numbers[one.test]) for one in splits.of(y)]
+    return [(rows.numbers[split.train], rows.numbers[split.test]) for split in splits.of(y)]

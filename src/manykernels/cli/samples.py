@@ -319,8 +319,8 @@ def _refuse_missing_views(X: Views | KernelStack, missing: str) -> None:
         if len(rows):
             raise DataError(
                 f"View {name!r} lacks {len(rows)} of {len(X)} samples: "
-                f"{listed(X.index[rows])}. Pass --missing mean to use the mean in their place, or "
-                "--missing conditional to reconstruct them from the other views."
+                f"{listed(X.index[rows])}. Say what becomes of them: --missing mean takes the "
+                "mean in their place, --missing conditional reconstructs them from other views."
             )
 
 

@@ -1,7 +1,7 @@
-"""Data: views bundled or made, public sets from a folder or the web, sequences from files.
+"""Data sets: bundled, simulated and public data, and readers of sequence files.
 
-`load_` reads what is bundled with scikit-learn, `make_` draws, `fetch_` downloads what is not in
-the folder of data yet, `read_` reads a file.
+As in scikit-learn, `load_` functions return bundled data, `make_` functions simulated data, and
+`fetch_` functions public data, which are downloaded if necessary; `read_` functions read a file.
 """
 
 from .fasta import read_fasta

@@ -1,4 +1,4 @@
-"""Sequences read from FASTA files."""
+"""Reader of FASTA files."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, eq=False)
 class FastaRecords:
-    """Sequences, with their names as labels of rows; what :func:`read_fasta` returns.
+    """Sequences with their names as row labels, returned by :func:`read_fasta`.
 
-    Kernels of strings and estimators take it as a list of strings. :class:`~manykernels.Views`
-    match it with other tables by name. ``pandas.Series(records.sequences, records.names)`` is the
-    same as a Series.
+    String kernels and estimators accept it like a list of strings. :class:`~manykernels.Views`
+    matches it with other tables by name. ``pandas.Series(records.sequences, records.names)``
+    converts it to a Series.
 
     Attributes
     ----------
     names : ndarray of str objects
-        The first word of each header.
+        First word of each header.
     sequences : ndarray of str objects
     descriptions : ndarray of str objects
-        What follows the name in each header.
+        Rest of each header.
     """
 
     names: np.ndarray
@@ -37,7 +37,7 @@ class FastaRecords:
 
     @property
     def index(self) -> np.ndarray:
-        """Labels of the rows: the names."""
+        """Row labels, which are the names."""
         return self.names
 
     @property
@@ -51,7 +51,7 @@ class FastaRecords:
         return iter(self.sequences)
 
     def __getitem__(self, rows: Any) -> Any:
-        """A sequence by its number; records by a slice, a mask or numbers."""
+        """Return a sequence by its index, or records by a slice, a mask or indices."""
         if isinstance(rows, int | np.integer):
             return self.sequences[rows]
         return FastaRecords(self.names[rows], self.sequences[rows], self.descriptions[rows])
@@ -67,21 +67,22 @@ class FastaRecords:
 def read_fasta(path: str | Path) -> FastaRecords:
     """Read the sequences of a FASTA file, plain or compressed by gzip.
 
-    A record is a header, ``>`` and a name, maybe with a description after it, and the sequence in
-    one or more lines, in which blanks do not count. Letters are kept as they are; an asterisk at
-    the end of a sequence, which marks a stop, is dropped. Empty lines and comments, lines that
-    begin with ``;``, are skipped.
+    A record is a header, ``>`` and a name, optionally with a description, and the sequence in one
+    or more lines, in which blanks are ignored. Letters are not changed; an asterisk at the end of
+    a sequence, which marks a stop, is dropped. Empty lines and comments, which begin with ``;``,
+    are skipped.
 
     Parameters
     ----------
     path : str or path
+        File to read.
 
     Returns
     -------
     records : FastaRecords
-        With `names`, `sequences` and `descriptions`. It can be passed on as it is: to kernels of
-        strings, to estimators, and as one of several :class:`~manykernels.Views`, whose rows are
-        matched by name.
+        Records with the attributes `names`, `sequences` and `descriptions`. They can be passed to
+        string kernels, to estimators, and as one of several :class:`~manykernels.Views`, whose
+        rows are matched by name.
 
     Examples
     --------
@@ -116,13 +117,13 @@ def read_fasta(path: str | Path) -> FastaRecords:
                 parts.append([])
             elif not headers:
                 raise ValueError(
-                    f"{path}, line {number}: a FASTA file begins with a header, '>' and a name; "
-                    f"got {line[:20]!r}."
+                    f"{path}, line {number}: a FASTA file must begin with a header, '>' and a "
+                    f"name; got {line[:20]!r}."
                 )
             else:
                 parts[-1].append("".join(line.split()))
     if not headers:
-        raise ValueError(f"{path} is empty: it has no record, which begins with '>' and a name.")
+        raise ValueError(f"{path} is empty: it has no records, which begin with '>' and a name.")
     sequences = ["".join(lines).removesuffix("*") for lines in parts]
     _check_records(path, headers, sequences)
     names, descriptions, _ = zip(*headers, strict=True)
@@ -138,7 +139,7 @@ def _opened(path: str | Path) -> IO[bytes]:
 
 def _text(raw: bytes, path: str | Path, number: int) -> str:
     try:
-        # A mark at the beginning, which some editors of Windows write, is no letter.
+        # "utf-8-sig" removes the byte order mark that some Windows editors write.
         return raw.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}, line {number}: this is not text ({error}).") from error
@@ -147,14 +148,14 @@ def _text(raw: bytes, path: str | Path, number: int) -> str:
 def _check_records(
     path: str | Path, headers: list[tuple[str, str, int]], sequences: list[str]
 ) -> None:
-    """Refuse records without letters, and names that come twice."""
+    """Raise if a record has no sequence, or a name occurs twice."""
     first: dict[str, int] = {}
     for (name, _, number), sequence in zip(headers, sequences, strict=True):
         if not sequence:
             raise ValueError(f"{path}, line {number}: the record {name!r} has no sequence.")
         if name in first:
             raise ValueError(
-                f"{path}, line {number}: the name {name!r} is that of the record of line "
-                f"{first[name]} as well; names have to differ."
+                f"{path}, line {number}: the record of line {first[name]} has the same name, "
+                f"{name!r}; names must differ."
             )
         first[name] = number

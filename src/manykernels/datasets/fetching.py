@@ -20,29 +20,29 @@ from sklearn.utils import Bunch
 from ..kernels import Views
 from ..utils.files import replacing
 
-# -- From files of public data sets to tables and targets -----------------------------------------
+# -- Parsers of public data sets ------------------------------------------------------------------
 #
-# Each takes the paths of a set, in the order of its files in the table of sources, and returns a
-# table or a dict of tables, and the targets.
+# Each takes the paths of the files of a data set, in the order of its source, and returns a table,
+# or a dict of tables, and the targets.
 
 
 Parsed = tuple[Any, np.ndarray]
 
 
 def labelled_rows(path: Path) -> Parsed:
-    """Numbers, and the first letter of the class at the end of each line of a CSV file."""
+    """Read a CSV file with the class in the last column, of which the first letter is used."""
     table = np.loadtxt(path, delimiter=",", dtype=str, ndmin=2)
     return table[:, :-1].astype(float), table[:, -1].astype("U1")
 
 
 def numbered_rows(*paths: Path) -> Parsed:
-    """Numbers between blanks, the class at the end of each line; files one after the other."""
+    """Read files separated by blanks, with the class in the last column, and stack their rows."""
     table = np.vstack([np.loadtxt(path, ndmin=2) for path in paths])
     return table[:, :-1], table[:, -1].astype(int)
 
 
 def mfeat(*paths: Path) -> Parsed:
-    """Views named by their files; those of OpenML have a header line, and the class at the end."""
+    """Read a view from each file; files of OpenML have a header, and the class last."""
     views = {}
     for path in paths:
         name = path.name.split(".")[0].removeprefix("mfeat-")
@@ -51,14 +51,14 @@ def mfeat(*paths: Path) -> Parsed:
 
 
 def _openml(path: Path) -> np.ndarray:
-    """The columns of a CSV file with a header line, but for the class at the end."""
+    """Read a CSV file with a header, without its last column."""
     with path.open() as file:
         n_columns = file.readline().count(",") + 1
     return np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(n_columns - 1))
 
 
 def pendigits(*paths: Path) -> Parsed:
-    """Training and test part of each view, and of the labels, which come last."""
+    """Read pairs of a training and a test file, of each view and finally of the labels."""
     tables = [np.loadtxt(path, delimiter=",", ndmin=2) for path in paths]
     joined = [np.vstack(pair) for pair in zip(tables[::2], tables[1::2], strict=True)]
     views = dict(zip(("dyn", "sta4", "sta8", "sta16"), joined, strict=False))
@@ -88,36 +88,35 @@ def read_numbers(path: Path) -> np.ndarray:
 
 
 def wine_quality(path: Path) -> Parsed:
-    """Numbers between semicolons under a header line, the target at the end."""
+    """Read a file separated by semicolons with a header, and the target in the last column."""
     table = np.loadtxt(path, delimiter=";", skiprows=1, ndmin=2)
     return table[:, :-1], table[:, -1]
 
 
-# -- Files of public data sets: found in a folder, or downloaded into it, checked -----------------
+# -- Downloads ------------------------------------------------------------------------------------
 #
-# A download is kept only if it is whole and its SHA-256 is the one of the file that was seen when
-# the data set was entered in the table of sources. It is written to a temporary file first
-# (:func:`manykernels.utils.files.replacing`), so that an interruption leaves nothing behind.
-# Addresses other than ``http`` and ``https`` are refused, redirections to them too. Files that are
-# in the folder already are used as they are.
+# A download is kept only if it is complete and its SHA-256 is the expected one. It is written to a
+# temporary file first (:func:`manykernels.utils.files.replacing`), so that an interruption leaves
+# no file. Schemes other than ``http`` and ``https`` are refused, also in redirections. Files that
+# exist in the folder are not checked.
 
 
-#: Environment variable that names the folder of data sets.
+#: Environment variable with the folder of data sets.
 VARIABLE = "MANYKERNELS_DATA"
-# Seconds without any answer after which a server counts as out of reach.
+# Seconds without a response after which a download fails.
 TIMEOUT = 30.0
-# Bytes read at once: little memory, and few calls.
+# Bytes that are read at once.
 _CHUNK = 2**16
-# Bytes of the largest file accepted if its size is not known: far above any in the table, so that
-# a server that never ends does not fill the disk.
+# Largest accepted size of a file of unknown size, in bytes: far above those of the data sets, so
+# that an endless response does not fill the disk.
 _MOST = 2**26
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a data set: its place below the folder, its address, and what is known of it.
+    """A file of a data set: its path in the folder, its URL, checksum and size.
 
-    `sha256` and `n_bytes` are None if the file has never been seen.
+    `sha256` and `n_bytes` are None if they are unknown.
     """
 
     path: str
@@ -127,7 +126,7 @@ class File:
 
 
 class _Web(urllib.request.OpenerDirector):
-    """What opens ``http`` and ``https``, and nothing else."""
+    """Opener of ``http`` and ``https`` URLs only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +143,7 @@ class _Web(urllib.request.OpenerDirector):
 
 
 def data_folder(data_home: str | os.PathLike[str] | None) -> Path:
-    """The folder of data sets: as given, that of the environment, or one in the home folder."""
+    """Return `data_home`, or else the folder of the environment variable or a default."""
     if data_home is None:
         data_home = os.environ.get(VARIABLE) or Path("~") / "manykernels_data"
     return Path(data_home).expanduser()
@@ -153,92 +152,91 @@ def data_folder(data_home: str | os.PathLike[str] | None) -> Path:
 def found_or_downloaded(
     file: File, folder: Path, *, download_if_missing: bool, timeout: float = TIMEOUT
 ) -> Path:
-    """The path of a file in `folder`, downloaded if it is not there.
+    """Return the path of a file in `folder`, and download it if it does not exist.
 
-    Raises OSError, with the address and the path in its message, if the file cannot be had.
+    Raises OSError, with the URL and the path in its message, if the download fails.
     """
     path = folder / file.path
     if path.is_file():
         return path
     if not download_if_missing:
-        raise OSError(_way_out(file, path, "download_if_missing is False"))
+        raise OSError(_missing_message(file, path, "download_if_missing is False"))
     if urlsplit(file.url).scheme not in ("http", "https"):
-        raise ValueError(f"Only http and https are downloaded from; got {file.url}.")
+        raise ValueError(f"Only http and https URLs are downloaded; got {file.url}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with _Web().open(file.url, timeout=timeout) as answer:
-            _keep(file, path, answer)
-    except _AnotherFileError:
+        with _Web().open(file.url, timeout=timeout) as response:
+            _save(file, path, response)
+    except _ChecksumError:
         raise
-    # HTTPException: the server does not speak HTTP, or hangs up. OSError: all else, timeouts too.
+    # HTTPException: invalid response or closed connection. OSError: other errors and timeouts.
     except (HTTPException, OSError) as error:
-        raise OSError(_way_out(file, path, _reason(error))) from error
+        raise OSError(_missing_message(file, path, _reason(error))) from error
     return path
 
 
-class _AnotherFileError(OSError):
-    """A file that came whole, but is another one."""
+class _ChecksumError(OSError):
+    """Raised if a complete download has another checksum than expected."""
 
 
-def _keep(file: File, path: Path, answer: Any) -> None:
-    """Write what a server sends to `path`, if it is what it should be."""
+def _save(file: File, path: Path, response: Any) -> None:
+    """Write a response to `path`, if it is complete and has the expected checksum."""
     with replacing(path, file.n_bytes or 0) as target:
-        announced = answer.headers.get("Content-Length")
-        n_bytes, found = _copied(answer, target, file.n_bytes or _MOST)
-        # A connection that breaks is the end of the file to http.client.
+        announced = response.headers.get("Content-Length")
+        n_bytes, checksum = _copied(response, target, file.n_bytes or _MOST)
+        # http.client does not raise if the connection breaks.
         if announced is not None and n_bytes < int(announced):
             raise OSError(f"the connection broke after {n_bytes} of {announced} bytes")
-        if file.sha256 is not None and found != file.sha256:
-            raise _AnotherFileError(
-                f"What {file.url} sent is not the file that this version of manykernels knows: "
-                f"its SHA-256 is {found} and should be {file.sha256}. It was not kept. If you "
-                f"trust it, save it as {path} yourself: files that are there are used as they are."
+        if file.sha256 is not None and checksum != file.sha256:
+            raise _ChecksumError(
+                f"The file downloaded from {file.url} is not the expected one: its SHA-256 is "
+                f"{checksum} and should be {file.sha256}. It was not kept. If you trust it, save "
+                f"it as {path}: existing files are not checked."
             )
     if file.sha256 is None:
         warnings.warn(
-            f"{file.url} was saved as {path} without a check: there is no checksum of this file "
-            f"to compare with. Its SHA-256 is {found}.",
+            f"{file.url} was saved as {path} without a check, since its checksum is not known. "
+            f"Its SHA-256 is {checksum}.",
             UserWarning,
             stacklevel=4,
         )
 
 
-def _copied(answer: Any, target: IO[bytes], most: int) -> tuple[int, str]:
-    """Number of bytes that came, and their SHA-256; no more are read than `most` and one chunk."""
+def _copied(response: Any, target: IO[bytes], most: int) -> tuple[int, str]:
+    """Copy a response of at most `most` bytes; return its size and SHA-256."""
     digest = hashlib.sha256()
     n_bytes = 0
-    while chunk := answer.read(_CHUNK):
+    while chunk := response.read(_CHUNK):
         digest.update(chunk)
         n_bytes += len(chunk)
         if n_bytes > most:
-            raise OSError(f"the server sends more than the {most} bytes that the file has")
+            raise OSError(f"the server sends more than the {most} bytes that are expected")
         target.write(chunk)
     return n_bytes, digest.hexdigest()
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
-        error.close()  # it holds the connection
-        return f"the server says {error.code} {error.reason}"
+        error.close()  # closes the connection
+        return f"the server responded {error.code} {error.reason}"
     if isinstance(error, urllib.error.URLError):
         return str(error.reason)
     return str(error) or type(error).__name__
 
 
-def _way_out(file: File, path: Path, reason: str) -> str:
+def _missing_message(file: File, path: Path, reason: str) -> str:
     return (
-        f"{path.name} is not in {path.parent} and was not downloaded from {file.url} ({reason}): "
-        f"save it as {path}, or name a folder that has {file.path} by data_home or {VARIABLE}."
+        f"{path.name} is not in {path.parent} and was not downloaded from {file.url} ({reason}). "
+        f"Save it as {path}, or set data_home or {VARIABLE} to a folder that has {file.path}."
     )
 
 
-# -- Which public data sets there are, where they come from, and how they are read ----------------
+# -- Sources of public data sets ------------------------------------------------------------------
 #
-# Checksums are those of files that were seen. Where a set has them from a copy, the address is
-# that of the copy, at a fixed version if it has versions. `mfeat`, `satimage` and `concrete`
-# have the address of the repository and checksums of copies: should a copy differ from the
-# original in a byte, the download is refused and says so. The addresses themselves could not be
-# tried.
+# If the checksums of a data set are those of a copy, the URL is that of the copy, at a fixed
+# version if it has versions. `mfeat`, `satimage` and `concrete` have the URL of the repository and
+# checksums of copies: if a copy differs from the original, the download is refused. The URLs have
+# not been tested.
 
 
 _UCI = "UCI Machine Learning Repository"
@@ -256,10 +254,10 @@ _PENDIGITS = "https://raw.githubusercontent.com/bschlief/pendigits/master"
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: its title and page, what it holds, its files, how they are read.
+    """A data set: its title, page, description, shape, parser and files.
 
-    `n_rows` and `columns` are what the published files have; a set of several views has the number
-    of columns of each.
+    `n_rows` and `columns` are those of the published files; a data set of several views has the
+    number of columns of each view.
     """
 
     title: str
@@ -272,7 +270,7 @@ class Source:
 
     @property
     def description(self) -> str:
-        """What the attribute DESCR of a data set says."""
+        """Text of the attribute DESCR of a data set."""
         checked = all(file.sha256 is not None for file in self.files)
         return "\n".join(
             [
@@ -478,7 +476,7 @@ SOURCES = {
             ),
         ),
     ),
-    # The files of the sets below have never been seen.
+    # The checksums of the data sets below are unknown.
     "heart": Source(
         f"{_UCI}: Statlog (Heart)",
         f"{_PAGE}/145 (there called heart.dat)",
@@ -524,7 +522,7 @@ def fetch_dataset(
     download_if_missing: bool = True,
     return_X_y: bool = False,
 ) -> Any:
-    """Load a public data set of the papers, and download it if it is not there yet.
+    """Load a public data set of the papers, and download it if necessary.
 
     ============== ========================================== ==================== ========
     name           data                                       target               checksum
@@ -547,37 +545,38 @@ def fetch_dataset(
     name : str
         A name of the table above.
     data_home : str or path, optional
-        Folder with a folder for each set. By default the one that the environment variable
-        ``MANYKERNELS_DATA`` names, or else ``~/manykernels_data``. Files that are there are used
-        as they are; so a folder that was filled elsewhere serves a machine without the web.
+        Folder with a subfolder for each data set. By default the folder in the environment
+        variable ``MANYKERNELS_DATA``, or else ``~/manykernels_data``. Existing files are not
+        checked, so a folder can be copied to a machine without internet access.
     download_if_missing : bool, default=True
-        Whether to download what is not there. If False, a file that is missing is an OSError.
+        Whether to download missing files. If False, a missing file raises OSError.
     return_X_y : bool, default=False
-        Return data and target only.
+        Whether to return data and target only.
 
     Returns
     -------
     dataset : Bunch
-        With the attributes `data`, an array or :class:`~manykernels.Views`; `target`, an array;
-        `DESCR`, what the data are and where they come from; and `filenames`. With `return_X_y`,
-        data and target.
+        Has the attributes `data`, an array or :class:`~manykernels.Views`; `target`, an array;
+        `DESCR`, a description with the sources; and `filenames`. With `return_X_y`, data and
+        target are returned.
 
     Raises
     ------
     OSError
-        If a file is not there and cannot be downloaded, or is not the one that was expected. The
-        message has the address, and the path to save the file as.
+        If a file is missing and cannot be downloaded, or has another checksum than expected. The
+        message has the URL, and the path to save the file as.
 
     Warns
     -----
     UserWarning
-        If a file was downloaded of which there is no checksum ("no" above): only its shape was
-        compared with what is published.
+        If a file without a known checksum ("no" above) was downloaded: only its shape is checked.
 
     Notes
     -----
-    Addresses change. Those that this version knows could not be tried when it was made, and the
-    checksums of mfeat, satimage and concrete are those of copies; a file that differs is refused.
+    URLs may change. Those of this version have not been tested, and the checksums of mfeat,
+    satimage and concrete are those of copies; a file that differs is refused.
+
+    "concrete" is an Excel file, which needs ``pip install "manykernels[cli]"``.
 
     Examples
     --------
@@ -585,7 +584,7 @@ def fetch_dataset(
     >>> from pathlib import Path
     >>> from manykernels.datasets import fetch_dataset
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "sonar", "sonar.csv")  # here not the real one
+    ...     path = Path(folder, "sonar", "sonar.csv")  # not the real file
     ...     path.parent.mkdir()
     ...     _ = path.write_text(("0.5," * 60 + "M\\n") * 208)
     ...     X, y = fetch_dataset("sonar", data_home=folder, return_X_y=True)
@@ -594,7 +593,7 @@ def fetch_dataset(
     """
     if name not in SOURCES:
         names = ", ".join(map(repr, SOURCES))
-        raise ValueError(f"There is no data set named {name!r}; there are {names}.")
+        raise ValueError(f"There is no data set named {name!r}; choose one of {names}.")
     source = SOURCES[name]
     folder = data_folder(data_home)
     paths = [
@@ -617,15 +616,15 @@ def fetch_dataset(
 
 
 def _check_shape(name: str, source: Source, data: Any, target: np.ndarray, listed: str) -> None:
-    """Refuse what has other sizes than the published data: another version, or a part of it."""
+    """Raise if the shapes are not those of the published data."""
     if isinstance(data, dict):
-        found: Any = {view: table.shape for view, table in data.items()}
+        shape: Any = {view: table.shape for view, table in data.items()}
         assert isinstance(source.columns, dict)
         expected: Any = {view: (source.n_rows, n) for view, n in source.columns.items()}
     else:
-        found, expected = data.shape, (source.n_rows, source.columns)
-    if found != expected or target.shape != (source.n_rows,):
+        shape, expected = data.shape, (source.n_rows, source.columns)
+    if shape != expected or target.shape != (source.n_rows,):
         raise ValueError(
-            f"{name!r} has {found} values and {len(target)} targets in {listed}; published are "
-            f"{expected} and {source.n_rows}. Remove these files to download them again."
+            f"{name!r} has the shape {shape} and {len(target)} targets in {listed}; the published "
+            f"data have {expected} and {source.n_rows}. Remove these files to download them again."
         )

@@ -1,4 +1,4 @@
-"""Handwritten digits in several views, computed from the images bundled with scikit-learn."""
+"""Views of handwritten digits, and simulated data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Shapes of the views; load_digit_views documents them.
-_NOISE_COLUMNS = 16  # as many as three of the other views have
+# Shapes of the views; see load_digit_views.
+_NOISE_COLUMNS = 16  # the size of three of the other views
 _CELLS = 2  # gradient cells along each side of the image
 _BINS = 8  # gradient directions
 _HIGHEST_FREQUENCY = 2
@@ -26,26 +26,26 @@ _HIGHEST_FREQUENCY = 2
 def load_digit_views(*, noise: int = 0, random_state: Any = 0) -> tuple[Views, np.ndarray]:
     """Load the handwritten digits bundled with scikit-learn as six views.
 
-    Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of pure
-    noise can be added, to see whether a method learns to ignore them.
+    Each view describes the same 1797 images of 8 × 8 pixels; none is scaled. Views of noise can be
+    added, to test whether a method learns to ignore them.
 
     Parameters
     ----------
     noise : int, default=0
         Number of noise views, each of 16 independent standard normal columns.
     random_state : int, RandomState instance or None, default=0
-        Draws the noise views. The first ones do not change when more are asked for.
+        Seed of the noise views. It gives the same first views for any number of noise views.
 
     Returns
     -------
     views : Views
         Arrays of 1797 rows, in this order:
 
-        - ``"pixels"`` (64): the grey values, 0 to 16, row by row;
-        - ``"rows"`` (16): the sum of each row, then the width of the ink in it;
+        - ``"pixels"`` (64): grey values, 0 to 16, row by row;
+        - ``"rows"`` (16): sums of the rows, then widths of the ink in the rows;
         - ``"columns"`` (16): the same for the columns;
-        - ``"gradients"`` (32): in each quarter of the image, the total length of the
-          gradients pointing in each of eight directions;
+        - ``"gradients"`` (32): total length of the gradients in each of eight directions, for
+          each quarter of the image;
         - ``"fourier"`` (13): moduli of the two-dimensional Fourier coefficients up to
           frequency 2, which a cyclic shift of the image does not change;
         - ``"coarse"`` (16): means over blocks of 2 × 2 pixels;
@@ -65,7 +65,7 @@ def load_digit_views(*, noise: int = 0, random_state: Any = 0) -> tuple[Views, n
     """
     noise = operator.index(noise)
     if noise < 0:
-        raise ValueError(f"noise must be a number of views, 0 or more; got {noise}.")
+        raise ValueError(f"noise must be the number of noise views, 0 or more; got {noise}.")
     digits = load_digits()
     images = digits.images
     views = {
@@ -83,7 +83,7 @@ def load_digit_views(*, noise: int = 0, random_state: Any = 0) -> tuple[Views, n
 
 
 def _profiles(images: np.ndarray) -> np.ndarray:
-    """Sum of each row, then the distance from its first to its last inked pixel."""
+    """Return the sum of each row, and the distance from its first to its last inked pixel."""
     ink = images > 0
     n_columns = images.shape[2]
     first = ink.argmax(axis=2)
@@ -93,10 +93,10 @@ def _profiles(images: np.ndarray) -> np.ndarray:
 
 
 def _gradients(images: np.ndarray) -> np.ndarray:
-    """Gradient length per direction and quarter of the image.
+    """Return total gradient lengths per direction and quarter of the image.
 
-    The bins are centred on the multiples of 45 degrees. Their edges have irrational slopes,
-    so no gradient of an integer image lies on one.
+    The bins are centred at multiples of 45 degrees. Their edges have irrational slopes, so no
+    gradient of an integer image lies on an edge.
     """
     n, height, width = images.shape
     down, right = np.gradient(images, axis=(1, 2))
@@ -112,7 +112,7 @@ def _gradients(images: np.ndarray) -> np.ndarray:
 
 
 def _fourier(images: np.ndarray) -> np.ndarray:
-    """Moduli of the low Fourier coefficients, one of each conjugate pair."""
+    """Return the moduli of the low Fourier coefficients, one of each conjugate pair."""
     top = _HIGHEST_FREQUENCY
     frequencies = [(u, v) for v in range(top + 1) for u in range(-top, top + 1) if v > 0 or u >= 0]
     coefficients = np.fft.fft2(images)
@@ -120,35 +120,36 @@ def _fourier(images: np.ndarray) -> np.ndarray:
 
 
 def _block_means(images: np.ndarray) -> np.ndarray:
-    """Means over blocks of 2 × 2 pixels."""
+    """Return means over blocks of 2 × 2 pixels."""
     n, height, width = images.shape
     blocks = images.reshape(n, height // 2, 2, width // 2, 2)
     return blocks.mean(axis=(2, 4)).reshape(n, -1)
 
 
-# -- Simulated data of the papers, drawn as the benchmarks draw them ------------------------------
+# -- Simulated data of the papers -----------------------------------------------------------------
 
 
 #: Means and variances (of independent columns) of the components of GAUSS4, as printed.
 GAUSS4_MEANS = np.array([[-3.0, 1.0], [1.0, 1.0], [-1.0, -2.2], [3.0, -2.2]])
 GAUSS4_VARIANCES = np.array([[0.8, 2.0], [0.8, 2.0], [0.8, 4.0], [0.8, 4.0]])
-# Scale of the covariances of Yan et al. (2012) at which one Gaussian kernel alone errs 0.43, as
-# in the paper, which does not print them; `benchmarks.simulation --calibrate` solves for it.
+# Scale of the covariances of Yan et al. (2012), which the paper does not print. At this scale a
+# single Gaussian kernel has the error of the paper, 0.43; `benchmarks.simulation --calibrate`
+# computes it.
 YAN_SCALE = 2.4
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A generator for whatever stands for one; a generator is used as it is."""
+    """Return a generator for a seed, a RandomState or a Generator."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31))
     return np.random.default_rng(random_state)
 
 
-def counted(what: str, number: int, least: int) -> int:
-    """`number` as an integer, or an error that names the parameter."""
+def counted(name: str, number: int, least: int) -> int:
+    """Return `number` as an integer, or raise if it is less than `least`."""
     number = operator.index(number)
     if number < least:
-        raise ValueError(f"{what} must be at least {least}; got {number}.")
+        raise ValueError(f"{name} must be at least {least}; got {number}.")
     return number
 
 
@@ -168,15 +169,15 @@ def make_gauss4(
     4         (3, −2.2)    (0.8, 4)     0
     ========= ============ ============ =====
 
-    No line separates the classes, but three lines do, each in its region. The best rule is right
-    for 89.7 % of the samples (`python -m benchmarks.localized --sets gauss4`).
+    A single line does not separate the classes, but three lines do, each in a region. The Bayes
+    rule has an accuracy of 89.7 % (`python -m benchmarks.localized --sets gauss4`).
 
     Parameters
     ----------
     n_samples : int, default=400
+        Number of samples.
     random_state : int, numpy Generator, RandomState instance or None, default=None
-        Draws the samples. A Generator is used as it is, so that calls one after the other give
-        further samples.
+        Seed of the samples. Successive calls with the same Generator draw further samples.
 
     Returns
     -------
@@ -218,14 +219,14 @@ class GaussianPair:
         return cls(means, factors)
 
     def points(self, rng: np.random.Generator, class_size: int) -> np.ndarray:
-        """As many points of each class, those of the first class first, (2 · class_size, 2)."""
+        """Draw points of the first class, then of the second, (2 · class_size, 2)."""
         normal = rng.standard_normal((2, class_size, 2))
         points = self.means[:, None] + normal @ self.factors.transpose(0, 2, 1)
         return points.reshape(-1, 2)
 
 
 def _covariance_factor(rng: np.random.Generator, scale: float) -> np.ndarray:
-    """Axes in a random direction, variances uniform in scale · [0.5, 1.5]."""
+    """Draw axes in a random direction, with variances uniform in scale · [0.5, 1.5]."""
     angle = rng.uniform(0, np.pi)
     axes = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     return axes * np.sqrt(scale * rng.uniform(0.5, 1.5, 2))
@@ -238,35 +239,36 @@ def make_yan_simulation(
     scale: float = YAN_SCALE,
     random_state: Any = None,
 ) -> tuple[Views, np.ndarray]:
-    """Draw the simulation of Yan et al. (2012): views that each know a little of the classes.
+    """Draw the simulation of Yan et al. (2012): views that are all weakly informative.
 
-    A view has two columns and is drawn on its own. Class c = 0, 1 is a Gaussian in it:
+    A view has two columns and is drawn independently. Class c = 0, 1 is a Gaussian in it:
 
     - its mean is uniform in [1, 2]²;
     - its covariance has axes in a uniformly random direction, with variances uniform in
       ``scale`` · [0.5, 1.5] along them.
 
-    Every view is about as weak as the others, so that methods that use all of them do well. The
-    paper does not print its covariances. Here they are such that a Gaussian kernel of one view
-    errs as in the paper, 0.43; see ``benchmarks/simulation.py``.
+    All views are about equally weak, so that methods that use all of them do well. The paper does
+    not print its covariances. Here a Gaussian kernel of a single view has the error of the paper,
+    0.43; see ``benchmarks/simulation.py``.
 
     Parameters
     ----------
     n_views : int, default=10
+        Number of views.
     n_per_class : int, default=50
-        Samples of each class. To have training and test samples, draw as many as both need and
-        split them: two calls draw different Gaussians.
+        Number of samples of each class. For training and test samples, draw all samples in one
+        call and split them: two calls draw different Gaussians.
     scale : float, default=2.4
-        The larger it is, the more the classes overlap.
+        Scale of the variances. The larger, the more the classes overlap.
     random_state : int, numpy Generator, RandomState instance or None, default=None
-        Draws the Gaussians, then the samples.
+        Seed of the Gaussians and of the samples.
 
     Returns
     -------
     views : Views
         Arrays of shape (2 · n_per_class, 2), named "view1", "view2", ...
     y : ndarray of shape (2 · n_per_class,)
-        0 or 1, those of class 0 first.
+        0 or 1, class 0 first.
 
     References
     ----------
@@ -290,7 +292,7 @@ def make_yan_simulation(
     return Views(views), np.repeat([0, 1], n_per_class)
 
 
-# -- Views of which it is known which ones matter -------------------------------------------------
+# -- Relevant and irrelevant views ----------------------------------------------------------------
 
 
 def make_views(
@@ -307,53 +309,54 @@ def make_views(
     frames: bool = False,
     random_state: Any = None,
 ) -> tuple[Any, Any, list[str]]:
-    """Make views of which some tell about the target, and it is known which.
+    """Generate views of which a known subset is informative about the target.
 
-    The target y is drawn first: classes 0, ..., `n_classes` − 1, each equally often (up to one),
+    The target y is drawn first: classes 0, ..., `n_classes` − 1, equally often (up to one sample),
     in random order; or, for a regression, standard normal. A sample x of a view with
     d = `n_features` columns is then
 
     - relevant views: ``x = signal · a(y) + ε``. The vectors a(0), a(1), ... of a view are drawn
-      from N(0, I/d); for a regression, a(y) = y u with a random vector u of length one;
-    - copies: ``x = Q z``, a relevant view z in turn, rotated by a random orthogonal matrix Q.
-      Inner products and distances are those of z, up to rounding: a copy tells nothing new;
+      from N(0, I/d); for a regression, a(y) = y u with a random unit vector u;
+    - copies: ``x = Q z``, a relevant view z rotated by a random orthogonal matrix Q. Inner
+      products and distances are those of z, up to rounding: a copy has no new information;
     - noise views: ``x = ε``.
 
-    The noise ε is standard normal and independent everywhere. So the squared distance between the
-    means of two classes is 2 · signal² on average, and relevant views are independent given y:
-    each adds to what the others tell. Every view may then be multiplied by a factor of its own,
-    and samples may lack views.
+    The noise ε is standard normal and independent. Hence the squared distance between the means of
+    two classes is 2 · signal² on average, and relevant views are independent given y: each has
+    additional information. Optionally, views are scaled by random factors, and samples lack
+    views.
 
     Parameters
     ----------
     n_samples : int, default=200
+        Number of samples.
     n_classes : int or None, default=2
         Number of classes; None for a regression.
     n_relevant, n_copies, n_noise : int, default=3, 0 and 3
-        Numbers of views: "signal1", ..., "copy1", ..., "noise1", ...
+        Numbers of views named "signal1", ..., "copy1", ..., "noise1", ...
     n_features : int, default=10
-        Columns of every view.
+        Number of columns of each view.
     signal : float, default=1.5
-        How much relevant views tell.
+        Strength of the signal in relevant views.
     spread : float, default=1.0
-        Every view is multiplied by a factor drawn log-uniformly from [1/spread, spread].
+        Each view is multiplied by a factor drawn log-uniformly from [1/spread, spread].
     missing : float, default=0.0
-        Share of the samples that lack each view, drawn at random, in [0, 1). A sample that would
-        lack all views gets one of them back.
+        Share of the samples that lack each view, in [0, 1). They are drawn at random, but every
+        sample keeps at least one view.
     frames : bool, default=False
-        Data frames instead of arrays, with names of samples as index: the rows of each are in an
-        order of its own, samples that lack a view are not in its frame, and y is a Series. Needs
-        pandas.
+        Whether to return data frames, with names of samples as index. The rows of each frame are
+        in a different order, without samples that lack the view, and y is a Series. Needs pandas.
     random_state : int, numpy Generator, RandomState instance or None, default=None
-        Draws everything. With the same integer, the target and the views stay as they are when
-        more views of a kind, gaps or frames are asked for.
+        Seed. With the same integer, target and views do not change if more views of a kind,
+        missing views or frames are requested.
 
     Returns
     -------
     views : Views, or dict of str to DataFrame
-        A dict with `frames`, for estimators or ``Views(views, join="outer")`` to match. Without,
-        rows that lack a view are NaN, which :class:`~manykernels.Views` takes for lacking.
+        With `frames`, a dict that estimators, or ``Views(views, join="outer")``, match by index.
+        Else rows that lack a view are NaN, which :class:`~manykernels.Views` treats as missing.
     y : ndarray of shape (n_samples,), or Series
+        Target.
     relevant : list of str
         Names of the relevant views, without the copies.
 
@@ -373,8 +376,8 @@ def make_views(
     n_samples = counted("n_samples", n_samples, 2)
     n_features = counted("n_features", n_features, 1)
     n_relevant, n_copies, n_noise = (
-        counted(what, number, 0)
-        for what, number in (
+        counted(name, number, 0)
+        for name, number in (
             ("n_relevant", n_relevant),
             ("n_copies", n_copies),
             ("n_noise", n_noise),
@@ -382,8 +385,8 @@ def make_views(
     )
     if n_relevant + n_noise == 0 or (n_copies > 0 and n_relevant == 0):
         raise ValueError(
-            "There must be a view, and copies need a relevant view to be copies of; got "
-            f"n_relevant={n_relevant}, n_copies={n_copies}, n_noise={n_noise}."
+            "There must be at least one view, and at least one relevant view if there are copies; "
+            f"got n_relevant={n_relevant}, n_copies={n_copies}, n_noise={n_noise}."
         )
     if n_classes is not None and not 2 <= counted("n_classes", n_classes, 2) <= n_samples:
         raise ValueError(f"n_classes is {n_classes}, more than n_samples, {n_samples}.")
@@ -391,14 +394,14 @@ def make_views(
         raise ValueError(f"missing must be a share in [0, 1); got {missing!r}.")
     if not 1 <= spread < np.inf:
         raise ValueError(f"spread must be a number of at least 1; got {spread!r}.")
-    # A stream of numbers for each purpose, so that one does not move the others.
+    # Separate random streams, so that a parameter does not change the draws of the others.
     target, relevant_views, copies, noise, factors, gaps, order = generator(random_state).spawn(7)
     y = _target(n_samples, n_classes, target)
     shape = n_samples, n_features
     tables = {}
     for i in range(n_relevant):
-        told = _told(y, n_classes, n_features, relevant_views)
-        tables[f"signal{i + 1}"] = signal * told + relevant_views.standard_normal(shape)
+        means = _means(y, n_classes, n_features, relevant_views)
+        tables[f"signal{i + 1}"] = signal * means + relevant_views.standard_normal(shape)
     for i in range(n_copies):
         rotation = np.linalg.qr(copies.standard_normal((n_features, n_features)))[0]
         tables[f"copy{i + 1}"] = tables[f"signal{i % n_relevant + 1}"] @ rotation
@@ -423,10 +426,10 @@ def _target(n_samples: int, n_classes: int | None, rng: np.random.Generator) -> 
     return rng.permutation(np.arange(n_samples) % n_classes)
 
 
-def _told(
+def _means(
     y: np.ndarray, n_classes: int | None, n_features: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """a(y) for every sample, (n_samples, n_features)."""
+    """Return a(y) of each sample, (n_samples, n_features)."""
     if n_classes is None:
         direction = rng.standard_normal(n_features)
         return y[:, None] * direction / np.linalg.norm(direction)
@@ -435,8 +438,8 @@ def _told(
 
 
 def _lacking(n_samples: int, n_views: int, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Which samples lack which views, (n_samples, n_views)."""
-    # Numbers drawn for all samples, the least of which are gaps: larger shares add gaps.
+    """Draw the mask of missing views, (n_samples, n_views)."""
+    # The samples with the smallest ranks lack a view, so that a larger share only adds samples.
     drawn = rng.random((n_samples, n_views)).argsort(axis=0).argsort(axis=0)
     kept = rng.integers(n_views, size=n_samples)
     lacking = drawn < round(share * n_samples)
@@ -451,9 +454,9 @@ def _frames(
     import pandas as pd
 
     samples = np.array([f"sample{i + 1}" for i in range(len(y))])
-    found = {}
+    frames = {}
     for (name, table), gaps in zip(tables.items(), lacking.T, strict=True):
         frame = pd.DataFrame(table, index=samples).add_prefix(f"{name}_")
         rows = rng.permutation(len(y))
-        found[name] = frame.iloc[rows[~gaps[rows]]]
-    return found, pd.Series(y, index=samples, name="y")
+        frames[name] = frame.iloc[rows[~gaps[rows]]]
+    return frames, pd.Series(y, index=samples, name="y")

@@ -1,4 +1,4 @@
-"""``save`` and ``load``: fitted models in files that are safe to open."""
+"""``save`` and ``load``: files of fitted models that are safe to open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -50,38 +50,36 @@ from .plain import (
 )
 from .trusted import SCHEMA, canonical, check, functions, parsed
 
-# -------------------------------------------------------------------------------------------------
-# A model with everything in it that a file cannot hold replaced by what stands for it, and back.
+# -- Replacement of objects that files do not support ---------------------------------------------
 #
-# Both are one walk through the object: through dicts, lists, tuples and the attributes of
-# objects. What holds nothing to be replaced stays the same object, and what is met twice is
-# replaced once, so that a table shared by parts of a model is also shared in the file and by the
-# loaded model.
+# Packing and restoring traverse a model: dicts, lists, tuples and attributes of objects. Objects
+# without replaced parts are not copied, and shared objects are replaced once, so that a table
+# shared by parts of a model is also shared in the file and by the loaded model.
 
 
-# Where scikit-learn keeps callbacks, which concern fits only and hold displays and threads; and
-# moments of the rows seen so far, to which partial_fit adds: far larger than the model.
+# Attributes that are not stored: callbacks of scikit-learn, which are needed by fits only and
+# contain displays and threads; and the moments of partial_fit, far larger than the model.
 _OF_FITS = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_stream")
-# What stands for parts of a model, besides objects and pairs, which may hold other such parts.
+# Replacements without replaced parts, unlike Objects and Pairs.
 _STAND_INS = (Arrays, Entries, Frame, Labels, Missing, Stored)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, type(np.sum))
 
 
 def packed(model: Any) -> Any:
-    """The same model as skops can write it; ModelFileError names what cannot be stored."""
+    """Return the model in a form that skops can write; raise for parts that cannot be stored."""
     walk = _Walk(_stand_in)
-    # The union first, in which every kernel has a name.
+    # The union first, so that error messages name the kernels.
     walk.of(getattr(model, "union_", None), "")
     return walk.of(model, type(model).__name__)
 
 
 def restored(model: Any) -> Any:
-    """The model that `packed` has made this of."""
+    """Undo :func:`packed`."""
     return _Walk(_original).of(model, "")
 
 
 def restored_size(model: Any) -> int:
-    """Bytes that what `packed` has put in the place of parts of a model can take as these."""
+    """Return an upper bound of the bytes of the parts that :func:`packed` has replaced."""
     sizes: list[int] = []
 
     def counted(value: Any, walk: _Walk) -> Any:
@@ -94,21 +92,21 @@ def restored_size(model: Any) -> int:
 
 
 class _Walk:
-    """A walk that replaces what `replace` replaces; it returns anything else as it is."""
+    """Traversal of an object that applies `replace` to all parts."""
 
     def __init__(self, replace: Callable[[Any, _Walk], Any]) -> None:
         self._replace = replace
-        # What objects have become, by their addresses; the objects, so that these stay theirs.
+        # Objects and their replacements, by address; the objects keep their addresses valid.
         self._done: dict[int, tuple[Any, Any]] = {}
         self._open: set[int] = set()
         self._path: list[str] = []
 
     def of(self, value: Any, step: str) -> Any:
-        """What a value becomes, to which `step` leads from the one before."""
+        """Return the replacement of a value; `step` is its name for error messages."""
         if id(value) in self._done:
             return self._done[id(value)][1]
         if id(value) in self._open:
-            raise ModelFileError(f"{self.place} refers to itself, which files do not hold")
+            raise ModelFileError(f"{self.place} refers to itself, which cannot be stored")
         self._open.add(id(value))
         self._path.append(step)
         new = self._replace(value, self)
@@ -119,12 +117,12 @@ class _Walk:
         return new
 
     def inside(self, value: Any) -> Any:
-        """What one of many entries becomes."""
+        """Return the replacement of an entry without a name."""
         return self.of(value, "")
 
     @property
     def place(self) -> str:
-        """Where the walk is: in which kernel, or on which way from the estimator."""
+        """Current position: the kernel, or the path of attributes from the estimator."""
         kernel = next((step for step in reversed(self._path) if step.startswith("kernel ")), None)
         return kernel or ".".join(filter(None, self._path)) or "the model"
 
@@ -144,29 +142,29 @@ class _Walk:
         new = {name: self.of(item, name) for name, item in state.items()}
         if not _differ(new.values(), state.values()):
             return value
-        return _made(kind, new)
+        return _instance(kind, new)
 
 
 def _steps(values: Any) -> list[str]:
-    """How a message calls the items of a list or tuple; a pair is a name and what has it."""
+    """Return names of the items of a list or tuple, for error messages."""
     if len(values) == 2 and isinstance(values[0], str):
         return ["", f"kernel {values[0]!r}"]
     return [""] * len(values)
 
 
-def _made(kind: Any, attributes: dict[str, Any]) -> Any:
-    """An object with these attributes; nothing of its class is called."""
+def _instance(kind: Any, attributes: dict[str, Any]) -> Any:
+    """Create an object with these attributes, without calling its class."""
     twin = object.__new__(kind)
     twin.__dict__.update(attributes)
     return twin
 
 
-def _differ(new: Any, old: Any) -> bool:
-    return any(one is not other for one, other in zip(new, old, strict=True))
+def _differ(new: Iterable[Any], old: Iterable[Any]) -> bool:
+    return any(first is not second for first, second in zip(new, old, strict=True))
 
 
 def _state(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object that is its attributes and nothing else."""
+    """Return the attributes of an object without other state, else None."""
     kind = type(value)
     if isinstance(value, type | np.ndarray | np.generic) or not hasattr(value, "__dict__"):
         return None
@@ -174,7 +172,7 @@ def _state(value: Any) -> dict[str, Any] | None:
         return None
     if kind.__getstate__ in (object.__getstate__, BaseEstimator.__getstate__):
         return vars(value)
-    # Parts of our models leave out what they can make again; others are left to skops.
+    # Classes of this package may leave out attributes; the state of others is left to skops.
     own = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
     return value.__getstate__() if own else None
 
@@ -183,7 +181,7 @@ def _state(value: Any) -> dict[str, Any] | None:
 
 
 def _stand_in(value: Any, walk: _Walk) -> Any:
-    """What stands for a value in a file; the value itself if it may stay or has to be walked."""
+    """Return the replacement of a value, or the value itself."""
     if isinstance(value, _FUNCTIONS):
         return _known_function(value, walk.place)
     if library_of(value) is not None:
@@ -216,16 +214,16 @@ def _stand_in(value: Any, walk: _Walk) -> Any:
 
 
 def _without_fits(estimator: Any) -> Any:
-    kept = {name: one for name, one in vars(estimator).items() if name not in _OF_FITS}
-    return _made(type(estimator), kept)
+    kept = {name: value for name, value in vars(estimator).items() if name not in _OF_FITS}
+    return _instance(type(estimator), kept)
 
 
 def _array(array: np.ndarray, walk: _Walk) -> Any:
     if array.dtype == object:
         return Objects.of(array, walk.inside)
     if array.dtype.hasobject:
-        raise ModelFileError(f"{walk.place} has an array of the type {array.dtype}")
-    # An array that is mapped from a file is stored with its values, as any other.
+        raise ModelFileError(f"{walk.place} has an array of dtype {array.dtype}")
+    # Memory-mapped arrays are stored with their values.
     return array if type(array) is np.ndarray else np.array(array, subok=False)
 
 
@@ -234,20 +232,19 @@ def _known_function(function: Any, place: str) -> Any:
         return function
     name = getattr(function, "__qualname__", repr(function))
     raise ModelFileError(
-        f"{place} holds the function {name}, which cannot be stored safely, since loading it "
-        "would run code that the file names. Make it a class (of kernels: a subclass of Kernel) "
-        "in a module of your own and load the model with trusted=[...], or pickle the model, for "
-        "files that nobody else can write"
+        f"{place} has the function {name}, which cannot be stored safely, since loading it would "
+        "run code named in the file. Replace it by a class (for kernels, a subclass of Kernel) in "
+        "a module of your own and load the model with trusted=[...], or pickle the model, if only "
+        "you can write the file"
     )
 
 
 def _check_importable(kind: type, place: str) -> None:
-    """Refuse a class that nobody could find again by its name."""
-    found = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
-    if found is not kind:
+    """Raise if a class cannot be imported by its name."""
+    if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is not kind:
         raise ModelFileError(
-            f"{place} is of the class {kind.__qualname__}, which cannot be found in the module "
-            f"{kind.__module__}: define it there, not inside of something else"
+            f"{place} is of the class {kind.__qualname__}, which cannot be imported from the "
+            f"module {kind.__module__}: define it at the top level of the module"
         )
 
 
@@ -255,7 +252,7 @@ def _check_importable(kind: type, place: str) -> None:
 
 
 def _original(value: Any, walk: _Walk) -> Any:
-    """What a value stands for, or the value itself."""
+    """Return the original of a replacement, or the value itself."""
     if isinstance(value, Objects | Pairs):
         return value.restored(walk.inside)
     if isinstance(value, _STAND_INS):
@@ -263,9 +260,9 @@ def _original(value: Any, walk: _Walk) -> Any:
     return value
 
 
-#: The version of the format that is written. Files of this and older ones are read.
+#: Format version of saved files. Files of this version and of older ones can be loaded.
 FORMAT = 1
-# The member with the version of the format, and what wrote it.
+# Member with the format version, and the versions of the libraries.
 _HEADER = "manykernels.json"
 _PACKAGE = __name__.partition(".")[0]
 
@@ -273,24 +270,23 @@ _PACKAGE = __name__.partition(".")[0]
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a file that is safe to open.
 
-    The file is an archive in the format of `skops <https://skops.readthedocs.io>`_. An older file
-    at `path` is replaced once the new one is complete, so that an interruption or a full disk
-    leaves the old one as it was. Equal models make equal files. Needs
-    ``pip install "manykernels[io]"``.
+    The file is an archive in the format of `skops <https://skops.readthedocs.io>`_. An existing
+    file at `path` is replaced when the new one is complete, so that an interruption or a full disk
+    does not damage it. Equal models have equal files. Needs ``pip install "manykernels[io]"``.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator of this package, or a :class:`~sklearn.pipeline.Pipeline` with one.
-        Its callbacks are not stored. A function, as a kernel or anywhere else, is refused, since
-        only running code could restore it. Kernels and transformers of your own classes are
-        stored, and have to be named as `trusted` when they are loaded.
+        Its callbacks are not stored. A function, as a kernel or elsewhere, raises an error, since
+        it could be restored only by running code. Kernels and transformers of your own classes
+        are stored, and have to be passed as `trusted` to :func:`load`.
     path : str or path-like
-        By custom, the name ends with ``.skops``.
+        By convention, the name ends with ``.skops``.
 
     See Also
     --------
-    load : Read it again.
+    load : Load a saved model.
 
     Examples
     --------
@@ -310,7 +306,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     skops = _skops()
     if not _is_model(model):
         raise TypeError(
-            f"An estimator of {_PACKAGE} can be saved, or a Pipeline with one, not "
+            f"An estimator of {_PACKAGE} can be saved, or a Pipeline with one; got "
             f"{type(model).__name__}."
             + (" Save its best_estimator_." if hasattr(model, "best_estimator_") else "")
         )
@@ -323,7 +319,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         written = skops.dumps(parts)
     except ModelFileError as error:
         raise ModelFileError(f"{type(model).__name__} cannot be saved: {error}.") from error
-    except Exception as error:  # whatever a foreign object raises
+    except Exception as error:  # objects of other packages may raise any exception
         raise ModelFileError(
             f"{type(model).__name__} cannot be saved: skops cannot store a part of it ({error})."
         ) from error
@@ -346,9 +342,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _archive(members: dict[str, bytes], n_bytes: int) -> io.BytesIO:
-    """An archive of a model that takes `n_bytes` in memory.
+    """Return the archive of a model that takes `n_bytes` in memory.
 
-    It is compressed, unless that makes it so short that `load` would refuse to unpack it.
+    It is compressed, unless it became so short that `load` would refuse to unpack it.
     """
     archive = io.BytesIO()
     write_archive(archive, members, compress=True)
@@ -370,37 +366,39 @@ def load(
     trusted: Collection[str] = (),
     max_bytes: int | None = None,
 ) -> Any:
-    """Read a model that :func:`save` has written.
+    """Load a model saved by :func:`save`.
 
-    Nothing in the file is executed, whoever wrote it: see :mod:`manykernels.persistence`. A model
-    is still the work of whoever made it, and predicts what they wanted it to.
+    No code in the file is executed, even if its author is not trusted: see
+    :mod:`manykernels.persistence`. The predictions of a model are still those that its author
+    intended.
 
     Parameters
     ----------
     path : str or path-like
+        File to load.
     trusted : collection of str, default=()
-        Names of classes and functions that the file may hold besides those of this package,
+        Names of classes and functions that the file may contain besides those of this package,
         NumPy, SciPy and scikit-learn, such as ``"mymodule.MyKernel"``. Code of these modules is
-        run. The message about a file that holds others has their names.
+        run. If a file contains others, the error message lists them.
     max_bytes : int, optional
-        Most bytes of memory that what is in the file may take, so that a small file cannot
-        exhaust it; by default 50 times the length of the file, and at least 64 MiB. What
-        :func:`save` writes stays below.
+        Limit of the memory that the contents may take, so that a small file cannot exhaust it; by
+        default 50 times the length of the file, and at least 64 MiB. Files of :func:`save` stay
+        below the default.
 
     Returns
     -------
     model : estimator
-        It answers exactly as the one that was saved.
+        Its predictions are identical to those of the saved model.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged or forged, is no model, holds what is not trusted, or is of a
-        newer format. Nothing of it has been restored then.
+        If the file is damaged or forged, is not a model, contains types that are not trusted, or
+        has a newer format. In this case nothing has been restored.
 
     See Also
     --------
-    save : Write one.
+    save : Save a model.
 
     Examples
     --------
@@ -414,11 +412,13 @@ def load(
     ...         mk.load(path)
     ...     except mk.ModelFileError as error:
     ...         print(str(error).partition("model.skops ")[2])
-    cannot be loaded: it is damaged, or no archive at all (File is not a zip file).
+    cannot be loaded: it is damaged, or not an archive (File is not a zip file).
     """
     skops = _skops()
     if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        raise TypeError(f"trusted is a list of names, such as ['mymodule.MyKernel']: {trusted!r}.")
+        raise TypeError(
+            f"trusted must be a list of names, such as ['mymodule.MyKernel']; got {trusted!r}."
+        )
     try:
         with open(path, "rb") as file:
             limit = _limit(file, max_bytes)
@@ -426,7 +426,7 @@ def load(
         header = _header(members, limit)
         schema = parsed(members.pop(SCHEMA, b"{}"), SCHEMA, limit)
         names = check(schema, members, trusted, limit)
-        # What has been checked, and nothing else, is what skops sees.
+        # skops reads the checked contents only.
         members[SCHEMA] = json.dumps(schema).encode()
         archive = io.BytesIO()
         write_archive(archive, members, compress=False)
@@ -443,7 +443,7 @@ def _limit(file: IO[bytes], max_bytes: int | None) -> int:
 
 
 def header_of(path: str | os.PathLike[str], max_bytes: int | None = None) -> dict[str, Any]:
-    """What a file says about itself: its format, the model, and the versions that wrote it."""
+    """Return the header of a file: its format, the class of the model, and versions."""
     try:
         with open(path, "rb") as file:
             limit = _limit(file, max_bytes)
@@ -454,15 +454,15 @@ def header_of(path: str | os.PathLike[str], max_bytes: int | None = None) -> dic
 
 def _header(members: dict[str, bytes], limit: int) -> dict[str, Any]:
     if _HEADER not in members:
-        raise ModelFileError("manykernels.save has not written it")
+        raise ModelFileError("it was not written by manykernels.save")
     header = parsed(members.pop(_HEADER), _HEADER, limit)
-    found = header.get("format")
-    if type(found) is not int or found < 1:
-        raise ModelFileError(f"its format {found!r} is none")
-    if found > FORMAT:
+    number = header.get("format")
+    if type(number) is not int or number < 1:
+        raise ModelFileError(f"its format {number!r} is invalid")
+    if number > FORMAT:
         raise ModelFileError(
-            f"it has format {found}, written by manykernels {header.get('manykernels')}; this is "
-            f"manykernels {__version__}, which reads formats up to {FORMAT}: update it"
+            f"it has format {number}, written by manykernels {header.get('manykernels')}; this is "
+            f"manykernels {__version__}, which reads formats up to {FORMAT}: update manykernels"
         )
     return header
 
@@ -473,31 +473,30 @@ def _restored(skops: Any, data: bytes, names: list[str], limit: int) -> Any:
         refuse_larger(restored_size(parts), limit)
         model = restored(parts)
         if not _is_model(model):
-            raise ModelFileError(f"it holds no estimator of {_PACKAGE} ({type(model).__name__})")
+            raise ModelFileError(f"it has no estimator of {_PACKAGE} ({type(model).__name__})")
         check_is_fitted(model)
     except (ModelFileError, ImportError):
         raise
-    except Exception as error:  # whatever attributes that do not fit together make classes raise
-        raise ModelFileError(f"its parts do not fit together ({error})") from error
+    except Exception as error:  # inconsistent attributes may raise any exception
+        raise ModelFileError(f"its parts are inconsistent ({error})") from error
     return model
 
 
 def _is_model(model: Any) -> bool:
     if isinstance(model, Pipeline):
         return any(map(_is_model, dict(model.steps).values()))
-    own = type(model).__mro__[:-1]
     return isinstance(model, BaseEstimator) and any(
-        kind.__module__.partition(".")[0] == _PACKAGE for kind in own
+        kind.__module__.partition(".")[0] == _PACKAGE for kind in type(model).__mro__[:-1]
     )
 
 
-def _warn_of_newer(header: dict[str, Any], path: Any) -> None:
-    """Estimators of scikit-learn in a model warn of other versions themselves."""
+def _warn_of_newer(header: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Warn of a newer manykernels; scikit-learn warns of other versions itself."""
     written, here = str(header.get("manykernels")), __version__
     if _numbers(written) > _numbers(here):
         warn_caller(
-            f"{path} was saved by manykernels {written}, and this is manykernels {here}: what "
-            "models have learnt to do in between is missing here.",
+            f"{path} was saved by manykernels {written}, which is newer than this version, "
+            f"{here}: newer features of the model are missing. Update manykernels.",
             UserWarning,
         )
 

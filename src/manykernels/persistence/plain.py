@@ -1,7 +1,7 @@
-"""Plain values that skops does not keep, or not compactly: objects, long lists, odd keys.
+"""Replacements in a file for values that skops does not store, or not compactly.
 
-skops writes some hundred bytes for every text in a list, and loses keys of dicts that are not
-texts: 1 and "1" are the same in JSON. What is here stands for such values in a file.
+skops writes some hundred bytes for every text in a list, and converts keys of dicts to texts: 1
+and "1" are equal in JSON. Other replacements are for arrays of objects and data frames.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .archive import ModelFileError, json_size
 
 #: Lists and dicts with more entries than this are written as one text or array.
 LONG = 32
-# What JSON keeps as it is; a subclass of one of these would come back as another type.
+# Types that JSON preserves, without their subclasses.
 _PLAIN = (str, int, float, bool, type(None))
-# Bytes of an array besides its entries, and of a number of NumPy, each in a list.
+# Bytes of an array besides its entries, and of a NumPy scalar, each in a list.
 _ARRAY, _NUMBER = 150, 40
-# Texts of Python may hold halves of characters, which plain UTF-8 has not.
+# Python texts may contain lone surrogates, which UTF-8 excludes.
 _ENCODING = ("utf-8", "surrogatepass")
 
 
 def are_plain(values: Sequence[Any]) -> bool:
-    """Whether :class:`Entries` can hold these values."""
+    """Return whether :class:`Entries` can store these values."""
     kinds = set(map(type, values))
     return kinds <= set(_PLAIN) or (len(kinds) == 1 and issubclass(kinds.pop(), np.generic))
 
@@ -38,9 +38,9 @@ def are_plain(values: Sequence[Any]) -> bool:
 @storable
 @dataclass(frozen=True)
 class Entries:
-    """A list of texts, numbers, truth values and None, or of numbers of one type of NumPy.
+    """A list of texts, numbers, booleans and None, or of NumPy scalars of one type.
 
-    `text` is JSON as bytes, or None if the `numbers` are an array.
+    `text` is JSON as bytes, or None if `numbers` is an array.
     """
 
     text: np.ndarray | None
@@ -58,26 +58,26 @@ class Entries:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the list can take."""
+        """Upper bound of the size of the list in bytes."""
         if self.text is None:
             numbers = _checked(self.numbers, np.ndarray)
             return _NUMBER * numbers.size + numbers.nbytes
         return json_size(_checked(self.text, np.ndarray).tobytes())
 
     def restored(self) -> list[Any]:
-        """The list."""
+        """Return the list."""
         if self.text is None:
             return list(_checked(self.numbers, np.ndarray))
         values = json.loads(_checked(self.text, np.ndarray).tobytes().decode(*_ENCODING))
         if type(values) is not list or not set(map(type, values)) <= set(_PLAIN):
-            raise ModelFileError("a list holds other things than texts and numbers")
+            raise ModelFileError("a list has entries other than texts and numbers")
         return values
 
 
 @storable
 @dataclass(frozen=True)
 class Objects:
-    """An array of objects: its shape, and its entries row by row."""
+    """An array of objects: its shape, and its entries in row-major order."""
 
     shape: tuple[int, ...]
     entries: Any
@@ -88,11 +88,11 @@ class Objects:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the array can take."""
+        """Upper bound of the size of the array in bytes."""
         return size_of_list(self.entries)
 
     def restored(self, restore: Callable[[Any], Any]) -> np.ndarray:
-        """The array."""
+        """Return the array."""
         values = restored_list(self.entries, restore)
         return array_of_objects(values).reshape(self.shape)
 
@@ -100,17 +100,18 @@ class Objects:
 @storable
 @dataclass(frozen=True)
 class Arrays:
-    """A long list of arrays of one dimension.
+    """A long list of one-dimensional arrays.
 
-    In a file every array is a member, and writing one looks at all members before it. So those of
-    one type are joined: `parts` has their places in the list, their lengths, and their entries.
+    Each array is a member of the file, and writing a member takes time proportional to the number
+    of members. Therefore arrays of one type are concatenated: `parts` has their indices in the
+    list, their lengths, and their entries.
     """
 
     parts: list[tuple[np.ndarray, np.ndarray, Any]]
 
     @staticmethod
     def can_hold(values: Sequence[Any]) -> bool:
-        """Whether these are such arrays; those of objects have to hold plain ones."""
+        """Return whether these are one-dimensional arrays of plain values."""
         return all(type(value) is np.ndarray and value.ndim == 1 for value in values) and (
             are_plain([entry for array in values if array.dtype == object for entry in array])
             and not any(array.dtype.hasobject and array.dtype != object for array in values)
@@ -131,7 +132,7 @@ class Arrays:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the arrays can take."""
+        """Upper bound of the size of the arrays in bytes."""
         return sum(
             _ARRAY * lengths.size
             + (entries.nbytes if isinstance(entries, np.ndarray) else entries.n_bytes)
@@ -139,8 +140,8 @@ class Arrays:
         )
 
     def restored(self) -> list[np.ndarray]:
-        """The list."""
-        found: dict[int, np.ndarray] = {}
+        """Return the list."""
+        arrays: dict[int, np.ndarray] = {}
         for places, lengths, entries in self.parts:
             joined = (
                 array_of_objects(entries.restored())
@@ -148,70 +149,70 @@ class Arrays:
                 else _checked(entries, np.ndarray)
             )
             pieces = np.split(joined, np.cumsum(lengths)[:-1])
-            # Copies: one array is not to keep the others in memory.
-            found |= {
+            # Copies, so that an array does not keep the others in memory.
+            arrays |= {
                 place: piece.copy() for place, piece in zip(places.tolist(), pieces, strict=True)
             }
-        return [found[place] for place in range(len(found))]
+        return [arrays[place] for place in range(len(arrays))]
 
 
 @storable
 @dataclass(frozen=True)
 class Stored:
-    """The values of a stack of kernels, which are read-only and may be mapped from a file."""
+    """The values of a kernel stack, which are read-only and may be memory-mapped."""
 
     array: np.ndarray
 
     n_bytes = 0
 
     def restored(self) -> StoredArray:
-        """The values, in memory."""
+        """Return the values, in memory."""
         return StoredArray(_checked(self.array, np.ndarray))
 
 
 @storable
 @dataclass(frozen=True)
 class Pairs:
-    """A dict by its keys and its values."""
+    """A dict, stored as its keys and its values."""
 
     keys: Any
     values: Any
 
     @classmethod
-    def of(cls, given: dict[Any, Any], packed: Callable[[Any], Any]) -> Pairs:
-        keys, values = list(given), list(given.values())
+    def of(cls, mapping: dict[Any, Any], packed: Callable[[Any], Any]) -> Pairs:
+        keys, values = list(mapping), list(mapping.values())
         return cls(packed_list(keys, packed), packed_list(values, packed))
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the dict can take."""
+        """Upper bound of the size of the dict in bytes."""
         return size_of_list(self.keys) + size_of_list(self.values)
 
     def restored(self, restore: Callable[[Any], Any]) -> dict[Any, Any]:
-        """The dict."""
-        keys, values = (restored_list(part, restore) for part in (self.keys, self.values))
+        """Return the dict."""
+        keys, values = (restored_list(packed, restore) for packed in (self.keys, self.values))
         return dict(zip(keys, values, strict=True))
 
 
 def packed_list(values: list[Any], packed: Callable[[Any], Any]) -> Any:
-    """What stands for a list that the rest of a model does not share."""
+    """Pack a list that no other part of the model shares."""
     return Entries.of(values) if are_plain(values) else [packed(value) for value in values]
 
 
-def restored_list(found: Any, restore: Callable[[Any], Any]) -> list[Any]:
-    """The list that something stands for."""
-    if isinstance(found, Entries):
-        return found.restored()
-    return [restore(value) for value in _checked(found, list)]
+def restored_list(packed: Any, restore: Callable[[Any], Any]) -> list[Any]:
+    """Undo :func:`packed_list`."""
+    if isinstance(packed, Entries):
+        return packed.restored()
+    return [restore(value) for value in _checked(packed, list)]
 
 
-def size_of_list(found: Any) -> int:
-    """Bytes that the list can take that something stands for, without what is in a list."""
-    return found.n_bytes if isinstance(found, Entries) else _NUMBER * len(_checked(found, list))
+def size_of_list(packed: Any) -> int:
+    """Return an upper bound of the size of a packed list, without the contents of its entries."""
+    return packed.n_bytes if isinstance(packed, Entries) else _NUMBER * len(_checked(packed, list))
 
 
 def array_of_objects(values: Sequence[Any]) -> np.ndarray:
-    """An array with these entries, also if they are sequences themselves."""
+    """Return a one-dimensional array of objects, which may be sequences."""
     array = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
         array[place] = value
@@ -220,19 +221,19 @@ def array_of_objects(values: Sequence[Any]) -> np.ndarray:
 
 def _checked(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise ModelFileError(f"{type(value).__name__} is where {kind.__name__} should be")
+        raise ModelFileError(f"it has a {type(value).__name__} in place of a {kind.__name__}")
     return value
 
 
-# -- Data frames of pandas and polars as arrays, which is what files hold of them -----------------
+# -- Data frames of pandas and polars, stored as arrays -------------------------------------------
 #
-# Columns of numbers of one type are one array. Other columns are kept by what they hold: texts and
-# other plain objects, categories, numbers with a mask of those that are missing.
+# Columns of numbers of one type are one array. Other columns are stored by their kind: texts and
+# other plain objects, categories, numbers with a mask of missing values.
 
 
 # Bytes of a column besides its entries.
 _COLUMN = 300
-# Types of columns that are a mask and an array, by the names that their libraries give them.
+# Types of columns that consist of an array and a mask.
 _MASKED = (
     *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
     *("Float32", "Float64", "boolean", "Boolean"),
@@ -240,7 +241,7 @@ _MASKED = (
 
 
 def library_of(value: Any) -> str | None:
-    """The library of a data frame, or of the labels of its rows or columns; None if it is none."""
+    """Return the library of a data frame, or of an index; None for other objects."""
     for name, kinds in (("pandas", ("DataFrame", "Index")), ("polars", ("DataFrame",))):
         library = sys.modules.get(name)
         if library is not None and isinstance(value, tuple(getattr(library, k) for k in kinds)):
@@ -249,7 +250,7 @@ def library_of(value: Any) -> str | None:
 
 
 def is_na(value: Any) -> bool:
-    """Whether a value is the missing value of pandas."""
+    """Return whether a value is the missing value of pandas, ``pandas.NA``."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and value is pandas.NA
 
@@ -257,7 +258,7 @@ def is_na(value: Any) -> bool:
 @storable
 @dataclass(frozen=True)
 class Missing:
-    """The missing value of pandas."""
+    """The missing value of pandas, ``pandas.NA``."""
 
     n_bytes = 0
 
@@ -268,7 +269,7 @@ class Missing:
 @storable
 @dataclass(frozen=True)
 class Block:
-    """Columns of numbers of one type: where they are, and an array of them."""
+    """Columns of numbers of one type: their positions, and an array of their values."""
 
     places: np.ndarray
     values: np.ndarray
@@ -277,7 +278,7 @@ class Block:
 @storable
 @dataclass(frozen=True)
 class Column:
-    """One column, by its `kind`.
+    """A column of a data frame.
 
     ========== ============================== ==========================
     kind       `values`                       `more`
@@ -286,12 +287,12 @@ class Column:
     objects    the entries
     texts      the entries, None if missing   storage of pandas, and whether NaN is missing
     categories codes, −1 if missing           the categories, and whether they are ordered
-    masked     an array, and which to ignore  the type
+    masked     an array, and a mask           the type
     ========== ============================== ==========================
 
-    Many columns that differ only in their values are kept as one, by :meth:`joined`: a file has a
-    member for every array, and thousands of members are slow. Their categories are joined, too,
-    and the numbers of these come last in `more`.
+    Columns that differ only in their values are concatenated by :meth:`joined`, since a file has a
+    member for every array, and thousands of members are slow. Their categories are concatenated,
+    too, and the numbers of categories come last in `more`.
     """
 
     kind: str
@@ -300,7 +301,7 @@ class Column:
 
     @property
     def sort(self) -> tuple[Any, ...]:
-        """What columns that can be joined have in common."""
+        """Key that is equal for columns that can be joined."""
         if self.kind == "categories":
             categories, ordered = self.more
             return self.kind, categories.sort, ordered
@@ -312,7 +313,7 @@ class Column:
 
     @classmethod
     def joined(cls, columns: Sequence[Column]) -> Column:
-        """Columns of one sort, one after the other."""
+        """Concatenate columns with the same :attr:`sort`."""
         first, values = columns[0], [column.values for column in columns]
         if first.kind == "categories":
             categories = [column.more[0] for column in columns]
@@ -328,7 +329,7 @@ class Column:
         return cls(first.kind, np.concatenate(values), first.more)
 
     def split(self, lengths: Sequence[int]) -> list[Column]:
-        """The columns that were joined."""
+        """Undo :meth:`joined`."""
         ends = np.cumsum(lengths)
         places = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
         if self.kind == "categories":
@@ -339,8 +340,8 @@ class Column:
                 for place, part in zip(places, parts, strict=True)
             ]
         if self.kind == "masked":
-            values, lost = self.values
-            pairs = [(values[place], lost[place]) for place in places]
+            values, mask = self.values
+            pairs = [(values[place], mask[place]) for place in places]
             return [Column(self.kind, pair, self.more) for pair in pairs]
         whole = self.values.restored() if isinstance(self.values, Entries) else self.values
         return [Column(self.kind, whole[place], self.more) for place in places]
@@ -352,7 +353,7 @@ class Column:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the column can take, or all columns that are joined here."""
+        """Upper bound of the size of the column, or of all joined columns, in bytes."""
         parts = list(self.values) if self.kind == "masked" else [self.values]
         if self.kind == "categories":
             parts += [self.more[0]]
@@ -360,33 +361,30 @@ class Column:
 
     @property
     def entries(self) -> list[Any]:
-        """The entries of a column of objects or texts."""
+        """Entries of a column of objects or texts."""
         return self.values.restored() if isinstance(self.values, Entries) else self.values
 
 
 @storable
 @dataclass(frozen=True)
 class Labels:
-    """Labels of rows or columns of a pandas frame.
-
-    Numbers in order are their start, stop and step.
-    """
+    """Index of the rows or columns of a pandas frame; `steps` are those of a RangeIndex."""
 
     column: Any
     name: Any
     steps: tuple[int, int, int] | None = None
 
     @classmethod
-    def of(cls, index: Any, what: str) -> Labels:
+    def of(cls, index: Any, name: str) -> Labels:
         if getattr(index, "nlevels", 1) > 1:
-            raise ModelFileError(f"{what} have several levels, which files do not hold")
+            raise ModelFileError(f"{name} have several levels, which cannot be stored")
         if type(index).__name__ == "RangeIndex":
             return cls(None, index.name, (index.start, index.stop, index.step))
-        return cls(_pandas_column(index.to_series(), what), index.name)
+        return cls(_pandas_column(index.to_series(), name), index.name)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the labels can take."""
+        """Upper bound of the size of the labels in bytes."""
         return 0 if self.steps is not None else int(self.column.n_bytes)
 
     def restored(self) -> Any:
@@ -394,21 +392,21 @@ class Labels:
         if self.steps is not None:
             return pandas.RangeIndex(*self.steps, name=self.name)
         values = _pandas_values(self.column)
-        # Or else pandas would look for a type that fits all objects.
+        # Without a dtype, pandas would infer one.
         return pandas.Index(values, dtype=values.dtype, name=self.name)
 
 
 @storable
 @dataclass(frozen=True)
 class Frame:
-    """A data frame; `index` are the labels of the rows, which polars has not."""
+    """A data frame; `index` are the row labels of pandas, None for polars."""
 
     library: str
     shape: tuple[int, int]
     names: Any
     index: Any
     blocks: list[Block]
-    # Places of columns, and the columns joined; files of the first version have one at a time.
+    # Positions of columns, and the joined columns; the first version has one position at a time.
     columns: list[tuple[Any, Column]]
 
     @classmethod
@@ -423,8 +421,8 @@ class Frame:
                 column = _COLUMNS[library][0](*_column(frame, place))
                 by_sort.setdefault(column.sort, {})[place] = column
         columns = [
-            (np.array(list(alike)), Column.joined(list(alike.values())))
-            for alike in by_sort.values()
+            (np.array(list(same_sort)), Column.joined(list(same_sort.values())))
+            for same_sort in by_sort.values()
         ]
         blocks = [
             Block(np.array(places), frame.iloc[:, places].to_numpy())
@@ -438,7 +436,7 @@ class Frame:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the frame can take."""
+        """Upper bound of the size of the frame in bytes."""
         n_columns = max(self.shape[1], sum(block.values.shape[-1] for block in self.blocks))
         parts = [self.names, *(block.values for block in self.blocks)]
         parts += [column for _, column in self.columns]
@@ -446,12 +444,12 @@ class Frame:
         return _COLUMN * n_columns + sum(map(_size, parts))
 
     def restored(self) -> Any:
-        """The frame."""
+        """Return the frame."""
         library = _library(self.library)
         n_rows, n_columns = self.shape
         make = _COLUMNS[self.library][1]
         if not self.columns and len(self.blocks) == 1 and len(self.blocks[0].places) == n_columns:
-            # One array, laid out in memory as it was.
+            # One array, with its original memory layout.
             frame = library.DataFrame(self.blocks[0].values, copy=False)
         else:
             parts: dict[int, Any] = {}
@@ -463,10 +461,10 @@ class Frame:
                     parts |= zip(places.tolist(), map(make, split), strict=True)
             for block in self.blocks:
                 parts |= dict(zip(block.places.tolist(), block.values.T, strict=True))
-            # Names of columns need not differ: they are set afterwards.
+            # Column names are set afterwards, since they may be duplicated.
             frame = library.DataFrame({str(place): parts[place] for place in range(n_columns)})
         if frame.shape != (n_rows, n_columns):
-            raise ModelFileError(f"a data frame has not the shape {self.shape}")
+            raise ModelFileError(f"a data frame does not have the shape {self.shape}")
         if self.library == "polars":
             frame.columns = self.names.restored()
         else:
@@ -475,7 +473,7 @@ class Frame:
 
 
 def _size(part: Any) -> int:
-    """Bytes that an array or what stands for something can take."""
+    """Return the size of an array, or an upper bound for a replacement, in bytes."""
     return int(part.nbytes if isinstance(part, np.ndarray) else part.n_bytes)
 
 
@@ -486,48 +484,49 @@ def _column(frame: Any, place: int) -> tuple[Any, str]:
 
 def _library(name: str) -> Any:
     if name not in _COLUMNS:
-        raise ModelFileError(f"a data frame is of {name!r}, which is not known")
+        raise ModelFileError(f"a data frame is of the library {name!r}, which is not supported")
     try:
         return import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"The model was fitted on a data frame of {name}, which is not installed: "
+            f"The model was fitted to a data frame of {name}, which is not installed: "
             f"pip install {name}."
         ) from error
 
 
-def _refuse(dtype: Any, what: str) -> ModelFileError:
+def _unsupported(dtype: Any, name: str) -> ModelFileError:
     return ModelFileError(
-        f"{what} of a data frame has the type {dtype}, which files do not hold: leave it out "
-        "before fitting, or convert it"
+        f"{name} of a data frame has the type {dtype}, which cannot be stored: drop or convert it "
+        "before fitting"
     )
 
 
 # -- pandas --------------------------------------------------------------------------------
 
 
-def _pandas_column(series: Any, what: str) -> Column:
+def _pandas_column(series: Any, title: str) -> Column:
     dtype, name = series.dtype, str(series.dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "biufcMm":
         return Column("array", series.to_numpy())
     if type(dtype).__name__ == "CategoricalDtype":
-        categories = _pandas_column(dtype.categories.to_series(), what)
+        categories = _pandas_column(dtype.categories.to_series(), title)
         return Column("categories", series.cat.codes.to_numpy(), (categories, bool(dtype.ordered)))
     if type(dtype).__name__ == "StringDtype":
         texts = series.to_numpy(dtype=object, na_value=None).tolist()
         return Column("texts", Entries.of(texts), (dtype.storage, not is_na(dtype.na_value)))
     if name in _MASKED:
-        lost = series.isna().to_numpy()
-        return Column("masked", (series.to_numpy(dtype.numpy_dtype, na_value=0), lost), (name,))
+        mask = series.isna().to_numpy()
+        return Column("masked", (series.to_numpy(dtype.numpy_dtype, na_value=0), mask), (name,))
     values = series.to_list() if name == "object" else [series]
     if not are_plain(values):
-        raise _refuse(_first_odd(values, name), what)
+        raise _unsupported(_described_type(values, name), title)
     return Column("objects", Entries.of(values))
 
 
-def _first_odd(values: list[Any], name: str) -> str:
-    odd = next((type(value).__name__ for value in values if not are_plain([value])), "mixed")
-    return name if name != "object" else f"object ({odd})"
+def _described_type(values: list[Any], name: str) -> str:
+    """Return the name of the dtype, with the type of the first unsupported object."""
+    kind = next((type(value).__name__ for value in values if not are_plain([value])), "mixed")
+    return name if name != "object" else f"object ({kind})"
 
 
 def _pandas_values(column: Column) -> Any:
@@ -540,39 +539,39 @@ def _pandas_values(column: Column) -> Any:
         storage, nan = column.more
         try:
             dtype = pandas.StringDtype(storage, na_value=np.nan if nan else pandas.NA)
-        except ImportError:  # no pyarrow here
+        except ImportError:  # pyarrow is not installed
             dtype = pandas.StringDtype("python", na_value=np.nan if nan else pandas.NA)
         return pandas.array(array_of_objects(column.entries), dtype=dtype)
     if column.kind == "categories":
         categories, ordered = column.more
         dtype = pandas.CategoricalDtype(_pandas_values(categories), ordered=ordered)
         return pandas.Categorical.from_codes(column.values, dtype=dtype)
-    values, lost = column.values
+    values, mask = column.values
     restored = pandas.array(values, dtype=_masked(column))
-    restored[lost] = pandas.NA
+    restored[mask] = pandas.NA
     return restored
 
 
 def _masked(column: Column) -> str:
     (name,) = column.more
     if column.kind != "masked" or name not in _MASKED:
-        raise ModelFileError(f"a column is of the kind {column.kind!r} and the type {name!r}")
+        raise ModelFileError(f"a column has the kind {column.kind!r} and the type {name!r}")
     return str(name)
 
 
 # -- polars --------------------------------------------------------------------------------
 
 
-def _polars_column(series: Any, what: str) -> Column:
+def _polars_column(series: Any, title: str) -> Column:
     name = str(series.dtype.base_type())
     if name in ("String", "Categorical", "Enum"):
         more = (series.dtype.categories.to_list(),) if name == "Enum" else ()
         return Column("texts", Entries.of(series.to_list()), (name, *more))
     if name in _MASKED:
-        lost = series.is_null().to_numpy()
+        mask = series.is_null().to_numpy()
         filled = series.fill_null(False if name == "Boolean" else 0)
-        return Column("masked", (filled.to_numpy(), lost), (name,))
-    raise _refuse(series.dtype, what)
+        return Column("masked", (filled.to_numpy(), mask), (name,))
+    raise _unsupported(series.dtype, title)
 
 
 def _polars_values(column: Column) -> Any:
@@ -582,12 +581,12 @@ def _polars_values(column: Column) -> Any:
         kinds = {"String": polars.String, "Categorical": polars.Categorical, "Enum": polars.Enum}
         dtype = kinds[name](*more) if more else kinds[name]
         return polars.Series(column.entries, dtype=dtype)
-    values, lost = column.values
+    values, mask = column.values
     restored = polars.Series(values, dtype=getattr(polars, _masked(column)))
-    return restored.set(polars.Series(lost), None) if lost.any() else restored
+    return restored.set(polars.Series(mask), None) if mask.any() else restored
 
 
-# For every library: from a column to what is kept of it, and back.
+# Conversion of columns for each library, to Column and back.
 _COLUMNS: dict[str, tuple[Callable[[Any, str], Column], Callable[[Column], Any]]] = {
     "pandas": (_pandas_column, _pandas_values),
     "polars": (_polars_column, _polars_values),
