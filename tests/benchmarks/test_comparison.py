@@ -52,7 +52,7 @@ def test_a_small_run_from_end_to_end(small, capsys):
     shown = capsys.readouterr().out
     for title in ("Wine", "Two wines", "Wine, ready-made"):
         assert f"## {title}\n\n60 rows, " in shown
-    assert "KimFDA is not ranked: it is on two only." in shown
+    assert "KimFDA is not ranked: it was compared on two only." in shown
     assert "Nemenyi" in shown
     assert shown.count("| KimFDA") == 2  # one set, and the list of methods
     assert len(list(small.glob("*/*.json"))) == 2 * (2 + 3 + 2)
