@@ -1,4 +1,4 @@
-"""Documentation of inherited parameters and attributes, written once, where they are declared.
+"""`KernelEstimator`, the base class of all estimators, with documentation, progress and callbacks.
 
 The docstring of a class lists its own parameters and attributes. Those that it inherits are
 added from the docstrings of its bases, so that ``help`` and the documentation show all of them.

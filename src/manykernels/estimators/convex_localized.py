@@ -1,4 +1,4 @@
-"""ConvexLocalizedSVC: kernel weights for every region, for support vector classification."""
+"""ConvexLocalizedSVC and the other estimators with kernel weights for every region."""
 
 from __future__ import annotations
 

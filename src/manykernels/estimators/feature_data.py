@@ -1,4 +1,4 @@
-"""What fits on explicit features learn from: moments of all rows, and a sample of these."""
+"""Training data of explicit features: moments of all rows, a sample of rows; ``partial_fit``."""
 
 from __future__ import annotations
 

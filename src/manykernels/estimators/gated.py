@@ -1,4 +1,4 @@
-"""What a gate looks at: tables of training rows and of new ones, and the features made of them."""
+"""Kernels weighted by a gate: inputs of gates, parameters, predictors and grids of penalties."""
 
 from __future__ import annotations
 

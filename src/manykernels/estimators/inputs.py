@@ -1,4 +1,4 @@
-"""Reading X, training or new: tables, several of them, and kernel matrices, checked."""
+"""Reading and checking of X, y and sample weights: tables, views and kernel matrices."""
 
 from __future__ import annotations
 

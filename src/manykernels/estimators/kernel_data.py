@@ -1,4 +1,4 @@
-"""Outputs of regressions at held-out samples, at every point of a grid, and their scores."""
+"""Kernels of the training rows, learning of kernel weights, predictors and held-out outputs."""
 
 from __future__ import annotations
 

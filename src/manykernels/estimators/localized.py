@@ -1,4 +1,4 @@
-"""LocalizedSVC: kernels that count in different regions, for classification."""
+"""LocalizedSVC and the other estimators that learn a gate with the kernels."""
 
 from __future__ import annotations
 

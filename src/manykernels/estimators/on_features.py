@@ -1,6 +1,6 @@
-"""Discriminants and ridge regressions on explicit features: from moments to fitted attributes.
+"""Models of explicit features: from moments, or passes over the rows, to fitted attributes.
 
-What :mod:`.fda` and :mod:`._ridge` do on kernel matrices, on the moments of features. Samples are
+The counterpart of :mod:`.fda` and :mod:`.ridge`, on moments of features. Samples are
 needed in two places only, and some of them will do: the decision of a discriminant is learnt from
 outputs at left-out samples, and left-out predictions are told for them.
 """
@@ -173,7 +173,7 @@ class FeaturePredictor:
 def predictor_of(
     rows: FeatureRows, problem: FeatureProblem, coefficients: np.ndarray
 ) -> FeaturePredictor:
-    """The expansion of a model learnt from `rows`."""
+    """Return the predictor of a model learnt from `rows`."""
     scaling = replace(problem.scaling, mean=problem.moments.mean + rows.origin)
     return FeaturePredictor(rows.source, rows.features, scaling, coefficients)
 
@@ -602,7 +602,7 @@ def _walk(
 
 # -- Support vector machines on explicit features: from rows in blocks to fitted attributes -------
 #
-# The two passes of :mod:`._gathering`, one for a sample of the rows and one for the moments of
+# The two passes of :mod:`.feature_data`, one for a sample of the rows and one for the moments of
 # all, tell the features, their means and scales, and where to begin. The passes of
 # :mod:`manykernels.scale.hinge` follow.
 

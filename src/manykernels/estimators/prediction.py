@@ -1,4 +1,4 @@
-"""From outputs of kernel expansions to predictions: classes, probabilities, values, novelties.
+"""Base classes of classifiers, regressors and novelty detectors: from outputs to predictions.
 
 Each mixin is one of scikit-learn's kinds of estimators. They need two members of the estimator:
 the method `_outputs`, ``Σ_i coefficient_i k(x, x_i)`` of every output, and `intercept_`.

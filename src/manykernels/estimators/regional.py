@@ -1,4 +1,4 @@
-"""Kernels of regions: parameters, where shares come from, what is kept."""
+"""Kernels of regions: parameters, shares of samples in regions, grids of regions, sharpness."""
 
 from __future__ import annotations
 

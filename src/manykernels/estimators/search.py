@@ -1,4 +1,4 @@
-"""Grids of named parameters: checks, the table of scores, warnings about them."""
+"""Parameters chosen by cross-validation: grids, splits, scores and the choice of a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Support vector machines on weighted sums of kernels: their kernels, and what is kept."""
+"""MKSVC, MKSVR and MKOneClassSVM: support vector machines on weighted sums of kernels."""
 
 from __future__ import annotations
 

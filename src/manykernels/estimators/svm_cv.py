@@ -1,4 +1,4 @@
-"""Support vector machines at every point of a grid, and their outputs at held-out samples.
+"""MKSVCCV and MKSVRCV: parameters of support vector machines chosen by cross-validation.
 
 The grid is walked from large p, where all weights are alike, to small, and at one p from small C
 to large. Kernel weights start from those of the C before. (Those of the first C are predicted by
